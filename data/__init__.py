@@ -1,0 +1,1 @@
+"""Datasets, samplers and loaders, with PyTorch's names and defaults."""

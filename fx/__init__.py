@@ -1,0 +1,60 @@
+"""fx: immutable tensors, pure primitives, and the transforms grad, jvp and vmap.
+
+``import fx`` has the Python Array API's functions and JAX's transforms; ``fx.nn``, ``fx.optim`` and
+``fx.data`` have PyTorch's names.
+"""
+
+# ruff: noqa: E402, F401 - the order of the imports is the order in which the house is built
+
+from fx.devices import backend as _backend
+
+_backend("cpu")
+
+# tensors ----------------------------------------------------------------------------------------
+from fx.config import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_default_device,
+    set_default_dtype,
+    set_grad_enabled,
+)
+from fx.devices import Device as device
+from fx.dtypes import (
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from fx.dtypes import bool_ as bool
+from fx.spec import TensorSpec
+from fx.tensor import Tensor
+
+# operators and methods --------------------------------------------------------------------------
+from fx.ops import operators as _operators
+
+_operators.attach()
+
+# array functions --------------------------------------------------------------------------------
+
+# random numbers ---------------------------------------------------------------------------------
+
+# transforms and autograd ------------------------------------------------------------------------
+from fx.transforms import grad, jvp, value_and_grad, vjp, vmap
+
+# names that are also submodules come last -------------------------------------------------------
+from fx import dtypes, errors, tree
+
+__version__ = "0.1.0"

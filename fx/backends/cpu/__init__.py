@@ -1,0 +1,29 @@
+"""The CPU: NumPy's ufuncs where they are good, Numba kernels where they are not.
+
+Modules whose names start with ``_nb_`` hold the Numba kernels; they are imported when first used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fx.errors import DeviceError
+
+ARRAY = np.ndarray
+
+
+def kernel_for(primitive: Any) -> Any:
+    """Every primitive brings its CPU kernel, so this is reached only by mistake."""
+    raise DeviceError(f"{primitive.name} has no CPU kernel")
+
+
+def from_numpy(array: np.ndarray) -> np.ndarray:
+    """The array itself: no copy."""
+    return array
+
+
+def to_numpy(array: np.ndarray) -> np.ndarray:
+    """The array itself: no copy."""
+    return array

@@ -1,0 +1,56 @@
+"""What every CPU kernel does to its arrays on the way in and on the way out."""
+
+import numpy as np
+
+_FLOAT32 = np.dtype(np.float32)
+_INT64 = np.dtype(np.int64)
+
+
+class _Address:
+    """An exporter of an array's memory that does not repeat its read-only flag."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, x: np.ndarray) -> None:
+        interface = dict(x.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self.owner = x  # NumPy keeps this object as the new array's base, and so the memory alive
+
+
+def contiguous(x: np.ndarray) -> np.ndarray:
+    """`x` as a C-contiguous array whose type Numba knows already; kernels must not write to it.
+
+    Numba compiles a second specialisation for read-only arrays, so a read-only one is re-exported.
+    """
+    if not x.flags.c_contiguous:
+        return x.copy(order="C")
+    if not x.flags.writeable:
+        return np.asarray(_Address(x))
+    return x
+
+
+def is_narrow(dtype: np.dtype) -> bool:
+    """Whether `dtype` is a 16-bit (or narrower) float, on which kernels compute in float32."""
+    return dtype == np.float16 or (dtype.kind == "V" and dtype.name.startswith(("bfloat", "float")))
+
+
+def widen(x: np.ndarray) -> np.ndarray:
+    """`x` in a dtype that Numba and BLAS take: narrow floats become float32."""
+    return x.astype(_FLOAT32) if is_narrow(x.dtype) else x
+
+
+def computed(x: np.ndarray) -> np.ndarray:
+    """`x`, C-contiguous, in the dtype that sums are computed in.
+
+    Narrow floats become float32; integers and bool become int64, whose sums wrap to the right
+    narrower value.
+    """
+    if x.dtype.kind in "iub":
+        return contiguous(x.astype(_INT64, copy=False))
+    return contiguous(widen(x))
+
+
+def narrowed(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`out` cast back to the dtype of the input it was computed from."""
+    return out if out.dtype == dtype else out.astype(dtype)

@@ -1,0 +1,274 @@
+"""Convolution over 1 to 3 spatial dimensions and its two transposes: im2col and BLAS.
+
+Shapes in this file: N samples, C input and O output channels, G groups, M = O // G output channels
+and K = C // G * taps column rows a group, V input and T output positions (spatial dimensions
+flattened).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fx.backends.cpu._arrays import computed, narrowed
+from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu.matmul import matmul
+
+Pairs = tuple[tuple[int, int], ...]
+Ints = tuple[int, ...]
+
+# Bytes of columns at a time: they should still be in cache when BLAS reads them.
+_TILE_BYTES = 4 << 20
+# With so few output channels a group, columns cost more than the products they feed.
+_DIRECT_UP_TO = 4
+# With fewer positions a sample, one product for all samples beats one for each.
+_FLAT_BELOW = 256
+
+_nb = None
+
+
+def _kernels():
+    global _nb
+    if _nb is None:
+        from fx.backends.cpu import _nb_conv
+
+        _nb = _nb_conv
+    return _nb
+
+
+def conv(
+    x: np.ndarray,
+    w: np.ndarray,
+    *,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """Cross-correlation: x (N, C, *S), w (O, C//groups, *kernel) -> (N, O, *out).
+
+    out = (S + lo + hi - dilation * (kernel - 1) - 1) // stride + 1, or 0 where the kernel does not
+    fit; `padding` holds a (lo, hi) pair for each spatial dimension. Raises ValueError where shapes
+    do not fit.
+    """
+    win = windows(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    _check_channels(x.shape[1], w.shape[0], w.shape[1], groups)
+    x, w, dtype = _pair(x, w)
+    out_shape = (x.shape[0], w.shape[0], *win.out)
+    N, C, O, G = x.shape[0], x.shape[1], w.shape[0], groups
+    if not (x.size and w.size and win.positions):
+        return np.zeros(out_shape, dtype)
+    x = x.reshape(N, C, win.volume)
+    if _is_direct(O // G, win):
+        out = np.zeros((N, O, win.positions), x.dtype)
+        _kernels().direct(x, w.reshape(O, C // G, win.taps), out, G, win.geo)
+    else:
+        w = w.reshape(G, O // G, -1)  # (G, M, K)
+        out = np.empty((N, G, O // G, win.positions), x.dtype)
+        buffer = None
+        for tile in _tiles(N, C, win, x.itemsize):
+            n, t = slice(tile[0], tile[1]), _positions(tile, win)
+            flat = _is_flat(tile, t)
+            cols, buffer = _columns(x[n], win, G, tile, flat, buffer)
+            if flat:  # (G, M, K) @ (G, K, n*T)
+                product = matmul(w, cols).reshape(G, O // G, tile[1] - tile[0], -1)
+                out[n] = product.transpose(2, 0, 1, 3)
+            else:  # (G, M, K) @ (n, G, K, T)
+                _matmul_into(w, cols, out[n, :, :, t])
+    return narrowed(out.reshape(out_shape), dtype)
+
+
+def conv_input_grad(
+    g: np.ndarray,
+    w: np.ndarray,
+    *,
+    input_size: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The transpose of `conv` in x: g (N, O, *out) -> (N, C, *input_size).
+
+    w (O, C//groups, *kernel). Raises ValueError where g is not what `conv` gives for such an input.
+    """
+    win = windows(tuple(input_size), w.shape[2:], stride, padding, dilation)
+    C = w.shape[1] * groups
+    _check_channels(C, w.shape[0], w.shape[1], groups)
+    _check_cotangent(g, w.shape[0], win)
+    g, w, dtype = _pair(g, w)
+    N, O, G = g.shape[0], w.shape[0], groups
+    out = np.zeros((N, C, win.volume), g.dtype)
+    if not (out.size and g.size):
+        return out.reshape(N, C, *input_size).astype(dtype, copy=False)
+    if _is_direct(O // G, win):
+        g = g.reshape(N, O, win.positions)
+        _kernels().direct_input_grad(g, w.reshape(O, C // G, win.taps), out, G, win.geo)
+    else:
+        g = g.reshape(N, G, O // G, win.positions)
+        w = w.reshape(G, O // G, -1).transpose(0, 2, 1)  # (G, K, M)
+        buffer = None
+        for tile in _tiles(N, C, win, g.itemsize):
+            n, t = slice(tile[0], tile[1]), _positions(tile, win)
+            flat = _is_flat(tile, t)
+            part = g[n, :, :, t]  # (n, G, M, T)
+            if flat:
+                part = _flattened(part)  # (G, M, n*T)
+            if win.pointwise and not flat:
+                _matmul_into(w, part, out.reshape(N, G, C // G, -1)[n])
+                continue
+            shape = (*part.shape[:-2], w.shape[1], part.shape[-1])
+            cols, buffer = _room(buffer, shape, g.dtype)
+            _matmul_into(w, part, cols)  # (G, K, n*T) or (n, G, K, T)
+            steps = _steps(cols.shape, tile, flat)
+            _kernels().col2im(cols.reshape(-1), out[n], *steps, win.geo, *tile[2:])
+    return narrowed(out.reshape(N, C, *input_size), dtype)
+
+
+def conv_weight_grad(
+    x: np.ndarray,
+    g: np.ndarray,
+    *,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    groups: int,
+) -> np.ndarray:
+    """The transpose of `conv` in w: x (N, C, *S), g (N, O, *out) -> (O, C//groups, *kernel_size).
+
+    Raises ValueError where g is not what `conv` gives for such an input.
+    """
+    win = windows(x.shape[2:], tuple(kernel_size), stride, padding, dilation)
+    _check_channels(x.shape[1], g.shape[1], x.shape[1] // groups, groups)
+    _check_cotangent(g, g.shape[1], win)
+    if g.shape[0] != x.shape[0]:
+        raise ValueError(f"x {x.shape} and g {g.shape} differ in the number of samples")
+    x, g, dtype = _pair(x, g)
+    N, C, O, G = x.shape[0], x.shape[1], g.shape[1], groups
+    out_shape = (O, C // G, *kernel_size)
+    if not (x.size and g.size):
+        return np.zeros(out_shape, dtype)
+    x = x.reshape(N, C, win.volume)
+    if _is_direct(O // G, win):
+        out = np.zeros((O, C // G, win.taps), x.dtype)
+        _kernels().direct_weight_grad(x, g.reshape(N, O, win.positions), out, G, win.geo)
+    else:
+        g = g.reshape(N, G, O // G, win.positions)
+        out = np.zeros((G, O // G, C // G * win.taps), x.dtype)
+        buffer = None
+        for tile in _tiles(N, C, win, x.itemsize):
+            n, t = slice(tile[0], tile[1]), _positions(tile, win)
+            cols, buffer = _columns(x[n], win, G, tile, True, buffer)  # (G, K, n*T)
+            out += matmul(_flattened(g[n, :, :, t]), cols.transpose(0, 2, 1))
+    return narrowed(out.reshape(out_shape), dtype)
+
+
+# A tile: samples [0], [1], rows [2], [3] and columns [4], [5] of the output, as in _nb_conv.
+_Tile = tuple[int, int, int, int, int, int]
+
+
+def _tiles(samples: int, channels: int, win: Windows, itemsize: int) -> Iterator[_Tile]:
+    """The output cut so that the columns of each tile take about _TILE_BYTES."""
+    width = win.out[-1]
+    rows = win.positions // width
+    if win.pointwise:  # no columns are built
+        yield 0, samples, 0, rows, 0, width
+        return
+    fit = max(1, _TILE_BYTES // (channels * win.taps * itemsize))  # positions
+    if fit >= win.positions:
+        step = min(samples, fit // win.positions)
+        for n in range(0, samples, step):
+            yield n, min(n + step, samples), 0, rows, 0, width
+        return
+    for n in range(samples):
+        if fit >= width:
+            step = fit // width
+            for r in range(0, rows, step):
+                yield n, n + 1, r, min(r + step, rows), 0, width
+        else:
+            for r in range(rows):
+                for c in range(0, width, fit):
+                    yield n, n + 1, r, r + 1, c, min(c + fit, width)
+
+
+def _positions(tile: _Tile, win: Windows) -> slice:
+    """The output positions of a tile: contiguous, since only a one-row tile is cut in columns."""
+    width = win.out[-1]
+    return slice(tile[2] * width + tile[4], (tile[3] - 1) * width + tile[5])
+
+
+def _is_direct(out_channels: int, win: Windows) -> bool:
+    return out_channels <= _DIRECT_UP_TO and not win.pointwise
+
+
+def _is_flat(tile: _Tile, t: slice) -> bool:
+    return tile[1] - tile[0] > 1 and t.stop - t.start < _FLAT_BELOW
+
+
+def _flattened(x: np.ndarray) -> np.ndarray:
+    """(n, G, R, T) -> (G, R, n*T), a view where n is 1."""
+    n, G, R, T = x.shape
+    return x.transpose(1, 2, 0, 3).reshape(G, R, n * T)
+
+
+def _room(buffer: np.ndarray | None, shape: Ints, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """An array of `shape` at the start of `buffer`, which is made anew where it is too small."""
+    size = int(np.prod(shape))
+    if buffer is None or buffer.size < size:
+        buffer = np.empty(size, dtype)
+    return buffer[:size].reshape(shape), buffer
+
+
+def _steps(shape: Ints, tile: _Tile, flat: bool) -> tuple[int, int]:
+    """(sample_step, row_step) of columns (G, K, n*T) or (n, G, K, T)."""
+    if flat:
+        return shape[-1] // (tile[1] - tile[0]), shape[-1]
+    return shape[-3] * shape[-2] * shape[-1], shape[-1]
+
+
+def _columns(
+    x: np.ndarray, win: Windows, groups: int, tile: _Tile, flat: bool, buffer: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """What the windows of a tile see of x (n, C, V): (G, K, n*T) if flat, else (n, G, K, T)."""
+    n, C, _ = x.shape
+    if win.pointwise:
+        cols = x.reshape(n, groups, C // groups, win.volume)
+        return (_flattened(cols) if flat else cols), buffer
+    t = _positions(tile, win)
+    T = t.stop - t.start
+    K = C // groups * win.taps
+    shape = (groups, K, n * T) if flat else (n, groups, K, T)
+    cols, buffer = _room(buffer, shape, x.dtype)
+    steps = _steps(shape, tile, flat)
+    _kernels().im2col(x, cols.reshape(-1), *steps, win.geo, *tile[2:])
+    return cols, buffer
+
+
+def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    if x.dtype.kind == "f" and x.shape[-1] > 1:
+        np.matmul(x, y, out=out)
+    else:
+        out[...] = matmul(x, y)
+
+
+def _pair(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.dtype]:
+    """Both operands ready to compute with, and the dtype of the result."""
+    dtype = x.dtype if x.dtype == y.dtype else np.result_type(x.dtype, y.dtype)
+    if x.dtype != y.dtype:
+        x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
+    return computed(x), computed(y), dtype
+
+
+def _check_channels(c: int, o: int, c_per_group: int, groups: int) -> None:
+    if groups < 1 or c % groups or o % groups or c_per_group != c // groups:
+        raise ValueError(
+            f"{c} input channels and weights for {o} output and {c_per_group} input channels a "
+            f"group do not fit {groups} groups"
+        )
+
+
+def _check_cotangent(g: np.ndarray, o: int, win: Windows) -> None:
+    if g.shape[1:] != (o, *win.out):
+        raise ValueError(
+            f"g must have shape (N, {o}, {', '.join(map(str, win.out))}), got {g.shape}"
+        )

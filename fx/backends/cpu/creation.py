@@ -1,0 +1,31 @@
+"""Kernels that make arrays from nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
+    """A constant array."""
+    if value == 0:
+        return np.zeros(shape, dtype)
+    return np.full(shape, value, dtype)
+
+
+def iota(
+    *, shape: tuple[int, ...], axis: int, start: Any, step: Any, dtype: Any, device: str
+) -> np.ndarray:
+    """start + step * index along ``axis``, the same along the others."""
+    n = shape[axis]
+    exact = np.dtype(dtype).kind in "iu"
+    index = np.arange(n, dtype=np.int64 if exact else np.float64)
+    line = (start + step * index).astype(dtype)
+    line = line.reshape([n if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(line, shape).copy() if len(shape) > 1 else line
+
+
+def scalar(value: Any, dtype: Any) -> np.ndarray:
+    """A 0-d array."""
+    return np.asarray(value, dtype=dtype)

@@ -1,0 +1,116 @@
+"""Elementwise kernels: NumPy's ufuncs, and the few functions that NumPy lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
+power, floor_divide, remainder, fmod = np.power, np.floor_divide, np.remainder, np.fmod
+maximum, minimum, arctan2, hypot = np.maximum, np.minimum, np.arctan2, np.hypot
+logaddexp, copysign, nextafter = np.logaddexp, np.copysign, np.nextafter
+negative, abs, sign, square, sqrt = np.negative, np.abs, np.sign, np.square, np.sqrt
+exp, exp2, expm1, log, log2, log10, log1p = (
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p
+)  # fmt: skip
+sin, cos, tan, arcsin, arccos, arctan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
+    np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
+)  # fmt: skip
+reciprocal = np.reciprocal
+equal, not_equal, less, less_equal = np.equal, np.not_equal, np.less, np.less_equal
+greater, greater_equal = np.greater, np.greater_equal
+logical_and, logical_or, logical_xor = np.logical_and, np.logical_or, np.logical_xor
+logical_not, isnan, isinf, isfinite, signbit = (
+    np.logical_not, np.isnan, np.isinf, np.isfinite, np.signbit
+)  # fmt: skip
+bitwise_and, bitwise_or, bitwise_xor = np.bitwise_and, np.bitwise_or, np.bitwise_xor
+bitwise_not, left_shift, right_shift = np.invert, np.left_shift, np.right_shift
+where = np.where
+conj, real, imag = np.conjugate, np.real, np.imag
+
+
+def identity(x: np.ndarray) -> np.ndarray:
+    """x itself."""
+    return x
+
+
+_ROUNDING_KEEPS = "biu"  # rounding an integer gives the integer itself
+
+
+def _rounding(ufunc: Any) -> Any:
+    def kernel(x: np.ndarray) -> np.ndarray:
+        return x if x.dtype.kind in _ROUNDING_KEEPS else ufunc(x)
+
+    return kernel
+
+
+floor, ceil, trunc, round = map(_rounding, (np.floor, np.ceil, np.trunc, np.rint))
+
+
+def rsqrt(x: np.ndarray) -> np.ndarray:
+    """1 / sqrt(x)."""
+    return np.reciprocal(np.sqrt(x))
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    """max(x, 0); nan stays nan."""
+    return np.maximum(x, x.dtype.type(0))
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)) without overflow, and precise in both tails."""
+    small = np.exp(-np.abs(x))
+    one = x.dtype.type(1)
+    return np.where(x >= 0, one, small) / (one + small)
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x)) without overflow."""
+    return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
+
+
+def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
+    """Convert; a complex loses its imaginary part without a warning."""
+    if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        x = x.real
+    with np.errstate(invalid="ignore", over="ignore"):
+        return x.astype(dtype)
+
+
+def _special(name: str) -> Any:
+    """A ufunc of scipy.special, imported when first called; float16 and bfloat16 go by float32."""
+    ufunc: Any = None
+
+    def kernel(*arrays: np.ndarray) -> np.ndarray:
+        nonlocal ufunc
+        if ufunc is None:
+            import scipy.special
+
+            ufunc = getattr(scipy.special, name)
+        dtype = arrays[-1].dtype
+        if dtype.itemsize < 4:
+            return np.asarray(ufunc(*[a.astype(np.float32) for a in arrays])).astype(dtype)
+        return ufunc(*arrays)
+
+    return kernel
+
+
+erf, erfc, erfinv = _special("erf"), _special("erfc"), _special("erfinv")
+lgamma, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
+
+
+def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(-1)^(n+1) n! zeta(n + 1, x), for an order n >= 1 given as a float array."""
+    import scipy.special
+
+    order = n.astype(np.float64)
+    sign = np.where(order % 2 == 0, -1.0, 1.0)
+    wide = sign * scipy.special.gamma(order + 1) * scipy.special.zeta(order + 1, x)
+    return np.asarray(wide).astype(x.dtype)
+
+
+def trigamma(x: np.ndarray) -> np.ndarray:
+    """The derivative of digamma."""
+    return polygamma(np.asarray(1.0), x)

@@ -1,0 +1,182 @@
+"""Gathers and scatters along one axis."""
+
+import math
+
+import numpy as np
+
+from fx.backends.cpu._arrays import contiguous, narrowed, widen
+
+_MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of _nb_index
+_BOOL_MODES = {"set": "set", "add": "max", "mul": "min", "min": "min", "max": "max"}
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+_INT64 = np.dtype(np.int64)
+
+_nb = None
+
+
+def _kernels():
+    global _nb
+    if _nb is None:
+        from fx.backends.cpu import _nb_index
+
+        _nb = _nb_index
+    return _nb
+
+
+def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
+    """The slices of `x` along `axis` that `idx` names, as `numpy.take`.
+
+    x (*A, n, *B), idx any integer array (*I), negative from the end -> (*A, *I, *B).
+    Raises IndexError where an index is out of bounds.
+    """
+    idx = _integers(idx)
+    axis = _axis(axis, x.ndim)
+    if not x.flags.c_contiguous and idx.size < x.shape[axis]:
+        # np.take would first copy the whole of x.
+        return np.ascontiguousarray(x[(slice(None),) * axis + (idx,)])
+    return np.asarray(np.take(x, idx, axis=axis))
+
+
+def scatter(
+    x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str
+) -> np.ndarray:
+    """A copy of `x` with `updates` combined into the slices along `axis` that `idx` names.
+
+    x (*A, n, *B), idx (*I) integer, updates (*A, *I, *B); `mode` is "set", "add", "mul", "min" or
+    "max". Updates apply in the C order of idx: under "set" the last of equal indices wins, the
+    other modes accumulate in that order. "min" and "max" propagate NaN; on bool, "add" is or and
+    "mul" is and. Raises IndexError where an index is out of bounds.
+    """
+    axis = _axis(axis, x.ndim)
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    _expect(updates, before + idx.shape + after, x)
+    at = _nonnegative(_integers(idx).reshape(-1), n)  # (m,)
+    if x.dtype.kind == "c" and mode != "set":
+        return _accumulate_complex(x, (slice(None),) * axis + (idx,), updates, mode)
+    cells, values, mode = _operands(x, updates, mode)
+    out = np.array(cells, order="C", copy=True)
+    if not at.size or not out.size:
+        return _restored(out, x.dtype)
+    a, m, b = math.prod(before), at.size, math.prod(after)
+    args = (out.reshape(a, n, b), at, contiguous(values).reshape(a, m, b))
+    if mode == "set":
+        _kernels().put(*args)
+    else:
+        _kernels().accumulate(*args, _MODES[mode])
+    return _restored(out, x.dtype)
+
+
+def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
+    """out[a, j, b] = x[a, idx[a, j, b], b], as `numpy.take_along_axis`.
+
+    x (*A, n, *B), idx (*A, m, *B) integer, negative from the end -> (*A, m, *B).
+    Raises IndexError where an index is out of bounds.
+    """
+    axis = _axis(axis, x.ndim)
+    a, n, m, b = _along(x, idx, axis)
+    at = _nonnegative(_integers(idx), n)  # (*A, m, *B)
+    cells = contiguous(_bytes_of(x))
+    out = np.empty(idx.shape, cells.dtype)
+    if out.size:
+        _kernels().take_along(cells.reshape(a, n, b), at.reshape(a, m, b), out.reshape(a, m, b))
+    return out.view(x.dtype)
+
+
+def scatter_along_axis(
+    x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str
+) -> np.ndarray:
+    """A copy of `x` where cell [a, idx[a, j, b], b] is combined with updates[a, j, b].
+
+    x (*A, n, *B), idx and updates (*A, m, *B). Modes, order and errors as in `scatter`.
+    """
+    axis = _axis(axis, x.ndim)
+    a, n, m, b = _along(x, idx, axis)
+    _expect(updates, idx.shape, x)
+    at = _nonnegative(_integers(idx), n)  # (*A, m, *B)
+    if x.dtype.kind == "c" and mode != "set":
+        grid = list(np.ogrid[tuple(map(slice, idx.shape))])
+        grid[axis] = idx
+        return _accumulate_complex(x, tuple(grid), updates, mode)
+    cells, values, mode = _operands(x, updates, mode)
+    out = np.array(cells, order="C", copy=True)
+    if at.size:
+        args = (out.reshape(a, n, b), at.reshape(a, m, b), contiguous(values).reshape(a, m, b))
+        if mode == "set":
+            _kernels().put_along(*args)
+        else:
+            _kernels().accumulate_along(*args, _MODES[mode])
+    return _restored(out, x.dtype)
+
+
+def _operands(x: np.ndarray, updates: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """x and updates in a dtype that the kernel of `mode` is compiled for, and that mode."""
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if updates.dtype != x.dtype:
+        updates = updates.astype(x.dtype)
+    if mode == "set":
+        return _bytes_of(x), _bytes_of(updates), mode
+    if x.dtype.kind == "b":
+        return x.view(np.uint8), updates.view(np.uint8), _BOOL_MODES[mode]
+    return widen(x), widen(updates), mode
+
+
+def _accumulate_complex(
+    x: np.ndarray, at: tuple[slice | np.ndarray, ...], updates: np.ndarray, mode: str
+) -> np.ndarray:
+    if mode not in ("add", "mul"):
+        raise TypeError(f"scatter mode {mode!r} is not one for {x.dtype}: use set, add or mul")
+    out = np.array(x, order="C", copy=True)
+    (np.add if mode == "add" else np.multiply).at(out, at, updates)
+    return out
+
+
+def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Back from the unsigned view of `_operands`, or from the wider float."""
+    if out.dtype.kind == "u" and out.dtype.itemsize == dtype.itemsize:
+        return out.view(dtype)
+    return narrowed(out, dtype)
+
+
+def _bytes_of(x: np.ndarray) -> np.ndarray:
+    """`x` as unsigned integers of its item size, so that moves compile once a size."""
+    unsigned = _UNSIGNED.get(x.dtype.itemsize)
+    return x if unsigned is None else x.view(unsigned)
+
+
+def _nonnegative(idx: np.ndarray, n: int) -> np.ndarray:
+    """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end."""
+    idx = contiguous(idx.astype(_INT64, copy=False))
+    out = np.empty(idx.shape, _INT64)
+    bad = _kernels().wrap(idx.reshape(-1), n, out.reshape(-1))
+    if bad >= 0:
+        raise IndexError(f"index {idx.reshape(-1)[bad]} is out of bounds for an axis of size {n}")
+    return out
+
+
+def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, int]:
+    n, m = x.shape[axis], idx.shape[axis] if idx.ndim == x.ndim else 0
+    if idx.ndim != x.ndim or idx.shape != x.shape[:axis] + (m,) + x.shape[axis + 1 :]:
+        raise ValueError(
+            f"idx {idx.shape} must have the shape of x {x.shape} in all but axis {axis}"
+        )
+    return math.prod(x.shape[:axis]), n, m, math.prod(x.shape[axis + 1 :])
+
+
+def _integers(idx: np.ndarray) -> np.ndarray:
+    if idx.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {idx.dtype}")
+    if idx.dtype == np.uint64 and idx.size and idx.max() > np.iinfo(np.int64).max:
+        raise IndexError(f"index {idx.max()} is out of bounds")
+    return idx.astype(_INT64, copy=False)
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for an array of ndim {ndim}")
+    return axis % ndim
+
+
+def _expect(updates: np.ndarray, shape: tuple[int, ...], x: np.ndarray) -> None:
+    if updates.shape != shape:
+        raise ValueError(f"updates for x {x.shape} must have shape {shape}, got {updates.shape}")

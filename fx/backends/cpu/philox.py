@@ -1,0 +1,118 @@
+"""Counter-based random bits: Philox 4x32-10.
+
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11, checked
+against the known-answer vectors of their Random123 library.
+
+A key is six uint32 words: (seed_lo, seed_hi, stream, call, lane_lo, lane_hi). A Philox block maps
+a 128-bit counter and a 64-bit Philox key to four words. The six words do not fit beside an
+element number in one block, so they are first hashed into a 128-bit state, once a key:
+
+    s0, s1, s2, s3 = Philox(counter=(stream, call, lane_lo, lane_hi), key=(seed_lo, seed_hi))
+
+Everything drawn with the key then comes from blocks of that state:
+
+    random bits:  word i = Philox(counter=(b_lo, b_hi, s2, s3), key=(s0, s1))[i % 4], b = i // 4
+    derived key:  Philox(counter=(data, 0x80000000, s2, s3), key=(s0, s1)), then lanes 0, 0
+
+A derived key takes all 128 bits of its block as (seed_lo, seed_hi, stream, call). The top bit of
+b_hi is set for derived keys only, so no derived key equals bits that were drawn. Every backend
+that follows these three lines draws the same bits, in any order, on any number of threads.
+"""
+
+import math
+
+import numpy as np
+
+from fx.backends.cpu._arrays import contiguous
+
+KEY_WORDS = 6
+
+_nb = None
+
+
+def _kernels():
+    global _nb
+    if _nb is None:
+        from fx.backends.cpu import _nb_philox
+
+        _nb = _nb_philox
+    return _nb
+
+
+def philox4x32(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """One Philox 4x32-10 block a row: counter (*B, 4), key (*B, 2) uint32 -> (*B, 4) uint32."""
+    counter = _words(counter, 4, "counter")
+    key = _words(key, 2, "key")
+    batch = np.broadcast_shapes(counter.shape[:-1], key.shape[:-1])
+    out = np.empty((*batch, 4), np.uint32)
+    _kernels().blocks(
+        contiguous(np.broadcast_to(counter, (*batch, 4))).reshape(-1, 4),
+        contiguous(np.broadcast_to(key, (*batch, 2))).reshape(-1, 2),
+        out.reshape(-1, 4),
+    )
+    return out
+
+
+def random_bits(
+    key: np.ndarray, *, shape: tuple[int, ...], lanes: np.ndarray | None = None
+) -> np.ndarray:
+    """Uniform uint32 words: key (*B, 6) -> (*B, *shape).
+
+    Element i (in C order) of a row is word i % 4 of block i // 4, so a shorter draw is a prefix of
+    a longer one. `lanes`, integers that broadcast against B, replace the lane words of `key`.
+    """
+    key = _words(key, KEY_WORDS, "key")
+    if lanes is not None:
+        key = with_lanes(key, lanes)
+    batch = key.shape[:-1]
+    out = np.empty((*batch, *shape), np.uint32)
+    if out.size:
+        rows = contiguous(key).reshape(-1, KEY_WORDS)
+        _kernels().fill(rows, out.reshape(rows.shape[0], math.prod(shape)))
+    return out
+
+
+def with_lanes(key: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+    """`key` (*B, 6) with its lane words set to the 64-bit `lanes` (*L): (*broadcast(B, L), 6)."""
+    key = _words(key, KEY_WORDS, "key")
+    lanes = np.asarray(lanes).astype(np.uint64)
+    out = np.empty((*np.broadcast_shapes(key.shape[:-1], lanes.shape), KEY_WORDS), np.uint32)
+    out[...] = key
+    out[..., 4] = lanes & np.uint64(0xFFFFFFFF)
+    out[..., 5] = lanes >> np.uint64(32)
+    return out
+
+
+def derive(key: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """A new key for each number in `data`: key (*B, 6), data (*D) -> (*broadcast(B, D), 6).
+
+    Only the low 32 bits of `data` count. Equal (key, data) give equal keys; all others are
+    independent of each other and of the bits drawn with `key`.
+    """
+    key = _words(key, KEY_WORDS, "key")
+    data = np.asarray(data)
+    if data.dtype != np.uint32:
+        data = (data.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    batch = np.broadcast_shapes(key.shape[:-1], data.shape)
+    out = np.empty((*batch, KEY_WORDS), np.uint32)
+    _kernels().derive(
+        contiguous(np.broadcast_to(key, out.shape)).reshape(-1, KEY_WORDS),
+        contiguous(np.broadcast_to(data, batch)).reshape(-1),
+        out.reshape(-1, KEY_WORDS),
+    )
+    return out
+
+
+def split(key: np.ndarray, n: int) -> np.ndarray:
+    """`n` new keys: key (*B, 6) -> (*B, n, 6), where [..., i, :] is `derive(key, i)`."""
+    key = _words(key, KEY_WORDS, "key")
+    return derive(key[..., None, :], np.arange(n, dtype=np.uint32))
+
+
+def _words(x: np.ndarray, count: int, name: str) -> np.ndarray:
+    x = np.asarray(x)
+    if x.dtype != np.uint32 or x.ndim == 0 or x.shape[-1] != count:
+        raise ValueError(
+            f"{name} must be a uint32 array of shape (..., {count}), got {x.dtype} {x.shape}"
+        )
+    return x

@@ -1,0 +1,100 @@
+"""Pooling over 1 to 3 spatial dimensions: maxima with their places, window sums, their transpose.
+
+Ceil mode is a larger high padding. A window that does not fit gives no output.
+"""
+
+import math
+
+import numpy as np
+
+from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
+from fx.backends.cpu._windows import Windows, windows
+
+Pairs = tuple[tuple[int, int], ...]
+Ints = tuple[int, ...]
+
+_nb = None
+
+
+def _kernels():
+    global _nb
+    if _nb is None:
+        from fx.backends.cpu import _nb_pool
+
+        _nb = _nb_pool
+    return _nb
+
+
+def max_pool(
+    x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> tuple[np.ndarray, np.ndarray]:
+    """The maximum of each window and its place: x (N, C, *S) -> values, indices (N, C, *out).
+
+    Padding counts as lower than everything. indices: int64, flat over the unpadded spatial
+    dimensions; the first of equal maxima, or the last NaN where a window holds NaN. A window that
+    sees padding only gives the lowest value of the dtype (-inf for floats) and index 0.
+    """
+    win = windows(x.shape[2:], window, stride, padding, dilation)
+    shape = (*x.shape[:2], *win.out)
+    planes = math.prod(x.shape[:2])
+    dtype = x.dtype
+    x = contiguous(x.view(np.uint8) if dtype.kind == "b" else widen(x))
+    values = np.empty(shape, x.dtype)
+    indices = np.empty(shape, np.int64)
+    if values.size:
+        lowest = x.dtype.type(-np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
+        _kernels().max_pool(
+            x.reshape(planes, win.volume),
+            values.reshape(planes, win.positions),
+            indices.reshape(planes, win.positions),
+            lowest,
+            win.geo,
+        )
+    return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
+
+
+def window_sum(
+    x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> np.ndarray:
+    """The sum over each window, padding counting as zero: x (N, C, *S) -> (N, C, *out)."""
+    win = windows(x.shape[2:], window, stride, padding, dilation)
+    shape = (*x.shape[:2], *win.out)
+    dtype, planes = x.dtype, math.prod(x.shape[:2])
+    x = computed(x).reshape(planes, win.volume)
+    if win.whole:
+        return narrowed(x.sum(axis=1).reshape(shape), dtype)
+    out = np.zeros((planes, win.positions), x.dtype)
+    if out.size:
+        _kernels().window_sum(x, out, win.geo)
+    return narrowed(out.reshape(shape), dtype)
+
+
+def window_sum_transpose(
+    g: np.ndarray,
+    *,
+    input_size: Ints,
+    window: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+) -> np.ndarray:
+    """The transpose of `window_sum`: g (N, C, *out) -> (N, C, *input_size).
+
+    Raises ValueError where g is not what `window_sum` gives for such an input.
+    """
+    win = windows(tuple(input_size), window, stride, padding, dilation)
+    _check_out(g, win)
+    dtype, lead, planes = g.dtype, g.shape[:2], math.prod(g.shape[:2])
+    g = computed(g).reshape(planes, win.positions)
+    if win.whole:
+        out = np.repeat(g, win.volume, axis=1)  # (P, V)
+    else:
+        out = np.zeros((planes, win.volume), g.dtype)
+        if out.size and g.size:
+            _kernels().window_sum_transpose(g, out, win.geo)
+    return narrowed(out.reshape(*lead, *input_size), dtype)
+
+
+def _check_out(g: np.ndarray, win: Windows) -> None:
+    if g.shape[2:] != win.out:
+        raise ValueError(f"g must have spatial sizes {win.out}, got shape {g.shape}")

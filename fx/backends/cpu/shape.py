@@ -1,0 +1,62 @@
+"""Shape kernels: views wherever the layout allows one; tensors never change, so views are safe."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+
+def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    """A view if the layout allows it."""
+    return x.reshape(shape)
+
+
+def transpose(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
+    """A view."""
+    return x.transpose(axes)
+
+
+def broadcast_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    """A view with strides 0."""
+    return np.broadcast_to(x, shape)
+
+
+def sum_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum over the axes that ``broadcast_to(y, x.shape)`` would stretch."""
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1
+    )
+    return x.sum(axis=axes, dtype=x.dtype).reshape(shape)
+
+
+def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any) -> np.ndarray:
+    """A view."""
+    return x[tuple(map(builtins.slice, start, stop, step))]
+
+
+def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -> np.ndarray:
+    """Constant borders, and ``inside`` constants between neighbours."""
+    shape = [
+        n + a + b + max(n - 1, 0) * i
+        for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
+    ]
+    out = np.full(shape, value, x.dtype) if value != 0 else np.zeros(shape, x.dtype)
+    at = tuple(
+        builtins.slice(a, a + n + max(n - 1, 0) * i, i + 1)
+        for n, a, i in zip(x.shape, low, inside, strict=True)
+    )
+    out[at] = x
+    return out
+
+
+def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    """One after another along ``axis``."""
+    return np.concatenate(arrays, axis=axis)
+
+
+def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
+    """A view with negative strides."""
+    return np.flip(x, axes)

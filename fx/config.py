@@ -1,0 +1,196 @@
+"""Settings: the thread-local modes of recording, and the defaults that a user may change.
+
+Grad mode is one number. ``no_grad`` disables recording on every tape whose level is at most
+``barrier``, the newest level that existed when it was entered; a transform that starts later owns a
+higher level and records. So ``no_grad`` around ``grad(f)(x)`` leaves the transform alone, and
+inside ``f`` it is respected.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+from fx import dtypes
+from fx.errors import DTypeError
+
+ENABLED = -1  # a barrier below every level: everything records
+
+
+class _Modes(threading.local):
+    """What each thread has for itself."""
+
+    barrier: int = ENABLED  # tapes of a level <= barrier do not record
+    silent: int = ENABLED  # the one level whose tape the running backward pass keeps silent
+    record0: bool = True  # whether the level-0 tape records: barrier < 0 and silent != 0
+    inference: bool = False
+    device: str | None = None
+    axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
+
+
+modes = _Modes()
+
+
+class _Defaults:
+    dtype: dtypes.DType[Any] = dtypes.float32
+    device: str = "cpu"
+
+
+def set_modes(barrier: int, silent: int) -> None:
+    """Set grad mode of this thread; ``record0`` follows."""
+    modes.barrier = barrier
+    modes.silent = silent
+    modes.record0 = barrier < 0 and silent != 0
+
+
+class _GradMode:
+    """A context manager and decorator that sets the barrier."""
+
+    enable: bool = False
+    inference: bool | None = None
+
+    __slots__ = ("_saved",)
+
+    def __enter__(self) -> None:
+        saved = getattr(self, "_saved", ())
+        self._saved = (*saved, (modes.barrier, modes.silent, modes.inference))
+        if self.enable:
+            set_modes(ENABLED, modes.silent)
+        else:
+            from fx.levels import newest_level
+
+            set_modes(newest_level(), modes.silent)
+        if self.inference is not None:
+            modes.inference = self.inference
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        *rest, (barrier, silent, inference) = self._saved
+        self._saved = tuple(rest)
+        set_modes(barrier, silent)
+        modes.inference = inference
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        kind = type(self)
+
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with kind():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None: ...
+
+
+class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Record nothing inside the block: a context manager and a decorator, as in PyTorch.
+
+    Example:
+        >>> import fx
+        >>> x = fx.ones(2, requires_grad=True)
+        >>> with fx.no_grad():
+        ...     (x * 2).requires_grad
+        False
+    """
+
+    __slots__ = ()
+
+
+class enable_grad(_GradMode):  # noqa: N801
+    """Record inside the block, also within ``no_grad``: a context manager and a decorator."""
+
+    __slots__ = ()
+    enable = True
+
+
+class inference_mode(_GradMode):  # noqa: N801
+    """``no_grad``, and ``fx.is_inference_mode_enabled()`` says so.
+
+    Tensors never change, so a tensor made here may be used in recorded work afterwards: there is no
+    version counter to protect.
+    """
+
+    __slots__ = ()
+    inference = True
+
+
+class set_grad_enabled(_GradMode):  # noqa: N801
+    """Switch recording on or off, at once or for a ``with`` block, as in PyTorch."""
+
+    __slots__ = ()
+
+    def __new__(cls, mode: bool) -> Any:
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool) -> None:
+        before = (modes.barrier, modes.silent, modes.inference)
+        (enable_grad() if mode else no_grad()).__enter__()
+        self._saved = (before,)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        enabled = is_grad_enabled()
+        self.__exit__(None, None, None)
+        return (enable_grad if enabled else no_grad)(function)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations on tensors that require grad are recorded in this thread."""
+    return modes.barrier < 0
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether an ``inference_mode`` block is running in this thread."""
+    return modes.inference
+
+
+def default_dtype() -> dtypes.DType[Any]:
+    """The dtype that a Python float and the creation functions take."""
+    return _Defaults.dtype
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set the floating dtype that Python floats and creation functions take.
+
+    Raises:
+        DTypeError: if ``dtype`` is not floating.
+    """
+    found = dtypes.as_dtype(dtype)
+    if found not in dtypes.FLOATING:
+        raise DTypeError(f"the default dtype must be floating, got {found.name}")
+    _Defaults.dtype = found
+
+
+def default_device() -> str:
+    """The device of new tensors in this thread."""
+    return modes.device or _Defaults.device
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device of new tensors, for all threads."""
+    from fx.devices import as_device
+
+    _Defaults.device = as_device(device).name
+
+
+def debug_level() -> int:
+    """The rung of the debug ladder, ``FX_DEBUG=0..4``."""
+    try:
+        return int(os.environ.get("FX_DEBUG", "0"))
+    except ValueError:
+        return 0

@@ -1,0 +1,55 @@
+"""The errors that fx raises: each says what came in, what was expected and the line to write.
+
+Every class also derives from the built-in that a user of NumPy, PyTorch or JAX would catch, so
+``except ValueError`` goes on working.
+"""
+
+from __future__ import annotations
+
+
+class FxError(Exception):
+    """The root of all errors that fx itself raises."""
+
+
+class ShapeError(FxError, ValueError):
+    """Shapes do not fit together."""
+
+
+class DTypeError(FxError, TypeError):
+    """A dtype is not accepted here."""
+
+
+class DeviceError(FxError, RuntimeError):
+    """Tensors live on different devices, or a device has no kernel or does not exist."""
+
+
+class AxisError(FxError, ValueError, IndexError):
+    """An axis is out of range or named twice."""
+
+
+class IndexingError(FxError, IndexError):
+    """An index does not fit the tensor it indexes."""
+
+
+class InPlaceError(FxError, TypeError):
+    """A tensor was asked to change; tensors are immutable."""
+
+
+class EscapedTracerError(FxError, RuntimeError):
+    """A tracer was used after the transform that made it had returned."""
+
+
+class BatchedValueError(FxError, TypeError):
+    """Python asked for one concrete value of a tensor that has one value per lane."""
+
+
+class BackwardError(FxError, RuntimeError):
+    """``backward`` or ``grad`` cannot run on what it was given."""
+
+
+class RegistrationError(FxError, TypeError):
+    """A primitive lacks a rule."""
+
+
+class TreeError(FxError, ValueError):
+    """Pytrees do not have the same structure."""

@@ -1,0 +1,1 @@
+"""The array functions: the Python Array API's names, written on primitives."""

@@ -1,0 +1,180 @@
+"""Primitive and bind: the one door that every operation passes.
+
+Calling a primitive binds it. With plain tensors on the CPU that is: look at the arguments, run the
+kernel, wrap the result. A tracer among them hands the call to the transform with the highest level;
+a tensor with a node has the call recorded on the level-0 tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from numpy import asarray, ndarray
+
+from fx import tape
+from fx.config import modes
+from fx.devices import backend, device_of_array
+from fx.errors import DeviceError, DTypeError, FxError, RegistrationError
+from fx.levels import check_live
+from fx.tensor import Tensor, _new, new_tensor
+
+registry: dict[str, Primitive] = {}
+
+Rule = Callable[..., Any]
+
+
+class _NotDifferentiable:
+    """The explicit word, in place of a rule, that a primitive has no derivative."""
+
+    def __repr__(self) -> str:
+        return "NOT_DIFFERENTIABLE"
+
+
+NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+
+
+@attrs.define(eq=False, repr=False)
+class Primitive:
+    """A pure operation and all its rules. ``fx/prims/README.md`` walks through one.
+
+    Args:
+        name: unique, the field's term.
+        spec: ``(*specs, **params) -> spec`` or a tuple of specs; refuses what does not fit.
+        cpu: ``(*arrays, **params) -> array`` or a tuple of arrays.
+        jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent None is zero.
+        vjp: ``(needs, *primals, **params) -> pullback``, run when the operation is recorded;
+            ``needs[i]`` is None where no cotangent is wanted; ``pullback(ct, *saved)`` gives one
+            cotangent an argument, or None.
+        batch: ``(level, args, dims, **params) -> (out, dim)``; ``dims[i]`` is the mapped axis of
+            ``args[i]`` or None; ``level`` has ``.size``, ``.axis_name``, ``.number``.
+        sample: ``(draw) -> Sample``; draws valid arguments for the laws.
+        saves: the indices of the outputs that the pullback wants, ``(0,)`` for the output.
+        multiple: whether it returns a tuple.
+        torch_name: PyTorch's name of its backward node, without ``Backward0``.
+    """
+
+    name: str
+    spec: Rule
+    cpu: Rule
+    jvp: Rule
+    vjp: Rule
+    batch: Rule
+    sample: Rule
+    saves: tuple[int, ...] = ()
+    multiple: bool = False
+    torch_name: str = ""
+    kernels: dict[str, Rule] = attrs.field(factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether it has derivative rules."""
+        return self.vjp is not NOT_DIFFERENTIABLE
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Bind: run on ``args`` (tensors of any level) with static ``params``."""
+        recorded = False
+        for x in args:
+            if type(x) is not Tensor or type(x._a) is not ndarray:
+                return self._dispatch(args, params)
+            if x._node is not None:
+                recorded = True
+        if not args:
+            return self._dispatch(args, params)
+        try:
+            array = self.cpu(*[x._a for x in args], **params)
+        except Exception as error:
+            raise self._explain(error, args, params) from None
+        if self.multiple:
+            out: Any = tuple([new_tensor(a if type(a) is ndarray else asarray(a)) for a in array])
+            if recorded and modes.record0:
+                return tape.record_multiple(self, args, params, out)
+            return out
+        out = _new(Tensor)
+        out._a = array if type(array) is ndarray else asarray(array)
+        out._node = None
+        if recorded and modes.record0:
+            tape.record(self, args, params, out)
+        return out
+
+    def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The way of calls with a tracer, a cell, another device, or no tensor at all."""
+        level, top = 0, None
+        for i, x in enumerate(args):
+            if not isinstance(x, Tensor):
+                raise DTypeError(
+                    f"{self.name} takes tensors, got {type(x).__name__} as argument {i}; "
+                    f"write fx.asarray(x)"
+                )
+            if x.level > level:
+                level, top = x.level, x
+        if level == tape.CELL:
+            return self(*[x.read() if x.level == tape.CELL else x for x in args], **params)
+        if top is not None:
+            check_live(top)
+            return top.process(self, args, params)
+        return self._on_device(args, params)
+
+    def _on_device(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        names = {device_of_array[type(x._a)] for x in args}
+        if len(names) > 1:
+            listed = ", ".join(str(x.spec) for x in args)
+            raise DeviceError(
+                f"{self.name} got tensors on different devices: {listed}; "
+                f"move them together, for example x.to({sorted(names)[0]!r})"
+            )
+        name = names.pop() if names else params["device"]
+        kernel = self.kernels.get(name) or backend(name).kernel_for(self)
+        try:
+            out = kernel(*[x._a for x in args], **params)
+        except Exception as error:
+            raise self._explain(error, args, params) from None
+        outs = [new_tensor(a) for a in (out if self.multiple else (out,))]
+        if modes.record0 and any([x._node is not None for x in args]):
+            if self.multiple:
+                return tape.record_multiple(self, args, params, tuple(outs))
+            tape.record(self, args, params, outs[0])
+        return tuple(outs) if self.multiple else outs[0]
+
+    def _explain(self, error: Exception, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The spec rule's words for what a kernel choked on; the kernel's own where it has none."""
+        if isinstance(error, FxError):
+            return error
+        try:
+            self.spec(*[x.spec for x in args], **params)
+        except FxError as better:
+            return better
+        return error
+
+
+def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
+    """Register a primitive; refuse one that lacks a rule.
+
+    Raises:
+        RegistrationError: if the name is taken, or a rule is neither given nor declared
+            ``NOT_DIFFERENTIABLE``.
+    """
+    if name in registry:
+        raise RegistrationError(f"a primitive named {name!r} exists already")
+    given = {"cpu": cpu, **rules}
+    for rule in ("spec", "cpu", "jvp", "vjp", "batch", "sample"):
+        value = given.get(rule)
+        may_lack = rule in ("jvp", "vjp")
+        if not callable(value) and not (may_lack and value is NOT_DIFFERENTIABLE):
+            word = " (or the word NOT_DIFFERENTIABLE)" if may_lack else ""
+            raise RegistrationError(
+                f"primitive {name!r} lacks its {rule} rule{word}; see fx/prims/README.md"
+            )
+    if (given["jvp"] is NOT_DIFFERENTIABLE) != (given["vjp"] is NOT_DIFFERENTIABLE):
+        raise RegistrationError(f"primitive {name!r} must give both jvp and vjp, or neither")
+    primitive = Primitive(name, **given)
+    primitive.kernels["cpu"] = primitive.cpu
+    primitive.torch_name = primitive.torch_name or "".join(
+        part.capitalize() for part in name.split("_")
+    )
+    registry[name] = primitive
+    return primitive

@@ -1,0 +1,1 @@
+"""The primitives, a file a family; ``README.md`` walks through one."""

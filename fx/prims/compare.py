@@ -1,0 +1,171 @@
+"""Relations, logic, bits, selection and casts."""
+
+from __future__ import annotations
+
+import fx.backends.cpu.elementwise as cpu
+from fx.dtypes import INEXACT, bool_, is_integral
+from fx.errors import DTypeError
+from fx.prims.creation import constant_like
+from fx.prims.families import (
+    broadcast_shapes, comparison, elementwise_batch, same_dim_batch, same_dtype, spread,
+    unbroadcast,
+)  # fmt: skip
+from fx.prims.sampling import Sample
+from fx.primitive import NOT_DIFFERENTIABLE, define
+from fx.spec import TensorSpec
+
+# relations --------------------------------------------------------------------------------------
+
+equal = comparison("equal", cpu=cpu.equal)
+not_equal = comparison("not_equal", cpu=cpu.not_equal)
+less = comparison("less", cpu=cpu.less)
+less_equal = comparison("less_equal", cpu=cpu.less_equal)
+greater = comparison("greater", cpu=cpu.greater)
+greater_equal = comparison("greater_equal", cpu=cpu.greater_equal)
+logical_and = comparison("logical_and", cpu=cpu.logical_and)
+logical_or = comparison("logical_or", cpu=cpu.logical_or)
+logical_xor = comparison("logical_xor", cpu=cpu.logical_xor)
+
+
+# predicates -------------------------------------------------------------------------------------
+
+
+def _predicate(name, kernel):
+    prim = define(
+        name, cpu=kernel, spec=lambda x: x.with_(dtype=bool_),
+        jvp=NOT_DIFFERENTIABLE,
+        vjp=NOT_DIFFERENTIABLE,
+        batch=same_dim_batch(lambda: prim),
+        sample=lambda d: Sample([d.floats(d.shape()) / d.bools(()).astype(d.dtype)]),
+    )  # fmt: skip
+    return prim
+
+
+logical_not = _predicate("logical_not", cpu.logical_not)
+isnan = _predicate("isnan", cpu.isnan)
+isinf = _predicate("isinf", cpu.isinf)
+isfinite = _predicate("isfinite", cpu.isfinite)
+signbit = _predicate("signbit", cpu.signbit)
+
+
+# bits -------------------------------------------------------------------------------------------
+
+
+def _bits(name, kernel, high=100, bools=True):
+    def spec(*specs):
+        dtype = same_dtype(name, *specs)
+        if not is_integral(dtype) and not (bools and dtype == bool_):
+            raise DTypeError(f"{name} takes integers{' or bool' if bools else ''}, got {dtype}")
+        return specs[0].with_(shape=broadcast_shapes(name, *[s.shape for s in specs]))
+
+    prim = define(
+        name, cpu=kernel, spec=spec,
+        jvp=NOT_DIFFERENTIABLE,
+        vjp=NOT_DIFFERENTIABLE,
+        batch=elementwise_batch(lambda: prim),
+        sample=lambda d: Sample(
+            [d.integers(s := d.shape(), 0, 100), d.integers(d.broadcastable(s), 0, high)]
+        ),
+    )  # fmt: skip
+    return prim
+
+
+bitwise_and = _bits("bitwise_and", cpu.bitwise_and)
+bitwise_or = _bits("bitwise_or", cpu.bitwise_or)
+bitwise_xor = _bits("bitwise_xor", cpu.bitwise_xor)
+left_shift = _bits("left_shift", cpu.left_shift, high=8, bools=False)
+right_shift = _bits("right_shift", cpu.right_shift, high=8, bools=False)
+
+
+def _bitwise_not_spec(x):
+    if not is_integral(x.dtype) and x.dtype != bool_:
+        raise DTypeError(f"bitwise_not takes integers or bool, got {x.dtype}")
+    return x
+
+
+bitwise_not = define(
+    "bitwise_not", cpu=cpu.bitwise_not, spec=_bitwise_not_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=same_dim_batch(lambda: bitwise_not),
+    sample=lambda d: Sample([d.integers(d.shape(), -50, 50)]),
+)  # fmt: skip
+
+
+# selection --------------------------------------------------------------------------------------
+
+
+def _where_spec(condition, x, y):
+    if condition.dtype != bool_:
+        raise DTypeError(f"where: the condition must be bool, got {condition.dtype}; write c != 0")
+    dtype = same_dtype("where", x, y)
+    return TensorSpec(
+        broadcast_shapes("where", condition.shape, x.shape, y.shape), dtype, x.device
+    )
+
+
+def _where_jvp(primals, tangents):
+    condition, x, y = primals
+    _, tx, ty = tangents
+    zero = constant_like(0, x)
+    out = where(condition, x, y)
+    t = where(condition, zero if tx is None else tx, zero if ty is None else ty)
+    return out, spread(t, out.shape)
+
+
+def _where_vjp(needs, condition, x, y):
+    shapes = (x.shape, y.shape)
+
+    def pullback(ct):
+        zero = constant_like(0, ct)
+        return (
+            None,
+            unbroadcast(where(condition, ct, zero), shapes[0]) if needs[1] is not None else None,
+            unbroadcast(where(condition, zero, ct), shapes[1]) if needs[2] is not None else None,
+        )
+
+    return pullback
+
+
+where = define(
+    "where", cpu=cpu.where, spec=_where_spec,
+    jvp=_where_jvp,
+    vjp=_where_vjp,
+    batch=elementwise_batch(lambda: where),
+    sample=lambda d: Sample(
+        [d.bools(d.broadcastable(s := d.shape())), d.floats(s), d.floats(d.broadcastable(s))]
+    ),
+)  # fmt: skip
+
+
+# casts ------------------------------------------------------------------------------------------
+
+
+def _astype_jvp(primals, tangents, *, dtype):
+    out = astype(*primals, dtype=dtype)
+    return out, astype(*tangents, dtype=dtype) if dtype in INEXACT else None
+
+
+def _astype_vjp(needs, x, *, dtype):
+    source = x.dtype
+    if dtype not in INEXACT or source not in INEXACT:
+        return None
+    return lambda ct: (astype(ct, dtype=source),)
+
+
+astype = define(
+    "astype", cpu=cpu.astype, spec=lambda x, *, dtype: x.with_(dtype=dtype), torch_name="ToCopy",
+    jvp=_astype_jvp,
+    vjp=_astype_vjp,
+    batch=same_dim_batch(lambda: astype),
+    sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
+)  # fmt: skip
+stop_gradient = define(  # the identity through which no derivative passes
+    "stop_gradient", cpu=cpu.identity, spec=lambda x: x,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=same_dim_batch(lambda: stop_gradient),
+    sample=lambda d: Sample([d.floats(d.shape())]),
+)  # fmt: skip
+
+

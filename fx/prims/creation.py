@@ -1,0 +1,69 @@
+"""Primitives that make a tensor from nothing, and the 0-d constants of weak scalars."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.backends.cpu.creation as cpu
+from fx.devices import backend
+from fx.prims.sampling import Sample
+from fx.primitive import NOT_DIFFERENTIABLE, define
+from fx.spec import TensorSpec
+from fx.tensor import Tensor, new_tensor
+
+
+def _spec(*, shape, dtype, device, **params):
+    return TensorSpec(shape, dtype, device)
+
+
+def _no_lanes(axis, args, dims, **params):
+    raise AssertionError("a primitive without arguments is never batched")
+
+
+full = define(
+    "full", cpu=cpu.full, spec=_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_no_lanes,
+    sample=lambda d: Sample(
+        [], {"shape": d.shape(), "value": 1.5, "dtype": d.dtype, "device": "cpu"}
+    ),
+)  # fmt: skip
+iota = define(  # start + step * index along one axis
+    "iota", cpu=cpu.iota, spec=_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_no_lanes,
+    sample=lambda d: Sample(
+        [],
+        {"shape": (s := d.shape(1)), "axis": d.axis(len(s)), "start": 1, "step": 2,
+         "dtype": d.dtype, "device": "cpu"},
+    ),
+)  # fmt: skip
+
+
+_constants: dict[tuple[Any, ...], Tensor] = {}
+
+
+def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
+    """A 0-d tensor of a Python scalar; those that were used before are shared."""
+    # -0.0 == 0.0 as a key, and so their words must differ
+    key = (value, dtype, device) if value or math.copysign(1, value) > 0 else ("-0", dtype, device)
+    found = _constants.get(key)
+    if found is None:
+        found = new_tensor(backend(device).from_numpy(cpu.scalar(value, dtype)))
+        if len(_constants) > 4096:
+            _constants.clear()
+        _constants[key] = found
+    return found
+
+
+def constant_like(value: Any, x: Tensor) -> Tensor:
+    """``constant`` with the dtype and the device of ``x``."""
+    return constant(value, x.dtype, x.device.name)
+
+
+def zeros_like_spec(spec: TensorSpec) -> Tensor:
+    """Zeros of a spec."""
+    return full(shape=spec.shape, value=0, dtype=spec.dtype, device=spec.device)

@@ -1,0 +1,270 @@
+"""Elementwise arithmetic and functions: each primitive one row."""
+
+from __future__ import annotations
+
+import math
+
+import fx.backends.cpu.elementwise as cpu
+from fx.dtypes import bool_, real_of
+from fx.errors import DTypeError
+from fx.prims.compare import equal, greater, less, where
+from fx.prims.creation import constant_like
+from fx.prims.families import binary,  elementwise_spec, elementwise_batch, piecewise_constant, same_dim_batch, unary, unbroadcast
+from fx.prims.sampling import Sample
+from fx.primitive import NOT_DIFFERENTIABLE, define
+
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def _keep(t):
+    return t
+
+
+def _zero(x, y):
+    return lambda t: t * 0.0
+
+
+def _share(t, wins, ties):
+    """All of t where x wins, half at a tie: the symmetric subgradient of max and min."""
+    zero = constant_like(0.0, t)
+    return where(wins, t, where(ties, t * 0.5, zero))
+
+
+def _apart(d):
+    """Two arrays no element of which ties with its partner."""
+    shape = d.shape()
+    y = d.floats(d.broadcastable(shape))
+    return Sample([y + d.away_from(0.0, shape), y])
+
+
+def _positive_base(d):
+    shape = d.shape()
+    return Sample([d.floats(shape, 0.2, 3.0), d.floats(d.broadcastable(shape))])
+
+
+def _nonzero_divisor(d):
+    shape = d.shape()
+    return Sample([d.floats(shape), d.away_from(0.0, d.broadcastable(shape), gap=0.3)])
+
+
+def _whole_quotient(d):
+    """Operands whose quotient is far from an integer, where floor and mod jump."""
+    shape = d.shape()
+    y = d.away_from(0.0, d.broadcastable(shape), gap=0.5)
+    return Sample([y * (d.integers(shape, -3, 4) + d.floats(shape, 0.2, 0.8)), y])
+
+
+# arithmetic -------------------------------------------------------------------------------------
+
+add = binary("add", cpu=cpu.add, dx=lambda x, y: _keep, dy=lambda x, y: _keep)
+subtract = binary(
+    "subtract", cpu=cpu.subtract, torch_name="Sub",
+    dx=lambda x, y: _keep,
+    dy=lambda x, y: negative,
+)  # fmt: skip
+multiply = binary(
+    "multiply", cpu=cpu.multiply, torch_name="Mul",
+    dx=lambda x, y: lambda t: t * y,
+    dy=lambda x, y: lambda t: t * x,
+)  # fmt: skip
+divide = binary(
+    "divide", cpu=cpu.divide, torch_name="Div", sample=_nonzero_divisor,
+    dx=lambda x, y: lambda t: t / y,
+    dy=lambda x, y: lambda t: -t * x / (y * y),
+)  # fmt: skip
+power = binary(
+    "power", cpu=cpu.power, torch_name="Pow", sample=_positive_base,
+    dx=lambda x, y: lambda t: t * _power_dx(x, y),
+    dy=lambda x, y: lambda t: t * _power_dy(x, y),
+)  # fmt: skip
+floor_divide = binary(
+    "floor_divide", cpu=cpu.floor_divide, sample=_whole_quotient, dx=_zero, dy=_zero
+)
+remainder = binary(
+    "remainder", cpu=cpu.remainder, sample=_whole_quotient,
+    dx=lambda x, y: _keep,
+    dy=lambda x, y: lambda t: -t * floor_divide(x, y),
+)  # fmt: skip
+fmod = binary(
+    "fmod", cpu=cpu.fmod, sample=_whole_quotient,
+    dx=lambda x, y: _keep,
+    dy=lambda x, y: lambda t: -t * trunc(x / y),
+)  # fmt: skip
+maximum = binary(
+    "maximum", cpu=cpu.maximum, sample=_apart,
+    dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
+    dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
+)  # fmt: skip
+minimum = binary(
+    "minimum", cpu=cpu.minimum, sample=_apart,
+    dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
+    dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
+)  # fmt: skip
+arctan2 = binary(
+    "arctan2", cpu=cpu.arctan2, torch_name="Atan2", sample=_nonzero_divisor,
+    dx=lambda x, y: lambda t: t * y / (x * x + y * y),
+    dy=lambda x, y: lambda t: -t * x / (x * x + y * y),
+)  # fmt: skip
+hypot = binary(
+    "hypot", cpu=cpu.hypot, sample=_nonzero_divisor,
+    dx=lambda x, y: lambda t: t * x / hypot(x, y),
+    dy=lambda x, y: lambda t: t * y / hypot(x, y),
+)  # fmt: skip
+logaddexp = binary(
+    "logaddexp", cpu=cpu.logaddexp,
+    dx=lambda x, y: lambda t: t * sigmoid(x - y),
+    dy=lambda x, y: lambda t: t * sigmoid(y - x),
+)  # fmt: skip
+copysign = binary(
+    "copysign", cpu=cpu.copysign, sample=_nonzero_divisor,
+    dx=lambda x, y: lambda t: t * copysign(x, y) / x,
+    dy=lambda x, y: lambda t: t * 0.0,
+)  # fmt: skip
+nextafter = binary("nextafter", cpu=cpu.nextafter, dx=None, dy=None)
+
+
+def _power_dx(x, y):
+    # x ** (y - 1) * y, which must be 0 and not nan at y = 0, x = 0
+    safe = where(y == 0, constant_like(1.0, y), y)
+    return y * power(x, safe - 1.0)
+
+
+def _power_dy(x, y):
+    # x ** y * log x, with the limit 0 at x = 0 (for y >= 0)
+    safe = where(x == 0, constant_like(1.0, x), x)
+    return power(x, y) * log(safe)
+
+
+# functions of one argument ----------------------------------------------------------------------
+
+
+def _away_from_zero(d):
+    return Sample([d.away_from(0.0, d.shape(), gap=0.2)])
+
+
+def _away_from_integers(d):
+    shape = d.shape()
+    return Sample([d.integers(shape, -3, 3) + d.floats(shape, 0.1, 0.4)])
+
+
+def _gate(t, y):
+    return where(y > 0, t, constant_like(0.0, t))
+
+
+def _real_result(x):
+    return x.with_(dtype=real_of(x.dtype))
+
+
+def _no_bool(name):
+    def spec(x):
+        if x.dtype == bool_:
+            raise DTypeError(f"{name} does not take bool; write fx.logical_not(x) or x.astype(...)")
+        return x
+
+    return spec
+
+
+def _same(name):
+    return elementwise_spec(name)
+
+
+negative = define(
+    "negative", cpu=cpu.negative, spec=_no_bool("negative"), torch_name="Neg",
+    jvp=lambda primals, tangents: (negative(*primals), negative(*tangents)),
+    vjp=lambda needs, x: lambda ct: (negative(ct),),
+    batch=same_dim_batch(lambda: negative),
+    sample=lambda d: Sample([d.floats(d.shape())]),
+)  # fmt: skip
+abs = unary(
+    "abs", cpu=cpu.abs, spec=_real_result, sample=_away_from_zero, from_in=lambda x: sign(x)
+)
+sign = piecewise_constant("sign", cpu=cpu.sign, sample=_away_from_zero)
+square = unary("square", cpu=cpu.square, spec=_same("square"), from_in=lambda x: x * 2.0)
+sqrt = unary("sqrt", cpu=cpu.sqrt, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
+rsqrt = unary("rsqrt", cpu=cpu.rsqrt, domain=(0.2, 3.0), from_out=lambda y: y * y * y * -0.5)
+reciprocal = unary(
+    "reciprocal", cpu=cpu.reciprocal, sample=_away_from_zero, from_out=lambda y: -(y * y)
+)
+exp = unary("exp", cpu=cpu.exp, from_out=lambda y: y)
+exp2 = unary("exp2", cpu=cpu.exp2, from_out=lambda y: y * _LN2)
+expm1 = unary("expm1", cpu=cpu.expm1, from_out=lambda y: y + 1.0)
+log = unary("log", cpu=cpu.log, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
+log2 = unary("log2", cpu=cpu.log2, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
+log10 = unary("log10", cpu=cpu.log10, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x)
+log1p = unary("log1p", cpu=cpu.log1p, domain=(-0.8, 2.0), from_in=lambda x: 1.0 / (x + 1.0))
+sin = unary("sin", cpu=cpu.sin, from_in=lambda x: cos(x))
+cos = unary("cos", cpu=cpu.cos, from_in=lambda x: -sin(x))
+tan = unary("tan", cpu=cpu.tan, domain=(-1.2, 1.2), from_out=lambda y: y * y + 1.0)
+arcsin = unary(
+    "arcsin", cpu=cpu.arcsin, domain=(-0.9, 0.9), torch_name="Asin",
+    from_in=lambda x: rsqrt(1.0 - x * x),
+)  # fmt: skip
+arccos = unary(
+    "arccos", cpu=cpu.arccos, domain=(-0.9, 0.9), torch_name="Acos",
+    from_in=lambda x: -rsqrt(1.0 - x * x),
+)  # fmt: skip
+arctan = unary("arctan", cpu=cpu.arctan, torch_name="Atan", from_in=lambda x: 1.0 / (x * x + 1.0))
+sinh = unary("sinh", cpu=cpu.sinh, from_in=lambda x: cosh(x))
+cosh = unary("cosh", cpu=cpu.cosh, from_in=lambda x: sinh(x))
+tanh = unary("tanh", cpu=cpu.tanh, from_out=lambda y: 1.0 - y * y)
+arcsinh = unary(
+    "arcsinh", cpu=cpu.arcsinh, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0)
+)
+arccosh = unary(
+    "arccosh", cpu=cpu.arccosh, torch_name="Acosh", domain=(1.2, 3.0),
+    from_in=lambda x: rsqrt(x * x - 1.0),
+)  # fmt: skip
+arctanh = unary(
+    "arctanh", cpu=cpu.arctanh, torch_name="Atanh", domain=(-0.8, 0.8),
+    from_in=lambda x: 1.0 / (1.0 - x * x),
+)  # fmt: skip
+sigmoid = unary("sigmoid", cpu=cpu.sigmoid, from_out=lambda y: y * (1.0 - y))
+softplus = unary("softplus", cpu=cpu.softplus, from_in=lambda x: sigmoid(x))
+relu = define(
+    "relu", cpu=cpu.relu, spec=_same("relu"), saves=(0,),
+    jvp=lambda primals, tangents: (y := relu(*primals), _gate(tangents[0], y)),
+    vjp=lambda needs, x: lambda ct, y: (_gate(ct, y),),
+    batch=same_dim_batch(lambda: relu),
+    sample=_away_from_zero,
+)  # fmt: skip
+erf = unary("erf", cpu=cpu.erf, from_in=lambda x: exp(-(x * x)) * _TWO_OVER_SQRT_PI)
+erfc = unary("erfc", cpu=cpu.erfc, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQRT_PI)
+erfinv = unary(
+    "erfinv", cpu=cpu.erfinv, domain=(-0.8, 0.8),
+    from_out=lambda y: exp(y * y) * (1.0 / _TWO_OVER_SQRT_PI),
+)  # fmt: skip
+lgamma = unary("lgamma", cpu=cpu.lgamma, domain=(0.3, 3.0), from_in=lambda x: digamma(x))
+digamma = unary("digamma", cpu=cpu.digamma, domain=(0.3, 3.0), from_in=lambda x: trigamma(x))
+trigamma = unary(
+    "trigamma", cpu=cpu.trigamma, domain=(0.5, 3.0), from_in=lambda x: polygamma(constant_like(2.0, x), x)
+)
+
+floor = piecewise_constant("floor", cpu=cpu.floor, sample=_away_from_integers)
+ceil = piecewise_constant("ceil", cpu=cpu.ceil, sample=_away_from_integers)
+trunc = piecewise_constant("trunc", cpu=cpu.trunc, sample=_away_from_integers)
+round = piecewise_constant("round", cpu=cpu.round, sample=_away_from_integers)
+polygamma = define(
+    "polygamma", cpu=cpu.polygamma, spec=elementwise_spec("polygamma"),
+    jvp=lambda primals, tangents: _polygamma_jvp(primals, tangents),
+    vjp=lambda needs, n, x: _polygamma_vjp(needs, n, x),
+    batch=elementwise_batch(lambda: polygamma),
+    sample=lambda d: Sample(
+        [d.integers(s := d.shape(), 1, 4).astype(d.dtype), d.floats(s, 0.5, 3.0)], fixed=(0,)
+    ),
+)  # fmt: skip
+
+
+def _polygamma_jvp(primals, tangents):
+    n, x = primals
+    out = polygamma(n, x)
+    if tangents[1] is None:
+        return out, None
+    return out, tangents[1] * polygamma(n + 1.0, x)
+
+
+def _polygamma_vjp(needs, n, x):
+    if needs[1] is None:
+        return None
+    shape = x.shape
+    return lambda ct: (None, unbroadcast(ct * polygamma(n + 1.0, x), shape))

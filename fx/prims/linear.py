@@ -1,0 +1,94 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import fx.backends.cpu.matmul as cpu
+import fx.prims.shape as shape_prims
+from fx.errors import ShapeError
+from fx.prims.families import align_lanes, broadcast_shapes, same_dtype, unbroadcast
+from fx.prims.sampling import Sample
+from fx.primitive import define
+
+
+def swap_last(x):
+    """Exchange the last two axes."""
+    n = x.ndim
+    return shape_prims.transpose(x, axes=(*range(n - 2), n - 1, n - 2))
+
+
+def _matmul_spec(x, y):
+    same_dtype("matmul", x, y)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-2]:
+        raise ShapeError(
+            f"matmul: {x.shape} @ {y.shape}: the last axis of the first ({x.shape[-1:]}) must "
+            f"equal the last but one of the second ({y.shape[-2:-1]}); "
+            f"perhaps one wants a transpose: x.mT"
+        )
+    lead = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
+    return x.with_(shape=(*lead, x.shape[-2], y.shape[-1]))
+
+
+def _matmul_jvp(primals, tangents):
+    x, y = primals
+    tx, ty = tangents
+    out = matmul(x, y)
+    a = None if tx is None else matmul(tx, y)
+    b = None if ty is None else matmul(x, ty)
+    return out, b if a is None else a if b is None else a + b
+
+
+def _matmul_vjp(needs, x, y):
+    # each cotangent keeps only the other factor
+    dx = dy = None
+    if needs[0] is not None:
+        dx = _dx(y, x.shape)
+    if needs[1] is not None:
+        dy = _dy(x, y.shape)
+    return lambda ct: (dx and dx(ct), dy and dy(ct))
+
+
+def _dx(y, shape):
+    return lambda ct: unbroadcast(matmul(ct, swap_last(y)), shape)  # (..., m, n) @ (..., n, k)
+
+
+def _dy(x, shape):
+    if len(shape) == 2 and x.ndim > 2:  # one product over all rows instead of a sum of products
+
+        def pullback(ct):
+            rows = shape_prims.reshape(x, shape=(_rows(x), x.shape[-1]))
+            return matmul(
+                swap_last(rows), shape_prims.reshape(ct, shape=(_rows(ct), ct.shape[-1]))
+            )
+
+        return pullback
+    return lambda ct: unbroadcast(matmul(swap_last(x), ct), shape)  # (..., k, m) @ (..., m, n)
+
+
+def _rows(x):
+    n = 1
+    for side in x.shape[:-1]:
+        n *= side
+    return n
+
+
+def _matmul_batch(level, args, dims):
+    x, y = args
+    if dims[1] is None and y.ndim == 2 and x.ndim == 3 and dims[0] == 0:
+        return matmul(x, y), 0  # (lanes, m, k) @ (k, n): one product inside the kernel
+    return matmul(*align_lanes(args, dims)), 0
+
+
+def _matmul_sample(d):
+    lead = d.shape(0, 2, 1, 3)
+    m, k, n = d.integer(1, 4), d.integer(1, 4), d.integer(1, 4)
+    a, b = (*lead, m, k), (*d.broadcastable(lead), k, n)
+    return Sample([d.floats(a), d.floats(b)])
+
+
+matmul = define(
+    "matmul", cpu=cpu.matmul, spec=_matmul_spec, torch_name="Mm",
+    jvp=_matmul_jvp,
+    vjp=_matmul_vjp,
+    batch=_matmul_batch,
+    sample=_matmul_sample,
+)  # fmt: skip

@@ -1,0 +1,387 @@
+"""The one reverse-mode engine: it serves ``.backward()`` and ``grad`` alike.
+
+A node is made when an operation on something that needs a gradient is recorded: it holds the
+pullback that the primitive's VJP rule returned, and the nodes of the arguments. The tape of
+``.backward()`` is level 0; its rules get the recorded tensors themselves, so that
+``create_graph=True`` has only to let them be recorded again. The rules of a ``grad`` get the values
+of the level below.
+
+An output that a pullback wants is kept as a bare value beside the pullback, never as the recorded
+tensor: that one owns the node, and the two would keep each other alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from fx.config import ENABLED, modes, set_modes
+from fx.errors import BackwardError
+from fx.levels import Tracer
+from fx.tensor import Tensor, _new, new_tensor
+
+CELL = 1 << 62  # the level of a cell: above every transform, so that bind reads it first
+_sequence = count().__next__
+
+
+class Node:
+    """What was recorded of one operation."""
+
+    __slots__ = ("extra", "level", "parents", "primitive", "pullback", "saved", "seq", "specs")
+
+    primitive: Any
+    pullback: Callable[..., Sequence[Tensor | None]] | None
+    parents: tuple[Any, ...]
+    saved: tuple[Any, ...]  # (output index, bare value) of each output that the pullback wants
+    seq: int
+    level: int
+    specs: Any  # None, or the specs of the outputs of a primitive with several
+    extra: Extra | None
+
+    def name(self) -> str:
+        """PyTorch's name of the node, such as ``AddBackward0``."""
+        return f"{self.primitive.torch_name}Backward0"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes of the arguments, each with the index of the output that was used."""
+        return tuple(
+            (p.of, p.index) if type(p) is Select else (p, 0) for p in self.parents
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class Leaf(Node):
+    """The place of a tensor that requires grad itself: here gradients end and add up."""
+
+    __slots__ = ("__weakref__", "grad")
+
+    grad: Tensor | None
+
+    def __init__(self, level: int = 0) -> None:
+        self.seq = _sequence()  # made before every node that uses it
+        self.level = level
+        self.parents = ()
+        self.extra = None
+        self.grad = None
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+
+class Select(Node):
+    """One output of a node that has several."""
+
+    __slots__ = ("index", "of")
+
+    of: Node
+    index: int
+
+    def __init__(self, of: Node, index: int) -> None:
+        self.of = of
+        self.index = index
+        self.level = of.level
+        self.parents = (of,)
+        self.seq = _sequence()
+        self.extra = None
+
+    def name(self) -> str:
+        return self.of.name()
+
+
+class Extra:
+    """What few nodes have: hooks and a kept gradient."""
+
+    __slots__ = ("grad", "hooks", "post_hooks", "retain")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[[Tensor], Tensor | None]] = {}
+        self.post_hooks: dict[int, Callable[[], None]] = {}
+        self.retain = False
+        self.grad: Tensor | None = None
+
+
+def extra_of(node: Node) -> Extra:
+    """The node's extras, made when first asked for."""
+    if node.extra is None:
+        node.extra = Extra()
+    return node.extra
+
+
+class GradTracer(Tracer):
+    """A tensor on the tape of a transform: its value one level below, and its node in ``_node``."""
+
+    __slots__ = ()
+    transform = "grad"
+
+    def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        level = self.level
+        values = tuple([x.value if x.level == level else x for x in args])
+        out = primitive(*values, **params)
+        if not primitive.differentiable or level <= modes.barrier or level == modes.silent:
+            return out
+        parents = tuple([x._node if x.level == level else None for x in args])
+        # on the odd levels of .backward() create_graph must find recorded tensors in the pullback
+        pullback = primitive.vjp(parents, *(args if level & 1 else values), **params)
+        if pullback is None:
+            return out
+        node = _node(primitive, pullback, parents, level)
+        if primitive.multiple:
+            node.specs = tuple([o.spec for o in out])
+            node.saved = tuple([(i, out[i]) for i in primitive.saves])
+            return tuple([_select_traced(level, o, node, i) for i, o in enumerate(out)])
+        if primitive.saves:
+            node.saved = ((0, out),)
+        return grad_tracer(level, out, node)
+
+
+def grad_tracer(level: int, value: Tensor, node: Node) -> GradTracer:
+    """A tracer at ``level``."""
+    tracer = _new(GradTracer)
+    tracer.level = level
+    tracer.value = value
+    tracer._node = node
+    return tracer
+
+
+def _select_traced(level: int, value: Tensor, node: Node, index: int) -> Tensor:
+    if value.dtype.kind in "biu":
+        return value
+    return grad_tracer(level, value, Select(node, index))
+
+
+def _node(primitive: Any, pullback: Any, parents: tuple[Any, ...], level: int) -> Node:
+    node = _new(Node)
+    node.primitive = primitive
+    node.pullback = pullback
+    node.parents = parents
+    node.saved = ()
+    node.specs = None
+    node.extra = None
+    node.level = level
+    node.seq = _sequence()
+    return node
+
+
+def record(primitive: Any, args: tuple[Any, ...], params: dict[str, Any], out: Tensor) -> None:
+    """Give ``out``, just computed from plain ``args``, its node on the level-0 tape."""
+    if not primitive.differentiable:
+        return
+    parents = tuple([x._node for x in args])
+    pullback = primitive.vjp(parents, *args, **params)
+    if pullback is None:
+        return
+    node = _new(Node)
+    node.primitive = primitive
+    node.pullback = pullback
+    node.parents = parents
+    node.saved = ((0, new_tensor(out._a)),) if primitive.saves else ()
+    node.specs = None
+    node.extra = None
+    node.level = 0
+    node.seq = _sequence()
+    out._node = node
+
+
+def record_multiple(
+    primitive: Any, args: tuple[Any, ...], params: dict[str, Any], outs: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """The same for a primitive with several outputs."""
+    if not primitive.differentiable:
+        return outs
+    parents = tuple([x._node for x in args])
+    pullback = primitive.vjp(parents, *args, **params)
+    if pullback is None:
+        return outs
+    node = _node(primitive, pullback, parents, 0)
+    node.specs = tuple([o.spec for o in outs])
+    node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in primitive.saves])
+    for i, out in enumerate(outs):
+        if out.dtype.kind not in "biu":
+            out._node = Select(node, i)
+    return outs
+
+
+def node_at(tensor: Tensor, level: int) -> Node | None:
+    """The node of ``tensor`` on the tape of ``level``, or None if it is a constant there."""
+    if tensor.level == level or (level == 0 and tensor.level < 0):
+        return tensor._node  # type: ignore[no-any-return]
+    return None
+
+
+def backward_pass(
+    roots: Iterable[tuple[Node, Tensor]],
+    *,
+    level: int,
+    keep: bool = False,
+    create_graph: bool = False,
+    accumulate: bool = True,
+    inputs: Sequence[Node] | None = None,
+    prune: bool = False,
+) -> dict[Node, Tensor]:
+    """Pull cotangents back from ``roots`` to the leaves, in one iterative pass.
+
+    Args:
+        roots: pairs of a node and its cotangent.
+        level: the tape.
+        keep: keep the pullbacks, so that another pass can follow.
+        create_graph: let the rules be recorded on this tape (only on tapes of ``.backward()``).
+        accumulate: add what arrives at a leaf to its ``grad``.
+        inputs: collect what arrives at these nodes instead.
+        prune: visit only nodes that lead to ``inputs``.
+
+    Returns:
+        the cotangent of each node of ``inputs`` that was reached.
+
+    Raises:
+        BackwardError: if a node on the way was freed by an earlier pass.
+    """
+    wanted = set(inputs) if inputs is not None else frozenset()
+    useful = _leading_to(wanted, [node for node, _ in roots]) if prune else None
+    found: dict[Node, Tensor] = {}
+    cts: dict[Node, Any] = {}
+    heap: list[tuple[int, Node]] = []
+
+    def send(node: Node, ct: Tensor) -> None:
+        before = cts.get(node)
+        if before is None:
+            cts[node] = ct
+            heappush(heap, (-node.seq, node))
+        else:
+            cts[node] = before + ct
+
+    saved_modes = (modes.barrier, modes.silent)
+    if create_graph:
+        set_modes(ENABLED, ENABLED)
+    elif level == 0 or level & 1:
+        set_modes(modes.barrier, level)
+    try:
+        for node, ct in roots:
+            if useful is None or node in useful:
+                send(node, ct)
+        while heap:
+            node = heappop(heap)[1]
+            ct = cts.pop(node)
+            kind = type(node)
+            if node.extra is not None:
+                ct = _visit_extra(node, ct)
+            if node in wanted:
+                found[node] = ct
+            if kind is Leaf:
+                if accumulate and inputs is None:
+                    _accumulate(node, ct)
+                elif accumulate and node in wanted:
+                    _accumulate(node, ct)
+                continue
+            if useful is not None and not useful[node]:
+                continue
+            if kind is Select:
+                bundle = cts.get(node.of)
+                if bundle is None:
+                    bundle = cts[node.of] = [None] * len(node.of.specs)
+                    heappush(heap, (-node.of.seq, node.of))
+                before = bundle[node.index]
+                bundle[node.index] = ct if before is None else before + ct
+                continue
+            pullback = node.pullback
+            if pullback is None:
+                raise BackwardError(_FREED.format(node.name()))
+            if node.specs is not None:
+                ct = _zeros_for_missing(ct, node.specs)
+            if node.saved:
+                saved = node.saved
+                if create_graph:
+                    grads = pullback(ct, *[_recorded(node, i, v) for i, v in saved])
+                else:
+                    grads = pullback(ct, *[v for _, v in saved])
+            else:
+                grads = pullback(ct)
+            for parent, grad in zip(node.parents, grads, strict=True):
+                if parent is None or grad is None:
+                    continue
+                if useful is not None and parent not in useful:
+                    continue
+                before = cts.get(parent)
+                if before is None:
+                    cts[parent] = grad
+                    heappush(heap, (-parent.seq, parent))
+                else:
+                    cts[parent] = before + grad
+            if not keep:
+                node.pullback = None
+                node.parents = ()
+                node.saved = ()
+    finally:
+        set_modes(*saved_modes)
+    return found
+
+
+_FREED = (
+    "the graph was freed by an earlier backward pass (at {}). To go through it again, keep it in "
+    "the earlier call: y.backward(retain_graph=True), or fx.autograd.grad(..., retain_graph=True)"
+)
+
+
+def _recorded(node: Node, index: int, value: Tensor) -> Tensor:
+    """An output that the pullback wants, with its node: what ``create_graph`` differentiates."""
+    if value.dtype.kind in "biu":
+        return value
+    place = node if node.specs is None else Select(node, index)
+    if node.level:
+        return grad_tracer(node.level, value, place)
+    out = new_tensor(value._a)
+    out._node = place
+    return out
+
+
+def _zeros_for_missing(cts: list[Any], specs: tuple[Any, ...]) -> list[Any]:
+    from fx.prims.creation import zeros_like_spec
+
+    return [
+        zeros_like_spec(spec) if ct is None and spec.dtype.kind not in "biu" else ct
+        for ct, spec in zip(cts, specs, strict=True)
+    ]
+
+
+def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
+    """The nodes from which a wanted node is reached; True where the way goes on past the node."""
+    useful: dict[Node, bool] = {}
+    done: set[Node] = set()
+    wanted = set(wanted)
+    stack = [(root, False) for root in roots]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            beyond = any(p in useful for p in node.parents if p is not None)
+            if beyond or node in wanted:
+                useful[node] = beyond
+        elif node not in done:
+            done.add(node)
+            if type(node) is Node and node.pullback is None:
+                raise BackwardError(_FREED.format(node.name()))
+            stack.append((node, True))
+            stack.extend((p, False) for p in node.parents if p is not None and p not in done)
+    return useful
+
+
+def _visit_extra(node: Node, ct: Any) -> Any:
+    extra = node.extra
+    assert extra is not None
+    for hook in tuple(extra.hooks.values()):
+        changed = hook(ct)
+        if changed is not None:
+            ct = changed
+    if extra.retain:
+        extra.grad = ct if extra.grad is None else extra.grad + ct
+    return ct
+
+
+def _accumulate(leaf: Any, ct: Tensor) -> None:
+    leaf.grad = ct if leaf.grad is None else leaf.grad + ct
+    if leaf.extra is not None:
+        for hook in tuple(leaf.extra.post_hooks.values()):
+            hook()

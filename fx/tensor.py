@@ -1,0 +1,115 @@
+"""Tensor: an immutable value. Operators and methods are attached by ``fx.ops``.
+
+A tensor has two slots: ``_a``, the backend's array, and ``_node``, the tape node that computed it
+(None when nothing needs its gradient, a ``Leaf`` when it requires grad itself). Tracers of running
+transforms are subclasses, so that ``type(x) is Tensor`` is the one test on the fast path.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fx.devices import Device, device_of_array
+from fx.dtypes import DType
+from fx.spec import TensorSpec
+
+PLAIN = -1  # the level of a tensor that belongs to no transform
+
+
+class Size(int):
+    """``x.size``: the number of elements (the Array API) that can be called (PyTorch's shape)."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+
+class Tensor:
+    """An immutable array with a dtype, a device and, where recorded, its place on the tape.
+
+    Make one with ``fx.tensor``, ``fx.asarray``, ``fx.from_numpy`` or a creation function.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> (x @ x).sum()
+        tensor(54.)
+    """
+
+    __slots__ = ("__weakref__", "_a", "_node")
+    __array_priority__ = 1000
+    level: ClassVar[int] = PLAIN
+
+    _a: Any
+    _node: Any
+
+    if TYPE_CHECKING:  # attached by fx.ops
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._a.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType[Any]:
+        """The dtype of the elements."""
+        return self._a.dtype
+
+    @property
+    def device(self) -> Device:
+        """Where the elements live."""
+        return Device(device_of_array[type(self._a)])
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Shape, dtype and device together."""
+        return TensorSpec(self.shape, self.dtype, self.device.name)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements; ``x.size()`` and ``x.size(0)`` give sizes as in PyTorch."""
+        shape = self.shape
+        size = Size(prod(shape))
+        size.shape = shape
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> Any:
+        from fx.ops.interop import reduce_tensor
+
+        return reduce_tensor(self)
+
+
+def new_tensor(array: Any) -> Tensor:
+    """Wrap a backend's array (or a spec, on ``meta``) without a copy and without a node."""
+    tensor = _new(Tensor)
+    tensor._a = array
+    tensor._node = None
+    return tensor
+
+
+_new = object.__new__

@@ -1,0 +1,161 @@
+"""Pytrees: nested containers of tensors, by optree.
+
+Tuples, lists, dicts, named tuples, ``OrderedDict``, ``defaultdict`` and ``deque`` are nodes; None is
+an empty node. Dataclasses and attrs classes register themselves when they are first met.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import optree
+
+from fx.errors import TreeError
+from fx.tensor import Tensor
+
+NAMESPACE = "fx"
+_LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
+Treedef = optree.PyTreeSpec
+
+
+def flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], Treedef]:
+    """The leaves of ``tree`` in a fixed order, and the structure that ``unflatten`` takes.
+
+    Example:
+        >>> import fx
+        >>> leaves, treedef = fx.tree.flatten({"b": 2, "a": (1, None)})
+        >>> leaves
+        [1, 2]
+    """
+    leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    for leaf in leaves:
+        if type(leaf) not in _LEAF_TYPES and _register_class(type(leaf)):
+            return flatten(tree, is_leaf)
+    return leaves, treedef
+
+
+def unflatten(treedef: Treedef, leaves: Any) -> Any:
+    """The tree of a structure and its leaves."""
+    return optree.tree_unflatten(treedef, leaves)
+
+
+def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of ``tree``."""
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Treedef:
+    """The structure of ``tree`` without its leaves."""
+    return flatten(tree, is_leaf)[1]
+
+
+def map(
+    function: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Apply ``function`` to corresponding leaves of trees of one structure.
+
+    Raises:
+        TreeError: if a tree of ``rest`` does not have the structure of the first.
+
+    Example:
+        >>> import fx
+        >>> fx.tree.map(lambda a, b: a + b, {"w": 1}, {"w": 2})
+        {'w': 3}
+    """
+    first, treedef = flatten(tree, is_leaf)
+    others = [flatten_up_to(treedef, other) for other in rest]
+    return unflatten(treedef, [function(*xs) for xs in zip(first, *others, strict=True)])
+
+
+def flatten_up_to(treedef: Treedef, tree: Any) -> list[Any]:
+    """The subtrees of ``tree`` at the leaves of a structure.
+
+    Raises:
+        TreeError: if ``tree`` does not begin with that structure.
+    """
+    flatten(tree)  # registers what the tree holds
+    try:
+        return treedef.flatten_up_to(tree)
+    except (ValueError, TypeError) as error:
+        raise TreeError(
+            f"the structure {structure(tree)} does not begin with {treedef}: {error}"
+        ) from None
+
+
+def reduce(function: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any:
+    """Fold the leaves of ``tree`` with ``function``."""
+    import functools
+
+    return functools.reduce(function, leaves(tree), *initial)
+
+
+def all(tree: Any) -> bool:
+    """Whether every leaf is true."""
+    return not any(not leaf for leaf in leaves(tree))
+
+
+def flatten_with_path(tree: Any) -> tuple[list[tuple[Any, Any]], Treedef]:
+    """Pairs of a path (a tuple of keys) and a leaf, and the structure."""
+    flatten(tree)
+    paths, values, treedef = optree.tree_flatten_with_path(tree, namespace=NAMESPACE)
+    return list(zip(paths, values, strict=True)), treedef
+
+
+def map_with_path(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """``map`` with the path as first argument."""
+    pairs, treedef = flatten_with_path(tree)
+    others = [flatten_up_to(treedef, other) for other in rest]
+    return unflatten(
+        treedef, [function(p, x, *xs) for (p, x), *xs in zip(pairs, *others, strict=True)]
+    )
+
+
+def transpose(outer: Treedef, inner: Treedef, tree: Any) -> Any:
+    """Turn a tree of trees inside out."""
+    return optree.tree_transpose(outer, inner, tree)
+
+
+def register_node(
+    cls: type,
+    flatten_node: Callable[[Any], tuple[Any, Any]],
+    unflatten_node: Callable[[Any, Any], Any],
+) -> None:
+    """Make a class a node.
+
+    Args:
+        cls: the class.
+        flatten_node: gives the children and hashable auxiliary data.
+        unflatten_node: ``(aux, children) -> instance``.
+    """
+    optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=NAMESPACE)
+
+
+def _register_class(cls: type) -> bool:
+    """Register a dataclass or attrs class; False, and a note of it, for any other type."""
+    if dataclasses.is_dataclass(cls):
+        names = tuple(f.name for f in dataclasses.fields(cls))
+    elif hasattr(cls, "__attrs_attrs__"):
+        names = tuple(f.name for f in cls.__attrs_attrs__)
+    else:
+        _LEAF_TYPES.add(cls)
+        return False
+
+    def flatten_node(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
+        return tuple(getattr(value, name) for name in names), None, names
+
+    def unflatten_node(_: Any, children: Any) -> Any:
+        # not through __init__: converters and validators must not meet tracers or None
+        value = object.__new__(cls)
+        for name, child in zip(names, children, strict=True):
+            object.__setattr__(value, name, child)
+        return value
+
+    optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=NAMESPACE)
+    return True

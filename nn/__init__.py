@@ -1,0 +1,1 @@
+"""Modules, layers, functional forms and initialisers, with PyTorch's names and defaults."""

@@ -1,0 +1,41 @@
+"""Settings of the whole suite: threads per worker, Hypothesis profiles, tests that need a GPU."""
+
+import os
+
+# The workers already fill the cores. BLAS and OpenMP read these once, when NumPy loads them.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+import functools
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A first draw may compile a kernel, so there is no deadline and a slow draw is no failure.
+settings.register_profile(
+    "default",
+    deadline=None,
+    derandomize=True,
+    max_examples=12,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=100)
+settings.load_profile(os.environ.get("FX_HYPOTHESIS", "default"))
+
+
+@functools.cache
+def cuda_available() -> bool:
+    """Whether CuPy imports and sees a device."""
+    try:
+        import cupy
+
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except Exception:  # no CuPy, no driver, or a driver that does not answer
+        return False
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips the tests marked `cuda` on machines without a CUDA device."""
+    if item.get_closest_marker("cuda") and not cuda_available():
+        pytest.skip("needs CuPy and a CUDA device")

@@ -1,0 +1,74 @@
+"""What the transforms share: argnums, leaves that are tensors, checks of what may be differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx import tree
+from fx.dtypes import FLOATING
+from fx.errors import DTypeError
+from fx.ops.convert import as_tensor
+from fx.tape import CELL
+from fx.tensor import Tensor
+
+Argnums = int | tuple[int, ...]
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The function's name, for messages."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def select(argnums: Argnums, args: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    """The arguments that ``argnums`` names.
+
+    Raises:
+        TypeError: if a number is out of range.
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in numbers:
+        if not isinstance(n, int) or not -len(args) <= n < len(args):
+            raise TypeError(
+                f"{what}: argnums={argnums} names argument {n}, but the function was called with "
+                f"{len(args)} positional arguments"
+            )
+    return tuple(args[n] for n in numbers)
+
+
+def replace(argnums: Argnums, args: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``args`` with those that ``argnums`` names replaced."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    out = list(args)
+    for n, value in zip(numbers, new, strict=True):
+        out[n] = value
+    return tuple(out)
+
+
+def differentiable_leaf(leaf: Any, what: str) -> Tensor:
+    """A leaf as a floating tensor.
+
+    Raises:
+        DTypeError: if it is not floating: nothing else has a derivative.
+    """
+    if isinstance(leaf, Tensor) or isinstance(leaf, float):
+        x = as_tensor(leaf)
+        if x.level == CELL:
+            x = x.read()
+        if x.dtype in FLOATING:
+            return x
+        kind, fix = f"a tensor of dtype {x.dtype.name}", "x.astype(fx.float32)"
+    else:
+        try:
+            x = as_tensor(leaf)
+        except Exception:
+            x = None
+        if x is not None and x.dtype in FLOATING:
+            return x
+        kind = f"{leaf!r} of type {type(leaf).__name__}"
+        fix = "float(x), or choose other arguments with argnums="
+    raise DTypeError(
+        f"{what} differentiates with respect to floating tensors, got {kind}; write {fix}"
+    )
+
+

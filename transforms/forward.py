@@ -1,0 +1,123 @@
+"""Forward mode: ``jvp``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx import tree
+from fx.errors import DTypeError, ShapeError, TreeError
+from fx.levels import Level, Tracer
+from fx.ops.convert import as_tensor
+from fx.prims.creation import zeros_like_spec
+from fx.tensor import Tensor, _new
+from fx.transforms._arguments import differentiable_leaf, name_of
+
+
+class JVPTracer(Tracer):
+    """A tensor with its tangent, both one level below."""
+
+    __slots__ = ("tangent",)
+    transform = "jvp"
+    tangent: Tensor
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.value.requires_grad  # type: ignore[no-any-return]
+
+    def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        level = self.level
+        primals = tuple([x.value if x.level == level else x for x in args])
+        if not primitive.differentiable:
+            return primitive(*primals, **params)
+        tangents = tuple([x.tangent if x.level == level else None for x in args])
+        out, tangent = primitive.jvp(primals, tangents, **params)
+        if primitive.multiple:
+            return tuple([jvp_tracer(level, o, t) for o, t in zip(out, tangent, strict=True)])
+        return jvp_tracer(level, out, tangent)
+
+
+def jvp_tracer(level: int, value: Tensor, tangent: Tensor | None) -> Tensor:
+    """A tracer, or the value alone where the tangent is None (zero)."""
+    if tangent is None:
+        return value
+    tracer = _new(JVPTracer)
+    tracer.level = level
+    tracer.value = value
+    tracer.tangent = tangent
+    tracer._node = None
+    return tracer
+
+
+def jvp(
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """The value of ``function`` and its directional derivative, in one forward pass.
+
+    Args:
+        function: takes and returns pytrees of tensors.
+        primals: a tuple of the arguments; every leaf floating.
+        tangents: a tuple of the same structure, shapes and dtypes: the direction.
+        has_aux: whether ``function`` returns ``(result, aux)``.
+
+    Returns:
+        ``(result, tangent of the result)``, and ``aux`` as a third where ``has_aux``.
+
+    Raises:
+        TreeError, ShapeError, DTypeError: if ``tangents`` does not match ``primals``.
+
+    Example:
+        >>> import fx
+        >>> fx.jvp(lambda x: x * x, (fx.tensor(3.0),), (fx.tensor(1.0),))
+        (tensor(9.), tensor(6.))
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise TypeError(
+            f"jvp takes primals and tangents as tuples, got {type(primals).__name__} and "
+            f"{type(tangents).__name__}; write fx.jvp(f, (x,), (t,))"
+        )
+    leaves, treedef = tree.flatten(tuple(primals))
+    directions, structure = tree.flatten(tuple(tangents))
+    if structure != treedef:
+        raise TreeError(f"jvp: tangents {structure} must have the structure of primals {treedef}")
+    values = [differentiable_leaf(x, "jvp") for x in leaves]
+    directions = [_check_tangent(t, x) for t, x in zip(directions, values, strict=True)]
+    with Level("jvp") as level:
+        number = level.number
+        tracers = [jvp_tracer(number, x, t) for x, t in zip(values, directions, strict=True)]
+        out = function(*tree.unflatten(treedef, tracers))
+        aux = None
+        if has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"jvp with has_aux=True: {name_of(function)} must return a pair "
+                    f"(result, aux), got {type(out).__name__}"
+                )
+            out, aux = out
+            aux = tree.map(lambda x: x.value if _is_at(x, number) else x, aux)
+        outs, treedef_out = tree.flatten(out)
+        results = [x.value if _is_at(x, number) else x for x in outs]
+        pushed = [
+            x.tangent if _is_at(x, number) else zeros_like_spec(as_tensor(x).spec) for x in outs
+        ]
+    pair = (tree.unflatten(treedef_out, results), tree.unflatten(treedef_out, pushed))
+    return (*pair, aux) if has_aux else pair
+
+
+def _is_at(x: Any, level: int) -> bool:
+    return isinstance(x, JVPTracer) and x.level == level
+
+
+def _check_tangent(tangent: Any, primal: Tensor) -> Tensor:
+    t = as_tensor(tangent, dtype=None if isinstance(tangent, Tensor) else primal.dtype)
+    if t.shape != primal.shape:
+        raise ShapeError(f"jvp: a tangent has shape {t.shape}, its primal has {primal.shape}")
+    if t.dtype != primal.dtype:
+        raise DTypeError(
+            f"jvp: a tangent has dtype {t.dtype.name}, its primal has {primal.dtype.name}; "
+            f"write t.astype(fx.{primal.dtype.name})"
+        )
+    return t

@@ -1,0 +1,202 @@
+"""Reverse mode: ``vjp``, ``grad``, ``value_and_grad``. The engine is ``fx.tape``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from fx import tree
+from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
+from fx.levels import Level
+from fx.ops.convert import as_tensor
+from fx.prims.creation import constant_like, zeros_like_spec
+from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer
+from fx.tensor import Tensor
+from fx.transforms._arguments import Argnums, differentiable_leaf, name_of, replace, select
+
+
+class _Pulled:
+    """A function that ran once at a level: its result below the level, and the way back."""
+
+    __slots__ = ("inputs", "level", "nodes", "outs", "treedef_in", "treedef_out")
+
+    level: int
+    inputs: list[tuple[Leaf, Tensor]]
+    outs: list[Any]
+    nodes: list[Node | None]
+
+    def back(self, cts: list[Tensor], keep: bool) -> list[Tensor]:
+        """The cotangent of every input leaf."""
+        roots = [(n, ct) for n, ct in zip(self.nodes, cts, strict=True) if n is not None]
+        wanted = [leaf for leaf, _ in self.inputs]
+        found = backward_pass(roots, level=self.level, keep=keep, inputs=wanted, accumulate=False)
+        return [
+            found[leaf] if leaf in found else zeros_like_spec(x.spec) for leaf, x in self.inputs
+        ]
+
+
+def _run(
+    function: Callable[..., Any], primals: tuple[Any, ...], what: str, has_aux: bool
+) -> tuple[_Pulled, Any]:
+    leaves, treedef = tree.flatten(primals)
+    pulled = _Pulled()
+    pulled.treedef_in = treedef
+    values = [differentiable_leaf(leaf, what) for leaf in leaves]
+    with Level(what) as level:
+        number = pulled.level = level.number
+        pulled.inputs = [(Leaf(number), x) for x in values]
+        tracers = [grad_tracer(number, x, leaf) for leaf, x in pulled.inputs]
+        out = function(*tree.unflatten(treedef, tracers))
+        aux = None
+        if has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TypeError(
+                    f"{what} with has_aux=True: {name_of(function)} must return a pair "
+                    f"(result, aux), got {type(out).__name__}"
+                )
+            out, aux = out
+            aux = tree.map(lambda x: _below(x, number), aux)
+        outs, pulled.treedef_out = tree.flatten(out)
+        pulled.outs = [_below(x, number) for x in outs]
+        pulled.nodes = [x._node if _is_at(x, number) else None for x in outs]
+    return pulled, aux
+
+
+def _is_at(x: Any, level: int) -> bool:
+    return isinstance(x, GradTracer) and x.level == level
+
+
+def _below(x: Any, level: int) -> Any:
+    return x.value if _is_at(x, level) else x
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Run ``function`` and return its result with the pullback.
+
+    Args:
+        function: takes and returns pytrees of tensors.
+        primals: the arguments; every leaf floating.
+        has_aux: whether ``function`` returns ``(result, aux)``.
+
+    Returns:
+        ``(result, pullback)``, and ``aux`` as a third where ``has_aux``. ``pullback(ct)`` takes a
+        cotangent of the structure of the result and gives a tuple, one cotangent an argument; it
+        may be called again.
+
+    Raises:
+        DTypeError: if a leaf of ``primals`` is not floating.
+
+    Example:
+        >>> import fx
+        >>> y, pullback = fx.vjp(fx.sin, fx.tensor(0.0))
+        >>> pullback(fx.tensor(2.0))
+        (tensor(2.),)
+    """
+    pulled, aux = _run(function, primals, "vjp", has_aux)
+    out = tree.unflatten(pulled.treedef_out, pulled.outs)
+
+    def pullback(ct: Any) -> tuple[Any, ...]:
+        cts, structure = tree.flatten(ct)
+        if structure != pulled.treedef_out:
+            raise TreeError(
+                f"pullback: the cotangent must have the structure of the result, "
+                f"{pulled.treedef_out}, got {structure}"
+            )
+        cts = [_check_cotangent(c, o) for c, o in zip(cts, pulled.outs, strict=True)]
+        return tree.unflatten(pulled.treedef_in, pulled.back(cts, keep=True))
+
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def _check_cotangent(ct: Any, out: Any) -> Tensor:
+    out = as_tensor(out)
+    ct = as_tensor(ct, dtype=None if isinstance(ct, Tensor) else out.dtype)
+    if ct.shape != out.shape:
+        raise ShapeError(f"a cotangent has shape {ct.shape}, but the result has shape {out.shape}")
+    if ct.dtype != out.dtype:
+        raise DTypeError(
+            f"a cotangent has dtype {ct.dtype.name}, but the result has {out.dtype.name}; "
+            f"write ct.astype(fx.{out.dtype.name})"
+        )
+    return ct
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the value of ``function`` together with its gradient.
+
+    Args:
+        function: returns a floating scalar; with ``has_aux`` a pair ``(scalar, aux)``.
+        argnums: the positional argument, or a tuple of them, to differentiate.
+        has_aux: whether ``function`` returns ``(scalar, aux)``.
+
+    Returns:
+        a function that gives ``(value, gradient)``, or ``((value, aux), gradient)``. The gradient
+        has the structure of the argument (a tuple of structures where ``argnums`` is a tuple).
+
+    Raises:
+        BackwardError: when the result is not a scalar.
+        DTypeError: when an argument is not floating.
+
+    Example:
+        >>> import fx
+        >>> fx.value_and_grad(lambda x: (x * x).sum())(fx.tensor([1.0, 2.0]))
+        (tensor(5.), tensor([2., 4.]))
+    """
+
+    @wraps(function)
+    def value_and_grad_of(*args: Any, **kwargs: Any) -> Any:
+        chosen = select(argnums, args, "grad")
+
+        def of_chosen(*new: Any) -> Any:
+            return function(*replace(argnums, args, new), **kwargs)
+
+        pulled, aux = _run(of_chosen, chosen, "grad", has_aux)
+        value = _scalar(pulled, function)
+        cts = pulled.back([constant_like(1.0, value)], keep=False)
+        grads = tree.unflatten(pulled.treedef_in, cts)
+        gradient = grads[0] if isinstance(argnums, int) else grads
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return value_and_grad_of
+
+
+def _scalar(pulled: _Pulled, function: Callable[..., Any]) -> Tensor:
+    if len(pulled.outs) != 1 or pulled.treedef_out.num_nodes != 1:
+        raise BackwardError(
+            f"grad: {name_of(function)} must return one scalar, got {pulled.treedef_out}; "
+            f"return a second result with has_aux=True, or use fx.vjp or fx.jacrev"
+        )
+    value = as_tensor(pulled.outs[0])
+    if value.shape != ():
+        raise BackwardError(
+            f"grad: {name_of(function)} must return a scalar, got shape {value.shape}; "
+            f"reduce it, for example with .sum(), or use fx.jacrev"
+        )
+    if value.dtype.kind in "biu":
+        raise BackwardError(
+            f"grad: {name_of(function)} must return a floating scalar, got {value.dtype.name}"
+        )
+    return value
+
+
+def grad(
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of ``function``; see ``value_and_grad``.
+
+    Example:
+        >>> import fx
+        >>> fx.grad(fx.grad(fx.sin))(fx.tensor(1.0)) == -fx.sin(fx.tensor(1.0))
+        tensor(True)
+    """
+    both = value_and_grad(function, argnums, has_aux)
+
+    @wraps(function)
+    def grad_of(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_of
