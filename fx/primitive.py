@@ -18,6 +18,7 @@ from fx.config import modes
 from fx.devices import backend, device_of_array
 from fx.errors import DeviceError, DTypeError, FxError, RegistrationError
 from fx.levels import check_live
+from fx.tape import record
 from fx.tensor import Tensor, _new, new_tensor
 
 registry: dict[str, Primitive] = {}
@@ -66,39 +67,52 @@ class Primitive:
     multiple: bool = False
     torch_name: str = ""
     kernels: dict[str, Rule] = attrs.field(factory=dict)
+    differentiable: bool = True
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
 
-    @property
-    def differentiable(self) -> bool:
-        """Whether it has derivative rules."""
-        return self.vjp is not NOT_DIFFERENTIABLE
-
     def __call__(self, *args: Any, **params: Any) -> Any:
         """Bind: run on ``args`` (tensors of any level) with static ``params``."""
-        recorded = False
-        for x in args:
-            if type(x) is not Tensor or type(x._a) is not ndarray:
-                return self._dispatch(args, params)
-            if x._node is not None:
-                recorded = True
-        if not args:
-            return self._dispatch(args, params)
+        count = len(args)
         try:
-            array = self.cpu(*[x._a for x in args], **params)
+            if count == 1:
+                x = args[0]
+                if type(x) is not Tensor or type(x._a) is not ndarray:
+                    return self._dispatch(args, params)
+                recorded = x._node is not None
+                array = self.cpu(x._a, **params)
+            elif count == 2:
+                x, y = args
+                if type(x) is not Tensor or type(y) is not Tensor:
+                    return self._dispatch(args, params)
+                a, b = x._a, y._a
+                if type(a) is not ndarray or type(b) is not ndarray:
+                    return self._dispatch(args, params)
+                recorded = x._node is not None or y._node is not None
+                array = self.cpu(a, b, **params)
+            else:
+                recorded = False
+                for x in args:
+                    if type(x) is not Tensor or type(x._a) is not ndarray:
+                        return self._dispatch(args, params)
+                    if x._node is not None:
+                        recorded = True
+                if not args:
+                    return self._dispatch(args, params)
+                array = self.cpu(*[x._a for x in args], **params)
         except Exception as error:
             raise self._explain(error, args, params) from None
         if self.multiple:
             out: Any = tuple([new_tensor(a if type(a) is ndarray else asarray(a)) for a in array])
-            if recorded and modes.record0:
+            if recorded and modes.record0 and self.differentiable:
                 return tape.record_multiple(self, args, params, out)
             return out
         out = _new(Tensor)
         out._a = array if type(array) is ndarray else asarray(array)
         out._node = None
-        if recorded and modes.record0:
-            tape.record(self, args, params, out)
+        if recorded and modes.record0 and self.differentiable:
+            record(self, args, params, out)
         return out
 
     def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -134,7 +148,8 @@ class Primitive:
         except Exception as error:
             raise self._explain(error, args, params) from None
         outs = [new_tensor(a) for a in (out if self.multiple else (out,))]
-        if modes.record0 and any([x._node is not None for x in args]):
+        recorded = any([x._node is not None for x in args])
+        if recorded and modes.record0 and self.differentiable:
             if self.multiple:
                 return tape.record_multiple(self, args, params, tuple(outs))
             tape.record(self, args, params, outs[0])
@@ -149,6 +164,32 @@ class Primitive:
         except FxError as better:
             return better
         return error
+
+
+def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
+    """Bind for a binary operator: two plain CPU tensors of one dtype go straight to the kernel.
+
+    Everything else (scalars, tracers, other dtypes and devices) is ``otherwise``'s.
+    """
+    static: dict[str, Any] = {}
+
+    def bind(x: Tensor, y: Any) -> Any:
+        if type(y) is Tensor and type(x) is Tensor:
+            a, b = x._a, y._a
+            if type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype:
+                try:
+                    array = primitive.cpu(a, b)
+                except Exception as error:
+                    raise primitive._explain(error, (x, y), static) from None
+                out = _new(Tensor)
+                out._a = array if type(array) is ndarray else asarray(array)
+                out._node = None
+                if (x._node is not None or y._node is not None) and modes.record0:
+                    record(primitive, (x, y), static, out)
+                return out
+        return otherwise(x, y)
+
+    return bind
 
 
 def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
@@ -172,6 +213,7 @@ def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
     if (given["jvp"] is NOT_DIFFERENTIABLE) != (given["vjp"] is NOT_DIFFERENTIABLE):
         raise RegistrationError(f"primitive {name!r} must give both jvp and vjp, or neither")
     primitive = Primitive(name, **given)
+    primitive.differentiable = primitive.vjp is not NOT_DIFFERENTIABLE
     primitive.kernels["cpu"] = primitive.cpu
     primitive.torch_name = primitive.torch_name or "".join(
         part.capitalize() for part in name.split("_")

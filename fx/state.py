@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.config import is_grad_enabled
 from fx.devices import Device
 from fx.dtypes import DType
+from fx.errors import BatchedValueError, InPlaceError
+from fx.levels import newest_level
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 
@@ -20,14 +23,26 @@ class Cell(Tensor):
     Args:
         value: the tensor that it holds at first.
         requires_grad: whether gradients are accumulated for it.
+        name: what messages call it.
+
+    Example:
+        >>> import fx
+        >>> from fx.state import Cell
+        >>> count = Cell(fx.tensor(1.0))
+        >>> count += 2
+        >>> count * 10
+        tensor(30.)
     """
 
-    __slots__ = ("leaf", "value")
+    __slots__ = ("born", "leaf", "name", "value")
     level = CELL
     value: Tensor
     leaf: Leaf | None
+    name: str
 
-    def __init__(self, value: Tensor, requires_grad: bool = False) -> None:
+    def __init__(self, value: Tensor, requires_grad: bool = False, name: str = "") -> None:
+        self.name = name
+        self.born = newest_level()
         self.leaf = Leaf() if requires_grad else None
         self.rebind(value)
 
@@ -36,13 +51,22 @@ class Cell(Tensor):
         return self.value
 
     def rebind(self, value: Tensor) -> None:
-        """Hold another tensor; its own history is dropped, a gradient leaf stays the cell's."""
+        """Hold another tensor; its own history is dropped, a gradient leaf stays the cell's.
+
+        Raises:
+            BatchedValueError: if ``value`` has one value a lane of a ``vmap`` that started after
+                this cell was made: the cell outlives the lanes and can hold only one value.
+        """
         if type(value) is not Tensor:
             value = value.detach()
-        if type(value) is Tensor:  # a tracer is held as it is while its transform runs
-            leaf, value = self.leaf, new_tensor(value._a)
-            value._node = leaf
-        self.value = value
+        if type(value) is Tensor:
+            held = new_tensor(value._a)
+            held._node = self.leaf
+            self.value = held
+        else:  # a tracer: held as it is by a cell that was made inside its transform
+            if value.level > self.born:
+                raise BatchedValueError(_OUTLIVES.format(self.name or "a cell", value.spec))
+            self.value = value
 
     @property
     def _a(self) -> Any:
@@ -68,3 +92,75 @@ class Cell(Tensor):
     @property
     def device(self) -> Device:
         return self.value.device
+
+    # what writes into a tensor elsewhere rebinds a cell -----------------------------------------
+
+    def __iadd__(self, other: Any) -> Cell:
+        return self._renew("+=", self.value + other)
+
+    def __isub__(self, other: Any) -> Cell:
+        return self._renew("-=", self.value - other)
+
+    def __imul__(self, other: Any) -> Cell:
+        return self._renew("*=", self.value * other)
+
+    def __itruediv__(self, other: Any) -> Cell:
+        return self._renew("/=", self.value / other)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._renew("[...] =", self.value.at[index].set(value))
+
+    def copy_(self, source: Any) -> Cell:
+        """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
+        from fx.ops.convert import as_tensor
+        from fx.prims.shape import broadcast_to
+
+        value = as_tensor(source, dtype=self.dtype)
+        if value.shape != self.shape:
+            value = broadcast_to(value, shape=self.shape)
+        return self._renew("copy_", value)
+
+    def fill_(self, value: Any) -> Cell:
+        """Hold ``value`` everywhere."""
+        return self.copy_(value)
+
+    def zero_(self) -> Cell:
+        """Hold zeros."""
+        return self.copy_(0)
+
+    def add_(self, other: Any, *, alpha: float = 1) -> Cell:
+        """Hold ``self + alpha * other``."""
+        return self._renew("add_", self.value + (other if alpha == 1 else other * alpha))
+
+    def sub_(self, other: Any, *, alpha: float = 1) -> Cell:
+        """Hold ``self - alpha * other``."""
+        return self._renew("sub_", self.value - (other if alpha == 1 else other * alpha))
+
+    def mul_(self, other: Any) -> Cell:
+        """Hold ``self * other``."""
+        return self._renew("mul_", self.value * other)
+
+    def div_(self, other: Any) -> Cell:
+        """Hold ``self / other``."""
+        return self._renew("div_", self.value / other)
+
+    def _renew(self, operation: str, value: Tensor) -> Cell:
+        if self.leaf is not None and is_grad_enabled():
+            raise InPlaceError(
+                f"{operation} on {self.name or 'a tensor'} that requires grad would lose its "
+                f"history; write it inside `with fx.no_grad():`"
+            )
+        if value.shape != self.shape or value.dtype != self.dtype:
+            raise InPlaceError(
+                f"{operation} on {self.name or 'a tensor'} gives {value.spec!r}, but it holds "
+                f"{self.spec!r} and keeps its shape and dtype"
+            )
+        self.rebind(value)
+        return self
+
+
+_OUTLIVES = (
+    "vmap: {} was made outside and would hold {} values, one a lane, of which none is the one to "
+    "keep. Reduce them first (fx.pmean(x, axis_name) over a named axis), or give each lane its own "
+    "state: fx.nn.functional_call(module, params_and_buffers, args) with buffers mapped by in_axes"
+)

@@ -34,10 +34,11 @@ class Node:
     primitive: Any
     pullback: Callable[..., Sequence[Tensor | None]] | None
     parents: tuple[Any, ...]
-    saved: tuple[Any, ...]  # (output index, bare value) of each output that the pullback wants
     seq: int
     level: int
-    specs: Any  # None, or the specs of the outputs of a primitive with several
+    # set only where the primitive has `saves` or is `multiple`
+    saved: tuple[Any, ...]  # (output index, bare value) of each output that the pullback wants
+    specs: Any  # the specs of the outputs
     extra: Extra | None
 
     def name(self) -> str:
@@ -168,22 +169,34 @@ def _node(primitive: Any, pullback: Any, parents: tuple[Any, ...], level: int) -
 
 
 def record(primitive: Any, args: tuple[Any, ...], params: dict[str, Any], out: Tensor) -> None:
-    """Give ``out``, just computed from plain ``args``, its node on the level-0 tape."""
-    if not primitive.differentiable:
-        return
-    parents = tuple([x._node for x in args])
-    pullback = primitive.vjp(parents, *args, **params)
+    """Give ``out``, just computed from plain ``args``, its node on the level-0 tape.
+
+    The cases of one and two arguments without parameters are written out: unpacking an empty dict
+    into a call costs more than the rest of a recording.
+    """
+    count = len(args)
+    if count == 1:
+        parents: tuple[Any, ...] = (args[0]._node,)
+        vjp = primitive.vjp
+        pullback = vjp(parents, args[0], **params) if params else vjp(parents, args[0])
+    elif count == 2 and not params:
+        x, y = args
+        parents = (x._node, y._node)
+        pullback = primitive.vjp(parents, x, y)
+    else:
+        parents = tuple([x._node for x in args])
+        pullback = primitive.vjp(parents, *args, **params)
     if pullback is None:
         return
     node = _new(Node)
     node.primitive = primitive
     node.pullback = pullback
     node.parents = parents
-    node.saved = ((0, new_tensor(out._a)),) if primitive.saves else ()
-    node.specs = None
     node.extra = None
     node.level = 0
     node.seq = _sequence()
+    if primitive.saves:
+        node.saved = ((0, new_tensor(out._a)),)
     out._node = node
 
 
@@ -191,8 +204,6 @@ def record_multiple(
     primitive: Any, args: tuple[Any, ...], params: dict[str, Any], outs: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
     """The same for a primitive with several outputs."""
-    if not primitive.differentiable:
-        return outs
     parents = tuple([x._node for x in args])
     pullback = primitive.vjp(parents, *args, **params)
     if pullback is None:
@@ -240,41 +251,36 @@ def backward_pass(
     Raises:
         BackwardError: if a node on the way was freed by an earlier pass.
     """
-    wanted = set(inputs) if inputs is not None else frozenset()
+    wanted = _NOTHING if inputs is None else set(inputs)
     useful = _leading_to(wanted, [node for node, _ in roots]) if prune else None
     found: dict[Node, Tensor] = {}
     cts: dict[Node, Any] = {}
     heap: list[tuple[int, Node]] = []
 
-    def send(node: Node, ct: Tensor) -> None:
-        before = cts.get(node)
-        if before is None:
-            cts[node] = ct
-            heappush(heap, (-node.seq, node))
-        else:
-            cts[node] = before + ct
-
+    direct = accumulate and inputs is None  # leaves without hooks need not wait their turn
     saved_modes = (modes.barrier, modes.silent)
+    switch = create_graph or level == 0 or level & 1
     if create_graph:
         set_modes(ENABLED, ENABLED)
-    elif level == 0 or level & 1:
+    elif switch:
         set_modes(modes.barrier, level)
     try:
         for node, ct in roots:
             if useful is None or node in useful:
-                send(node, ct)
+                before = cts.get(node)
+                if before is None:
+                    heappush(heap, (-node.seq, node))
+                cts[node] = ct if before is None else before + ct
         while heap:
             node = heappop(heap)[1]
             ct = cts.pop(node)
             kind = type(node)
             if node.extra is not None:
                 ct = _visit_extra(node, ct)
-            if node in wanted:
+            if wanted and node in wanted:
                 found[node] = ct
             if kind is Leaf:
-                if accumulate and inputs is None:
-                    _accumulate(node, ct)
-                elif accumulate and node in wanted:
+                if accumulate and (inputs is None or node in wanted):
                     _accumulate(node, ct)
                 continue
             if useful is not None and not useful[node]:
@@ -290,18 +296,22 @@ def backward_pass(
             pullback = node.pullback
             if pullback is None:
                 raise BackwardError(_FREED.format(node.name()))
-            if node.specs is not None:
+            primitive = node.primitive
+            if primitive.multiple:
                 ct = _zeros_for_missing(ct, node.specs)
-            if node.saved:
-                saved = node.saved
+            if primitive.saves:
                 if create_graph:
-                    grads = pullback(ct, *[_recorded(node, i, v) for i, v in saved])
+                    grads = pullback(ct, *[_recorded(node, i, v) for i, v in node.saved])
                 else:
-                    grads = pullback(ct, *[v for _, v in saved])
+                    grads = pullback(ct, *[v for _, v in node.saved])
             else:
                 grads = pullback(ct)
-            for parent, grad in zip(node.parents, grads, strict=True):
+            for parent, grad in zip(node.parents, grads):
                 if parent is None or grad is None:
+                    continue
+                if direct and type(parent) is Leaf and parent.extra is None:
+                    before = parent.grad
+                    parent.grad = grad if before is None else before + grad
                     continue
                 if useful is not None and parent not in useful:
                     continue
@@ -313,13 +323,17 @@ def backward_pass(
                     cts[parent] = before + grad
             if not keep:
                 node.pullback = None
-                node.parents = ()
-                node.saved = ()
+                node.parents = _NONE
+                if primitive.saves:
+                    node.saved = _NONE
     finally:
-        set_modes(*saved_modes)
+        if switch:
+            set_modes(*saved_modes)
     return found
 
 
+_NONE: tuple[Any, ...] = ()
+_NOTHING: frozenset[Node] = frozenset()
 _FREED = (
     "the graph was freed by an earlier backward pass (at {}). To go through it again, keep it in "
     "the earlier call: y.backward(retain_graph=True), or fx.autograd.grad(..., retain_graph=True)"
@@ -330,7 +344,7 @@ def _recorded(node: Node, index: int, value: Tensor) -> Tensor:
     """An output that the pullback wants, with its node: what ``create_graph`` differentiates."""
     if value.dtype.kind in "biu":
         return value
-    place = node if node.specs is None else Select(node, index)
+    place = Select(node, index) if node.primitive.multiple else node
     if node.level:
         return grad_tracer(node.level, value, place)
     out = new_tensor(value._a)

@@ -5,33 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ndarray
+
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
+from fx.dtypes import FLOATING
 from fx.ops.convert import as_operand, promote
-from fx.primitive import Primitive
+from fx.prims.creation import constants_of
+from fx.primitive import Primitive, bind_two
 from fx.tensor import Tensor
 
 
 def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Callable]:
     """The method and its reflection."""
 
-    def method(self: Tensor, other: Any) -> Any:
-        if type(other) is Tensor and type(self) is Tensor:
-            dtype = self._a.dtype
-            if dtype is other._a.dtype and (not float_only or dtype.kind == "f"):
-                return prim(self, other)
-        other = as_operand(other, self)
-        if other is NotImplemented:
-            return other
-        return prim(*promote(self, other, float_only))
+    def convert(x: Tensor, other: Any) -> Any:
+        other = as_operand(other, x)
+        return other if other is NotImplemented else promote(x, other, float_only)
 
-    def reflected(self: Tensor, other: Any) -> Any:
-        other = as_operand(other, self)
-        if other is NotImplemented:
-            return other
-        return prim(*promote(other, self, float_only))
+    def otherwise(x: Tensor, other: Any) -> Any:
+        if type(x) is Tensor and type(other) in _REAL and other:
+            array = x._a  # a weak scalar that was met before needs no questions
+            if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
+                found = known.get(other)
+                if found is not None:
+                    return fast(x, found)
+        pair = convert(x, other)
+        return pair if pair is NotImplemented else prim(*pair)
 
-    return method, reflected
+    def reflected(x: Tensor, other: Any) -> Any:
+        if type(x) is Tensor and type(other) in _REAL and other:
+            array = x._a
+            if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
+                found = known.get(other)
+                if found is not None:
+                    return fast(found, x)
+        pair = convert(x, other)
+        return pair if pair is NotImplemented else prim(pair[1], pair[0])
+
+    fast = bind_two(prim, otherwise)
+    if float_only:  # integers must be promoted, whatever their dtype
+
+        def method(self: Tensor, other: Any) -> Any:
+            if self.dtype.kind == "f":
+                return fast(self, other)
+            return otherwise(self, other)
+
+        return method, reflected
+    return fast, reflected
+
+
+_REAL = frozenset((float, int))
+# the CPU's scalars of floating dtypes, where every real Python number is weak
+floating = {dtype: constants_of(dtype, "cpu") for dtype in FLOATING}
 
 
 def attach() -> None:

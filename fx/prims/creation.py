@@ -43,19 +43,27 @@ iota = define(  # start + step * index along one axis
 )  # fmt: skip
 
 
-_constants: dict[tuple[Any, ...], Tensor] = {}
+constants: dict[str, dict[Any, dict[Any, Tensor]]] = {}  # device -> dtype -> value -> tensor
+_MOST = 4096  # scalars kept for a dtype
+
+
+def constants_of(dtype: Any, device: str) -> dict[Any, Tensor]:
+    """The 0-d tensors that were made before, by their (true) Python value."""
+    by_dtype = constants.setdefault(device, {})
+    found = by_dtype.get(dtype)
+    return by_dtype.setdefault(dtype, {}) if found is None else found
 
 
 def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
     """A 0-d tensor of a Python scalar; those that were used before are shared."""
-    # -0.0 == 0.0 as a key, and so their words must differ
-    key = (value, dtype, device) if value or math.copysign(1, value) > 0 else ("-0", dtype, device)
-    found = _constants.get(key)
+    known = constants_of(dtype, device)
+    key = value if value or math.copysign(1, value) > 0 else "-0"  # -0.0 == 0.0 as a key
+    found = known.get(key)
     if found is None:
         found = new_tensor(backend(device).from_numpy(cpu.scalar(value, dtype)))
-        if len(_constants) > 4096:
-            _constants.clear()
-        _constants[key] = found
+        if len(known) > _MOST:
+            known.clear()
+        known[key] = found
     return found
 
 

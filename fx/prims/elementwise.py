@@ -21,6 +21,14 @@ def _keep(t):
     return t
 
 
+def _twice(ct):
+    return ct, ct
+
+
+def _and_negative(ct):
+    return ct, negative(ct)
+
+
 def _zero(x, y):
     return lambda t: t * 0.0
 
@@ -57,16 +65,23 @@ def _whole_quotient(d):
 
 # arithmetic -------------------------------------------------------------------------------------
 
-add = binary("add", cpu=cpu.add, dx=lambda x, y: _keep, dy=lambda x, y: _keep)
+add = binary(
+    "add", cpu=cpu.add,
+    dx=lambda x, y: _keep,
+    dy=lambda x, y: _keep,
+    both=lambda x, y: _twice,
+)  # fmt: skip
 subtract = binary(
     "subtract", cpu=cpu.subtract, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
+    both=lambda x, y: _and_negative,
 )  # fmt: skip
 multiply = binary(
     "multiply", cpu=cpu.multiply, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
+    both=lambda x, y: lambda ct: (ct * y, ct * x),
 )  # fmt: skip
 divide = binary(
     "divide", cpu=cpu.divide, torch_name="Div", sample=_nonzero_divisor,

@@ -10,10 +10,13 @@ from fx.prims.sampling import Sample
 from fx.primitive import define
 
 
+_SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
+
+
 def swap_last(x):
     """Exchange the last two axes."""
-    n = x.ndim
-    return shape_prims.transpose(x, axes=(*range(n - 2), n - 1, n - 2))
+    n = len(x.shape)
+    return shape_prims.transpose(x, axes=_SWAPPED.get(n) or (*range(n - 2), n - 1, n - 2))
 
 
 def _matmul_spec(x, y):
@@ -39,11 +42,11 @@ def _matmul_jvp(primals, tangents):
 
 def _matmul_vjp(needs, x, y):
     # each cotangent keeps only the other factor
-    dx = dy = None
-    if needs[0] is not None:
-        dx = _dx(y, x.shape)
-    if needs[1] is not None:
-        dy = _dy(x, y.shape)
+    x_shape, y_shape = x.shape, y.shape
+    if len(x_shape) == 2 == len(y_shape) and needs[0] is not None and needs[1] is not None:
+        return lambda ct: (matmul(ct, swap_last(y)), matmul(swap_last(x), ct))
+    dx = None if needs[0] is None else _dx(y, x_shape)
+    dy = None if needs[1] is None else _dy(x, y_shape)
     return lambda ct: (dx and dx(ct), dy and dy(ct))
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fx.backends.cpu import _planes
 from fx.backends.cpu import conv as conv_module
 from fx.backends.cpu._windows import windows
 from fx.backends.cpu.conv import conv, conv_input_grad, conv_weight_grad
@@ -82,9 +83,11 @@ def test_one_product_for_all_samples_equals_one_for_each(monkeypatch):
         _against_torch(case)
 
 
-def test_the_direct_path_equals_the_columns(monkeypatch):
-    for limit in (0, 1000):
-        monkeypatch.setattr(conv_module, "_DIRECT_UP_TO", limit)
+@pytest.mark.parametrize("up_to", [0, 10**6], ids=["columns", "planes"])
+def test_both_ways_serve_every_case(up_to, monkeypatch):
+    monkeypatch.setattr(_planes, "_WORK_UP_TO", up_to)
+    for chunk in (1, 1 << 20):
+        monkeypatch.setattr(_planes, "_CHUNK_BYTES", chunk)
         for case in CASES:
             _against_torch(case)
 
@@ -191,6 +194,21 @@ def test_infinities_and_nan_pass_through():
         y = conv(x, np.ones((out_channels, 1, 3, 3), np.float32), **PLAIN)
         assert np.isnan(y[0, :, 0, 0]).all()
         assert not np.isnan(y[0, :, 4, 4]).any()
+
+
+def test_an_infinity_does_not_reach_where_no_window_takes_it():
+    rng = np.random.default_rng(4)
+    kw = _setting((2, 2), (1, 1), (1, 1), 2)
+    x, w, g = (_draw(rng, s) for s in ((2, 2, 6, 6), (2, 1, 3, 3), (2, 2, 3, 3)))
+    expected = conv_input_grad(g, w, input_size=(6, 6), **kw)
+    w[0, 0, 1, 1] = np.inf
+    out = conv_input_grad(g, w, input_size=(6, 6), **kw)
+    np.testing.assert_allclose(out[:, 1], expected[:, 1], rtol=1e-5)
+    assert np.isfinite(out[:, 0, 1::2, 1::2]).all()  # the middle tap sees even places only
+    x[0, 0, 0, 0] = np.inf
+    out = conv_weight_grad(x, g, kernel_size=(3, 3), **kw)
+    assert np.isfinite(out[1]).all()
+    assert (~np.isfinite(out[0])).sum() == 1  # only the middle tap sees the corner
 
 
 def test_shapes_that_do_not_fit_are_refused():

@@ -1,4 +1,4 @@
-"""Convolution over 1 to 3 spatial dimensions and its two transposes: im2col and BLAS.
+"""Convolution over 1 to 3 spatial dimensions and its two transposes: im2col and BLAS, or `_planes`.
 
 Shapes in this file: N samples, C input and O output channels, G groups, M = O // G output channels
 and K = C // G * taps column rows a group, V input and T output positions (spatial dimensions
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, windows
 from fx.backends.cpu.matmul import matmul
@@ -18,8 +19,6 @@ Ints = tuple[int, ...]
 
 # Bytes of columns at a time: they should still be in cache when BLAS reads them.
 _TILE_BYTES = 4 << 20
-# With so few output channels a group, columns cost more than the products they feed.
-_DIRECT_UP_TO = 4
 # With fewer positions a sample, one product for all samples beats one for each.
 _FLAT_BELOW = 256
 
@@ -58,9 +57,8 @@ def conv(
     if not (x.size and w.size and win.positions):
         return np.zeros(out_shape, dtype)
     x = x.reshape(N, C, win.volume)
-    if _is_direct(O // G, win):
-        out = np.zeros((N, O, win.positions), x.dtype)
-        _kernels().direct(x, w.reshape(O, C // G, win.taps), out, G, win.geo)
+    if _planes.suits(O // G, win):
+        out = _planes.forward(x, w.reshape(O, C // G, win.taps), win, G)
     else:
         w = w.reshape(G, O // G, -1)  # (G, M, K)
         out = np.empty((N, G, O // G, win.positions), x.dtype)
@@ -97,13 +95,13 @@ def conv_input_grad(
     _check_cotangent(g, w.shape[0], win)
     g, w, dtype = _pair(g, w)
     N, O, G = g.shape[0], w.shape[0], groups
-    out = np.zeros((N, C, win.volume), g.dtype)
-    if not (out.size and g.size):
-        return out.reshape(N, C, *input_size).astype(dtype, copy=False)
-    if _is_direct(O // G, win):
-        g = g.reshape(N, O, win.positions)
-        _kernels().direct_input_grad(g, w.reshape(O, C // G, win.taps), out, G, win.geo)
+    if not (C and win.volume and g.size):
+        return np.zeros((N, C, *input_size), dtype)
+    if _planes.suits(O // G, win) and np.isfinite(w).all():
+        g, w = g.reshape(N, O, win.positions), w.reshape(O, C // G, win.taps)
+        out = _planes.input_grad(g, w, win, G)
     else:
+        out = np.zeros((N, C, win.volume), g.dtype)
         g = g.reshape(N, G, O // G, win.positions)
         w = w.reshape(G, O // G, -1).transpose(0, 2, 1)  # (G, K, M)
         buffer = None
@@ -149,10 +147,10 @@ def conv_weight_grad(
     if not (x.size and g.size):
         return np.zeros(out_shape, dtype)
     x = x.reshape(N, C, win.volume)
-    if _is_direct(O // G, win):
-        out = np.zeros((O, C // G, win.taps), x.dtype)
-        _kernels().direct_weight_grad(x, g.reshape(N, O, win.positions), out, G, win.geo)
-    else:
+    out = None
+    if _planes.suits(O // G, win):
+        out = _planes.weight_grad(x, g.reshape(N, O, win.positions), win, G)
+    if out is None or not np.isfinite(out).all():
         g = g.reshape(N, G, O // G, win.positions)
         out = np.zeros((G, O // G, C // G * win.taps), x.dtype)
         buffer = None
@@ -195,10 +193,6 @@ def _positions(tile: _Tile, win: Windows) -> slice:
     """The output positions of a tile: contiguous, since only a one-row tile is cut in columns."""
     width = win.out[-1]
     return slice(tile[2] * width + tile[4], (tile[3] - 1) * width + tile[5])
-
-
-def _is_direct(out_channels: int, win: Windows) -> bool:
-    return out_channels <= _DIRECT_UP_TO and not win.pointwise
 
 
 def _is_flat(tile: _Tile, t: slice) -> bool:

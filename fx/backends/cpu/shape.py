@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from math import prod
 from typing import Any
 
 import numpy as np
+
+_FILL = 4096  # elements up to which a filled array costs no more than a view
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -19,7 +22,19 @@ def transpose(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def broadcast_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
-    """A view with strides 0."""
+    """A view with strides 0; a small array from a scalar is filled, which later kernels prefer."""
+    if x.ndim == 0 and prod(shape) <= _FILL:
+        out = np.empty(shape, x.dtype)
+        out[...] = x
+        return out
+    if x.dtype.kind == "f" and x.flags.c_contiguous and x.size:
+        # NumPy's own broadcast_to makes the same view ten times slower
+        strides = [0] * (len(shape) - x.ndim)
+        for n, m, s in zip(x.shape, shape[len(strides) :], x.strides, strict=True):
+            if n != m and n != 1:
+                raise ValueError(f"{x.shape} does not broadcast to {shape}")
+            strides.append(s if n == m else 0)
+        return np.ndarray(shape, x.dtype, x, 0, strides)
     return np.broadcast_to(x, shape)
 
 

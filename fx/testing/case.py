@@ -1,0 +1,319 @@
+"""What the laws work with: samples and their lanes, calls on arrays, comparison, differences."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+import attrs
+import numpy as np
+
+from fx.devices import backend
+from fx.dtypes import FLOATING, INEXACT, float64
+from fx.ops.convert import from_array
+from fx.prims.sampling import Draw, Sample
+from fx.primitive import Primitive
+from fx.tensor import Tensor
+
+Arrays = list[np.ndarray]
+
+
+class Mismatch(AssertionError):
+    """Two things that a law says are equal differ; the law adds the primitive and the rule."""
+
+
+class LawBroken(AssertionError):
+    """A primitive's rule breaks a law.
+
+    Args:
+        primitive: the primitive's name.
+        rule: the rule to look at: ``"spec"``, ``"cpu"``, ``"jvp"``, ``"vjp"``, ``"batch"`` or
+            ``"sample"``.
+        law: the law, in words.
+        details: what came out and what should have.
+    """
+
+    def __init__(self, primitive: str, rule: str, law: str, details: str) -> None:
+        super().__init__(f"{primitive}: {rule} breaks {law}\n{details}")
+        self.primitive, self.rule, self.law, self.details = primitive, rule, law, details
+
+
+# samples ----------------------------------------------------------------------------------------
+
+
+@attrs.define
+class Drawn(Sample):
+    """A sample with further ones of the same shapes and parameters: the lanes of a batch."""
+
+    others: list[Sample] = attrs.field(factory=list)
+
+
+class _Choices:
+    """A source that remembers the choices that a sampler made, so that they can be made again."""
+
+    def __init__(self, source: random.Random) -> None:
+        self.source = source
+        self.made: list[int] = []
+
+    def getrandbits(self, bits: int) -> int:
+        return self.source.getrandbits(bits)
+
+    def randint(self, low: int, high: int) -> int:
+        self.made.append(self.source.randint(low, high))
+        return self.made[-1]
+
+
+class _SameChoices:
+    """A source that makes remembered choices, with other values."""
+
+    def __init__(self, made: list[int], seed: int) -> None:
+        self.made = iter(made)
+        self.seed = seed
+
+    def getrandbits(self, bits: int) -> int:
+        return self.seed
+
+    def randint(self, low: int, high: int) -> int:
+        return next(self.made, low)
+
+
+def draw(primitive: Primitive, source: random.Random, dtype: Any = float64) -> Drawn:
+    """Draw arguments for ``primitive``, and as many for two more lanes.
+
+    Args:
+        primitive: whose sampler is asked.
+        source: where choices come from.
+        dtype: the floating dtype of the values.
+
+    Raises:
+        LawBroken: if the sampler fails.
+
+    Example:
+        >>> import random, fx, fx.testing
+        >>> sample = fx.testing.draw(fx.testing.primitive("tanh"), random.Random(0))
+        >>> len(sample.args), sample.args[0].dtype
+        (1, dtype('float64'))
+    """
+    choices = _Choices(source)
+    try:
+        first = primitive.sample(Draw(choices, dtype))  # type: ignore[arg-type]
+        drawn = Drawn([np.asarray(a) for a in first.args], first.params, first.fixed)
+        for seed in (1, 2):
+            other = primitive.sample(Draw(_SameChoices(choices.made, seed), dtype))  # type: ignore[arg-type]
+            other.args = [np.asarray(a) for a in other.args]
+            same = [(a.shape, a.dtype) for a in other.args] == [
+                (a.shape, a.dtype) for a in drawn.args
+            ]
+            if same and other.params == drawn.params:
+                drawn.others.append(other)
+    except Exception as error:
+        raise LawBroken(
+            primitive.name, "sample", "the sampler draws valid arguments", _words(error)
+        ) from error
+    return drawn
+
+
+def cast(sample: Sample, dtype: Any) -> Sample:
+    """The sample with floating arguments, and floating dtypes among its parameters, in ``dtype``."""
+    args = [a.astype(dtype) if a.dtype in FLOATING else a for a in sample.args]
+    params = {
+        k: dtype if isinstance(v, np.dtype) and v in FLOATING else v
+        for k, v in sample.params.items()
+    }
+    return Sample(args, params, sample.fixed)
+
+
+def lanes(sample: Sample, count: int) -> list[Arrays]:
+    """``count`` variants of the arguments of ``sample``: its own, others drawn, others made."""
+    found = [sample.args, *[s.args for s in getattr(sample, "others", ())]]
+    while len(found) < count:
+        k = len(found)
+        found.append([_variant(a, k, i in sample.fixed) for i, a in enumerate(sample.args)])
+    return found[:count]
+
+
+def _variant(array: np.ndarray, k: int, fixed: bool) -> np.ndarray:
+    """Values that are as valid as those of ``array``: rolled, and floating ones a little smaller."""
+    rolled = np.roll(array, k)
+    return rolled if fixed or array.dtype not in INEXACT else (rolled * (1 - k / 32)).astype(
+        array.dtype
+    )
+
+
+def differentiable_args(primitive: Primitive, sample: Sample) -> tuple[int, ...]:
+    """The numbers of the arguments that have a derivative."""
+    if not primitive.differentiable:
+        return ()
+    return tuple(
+        i for i, a in enumerate(sample.args) if a.dtype in FLOATING and i not in sample.fixed
+    )
+
+
+def subsets(items: Sequence[int], limit: int = 3) -> list[tuple[int, ...]]:
+    """The non-empty subsets; of more than ``limit`` items only single ones, all but one, and all."""
+    sizes: Iterable[int] = range(1, len(items) + 1)
+    if len(items) > limit:
+        sizes = (1, len(items) - 1, len(items))
+    return [s for n in sizes for s in combinations(items, n)]
+
+
+# calls ------------------------------------------------------------------------------------------
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """A tensor of an array, without a copy."""
+    return from_array(np.asarray(array), "cpu")
+
+
+def array_of(x: Tensor) -> np.ndarray:
+    """The values of a plain tensor."""
+    if type(x) is not Tensor:
+        raise Mismatch(f"expected a plain tensor, got a {type(x).__name__} of {x.spec!r}")
+    return backend(x.device.name).to_numpy(x._a)  # type: ignore[no-any-return]
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    """The outputs of a primitive, one or several."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def call(primitive: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> Arrays:
+    """Bind on arrays; every output as an array."""
+    out = primitive(*[tensor(a) for a in args], **params)
+    if primitive.multiple != isinstance(out, tuple):
+        raise Mismatch(f"multiple={primitive.multiple}, but a call gives {type(out).__name__}")
+    return [array_of(x) for x in as_tuple(out)]
+
+
+def smooth(
+    primitive: Primitive, sample: Sample, wrt: Sequence[int]
+) -> Callable[..., tuple[Tensor, ...]]:
+    """The floating outputs as a function of the arguments ``wrt``, tensors of any level."""
+    rest = [tensor(a) for a in sample.args]
+
+    def function(*xs: Tensor) -> tuple[Tensor, ...]:
+        full = list(rest)
+        for i, x in zip(wrt, xs, strict=True):
+            full[i] = x
+        out = as_tuple(primitive(*full, **sample.params))
+        return tuple([x for x in out if x.dtype in INEXACT])
+
+    return function
+
+
+def numeric(function: Callable[..., Any]) -> Callable[..., Arrays]:
+    """A function of tensors as one of arrays."""
+
+    def run(*arrays: np.ndarray) -> Arrays:
+        return [array_of(x) for x in as_tuple(function(*[tensor(a) for a in arrays]))]
+
+    return run
+
+
+def directions(arrays: Iterable[np.ndarray], seed: int = 0) -> Arrays:
+    """Fixed generic values of the shapes and dtypes of ``arrays``, all of a size near 1."""
+    generator = np.random.default_rng(seed)
+    return [
+        np.asarray(generator.uniform(0.4, 1.0, a.shape) * generator.choice([-1.0, 1.0], a.shape))
+        .astype(a.dtype)
+        for a in arrays
+    ]  # fmt: skip
+
+
+# comparison -------------------------------------------------------------------------------------
+
+
+def expect_close(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:
+    """Compare shapes and values; the tolerance is relative to each element and to the largest.
+
+    Raises:
+        Mismatch: naming the worst element.
+    """
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        raise Mismatch(f"{what}: shape {got.shape}, expected {want.shape}")
+    if got.size == 0:
+        return
+    if got.dtype not in INEXACT:
+        if not np.array_equal(got, want):
+            raise Mismatch(f"{what}: got {got.tolist()}, expected {want.tolist()}")
+        return
+    wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
+    got, want = got.astype(wide), want.astype(wide)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    if same.all():
+        return
+    size = np.where(np.isfinite(want), np.abs(want), 0.0)
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0.0, np.abs(got - want))
+    allowed = tolerance * (size + 1e-3 * size.max() + min(1.0, size.max() + 1e-3))
+    worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error / allowed)), error.shape)
+    if not error[worst] <= allowed[worst]:
+        where = f" at {tuple(map(int, worst))}" if got.ndim else ""
+        raise Mismatch(
+            f"{what}{where}: got {got[worst]:.12g}, expected {want[worst]:.12g} "
+            f"(difference {error[worst]:.3g}, allowed {allowed[worst]:.3g})"
+        )
+
+
+def expect_all_close(got: Arrays, want: Arrays, tolerance: float, what: str) -> None:
+    """``expect_close`` for each pair."""
+    if len(got) != len(want):
+        raise Mismatch(f"{what}: {len(got)} results, expected {len(want)}")
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        expect_close(g, w, tolerance, what if len(got) == 1 else f"{what}, number {i}")
+
+
+def expect_like(x: Any, like: np.ndarray, what: str) -> None:
+    """Compare shape and dtype.
+
+    Raises:
+        Mismatch: if they differ, or ``x`` is no tensor.
+    """
+    if not isinstance(x, Tensor):
+        raise Mismatch(f"{what}: got {x!r}, expected {like.dtype.name}{like.shape}")
+    if x.shape != like.shape or x.dtype != like.dtype:
+        raise Mismatch(
+            f"{what}: got {x.dtype.name}{x.shape}, expected {like.dtype.name}{like.shape}"
+        )
+
+
+def inner(xs: Arrays, ys: Arrays) -> tuple[float, float]:
+    """The inner product of two lists of arrays, and the sum of the absolute terms."""
+    total, size = 0.0, 0.0
+    for x, y in zip(xs, ys, strict=True):
+        terms = x.astype(np.float64) * y.astype(np.float64)
+        total += float(terms.sum())
+        size += float(np.abs(terms).sum())
+    return total, size
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+# differences ------------------------------------------------------------------------------------
+
+STEP = 2.0**-12  # exact in binary; the fourth-order formula is then good to about 1e-11
+DIFFERENCES = 1e-6  # the relative tolerance against differences
+
+
+def differences(
+    function: Callable[..., Arrays], at: Sequence[np.ndarray], along: Sequence[np.ndarray]
+) -> Arrays:
+    """The derivative of ``function`` at ``at`` in the direction ``along``, by central differences."""
+
+    def moved(steps: float) -> Arrays:
+        return function(*[x + steps * STEP * t for x, t in zip(at, along, strict=True)])
+
+    return combine(moved(1), moved(-1), moved(2), moved(-2))
+
+
+def combine(plus: Arrays, minus: Arrays, plus2: Arrays, minus2: Arrays) -> Arrays:
+    """The fourth-order formula on values at +h, -h, +2h, -2h."""
+    return [
+        (8 * (p - m) - (pp - mm)) / (12 * STEP)
+        for p, m, pp, mm in zip(plus, minus, plus2, minus2, strict=True)
+    ]

@@ -1,0 +1,105 @@
+"""Parameter and Buffer: the cells of a Module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.dtypes import INEXACT
+from fx.errors import DTypeError
+from fx.ops.convert import as_tensor
+from fx.state import Cell
+from fx.tensor import Tensor
+
+
+def _value(data: Any) -> Tensor:
+    value = as_tensor(data)
+    return value.read() if isinstance(value, Cell) else value
+
+
+def _rebuild(cls: type, value: Tensor, settings: tuple[Any, ...]) -> Any:
+    return cls(value, *settings)
+
+
+class Parameter(Cell):
+    """A tensor that a Module learns: a cell that requires grad and that optimizers rebind.
+
+    Args:
+        data: its first value, any shape; floating or complex where it requires grad.
+        requires_grad: whether ``.backward()`` accumulates its gradient.
+
+    Raises:
+        DTypeError: if it is to require grad and holds integers or bools.
+
+    Example:
+        >>> import fx
+        >>> weight = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+        >>> (weight * weight).sum().backward()
+        >>> weight.grad
+        tensor([2., 4.])
+        >>> weight.data = weight.data - 0.5 * weight.grad
+        >>> weight
+        Parameter containing:
+        tensor([0., 0.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+        value = _value(data)
+        if requires_grad and value.dtype not in INEXACT:
+            raise DTypeError(
+                f"Parameter: only floating and complex tensors can require grad, got "
+                f"{value.spec!r}; write fx.nn.Parameter(x, requires_grad=False) or cast it with "
+                f"x.astype(fx.float32)"
+            )
+        super().__init__(value, requires_grad)
+
+    @property
+    def data(self) -> Tensor:
+        """The value alone, without its gradient; assigning to it rebinds the parameter."""
+        return self.read().detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.rebind(_value(value))
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{self.read()!r}"
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.data, (self.leaf is not None,))
+
+
+class Buffer(Cell):
+    """A tensor that is part of a Module's state and is not learned, such as a running mean.
+
+    Args:
+        data: its first value.
+        persistent: whether it is part of the Module's ``state_dict``.
+
+    Example:
+        >>> import fx
+        >>> module = fx.nn.Module()
+        >>> module.steps = fx.nn.Buffer(fx.tensor(0))
+        >>> module.steps = module.steps + 1
+        >>> module.state_dict()
+        OrderedDict({'steps': tensor(1)})
+    """
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Any, *, persistent: bool = True) -> None:
+        super().__init__(_value(data))
+        self.persistent = persistent
+
+    data = Parameter.data
+
+    def __repr__(self) -> str:
+        return repr(self.read())
+
+    def __reduce__(self) -> Any:
+        return _rebuild_buffer, (type(self), self.data, self.persistent)
+
+
+def _rebuild_buffer(cls: type, value: Tensor, persistent: bool) -> Any:
+    return cls(value, persistent=persistent)
