@@ -10,6 +10,10 @@ from fx.devices import backend as _backend
 
 _backend("cpu")
 
+from fx import frames as _frames
+
+_frames.install()
+
 # tensors ----------------------------------------------------------------------------------------
 from fx.config import (
     enable_grad,

@@ -32,6 +32,8 @@ class Device:
 
     __slots__ = ("_saved", "name")
 
+    name: str
+
     def __init__(self, name: Any) -> None:
         if isinstance(name, Device):
             name = name.name
@@ -60,7 +62,7 @@ class Device:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        kind: Any,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:

@@ -77,7 +77,7 @@ def as_dtype(dtype: Any) -> DType[Any]:
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
     try:
-        found = np.dtype(dtype)
+        found: DType[Any] | None = np.dtype(dtype)
     except TypeError:
         found = None
     if found is None or found not in _ALL_SET:

@@ -6,9 +6,25 @@ Every class also derives from the built-in that a user of NumPy, PyTorch or JAX 
 
 from __future__ import annotations
 
+from types import TracebackType
+from typing import Any
+
+from fx.frames import users_only
+
 
 class FxError(Exception):
-    """The root of all errors that fx itself raises."""
+    """The root of all errors that fx itself raises; its traceback shows the user's frames."""
+
+    @property
+    def __traceback__(self) -> TracebackType | None:
+        return users_only(_traceback.__get__(self))
+
+    @__traceback__.setter
+    def __traceback__(self, trace: TracebackType | None) -> None:
+        _traceback.__set__(self, trace)
+
+
+_traceback: Any = BaseException.__dict__["__traceback__"]
 
 
 class ShapeError(FxError, ValueError):

@@ -8,43 +8,21 @@ inside that transform; the tape outside every transform is level 0.
 
 from __future__ import annotations
 
-import sys
 from itertools import count
-from os.path import dirname, sep
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, ClassVar
 
 from fx.dtypes import DType
 from fx.errors import EscapedTracerError
+from fx.frames import user_line
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
 _numbers = count(2, 2)
 _newest = 0
 live: dict[int, Level] = {}
-
-HOME = dirname(__file__) + sep
-_USERS = (HOME + "examples" + sep,)  # files below HOME that are a user's code
-
-
-def is_internal(filename: str) -> bool:
-    """Whether a file belongs to fx itself (its examples count as a user's code)."""
-    return filename.startswith(HOME) and not filename.startswith(_USERS)
-
-
-def user_frame(depth: int = 1) -> FrameType | None:
-    """The innermost running frame that is not fx's own."""
-    frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def user_line(depth: int = 2) -> str:
-    """``file:line`` of the innermost running frame that is not fx's own."""
-    frame = user_frame(depth)
-    return "<unknown>" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
+_started: dict[int, str] = {}  # where the last transforms that have returned were called
+_REMEMBERED = 256
 
 def newest_level() -> int:
     """The highest level that exists, the odd one of the newest transform."""
@@ -60,7 +38,7 @@ class Level:
         axis_name: the name of the mapped axis, for collectives.
     """
 
-    __slots__ = ("axis_name", "frame", "number", "size", "transform")
+    __slots__ = ("axis_name", "line", "number", "size", "transform")
 
     def __init__(self, transform: str, size: int = 0, axis_name: Any = None) -> None:
         global _newest
@@ -68,7 +46,7 @@ class Level:
         self.size = size
         self.axis_name = axis_name
         self.number = _newest = next(_numbers)
-        self.frame = user_line()
+        self.line = user_line()
 
     def __enter__(self) -> Level:
         live[self.number] = self
@@ -81,6 +59,9 @@ class Level:
         trace: TracebackType | None,
     ) -> None:
         del live[self.number]
+        _started[self.number] = self.line
+        if len(_started) > _REMEMBERED:
+            _started.pop(next(iter(_started)), None)
 
 
 class Tracer(Tensor):
@@ -89,10 +70,10 @@ class Tracer(Tensor):
     A subclass implements ``process`` (run a primitive at its level) and ``concrete``.
     """
 
-    __slots__ = ("level", "origin", "value")
+    __slots__ = ("level", "value")
     transform: ClassVar[str] = "a transform"
 
-    level: int
+    level: int  # type: ignore[misc] # a slot here, a class variable of plain tensors
     value: Tensor
 
     @property
@@ -129,16 +110,12 @@ def check_live(tracer: Tracer) -> None:
         EscapedTracerError: naming the transform's line and what to return instead.
     """
     if tracer.level & ~1 not in live:
-        spec = TensorSpec(tracer.value.shape, tracer.value.dtype)
-        level, made = _describe(tracer)
+        made = getattr(tracer._node, "primitive", None)
+        spec = TensorSpec(tracer.shape, tracer.dtype)
         raise EscapedTracerError(
-            f"a value {spec!r} made{made} inside {level} was used after the transform had "
-            f"returned. Values made inside a transform live only while it runs: return it from the "
-            f"transformed function (has_aux=True gives a second result) instead of storing it in a "
-            f"global, a list or an attribute"
+            f"a value {spec!r}{f' made by {made.name}' if made else ''} inside "
+            f"{tracer.transform} (started at {_started.get(tracer.level & ~1, '<unknown>')}) was "
+            f"used after the transform had returned. Such values live only while it runs: return "
+            f"it from the transformed function (has_aux=True gives a second result) instead of "
+            f"storing it in a global, a list or an attribute"
         )
-
-
-def _describe(tracer: Tracer) -> tuple[str, str]:
-    made = f" by {tracer.origin.name}" if getattr(tracer, "origin", None) is not None else ""
-    return tracer.transform, made

@@ -75,34 +75,40 @@ class Primitive:
     def __call__(self, *args: Any, **params: Any) -> Any:
         """Bind: run on ``args`` (tensors of any level) with static ``params``."""
         count = len(args)
-        try:
-            if count == 1:
-                x = args[0]
+        if count == 1:
+            x = args[0]
+            if type(x) is not Tensor or type(x._a) is not ndarray:
+                return self._dispatch(args, params)
+            recorded = x._node is not None
+            try:
+                array = self.cpu(x._a, **params)
+            except Exception as error:
+                raise self._explain(error, args, params) from None
+        elif count == 2:
+            x, y = args
+            if type(x) is not Tensor or type(y) is not Tensor:
+                return self._dispatch(args, params)
+            a, b = x._a, y._a
+            if type(a) is not ndarray or type(b) is not ndarray:
+                return self._dispatch(args, params)
+            recorded = x._node is not None or y._node is not None
+            try:
+                array = self.cpu(a, b, **params)
+            except Exception as error:
+                raise self._explain(error, args, params) from None
+        else:
+            recorded = False
+            for x in args:
                 if type(x) is not Tensor or type(x._a) is not ndarray:
                     return self._dispatch(args, params)
-                recorded = x._node is not None
-                array = self.cpu(x._a, **params)
-            elif count == 2:
-                x, y = args
-                if type(x) is not Tensor or type(y) is not Tensor:
-                    return self._dispatch(args, params)
-                a, b = x._a, y._a
-                if type(a) is not ndarray or type(b) is not ndarray:
-                    return self._dispatch(args, params)
-                recorded = x._node is not None or y._node is not None
-                array = self.cpu(a, b, **params)
-            else:
-                recorded = False
-                for x in args:
-                    if type(x) is not Tensor or type(x._a) is not ndarray:
-                        return self._dispatch(args, params)
-                    if x._node is not None:
-                        recorded = True
-                if not args:
-                    return self._dispatch(args, params)
+                if x._node is not None:
+                    recorded = True
+            if not args:
+                return self._dispatch(args, params)
+            try:
                 array = self.cpu(*[x._a for x in args], **params)
-        except Exception as error:
-            raise self._explain(error, args, params) from None
+            except Exception as error:
+                raise self._explain(error, args, params) from None
         if self.multiple:
             out: Any = tuple([new_tensor(a if type(a) is ndarray else asarray(a)) for a in array])
             if recorded and modes.record0 and self.differentiable:
@@ -117,7 +123,8 @@ class Primitive:
 
     def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The way of calls with a tracer, a cell, another device, or no tensor at all."""
-        level, top = 0, None
+        level = 0
+        top: Any = None
         for i, x in enumerate(args):
             if not isinstance(x, Tensor):
                 raise DTypeError(

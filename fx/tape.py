@@ -265,15 +265,15 @@ def backward_pass(
     elif switch:
         set_modes(modes.barrier, level)
     try:
-        for node, ct in roots:
-            if useful is None or node in useful:
-                before = cts.get(node)
+        for root, start in roots:
+            if useful is None or root in useful:
+                before = cts.get(root)
                 if before is None:
-                    heappush(heap, (-node.seq, node))
-                cts[node] = ct if before is None else before + ct
+                    heappush(heap, (-root.seq, root))
+                cts[root] = start if before is None else before + start
         while heap:
-            node = heappop(heap)[1]
-            ct = cts.pop(node)
+            node: Any = heappop(heap)[1]
+            ct: Any = cts.pop(node)
             kind = type(node)
             if node.extra is not None:
                 ct = _visit_extra(node, ct)
@@ -306,7 +306,7 @@ def backward_pass(
                     grads = pullback(ct, *[v for _, v in node.saved])
             else:
                 grads = pullback(ct)
-            for parent, grad in zip(node.parents, grads):
+            for parent, grad in zip(node.parents, grads):  # noqa: B905 - the laws check the count
                 if parent is None or grad is None:
                     continue
                 if direct and type(parent) is Leaf and parent.extra is None:

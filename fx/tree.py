@@ -152,7 +152,7 @@ def _register_class(cls: type) -> bool:
 
     def unflatten_node(_: Any, children: Any) -> Any:
         # not through __init__: converters and validators must not meet tracers or None
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(value, name, child)
         return value

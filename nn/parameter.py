@@ -16,8 +16,8 @@ def _value(data: Any) -> Tensor:
     return value.read() if isinstance(value, Cell) else value
 
 
-def _rebuild(cls: type, value: Tensor, settings: tuple[Any, ...]) -> Any:
-    return cls(value, *settings)
+def _rebuild(cls: type, value: Tensor, settings: dict[str, Any]) -> Any:
+    return cls(value, **settings)
 
 
 class Parameter(Cell):
@@ -67,7 +67,7 @@ class Parameter(Cell):
         return f"Parameter containing:\n{self.read()!r}"
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.data, (self.leaf is not None,))
+        return _rebuild, (type(self), self.data, {"requires_grad": self.leaf is not None})
 
 
 class Buffer(Cell):
@@ -82,8 +82,8 @@ class Buffer(Cell):
         >>> module = fx.nn.Module()
         >>> module.steps = fx.nn.Buffer(fx.tensor(0))
         >>> module.steps = module.steps + 1
-        >>> module.state_dict()
-        OrderedDict({'steps': tensor(1)})
+        >>> dict(module.state_dict())
+        {'steps': tensor(1)}
     """
 
     __slots__ = ("persistent",)
@@ -98,8 +98,4 @@ class Buffer(Cell):
         return repr(self.read())
 
     def __reduce__(self) -> Any:
-        return _rebuild_buffer, (type(self), self.data, self.persistent)
-
-
-def _rebuild_buffer(cls: type, value: Tensor, persistent: bool) -> Any:
-    return cls(value, persistent=persistent)
+        return _rebuild, (type(self), self.data, {"persistent": self.persistent})

@@ -62,7 +62,8 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return value if dtype is None or value.dtype == dtype else compare.astype(value, dtype=dtype)
     name = as_device(device).name
     if type(value) in _SCALAR_SET:
-        return constant(value, dtype or dtypes.dtype_of_scalar(value), name)
+        shared = constant(value, dtype or dtypes.dtype_of_scalar(value), name)
+        return new_tensor(shared._a)  # its own object: it may come to require grad
     array = np.asarray(value)
     if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray | np.generic):
         dtype = dtypes.to_float(dtypes.bool_)

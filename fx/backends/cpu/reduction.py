@@ -1,4 +1,4 @@
-"""Reduction kernels."""
+"""Reduction kernels; float16 and bfloat16 are computed in float32."""
 
 from __future__ import annotations
 
@@ -6,12 +6,89 @@ from typing import Any
 
 import numpy as np
 
-_add = np.add.reduce
+from fx.backends.cpu._arrays import is_narrow, narrowed, widen
+
+Axes = tuple[int, ...]
 
 
-def sum(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum in the dtype of ``x``; float16 and bfloat16 are added up in float32."""
-    dtype = x.dtype
-    if dtype.itemsize == 2 and dtype.kind not in "iu":
-        return _add(x, axes, np.float32, None, keepdims).astype(dtype)
-    return _add(x, axes, dtype, None, keepdims)
+def sum(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """The sum in the dtype of ``x``."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        return np.add.reduce(x, axes, np.float32, None, keepdims).astype(x.dtype)
+    return np.add.reduce(x, axes, x.dtype, None, keepdims)
+
+
+def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """The product in the dtype of ``x``."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        return np.multiply.reduce(x, axes, np.float32, None, keepdims).astype(x.dtype)
+    return np.multiply.reduce(x, axes, x.dtype, None, keepdims)
+
+
+def max(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """The largest element; NaN wins. ValueError where nothing is reduced to something."""
+    return _extremum(np.maximum, x, axes, keepdims)
+
+
+def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """The smallest element; NaN wins. ValueError where nothing is reduced to something."""
+    return _extremum(np.minimum, x, axes, keepdims)
+
+
+def _extremum(ufunc: np.ufunc, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    if is_narrow(x.dtype):  # half as fast in their own dtype, and bfloat16 warns of NaN
+        return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)
+    return ufunc.reduce(x, axes, None, None, keepdims)
+
+
+def any(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """Whether some element is not zero: bool."""
+    return np.logical_or.reduce(x, axes, bool, None, keepdims)
+
+
+def all(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """Whether no element is zero: bool."""
+    return np.logical_and.reduce(x, axes, bool, None, keepdims)
+
+
+def argmax(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
+    """The first place of the largest element, or of the first NaN: int64."""
+    return np.argmax(x, axis, keepdims=keepdims)
+
+
+def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
+    """The first place of the smallest element, or of the first NaN: int64."""
+    return np.argmin(x, axis, keepdims=keepdims)
+
+
+def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
+    """log(sum(exp(x))) without overflow; -inf where every element is -inf or there is none."""
+    wide = widen(x)
+    with np.errstate(all="ignore"):
+        top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)
+        top = np.where(np.isfinite(top), top, wide.dtype.type(0))
+        rest = np.subtract(wide, top)
+        rest = np.exp(rest, out=rest)
+        out = np.log(np.add.reduce(rest, axes, None, None, True))
+        out += top
+    return narrowed(out if keepdims else out.squeeze(axes), x.dtype)
+
+
+def softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
+    """exp(x) / sum(exp(x)) along ``axis`` without overflow."""
+    wide = widen(x)
+    with np.errstate(all="ignore"):
+        out = np.subtract(wide, np.maximum.reduce(wide, axis, None, None, True, -np.inf))
+        out = np.exp(out, out=out)
+        out /= np.add.reduce(out, axis, None, None, True)
+    return narrowed(out, x.dtype)
+
+
+def log_softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
+    """x - log(sum(exp(x))) along ``axis`` without overflow."""
+    wide = widen(x)
+    with np.errstate(all="ignore"):
+        out = np.subtract(wide, np.maximum.reduce(wide, axis, None, None, True, -np.inf))
+        total = np.add.reduce(np.exp(out), axis, None, None, True)
+        out -= np.log(total, out=total)
+    return narrowed(out, x.dtype)

@@ -1,0 +1,86 @@
+"""Frames: which of them are a user's, and how the others are kept out of a traceback.
+
+``FX_TRACEBACK=full`` shows every frame.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from os.path import dirname, sep
+from types import FrameType, TracebackType
+from typing import Any
+
+HOME = dirname(__file__) + sep
+_USERS = (HOME + "examples" + sep,)  # files below HOME that are a user's code
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file belongs to fx itself (its examples count as a user's code)."""
+    return filename.startswith(HOME) and not filename.startswith(_USERS)
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost running frame that is not fx's own."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def user_line(depth: int = 2) -> str:
+    """``file:line`` of the innermost running frame that is not fx's own."""
+    frame = user_frame(depth)
+    return "<unknown>" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def shows_all() -> bool:
+    """Whether the user asked for fx's own frames too."""
+    return os.environ.get("FX_TRACEBACK") == "full"
+
+
+def users_only(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without fx's own frames; the whole one where nothing else would be left."""
+    if shows_all():
+        return trace
+    kept = []
+    at = trace
+    while at is not None:
+        if not is_internal(at.tb_frame.f_code.co_filename):
+            kept.append(at)
+        at = at.tb_next
+    if not kept:
+        return trace
+    out: TracebackType | None = None
+    for tb in reversed(kept):
+        out = TracebackType(out, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return out
+
+
+def _passes_through_fx(trace: TracebackType | None) -> bool:
+    while trace is not None:
+        if is_internal(trace.tb_frame.f_code.co_filename):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def install() -> None:
+    """Let uncaught errors that come out of fx show the user's frames; earlier hooks go on."""
+    before, before_thread = sys.excepthook, threading.excepthook
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        if _passes_through_fx(trace):
+            trace = users_only(trace)
+            error = error.with_traceback(trace)
+        before(kind, error, trace)
+
+    def thread_hook(args: Any) -> None:
+        if _passes_through_fx(args.exc_traceback):
+            trace = users_only(args.exc_traceback)
+            error = args.exc_value.with_traceback(trace)
+            args = threading.ExceptHookArgs((args.exc_type, error, trace, args.thread))
+        before_thread(args)
+
+    sys.excepthook, threading.excepthook = hook, thread_hook

@@ -1,0 +1,229 @@
+"""Laws of the derivative rules: differences, the dot product, second order, dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.dtypes import INEXACT, bfloat16, float32
+from fx.prims.sampling import Sample
+from fx.primitive import Primitive
+from fx.tape import Leaf
+from fx.tensor import Tensor
+from fx.testing.case import (
+    DIFFERENCES, Arrays, Mismatch, array_of, as_tuple, call, cast, differences,
+    differentiable_args, directions, expect_all_close, expect_close, expect_like, inner, numeric,
+    smooth, subsets, tensor,
+)  # fmt: skip
+from fx.testing.law import law
+from fx.transforms import jvp, vjp
+
+_SAME = 1e-12  # one formula computed twice
+_DOT = 1e-9
+
+
+def push(
+    primitive: Primitive, args: Sequence[Tensor], params: dict[str, Any], tangents: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Run the JVP rule; outputs and tangents as tuples."""
+    out, tangent = primitive.jvp(tuple(args), tuple(tangents), **params)
+    if not primitive.multiple:
+        return (out,), (tangent,)
+    return tuple(out), tuple(tangent)
+
+
+def pull(
+    primitive: Primitive,
+    args: Sequence[Tensor],
+    params: dict[str, Any],
+    wanted: Sequence[int],
+    cotangents: Sequence[Any],
+) -> tuple[Any, ...] | None:
+    """Run the VJP rule and its pullback; None where the rule says that nothing depends."""
+    needs = tuple([Leaf() if i in wanted else None for i in range(len(args))])
+    pullback = primitive.vjp(needs, *args, **params)
+    if pullback is None:
+        return None
+    outs = as_tuple(primitive(*args, **params))
+    saved = [outs[i] for i in primitive.saves]
+    grads = tuple(pullback(list(cotangents) if primitive.multiple else cotangents[0], *saved))
+    if len(grads) != len(args):
+        raise Mismatch(f"{len(grads)} cotangents for {len(args)} arguments")
+    return grads
+
+
+def _tangents(sample: Sample, wrt: Sequence[int]) -> list[Any]:
+    moving = directions([sample.args[i] for i in wrt])
+    found = dict(zip(wrt, moving, strict=True))
+    return [tensor(found[i]) if i in found else None for i in range(len(sample.args))]
+
+
+def _cotangents(outs: Arrays) -> list[Any]:
+    found = directions(outs, seed=1)
+    return [tensor(u) if u.dtype in INEXACT else None for u in found]
+
+
+def _smooth(outs: Arrays) -> Arrays:
+    return [o for o in outs if o.dtype in INEXACT]
+
+
+@law("jvp", "J v = finite differences", differentiable=True)
+def jvp_is_the_difference(primitive: Primitive, sample: Sample) -> None:
+    """For every subset of moving arguments, in a generic direction; and the primal is the result."""
+    plain = call(primitive, sample.args, sample.params)
+    for wrt in subsets(differentiable_args(primitive, sample)):
+        tangents = _tangents(sample, wrt)
+        outs, pushed = push(primitive, list(map(tensor, sample.args)), sample.params, tangents)
+        expect_all_close(list(map(array_of, outs)), plain, _SAME, "the primal result of the rule")
+        got = []
+        for o, t in zip(plain, pushed, strict=True):
+            if o.dtype not in INEXACT:
+                if t is not None:
+                    raise Mismatch(f"the tangent of an output of dtype {o.dtype} must be None")
+                continue
+            if t is not None:
+                expect_like(t, o, "a tangent")
+            got.append(np.zeros(o.shape) if t is None else array_of(t))
+        function = numeric(smooth(primitive, sample, wrt))
+        along = [array_of(tangents[i]) for i in wrt]
+        want = differences(function, [sample.args[i] for i in wrt], along)
+        expect_all_close(got, want, DIFFERENCES, f"J v, arguments {wrt} moving")
+
+
+@law("vjp", "<u, Jv> = <J'u, v>", differentiable=True)
+def dot_product(primitive: Primitive, sample: Sample) -> None:
+    """For every subset of arguments that want a cotangent, and for none that does not."""
+    args = list(map(tensor, sample.args))
+    plain = call(primitive, sample.args, sample.params)
+    cotangents = _cotangents(plain)
+    for wanted in subsets(differentiable_args(primitive, sample)):
+        grads = pull(primitive, args, sample.params, wanted, cotangents)
+        tangents = _tangents(sample, wanted)
+        _, pushed = push(primitive, args, sample.params, tangents)
+        pairs = [
+            (array_of(u), array_of(t))
+            for u, t in zip(cotangents, pushed, strict=True)
+            if u is not None and t is not None
+        ]
+        left, size = inner([u for u, _ in pairs], [t for _, t in pairs])
+        right = 0.0
+        if grads is not None:
+            right, more = _pulled(sample, wanted, grads, tangents)
+            size += more
+        if not abs(left - right) <= _DOT * (size + 1e-9):
+            raise Mismatch(f"<u, Jv> = {left:.12g}, <J'u, v> = {right:.12g}, wanted {wanted}")
+
+
+def _pulled(
+    sample: Sample, wanted: Sequence[int], grads: tuple[Any, ...], tangents: list[Any]
+) -> tuple[float, float]:
+    for i, g in enumerate(grads):
+        if i in wanted:
+            expect_like(g, sample.args[i], f"the cotangent of argument {i}")
+        elif g is not None:
+            raise Mismatch(f"a cotangent of argument {i}, which wants none (needs[{i}] is None)")
+    return inner([array_of(grads[i]) for i in wanted], [array_of(tangents[i]) for i in wanted])
+
+
+@law("jvp", "jvp of jvp = finite differences of jvp", differentiable=True)
+def jvp_of_jvp(primitive: Primitive, sample: Sample) -> None:
+    """Points and tangents move together."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    function = smooth(primitive, sample, wrt)
+    n = len(wrt)
+
+    def pushed(*both: Tensor) -> tuple[Tensor, ...]:
+        return jvp(function, both[:n], both[n:])[1]  # type: ignore[no-any-return]
+
+    points = [sample.args[i] for i in wrt]
+    at = [*points, *directions(points, 2)]
+    along = directions(at, 3)
+    got = numeric(lambda *xs: jvp(pushed, xs, tuple(map(tensor, along)))[1])(*at)
+    expect_all_close(got, differences(numeric(pushed), at, along), DIFFERENCES, "J (J v) w")
+
+
+def _pullback(function: Any, count: int) -> Any:
+    """The pullback of ``function`` as a function of ``count`` arguments and the cotangents."""
+
+    def pulled(*both: Tensor) -> tuple[Tensor, ...]:
+        return vjp(function, *both[:count])[1](both[count:])  # type: ignore[no-any-return]
+
+    return pulled
+
+
+@law("vjp", "jvp of vjp = finite differences of vjp", differentiable=True)
+def jvp_of_vjp(primitive: Primitive, sample: Sample) -> None:
+    """Points and cotangents move together."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    pulled = _pullback(smooth(primitive, sample, wrt), len(wrt))
+    at = [sample.args[i] for i in wrt]
+    at += directions(_smooth(call(primitive, sample.args, sample.params)), 2)
+    along = directions(at, 3)
+    got = numeric(lambda *xs: jvp(pulled, xs, tuple(map(tensor, along)))[1])(*at)
+    expect_all_close(got, differences(numeric(pulled), at, along), DIFFERENCES, "J (J'u) w")
+
+
+@law("vjp", "vjp of vjp is the transpose of jvp of vjp", differentiable=True)
+def vjp_of_vjp(primitive: Primitive, sample: Sample) -> None:
+    """Every cotangent of the second pullback, against a basis direction of its largest element."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    pulled = _pullback(smooth(primitive, sample, wrt), len(wrt))
+    at = [sample.args[i] for i in wrt]
+    at += directions(_smooth(call(primitive, sample.args, sample.params)), 2)
+    weights = directions([sample.args[i] for i in wrt], 4)
+    second = numeric(lambda *xs: vjp(pulled, *xs)[1](tuple(map(tensor, weights))))(*at)
+    for seed in (5, 6):
+        along = directions(at, seed)
+        pushed = numeric(lambda *xs: jvp(pulled, xs, tuple(map(tensor, along)))[1])(*at)  # noqa: B023
+        left, size = inner(weights, pushed)
+        right, more = inner(second, along)
+        if not abs(left - right) <= _DOT * (size + more + 1e-9):
+            raise Mismatch(f"<w, J(J'u) v> = {left:.12g}, <J(J'u)' w, v> = {right:.12g}")
+
+
+@law("jvp", "tangents keep the dtype", differentiable=True)
+def jvp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
+    """No weak scalar or constant in the rule lifts float32 or bfloat16."""
+    wrt = differentiable_args(primitive, sample)
+    for dtype in (float32, bfloat16) if wrt else ():
+        narrow = cast(sample, dtype)
+        plain = call(primitive, narrow.args, narrow.params)
+        args = list(map(tensor, narrow.args))
+        _, pushed = push(primitive, args, narrow.params, _tangents(narrow, wrt))
+        for o, t in zip(plain, pushed, strict=True):
+            if t is not None:
+                expect_like(t, o, f"a tangent in {dtype.name}")
+
+
+@law("vjp", "cotangents keep the dtype", differentiable=True)
+def vjp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
+    """No weak scalar or constant in the rule lifts float32 or bfloat16; values agree to rounding."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    for dtype, eps in ((float32, 2.0**-23), (bfloat16, 2.0**-7)):
+        narrow = cast(sample, dtype)
+        args = list(map(tensor, narrow.args))
+        cotangents = _cotangents(call(primitive, narrow.args, narrow.params))
+        grads = pull(primitive, args, narrow.params, wrt, cotangents)
+        if grads is None:
+            continue
+        for i in wrt:
+            expect_like(grads[i], narrow.args[i], f"the cotangent of argument {i}")
+        if dtype == float32:
+            wide = cast(narrow, np.dtype("float64"))
+            exact = pull(
+                primitive, list(map(tensor, wide.args)), wide.params, wrt,
+                [None if u is None else tensor(array_of(u).astype("float64")) for u in cotangents],
+            )  # fmt: skip
+            for i in wrt:
+                got, want = array_of(grads[i]), array_of(exact[i])  # type: ignore[index]
+                expect_close(got, want, 2**10 * eps, f"the cotangent of argument {i} in float32")

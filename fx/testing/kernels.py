@@ -1,0 +1,186 @@
+"""Laws of the spec rule and of the kernel: shapes, dtypes, precision, layout, purity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fx.devices import backend
+from fx.dtypes import ALL, FLOATING, bfloat16, float16, float32, float64
+from fx.errors import FxError
+from fx.prims.sampling import Sample
+from fx.primitive import Primitive
+from fx.spec import TensorSpec
+from fx.tensor import new_tensor
+from fx.testing.case import (
+    Arrays, Mismatch, array_of, as_tuple, call, cast, expect_all_close, expect_close, tensor,
+)  # fmt: skip
+from fx.testing.law import Law, law
+
+_EPS = {float32: 2.0**-23, bfloat16: 2.0**-7, float16: 2.0**-10}
+Oracle = Callable[..., Any]
+
+
+def _specs(primitive: Primitive, sample: Sample) -> list[TensorSpec]:
+    out = primitive.spec(*[TensorSpec(a.shape, a.dtype) for a in sample.args], **sample.params)
+    if isinstance(out, tuple) != primitive.multiple:
+        raise Mismatch(f"multiple={primitive.multiple}, but the rule gives {out!r}")
+    return list(as_tuple(out))
+
+
+def _compare(specs: list[TensorSpec], arrays: Arrays) -> None:
+    if len(specs) != len(arrays):
+        raise Mismatch(f"{len(specs)} specs, but the kernel gives {len(arrays)} outputs")
+    for i, (s, a) in enumerate(zip(specs, arrays, strict=True)):
+        if not isinstance(s, TensorSpec):
+            raise Mismatch(f"output {i}: got {s!r}, expected a TensorSpec")
+        if s.shape != a.shape or s.dtype != a.dtype or s.device != "cpu":
+            given = TensorSpec(a.shape, a.dtype)
+            raise Mismatch(f"output {i}: the rule says {s!r}, the kernel gives {given!r}")
+
+
+@law("spec", "spec rule = kernel (shape, dtype of every output)")
+def spec_is_the_kernel(primitive: Primitive, sample: Sample) -> None:
+    """In the drawn dtype and in the narrower floating ones."""
+    for dtype in (float64, float32, bfloat16, float16):
+        narrow = cast(sample, dtype)
+        _compare(_specs(primitive, narrow), call(primitive, narrow.args, narrow.params))
+
+
+@law("spec", "meta device = spec of the CPU's result")
+def meta_is_the_kernel(primitive: Primitive, sample: Sample) -> None:
+    """Binding tensors of the ``meta`` device gives what binding real ones gives."""
+    params = dict(sample.params)
+    if not sample.args:
+        params["device"] = "meta"
+    from_numpy = backend("meta").from_numpy
+    out = primitive(*[new_tensor(from_numpy(a)) for a in sample.args], **params)
+    specs = [x.spec for x in as_tuple(out)]
+    for s in specs:
+        if s.device != "meta":
+            raise Mismatch(f"a result on {s.device}, expected one on meta")
+    cpu = [TensorSpec(s.shape, s.dtype) for s in specs]
+    _compare(cpu, call(primitive, sample.args, sample.params))
+
+
+@law("spec", "what the spec rule accepts, the kernel computes, in every dtype")
+def spec_over_dtypes(primitive: Primitive, sample: Sample) -> None:
+    """The floating arguments in every dtype: refused by the rule, or computed as it says."""
+    floating = [a for a in sample.args if a.dtype in FLOATING]
+    if not floating or any(isinstance(v, np.dtype) for v in sample.params.values()):
+        return
+    for dtype in ALL:
+        args = [_positive(a, dtype) if a.dtype in FLOATING else a for a in sample.args]
+        case = Sample(args, sample.params)
+        try:
+            specs = _specs(primitive, case)
+        except FxError:
+            continue
+        try:
+            _compare(specs, call(primitive, args, sample.params))
+        except Exception as error:
+            raise Mismatch(f"in {dtype.name}: {error}") from error
+
+
+def _positive(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Small numbers that every dtype holds and no kernel minds."""
+    return (1 + np.arange(array.size).reshape(array.shape) % 3).astype(dtype)
+
+
+@law("cpu", "the kernel in a narrow dtype = in float64, to rounding")
+def precision(primitive: Primitive, sample: Sample) -> None:
+    """float32, bfloat16 and float16 on inputs that they hold exactly; no result is lifted."""
+    if not any(a.dtype in FLOATING for a in sample.args):
+        return
+    for dtype, eps in _EPS.items():
+        narrow = cast(sample, dtype)
+        wide = cast(narrow, float64)
+        got = call(primitive, narrow.args, narrow.params)
+        want = call(primitive, wide.args, wide.params)
+        for i, (g, w) in enumerate(zip(got, want, strict=True)):
+            expected = dtype if w.dtype == float64 else w.dtype
+            if g.dtype != expected:
+                raise Mismatch(f"{dtype.name}: output {i} is {g.dtype}, expected {expected}")
+            if w.dtype == float64:
+                size = max([1.0, *[float(np.abs(x).max(initial=0)) for x in wide.args]])
+                expect_close(g, w, 16 * eps * size, f"{dtype.name}, output {i}")
+
+
+@law("cpu", "the kernel leaves its inputs alone and gives the same again")
+def purity(primitive: Primitive, sample: Sample) -> None:
+    """Inputs are unchanged after a call, read-only ones are accepted, and a second call agrees."""
+    args = [a.copy() for a in sample.args]
+    first = [a.copy() for a in call(primitive, args, sample.params)]
+    for i, (a, b) in enumerate(zip(args, sample.args, strict=True)):
+        if not np.array_equal(a, b, equal_nan=a.dtype in FLOATING):
+            raise Mismatch(f"the kernel wrote into argument {i}")
+    for a in args:
+        a.flags.writeable = False
+    expect_all_close(call(primitive, args, sample.params), first, 0.0, "a second, read-only call")
+
+
+@law("cpu", "the kernel gives the same for every memory layout")
+def layout(primitive: Primitive, sample: Sample) -> None:
+    """Fortran order, negative strides, strides with gaps, and a view of something larger."""
+    want = call(primitive, sample.args, sample.params)
+    for name, lay in _LAYOUTS.items():
+        args = [lay(a) for a in sample.args]
+        got = call(primitive, args, sample.params)
+        expect_all_close(got, want, 1e-13, f"arguments {name}")
+
+
+def _negative(a: np.ndarray) -> np.ndarray:
+    back = np.flip(a).copy()
+    return np.flip(back)
+
+
+def _gaps(a: np.ndarray) -> np.ndarray:
+    out = np.zeros([2 * n + 1 for n in a.shape], a.dtype)
+    view = out[tuple(slice(1, 2 * n, 2) for n in a.shape)] if a.ndim else out
+    view[...] = a
+    return view
+
+
+_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "in Fortran order": lambda a: np.array(a, order="F"),
+    "with negative strides": _negative,
+    "with gaps": _gaps,
+}
+
+
+def against_oracle(oracle: Oracle, tolerance: float = 1e-12) -> Law:
+    """The law that the kernel equals a reference function in float64.
+
+    Args:
+        oracle: ``(*arrays, **params) -> array`` or a tuple of arrays, written independently.
+        tolerance: relative.
+
+    Example:
+        >>> import math, random
+        >>> import numpy as np
+        >>> import fx.testing
+        >>> tanh = fx.testing.primitive("tanh")
+        >>> right = fx.testing.against_oracle(np.vectorize(math.tanh))
+        >>> right(tanh, fx.testing.draw(tanh, random.Random(0)))
+    """
+
+    def oracle_is_the_kernel(primitive: Primitive, sample: Sample) -> None:
+        got = call(primitive, sample.args, sample.params)
+        want = [np.asarray(a) for a in as_tuple(oracle(*sample.args, **sample.params))]
+        for i, (g, w) in enumerate(zip(got, want, strict=True)):
+            if g.dtype in FLOATING and not math.isnan(tolerance):
+                expect_close(g, w, tolerance, f"output {i}")
+            else:
+                expect_close(g, w.astype(g.dtype), tolerance, f"output {i}")
+
+    name = "oracle_is_the_kernel"
+    return Law(name, "cpu", "kernel = reference function", oracle_is_the_kernel, False)
+
+
+__all__ = [
+    "against_oracle", "array_of", "layout", "meta_is_the_kernel", "precision", "purity",
+    "spec_is_the_kernel", "spec_over_dtypes", "tensor",
+]  # fmt: skip

@@ -1,0 +1,526 @@
+"""Module: what every layer and model derives from."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from fx.config import no_grad
+from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
+from fx.errors import DTypeError
+from fx.nn import _skeleton, _state_dict
+from fx.nn.parameter import Buffer, Parameter
+from fx.state import Cell
+from fx.tensor import Tensor
+from fx.tree import register_node
+
+
+class Module:
+    """A function with parameters, buffers and submodules, as ``torch.nn.Module``.
+
+    A Module is also a pytree whose leaves are its parameters: ``fx.grad(lambda m: loss(m(x)))``
+    of a Module is a Module-shaped gradient, and ``fx.tree.map`` over Modules gives one back.
+
+    Example:
+        >>> import fx
+        >>> from fx import nn
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.fc = nn.Linear(3, 2)
+        ...
+        ...     def forward(self, x):
+        ...         return self.fc(x).relu()
+        >>> model = Net()
+        >>> model
+        Net(
+          (fc): Linear(in_features=3, out_features=2, bias=True)
+        )
+        >>> gradient = fx.grad(lambda m: m(fx.ones((4, 3))).sum())(model)
+        >>> gradient.fc.weight.shape
+        (2, 3)
+    """
+
+    training: bool
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+
+    def __init__(self) -> None:
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_modules"] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register_node(cls, _skeleton.flatten, _skeleton.unflatten)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; every subclass gives its own."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function; '
+            f"write def forward(self, x): ... in the class"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # attributes ---------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        if "_modules" in own:
+            for held in (own["_parameters"], own["_buffers"], own["_modules"]):
+                if name in held:
+                    return held[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        modules = own.get("_modules")
+        if modules is None:
+            if isinstance(value, Parameter | Buffer | Module):
+                kind = _kind(value)
+                raise AttributeError(
+                    f"cannot assign {kind}s before Module.__init__() call; write "
+                    f"super().__init__() as the first line of {type(self).__name__}.__init__"
+                )
+        elif isinstance(value, Parameter):
+            self._forget(name, but="_parameters")
+            self.register_parameter(name, value)
+            return
+        elif isinstance(value, Module):
+            self._forget(name, but="_modules")
+            modules[name] = value
+            return
+        elif isinstance(value, Buffer):
+            self._forget(name, but="_buffers")
+            self.register_buffer(name, value, value.persistent)
+            return
+        elif name in own["_parameters"]:
+            self._assign_parameter(name, value)
+            return
+        elif name in own["_buffers"]:
+            self._assign_buffer(name, value)
+            return
+        elif name in modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as child module '{name}' "
+                    f"(fx.nn.Module or None expected)"
+                )
+            modules[name] = None
+            return
+        object.__setattr__(self, name, value)
+
+    def _assign_parameter(self, name: str, value: Any) -> None:
+        held = self._parameters[name]
+        if value is not None and (held is None or isinstance(held, Cell)):
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as parameter '{name}' (fx.nn.Parameter or "
+                f"None expected); to give it a new value write self.{name}.data = value"
+            )
+        _skeleton.untie(self, name)
+        self._parameters[name] = value
+
+    def _assign_buffer(self, name: str, value: Any) -> None:
+        """Rebind the buffer of that name, so that whoever holds the cell sees the new value."""
+        held = self._buffers[name]
+        if isinstance(held, Cell) and isinstance(value, Tensor):
+            held.rebind(value)
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+            self.register_buffer(name, value, persistent)
+
+    def _forget(self, name: str, but: str) -> None:
+        own = self.__dict__
+        own.pop(name, None)
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if kind != but:
+                own[kind].pop(name, None)
+        if but != "_buffers":
+            own["_non_persistent_buffers_set"].discard(name)
+        _skeleton.untie(self, name)
+
+    def __delattr__(self, name: str) -> None:
+        own = self.__dict__
+        for held in (own["_parameters"], own["_buffers"], own["_modules"]):
+            if name in held:
+                self._forget(name, but="")
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        own = self.__dict__
+        held = (*own["_parameters"], *own["_buffers"], *own["_modules"])
+        return sorted({*dir(type(self)), *own, *held})
+
+    # registration -------------------------------------------------------------------------------
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter, or None for one that may come later.
+
+        Raises:
+            TypeError, KeyError, AttributeError: as in PyTorch, for a wrong value, a bad or taken
+                name, and a call before ``Module.__init__``.
+        """
+        self._check_name(name, "parameter", "_parameters")
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                f"(fx.nn.Parameter or None required); write fx.nn.Parameter(x)"
+            )
+        if param is not None and not param.name:
+            param.name = f"{type(self).__name__}.{name}"
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is part of the state and is not learned.
+
+        Args:
+            name: its attribute.
+            tensor: its first value; it becomes a ``Buffer``. None for one that may come later.
+            persistent: whether ``state_dict`` holds it.
+
+        Raises:
+            TypeError, KeyError, AttributeError: as in PyTorch.
+        """
+        self._check_name(name, "buffer", "_buffers")
+        if tensor is not None:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"cannot assign '{_typename(tensor)}' object to buffer '{name}' "
+                    f"(fx.Tensor or None required); write fx.tensor(x)"
+                )
+            if not isinstance(tensor, Buffer):
+                tensor = Buffer(tensor, persistent=persistent)
+            tensor.name = tensor.name or f"{type(self).__name__}.{name}"
+        self._buffers[name] = tensor
+        unsaved = self.__dict__["_non_persistent_buffers_set"]
+        (unsaved.discard if persistent else unsaved.add)(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under a name.
+
+        Raises:
+            TypeError, KeyError, AttributeError: as in PyTorch.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        self._check_name(name, "module", "_modules")
+        self._modules[name] = module
+
+    register_module = add_module
+
+    def _check_name(self, name: Any, kind: str, where: str) -> None:
+        if where not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+        if "." in name:
+            raise KeyError(f"{kind} name can't contain \".\", got: {name}")
+        if not name:
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in self.__dict__[where] and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # what it holds ------------------------------------------------------------------------------
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Pairs of a path and a module: this one under ``prefix``, then all below it."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of a name and a direct submodule, each submodule once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The direct submodules, each once."""
+        return (module for _, module in self.named_children())
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Pairs of a path and a parameter; a shared parameter once, under its first path."""
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Buffer]]:
+        """Pairs of a path and a buffer."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
+        """The buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def _named(
+        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        found = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for path, module in found:
+            for name, value in module.__dict__[kind].items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield (f"{path}.{name}" if path else name), value
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as ``"encoder.0"``.
+
+        Raises:
+            AttributeError: naming the step of the path that leads nowhere.
+        """
+        module: Any = self
+        for step in target.split(".") if target else ():
+            below = getattr(module, step, None)
+            if below is None:
+                raise AttributeError(f"{type(module).__name__} has no attribute `{step}`")
+            if not isinstance(below, Module):
+                raise AttributeError(f"`{step}` is not an nn.Module")
+            module = below
+        return module  # type: ignore[no-any-return]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a path.
+
+        Raises:
+            AttributeError: if there is none.
+        """
+        return self._get(target, "_parameters", "nn.Parameter")  # type: ignore[no-any-return]
+
+    def get_buffer(self, target: str) -> Buffer:
+        """The buffer at a path.
+
+        Raises:
+            AttributeError: if there is none.
+        """
+        return self._get(target, "_buffers", "buffer")  # type: ignore[no-any-return]
+
+    def _get(self, target: str, kind: str, what: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        if module.__dict__[kind].get(name) is None:
+            raise AttributeError(f"`{name}` is not an {what}")
+        return module.__dict__[kind][name]
+
+    # modes and changes --------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn`` on every submodule and then on this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Put this module and all below it in training mode (dropout on, batch statistics).
+
+        Raises:
+            ValueError: if ``mode`` is not a bool.
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Put this module and all below it in evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let gradients accumulate in every parameter, or in none."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradient of every parameter, or make it zero."""
+        for parameter in self.parameters():
+            if parameter.grad is not None:
+                parameter.grad = None if set_to_none else parameter.grad * 0
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move parameters and buffers to a dtype (floating ones only) and a device.
+
+        Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``.
+
+        Raises:
+            DTypeError: if the dtype is not floating or complex.
+        """
+        kwargs.pop("non_blocking", None)
+        dtype, device = _target(*args, **kwargs)
+        if dtype is not None and dtype not in INEXACT:
+            raise DTypeError(
+                f"Module.to takes floating or complex dtypes, got {dtype.name}; integer buffers "
+                f"keep their dtype"
+            )
+
+        def move(x: Tensor) -> Tensor:
+            if dtype is not None and x.dtype in INEXACT and x.dtype != dtype:
+                x = x.astype(dtype)
+            return x if device is None or x.device == device else x.to(device)
+
+        return self._apply(move)
+
+    def float(self) -> Self:
+        """Cast floating parameters and buffers to float32."""
+        return self.to(float32)
+
+    def double(self) -> Self:
+        """Cast floating parameters and buffers to float64."""
+        return self.to(float64)
+
+    def half(self) -> Self:
+        """Cast floating parameters and buffers to float16."""
+        return self.to(float16)
+
+    def bfloat16(self) -> Self:
+        """Cast floating parameters and buffers to bfloat16."""
+        return self.to(bfloat16)
+
+    def cpu(self) -> Self:
+        """Move parameters and buffers to the CPU."""
+        return self.to("cpu")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        with no_grad():
+            for cell in (*self.parameters(), *self.buffers()):
+                grad = cell.grad
+                cell.rebind(fn(cell.read()))
+                if grad is not None:
+                    cell.grad = fn(grad)
+        return self
+
+    # state --------------------------------------------------------------------------------------
+
+    def state_dict(
+        self, *, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Tensor]:
+        """The values of parameters and persistent buffers by path, in PyTorch's order.
+
+        Args:
+            prefix: put before every key.
+            keep_vars: give the cells themselves instead of their values.
+
+        Example:
+            >>> import fx
+            >>> list(fx.nn.Linear(3, 2).state_dict())
+            ['weight', 'bias']
+        """
+        return _state_dict.save(self, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, assign: bool = False
+    ) -> _state_dict.IncompatibleKeys:
+        """Rebind parameters and buffers to the values of a state dict.
+
+        Args:
+            state_dict: values by path, as ``state_dict()`` gives them.
+            strict: whether missing and unexpected keys are errors.
+            assign: take the dtype of the values too, instead of casting them to the module's.
+
+        Returns:
+            ``missing_keys`` and ``unexpected_keys``.
+
+        Raises:
+            StateError: listing missing and unexpected keys and sizes that differ.
+        """
+        return _state_dict.load(self, state_dict, strict, assign)
+
+    # printing -----------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """The settings that ``repr`` shows between the parentheses."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + repr(module).replace("\n", "\n  ")
+            for name, module in self._modules.items()
+        ]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({extra})"
+        body = "".join(f"\n  {line}" for line in lines + children)
+        return f"{self._get_name()}({body}\n)" if body else f"{self._get_name()}()"
+
+
+register_node(Module, _skeleton.flatten, _skeleton.unflatten)
+
+
+def _kind(value: Any) -> str:
+    return "parameter" if isinstance(value, Parameter) else type(value).__name__.lower()
+
+
+def _typename(value: Any) -> str:
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+
+
+def _target(*args: Any, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:
+    """dtype and device of the arguments of ``to``."""
+    from fx.devices import Device, as_device
+
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, Device) or (isinstance(arg, str) and _is_device(arg)):
+            device = arg
+        elif arg is not None:
+            dtype = arg
+    return (
+        None if dtype is None else as_dtype(dtype),
+        None if device is None else as_device(device),
+    )
+
+
+def _is_device(name: str) -> bool:
+    from fx.devices import Device
+
+    try:
+        Device(name)
+    except Exception:
+        return False
+    return True
