@@ -69,3 +69,7 @@ class RegistrationError(FxError, TypeError):
 
 class TreeError(FxError, ValueError):
     """Pytrees do not have the same structure."""
+
+
+class StateError(FxError, RuntimeError, ValueError):
+    """A state dict does not fit the module, optimizer or scheduler that is to load it."""

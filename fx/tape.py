@@ -217,6 +217,11 @@ def record_multiple(
     return outs
 
 
+def off_inner_tape(x: Any, level: int) -> Any:
+    """A result without its place on the tape of ``.backward()`` that ends with transform ``level``."""
+    return x.value if type(x) is GradTracer and x.level == level + 1 else x
+
+
 def node_at(tensor: Tensor, level: int) -> Node | None:
     """The node of ``tensor`` on the tape of ``level``, or None if it is a constant there."""
     if tensor.level == level or (level == 0 and tensor.level < 0):

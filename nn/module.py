@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
-from fx.config import no_grad
-from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
-from fx.errors import DTypeError
 from fx.nn import _skeleton, _state_dict
+from fx.nn._conversions import Conversions
+from fx.nn._traversal import Traversal
 from fx.nn.parameter import Buffer, Parameter
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.tree import register_node
 
 
-class Module:
+class Module(Traversal, Conversions):
     """A function with parameters, buffers and submodules, as ``torch.nn.Module``.
 
     A Module is also a pytree whose leaves are its parameters: ``fx.grad(lambda m: loss(m(x)))``
@@ -228,117 +227,6 @@ class Module:
         if name not in self.__dict__[where] and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
-    # what it holds ------------------------------------------------------------------------------
-
-    def named_modules(
-        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Module]]:
-        """Pairs of a path and a module: this one under ``prefix``, then all below it."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                path = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, path, remove_duplicate)
-
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
-        return (module for _, module in self.named_modules())
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Pairs of a name and a direct submodule, each submodule once."""
-        seen = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in seen:
-                seen.add(module)
-                yield name, module
-
-    def children(self) -> Iterator[Module]:
-        """The direct submodules, each once."""
-        return (module for _, module in self.named_children())
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """Pairs of a path and a parameter; a shared parameter once, under its first path."""
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once."""
-        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Buffer]]:
-        """Pairs of a path and a buffer."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
-        """The buffers, each once."""
-        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
-
-    def _named(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        found = (
-            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-            if recurse
-            else [(prefix, self)]
-        )
-        for path, module in found:
-            for name, value in module.__dict__[kind].items():
-                if value is None or id(value) in seen:
-                    continue
-                if remove_duplicate:
-                    seen.add(id(value))
-                yield (f"{path}.{name}" if path else name), value
-
-    def get_submodule(self, target: str) -> Module:
-        """The module at a path such as ``"encoder.0"``.
-
-        Raises:
-            AttributeError: naming the step of the path that leads nowhere.
-        """
-        module: Any = self
-        for step in target.split(".") if target else ():
-            below = getattr(module, step, None)
-            if below is None:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{step}`")
-            if not isinstance(below, Module):
-                raise AttributeError(f"`{step}` is not an nn.Module")
-            module = below
-        return module  # type: ignore[no-any-return]
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path.
-
-        Raises:
-            AttributeError: if there is none.
-        """
-        return self._get(target, "_parameters", "nn.Parameter")  # type: ignore[no-any-return]
-
-    def get_buffer(self, target: str) -> Buffer:
-        """The buffer at a path.
-
-        Raises:
-            AttributeError: if there is none.
-        """
-        return self._get(target, "_buffers", "buffer")  # type: ignore[no-any-return]
-
-    def _get(self, target: str, kind: str, what: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-        if module.__dict__[kind].get(name) is None:
-            raise AttributeError(f"`{name}` is not an {what}")
-        return module.__dict__[kind][name]
-
     # modes and changes --------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
@@ -376,58 +264,6 @@ class Module:
         for parameter in self.parameters():
             if parameter.grad is not None:
                 parameter.grad = None if set_to_none else parameter.grad * 0
-
-    def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move parameters and buffers to a dtype (floating ones only) and a device.
-
-        Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``.
-
-        Raises:
-            DTypeError: if the dtype is not floating or complex.
-        """
-        kwargs.pop("non_blocking", None)
-        dtype, device = _target(*args, **kwargs)
-        if dtype is not None and dtype not in INEXACT:
-            raise DTypeError(
-                f"Module.to takes floating or complex dtypes, got {dtype.name}; integer buffers "
-                f"keep their dtype"
-            )
-
-        def move(x: Tensor) -> Tensor:
-            if dtype is not None and x.dtype in INEXACT and x.dtype != dtype:
-                x = x.astype(dtype)
-            return x if device is None or x.device == device else x.to(device)
-
-        return self._apply(move)
-
-    def float(self) -> Self:
-        """Cast floating parameters and buffers to float32."""
-        return self.to(float32)
-
-    def double(self) -> Self:
-        """Cast floating parameters and buffers to float64."""
-        return self.to(float64)
-
-    def half(self) -> Self:
-        """Cast floating parameters and buffers to float16."""
-        return self.to(float16)
-
-    def bfloat16(self) -> Self:
-        """Cast floating parameters and buffers to bfloat16."""
-        return self.to(bfloat16)
-
-    def cpu(self) -> Self:
-        """Move parameters and buffers to the CPU."""
-        return self.to("cpu")
-
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        with no_grad():
-            for cell in (*self.parameters(), *self.buffers()):
-                grad = cell.grad
-                cell.rebind(fn(cell.read()))
-                if grad is not None:
-                    cell.grad = fn(grad)
-        return self
 
     # state --------------------------------------------------------------------------------------
 
@@ -497,30 +333,3 @@ def _kind(value: Any) -> str:
 def _typename(value: Any) -> str:
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
-
-
-def _target(*args: Any, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:
-    """dtype and device of the arguments of ``to``."""
-    from fx.devices import Device, as_device
-
-    for arg in args:
-        if isinstance(arg, Tensor):
-            dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, Device) or (isinstance(arg, str) and _is_device(arg)):
-            device = arg
-        elif arg is not None:
-            dtype = arg
-    return (
-        None if dtype is None else as_dtype(dtype),
-        None if device is None else as_device(device),
-    )
-
-
-def _is_device(name: str) -> bool:
-    from fx.devices import Device
-
-    try:
-        Device(name)
-    except Exception:
-        return False
-    return True

@@ -13,7 +13,7 @@ from fx.errors import AxisError, BatchedValueError, ShapeError, TreeError
 from fx.levels import Level, Tracer, live
 from fx.ops.convert import as_tensor
 from fx.prims.families import to_front
-from fx.tape import CELL
+from fx.tape import CELL, off_inner_tape
 from fx.tensor import Tensor, _new
 from fx.transforms._arguments import name_of
 
@@ -119,7 +119,7 @@ def vmap(
                 outs, treedef_out = tree.flatten(function(*new_args, **new_kwargs))
                 out_dims = _spread(out_axes, treedef_out, "out_axes", function)
                 results = [
-                    _land(x, d, number, size, function)
+                    _land(off_inner_tape(x, number), d, number, size, function)
                     for x, d in zip(outs, out_dims, strict=True)
                 ]
             finally:

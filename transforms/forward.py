@@ -10,6 +10,7 @@ from fx.errors import DTypeError, ShapeError, TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
+from fx.tape import off_inner_tape
 from fx.tensor import Tensor, _new
 from fx.transforms._arguments import differentiable_leaf, name_of
 
@@ -97,9 +98,10 @@ def jvp(
                     f"(result, aux), got {type(out).__name__}"
                 )
             out, aux = out
-            aux = tree.map(lambda x: x.value if _is_at(x, number) else x, aux)
+            aux = tree.map(lambda x: _below(off_inner_tape(x, number), number), aux)
         outs, treedef_out = tree.flatten(out)
-        results = [x.value if _is_at(x, number) else x for x in outs]
+        outs = [off_inner_tape(x, number) for x in outs]
+        results = [_below(x, number) for x in outs]
         pushed = [
             x.tangent if _is_at(x, number) else zeros_like_spec(as_tensor(x).spec) for x in outs
         ]
@@ -109,6 +111,10 @@ def jvp(
 
 def _is_at(x: Any, level: int) -> bool:
     return isinstance(x, JVPTracer) and x.level == level
+
+
+def _below(x: Any, level: int) -> Any:
+    return x.value if _is_at(x, level) else x
 
 
 def _check_tangent(tangent: Any, primal: Tensor) -> Tensor:

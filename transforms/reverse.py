@@ -11,7 +11,7 @@ from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.levels import Level
 from fx.ops.convert import as_tensor
 from fx.prims.creation import constant_like, zeros_like_spec
-from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer
+from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer, off_inner_tape
 from fx.tensor import Tensor
 from fx.transforms._arguments import Argnums, differentiable_leaf, name_of, replace, select
 
@@ -56,8 +56,9 @@ def _run(
                     f"(result, aux), got {type(out).__name__}"
                 )
             out, aux = out
-            aux = tree.map(lambda x: _below(x, number), aux)
+            aux = tree.map(lambda x: _below(off_inner_tape(x, number), number), aux)
         outs, pulled.treedef_out = tree.flatten(out)
+        outs = [off_inner_tape(x, number) for x in outs]
         pulled.outs = [_below(x, number) for x in outs]
         pulled.nodes = [x._node if _is_at(x, number) else None for x in outs]
     return pulled, aux

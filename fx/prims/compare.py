@@ -7,8 +7,8 @@ from fx.dtypes import INEXACT, bool_, is_integral
 from fx.errors import DTypeError
 from fx.prims.creation import constant_like
 from fx.prims.families import (
-    broadcast_shapes, comparison, elementwise_batch, same_dim_batch, same_dtype, spread,
-    unbroadcast,
+    REAL, accept, broadcast_shapes, comparison, elementwise_batch, same_dim_batch, same_dtype,
+    spread, unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -30,9 +30,13 @@ logical_xor = comparison("logical_xor", cpu=cpu.logical_xor)
 # predicates -------------------------------------------------------------------------------------
 
 
-def _predicate(name, kernel):
+def _predicate(name, kernel, takes=None):
+    def spec(x):
+        accept(name, x.dtype, takes)
+        return x.with_(dtype=bool_)
+
     prim = define(
-        name, cpu=kernel, spec=lambda x: x.with_(dtype=bool_),
+        name, cpu=kernel, spec=spec,
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=same_dim_batch(lambda: prim),
@@ -45,7 +49,7 @@ logical_not = _predicate("logical_not", cpu.logical_not)
 isnan = _predicate("isnan", cpu.isnan)
 isinf = _predicate("isinf", cpu.isinf)
 isfinite = _predicate("isfinite", cpu.isfinite)
-signbit = _predicate("signbit", cpu.signbit)
+signbit = _predicate("signbit", cpu.signbit, takes=REAL | {bool_})
 
 
 # bits -------------------------------------------------------------------------------------------

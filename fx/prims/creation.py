@@ -17,7 +17,7 @@ def _spec(*, shape, dtype, device, **params):
     return TensorSpec(shape, dtype, device)
 
 
-def _no_lanes(axis, args, dims, **params):
+def _no_lanes(level, args, dims, **params):
     raise AssertionError("a primitive without arguments is never batched")
 
 

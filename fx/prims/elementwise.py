@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 
 import fx.backends.cpu.elementwise as cpu
-from fx.dtypes import bool_, real_of
+from fx.dtypes import FLOATING, INEXACT, bool_, real_of
 from fx.errors import DTypeError
 from fx.prims.compare import equal, greater, less, where
 from fx.prims.creation import constant_like
-from fx.prims.families import binary,  elementwise_spec, elementwise_batch, piecewise_constant, same_dim_batch, unary, unbroadcast
+from fx.prims.families import (
+    NUMBERS, REAL, binary, elementwise_batch, elementwise_spec, piecewise_constant,
+    same_dim_batch, unary, unbroadcast,
+)  # fmt: skip
 from fx.prims.sampling import Sample
-from fx.primitive import NOT_DIFFERENTIABLE, define
+from fx.primitive import define
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+_NOT_COMPLEX = REAL | {bool_}
 
 
 def _keep(t):
@@ -72,7 +76,7 @@ add = binary(
     both=lambda x, y: _twice,
 )  # fmt: skip
 subtract = binary(
-    "subtract", cpu=cpu.subtract, torch_name="Sub",
+    "subtract", cpu=cpu.subtract, takes=NUMBERS, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
     both=lambda x, y: _and_negative,
@@ -84,25 +88,25 @@ multiply = binary(
     both=lambda x, y: lambda ct: (ct * y, ct * x),
 )  # fmt: skip
 divide = binary(
-    "divide", cpu=cpu.divide, torch_name="Div", sample=_nonzero_divisor,
+    "divide", cpu=cpu.divide, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t / y,
     dy=lambda x, y: lambda t: -t * x / (y * y),
 )  # fmt: skip
 power = binary(
-    "power", cpu=cpu.power, torch_name="Pow", sample=_positive_base,
+    "power", cpu=cpu.power, takes=NUMBERS, torch_name="Pow", sample=_positive_base,
     dx=lambda x, y: lambda t: t * _power_dx(x, y),
     dy=lambda x, y: lambda t: t * _power_dy(x, y),
 )  # fmt: skip
 floor_divide = binary(
-    "floor_divide", cpu=cpu.floor_divide, sample=_whole_quotient, dx=_zero, dy=_zero
+    "floor_divide", cpu=cpu.floor_divide, takes=REAL, sample=_whole_quotient, dx=_zero, dy=_zero
 )
 remainder = binary(
-    "remainder", cpu=cpu.remainder, sample=_whole_quotient,
+    "remainder", cpu=cpu.remainder, takes=REAL, sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * floor_divide(x, y),
 )  # fmt: skip
 fmod = binary(
-    "fmod", cpu=cpu.fmod, sample=_whole_quotient,
+    "fmod", cpu=cpu.fmod, takes=REAL, sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * trunc(x / y),
 )  # fmt: skip
@@ -117,26 +121,26 @@ minimum = binary(
     dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
 )  # fmt: skip
 arctan2 = binary(
-    "arctan2", cpu=cpu.arctan2, torch_name="Atan2", sample=_nonzero_divisor,
+    "arctan2", cpu=cpu.arctan2, takes=FLOATING, torch_name="Atan2", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * y / (x * x + y * y),
     dy=lambda x, y: lambda t: -t * x / (x * x + y * y),
 )  # fmt: skip
 hypot = binary(
-    "hypot", cpu=cpu.hypot, sample=_nonzero_divisor,
+    "hypot", cpu=cpu.hypot, takes=FLOATING, sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * x / hypot(x, y),
     dy=lambda x, y: lambda t: t * y / hypot(x, y),
 )  # fmt: skip
 logaddexp = binary(
-    "logaddexp", cpu=cpu.logaddexp,
+    "logaddexp", cpu=cpu.logaddexp, takes=FLOATING,
     dx=lambda x, y: lambda t: t * sigmoid(x - y),
     dy=lambda x, y: lambda t: t * sigmoid(y - x),
 )  # fmt: skip
 copysign = binary(
-    "copysign", cpu=cpu.copysign, sample=_nonzero_divisor,
+    "copysign", cpu=cpu.copysign, takes=FLOATING, sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * copysign(x, y) / x,
     dy=lambda x, y: lambda t: t * 0.0,
 )  # fmt: skip
-nextafter = binary("nextafter", cpu=cpu.nextafter, dx=None, dy=None)
+nextafter = binary("nextafter", cpu=cpu.nextafter, takes=FLOATING, dx=None, dy=None)
 
 
 def _power_dx(x, y):
@@ -180,10 +184,6 @@ def _no_bool(name):
     return spec
 
 
-def _same(name):
-    return elementwise_spec(name)
-
-
 negative = define(
     "negative", cpu=cpu.negative, spec=_no_bool("negative"), torch_name="Neg",
     jvp=lambda primals, tangents: (negative(*primals), negative(*tangents)),
@@ -194,8 +194,8 @@ negative = define(
 abs = unary(
     "abs", cpu=cpu.abs, spec=_real_result, sample=_away_from_zero, from_in=lambda x: sign(x)
 )
-sign = piecewise_constant("sign", cpu=cpu.sign, sample=_away_from_zero)
-square = unary("square", cpu=cpu.square, spec=_same("square"), from_in=lambda x: x * 2.0)
+sign = piecewise_constant("sign", cpu=cpu.sign, takes=NUMBERS, sample=_away_from_zero)
+square = unary("square", cpu=cpu.square, takes=NUMBERS, from_in=lambda x: x * 2.0)
 sqrt = unary("sqrt", cpu=cpu.sqrt, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
 rsqrt = unary("rsqrt", cpu=cpu.rsqrt, domain=(0.2, 3.0), from_out=lambda y: y * y * y * -0.5)
 reciprocal = unary(
@@ -237,7 +237,7 @@ arctanh = unary(
 sigmoid = unary("sigmoid", cpu=cpu.sigmoid, from_out=lambda y: y * (1.0 - y))
 softplus = unary("softplus", cpu=cpu.softplus, from_in=lambda x: sigmoid(x))
 relu = define(
-    "relu", cpu=cpu.relu, spec=_same("relu"), saves=(0,),
+    "relu", cpu=cpu.relu, spec=elementwise_spec("relu", takes=REAL), saves=(0,),
     jvp=lambda primals, tangents: (y := relu(*primals), _gate(tangents[0], y)),
     vjp=lambda needs, x: lambda ct, y: (_gate(ct, y),),
     batch=same_dim_batch(lambda: relu),
@@ -246,21 +246,24 @@ relu = define(
 erf = unary("erf", cpu=cpu.erf, from_in=lambda x: exp(-(x * x)) * _TWO_OVER_SQRT_PI)
 erfc = unary("erfc", cpu=cpu.erfc, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQRT_PI)
 erfinv = unary(
-    "erfinv", cpu=cpu.erfinv, domain=(-0.8, 0.8),
+    "erfinv", cpu=cpu.erfinv, takes=FLOATING, domain=(-0.8, 0.8),
     from_out=lambda y: exp(y * y) * (1.0 / _TWO_OVER_SQRT_PI),
 )  # fmt: skip
-lgamma = unary("lgamma", cpu=cpu.lgamma, domain=(0.3, 3.0), from_in=lambda x: digamma(x))
+lgamma = unary(
+    "lgamma", cpu=cpu.lgamma, takes=FLOATING, domain=(0.3, 3.0), from_in=lambda x: digamma(x)
+)
 digamma = unary("digamma", cpu=cpu.digamma, domain=(0.3, 3.0), from_in=lambda x: trigamma(x))
 trigamma = unary(
-    "trigamma", cpu=cpu.trigamma, domain=(0.5, 3.0), from_in=lambda x: polygamma(constant_like(2.0, x), x)
-)
+    "trigamma", cpu=cpu.trigamma, takes=FLOATING, domain=(0.5, 3.0),
+    from_in=lambda x: polygamma(constant_like(2.0, x), x),
+)  # fmt: skip
 
-floor = piecewise_constant("floor", cpu=cpu.floor, sample=_away_from_integers)
-ceil = piecewise_constant("ceil", cpu=cpu.ceil, sample=_away_from_integers)
-trunc = piecewise_constant("trunc", cpu=cpu.trunc, sample=_away_from_integers)
+floor = piecewise_constant("floor", cpu=cpu.floor, takes=_NOT_COMPLEX, sample=_away_from_integers)
+ceil = piecewise_constant("ceil", cpu=cpu.ceil, takes=_NOT_COMPLEX, sample=_away_from_integers)
+trunc = piecewise_constant("trunc", cpu=cpu.trunc, takes=_NOT_COMPLEX, sample=_away_from_integers)
 round = piecewise_constant("round", cpu=cpu.round, sample=_away_from_integers)
 polygamma = define(
-    "polygamma", cpu=cpu.polygamma, spec=elementwise_spec("polygamma"),
+    "polygamma", cpu=cpu.polygamma, spec=elementwise_spec("polygamma", takes=FLOATING),
     jvp=lambda primals, tangents: _polygamma_jvp(primals, tangents),
     vjp=lambda needs, n, x: _polygamma_vjp(needs, n, x),
     batch=elementwise_batch(lambda: polygamma),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, bool_
+from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_
 from fx.errors import DTypeError, ShapeError
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Draw, Sample
@@ -53,25 +53,43 @@ def same_dtype(name: str, *specs: TensorSpec) -> Any:
     return dtype
 
 
-def elementwise_spec(name: str, result: Any = None) -> Callable[..., TensorSpec]:
-    """Broadcast shapes, equal dtypes; the result has that dtype or ``result``."""
+REAL = INTEGRAL | FLOATING
+NUMBERS = REAL | COMPLEX
+_KINDS = {"bool": {bool_}, "integer": INTEGRAL, "floating": FLOATING, "complex": COMPLEX}
+
+
+def accept(name: str, dtype: Any, takes: frozenset[Any] | None) -> None:
+    """Refuse a dtype that is not among ``takes`` (None: all are).
+
+    Raises:
+        DTypeError: naming the operation, the dtype and the kinds that it takes.
+    """
+    if takes is not None and dtype not in takes:
+        kinds = " or ".join(kind for kind, dtypes in _KINDS.items() if takes & dtypes)
+        raise DTypeError(
+            f"{name} takes a {kinds} dtype, got {dtype.name}; write x.astype(fx.float32)"
+        )
+
+
+def elementwise_spec(
+    name: str, result: Any = None, takes: frozenset[Any] | None = None
+) -> Callable[..., TensorSpec]:
+    """Broadcast shapes, equal dtypes among ``takes``; the result has that dtype or ``result``."""
 
     def spec(*specs: TensorSpec, **params: Any) -> TensorSpec:
         dtype = same_dtype(name, *specs)
+        accept(name, dtype, takes)
         shape = broadcast_shapes(name, *[s.shape for s in specs])
         return TensorSpec(shape, result or dtype, specs[0].device)
 
     return spec
 
 
-def float_spec(name: str) -> Callable[..., TensorSpec]:
-    """The argument's own spec, which must be floating or complex."""
+def float_spec(name: str, takes: frozenset[Any] = INEXACT) -> Callable[..., TensorSpec]:
+    """The argument's own spec, which must be floating (or complex, unless ``takes`` says not)."""
 
     def spec(x: TensorSpec, **params: Any) -> TensorSpec:
-        if x.dtype not in INEXACT:
-            raise DTypeError(
-                f"{name} takes a floating dtype, got {x.dtype.name}; write x.astype(fx.float32)"
-            )
+        accept(name, x.dtype, takes)
         return x
 
     return spec
@@ -136,6 +154,7 @@ def unary(
     sample: Callable[[Draw], Sample] | None = None,
     domain: tuple[float, float] = (-2.0, 2.0),
     spec: Callable[..., TensorSpec] | None = None,
+    takes: frozenset[Any] = INEXACT,
     torch_name: str = "",
 ) -> Primitive:
     """An elementwise function of one argument, by its derivative.
@@ -163,7 +182,7 @@ def unary(
 
     prim = define(
         name,
-        spec=spec or float_spec(name),
+        spec=spec or float_spec(name, takes),
         cpu=cpu,
         jvp=jvp if derivative else NOT_DIFFERENTIABLE,
         vjp=vjp if derivative else NOT_DIFFERENTIABLE,
@@ -189,6 +208,7 @@ def binary(
     dy: Callable[..., Callable[[Tensor], Tensor]] | None,
     both: Callable[..., Any] | None = None,
     sample: Callable[[Draw], Sample] = two_floats,
+    takes: frozenset[Any] | None = None,
     torch_name: str = "",
 ) -> Primitive:
     """An elementwise function of two broadcasting arguments, by its two partial derivatives.
@@ -225,7 +245,7 @@ def binary(
 
     prim = define(
         name,
-        spec=elementwise_spec(name),
+        spec=elementwise_spec(name, takes=takes),
         cpu=cpu,
         jvp=jvp if dx else NOT_DIFFERENTIABLE,
         vjp=vjp if dx else NOT_DIFFERENTIABLE,
@@ -258,13 +278,17 @@ def comparison(name: str, *, cpu: Callable[..., Any]) -> Primitive:
 
 
 def piecewise_constant(
-    name: str, *, cpu: Callable[..., Any], sample: Callable[[Draw], Sample]
+    name: str,
+    *,
+    cpu: Callable[..., Any],
+    sample: Callable[[Draw], Sample],
+    takes: frozenset[Any] | None = None,
 ) -> Primitive:
     """An elementwise step function: differentiable, with derivative 0 wherever it is defined."""
     prim: Primitive
     prim = define(
         name,
-        spec=elementwise_spec(name),
+        spec=elementwise_spec(name, takes=takes),
         cpu=cpu,
         jvp=lambda primals, tangents: (prim(*primals), tangents[0] * 0.0),
         vjp=lambda needs, x: lambda ct: (ct * 0.0,),

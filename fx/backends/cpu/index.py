@@ -108,6 +108,14 @@ def scatter_along_axis(
     return _restored(out, x.dtype)
 
 
+def wrap_index(idx: np.ndarray, *, size: int) -> np.ndarray:
+    """`idx` as int64 in [0, size), negative ones counted from the end.
+
+    Raises IndexError where an index is out of bounds.
+    """
+    return _nonnegative(_integers(idx), size)
+
+
 def _operands(x: np.ndarray, updates: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray, str]:
     """x and updates in a dtype that the kernel of `mode` is compiled for, and that mode."""
     if mode not in _MODES:

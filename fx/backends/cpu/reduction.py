@@ -67,7 +67,7 @@ def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     with np.errstate(all="ignore"):
         top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)
         top = np.where(np.isfinite(top), top, wide.dtype.type(0))
-        rest = np.subtract(wide, top)
+        rest = np.asarray(np.subtract(wide, top))
         rest = np.exp(rest, out=rest)
         out = np.log(np.add.reduce(rest, axes, None, None, True))
         out += top

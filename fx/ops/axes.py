@@ -1,0 +1,117 @@
+"""Axes and sizes: every way of writing them becomes plain ints in range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+from fx.errors import AxisError, ShapeError
+
+Axis = int | Sequence[int] | None
+
+_ALL = [tuple(range(n)) for n in range(64)]  # every axis of a tensor with n axes
+
+
+def normal_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
+    """``axis`` counted from the front.
+
+    Raises:
+        AxisError: naming the function, the axis and the shape.
+    """
+    ndim = len(shape)
+    try:
+        number = index(axis)
+    except TypeError:
+        raise AxisError(
+            f"{name}: an axis is an int, got {axis!r} for a tensor of shape {shape}"
+        ) from None
+    if -ndim <= number < ndim:
+        return number + ndim if number < 0 else number
+    expected = f"expected {-ndim} to {ndim - 1}" if ndim else "a scalar has none"
+    raise AxisError(
+        f"{name}: axis {number} is out of range for shape {shape}, which has {ndim} axes; {expected}"
+    )
+
+
+def ordered_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes counted from the front, in the order they were written; None means all.
+
+    Raises:
+        AxisError: if one is out of range or named twice.
+    """
+    if axis is None:
+        return _ALL[len(shape)]
+    if not isinstance(axis, tuple | list):
+        return (normal_axis(name, axis, shape),)
+    axes = tuple([normal_axis(name, a, shape) for a in axis])
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"{name}: axes {tuple(axis)} name an axis of shape {shape} twice")
+    return axes
+
+
+def normal_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes counted from the front and sorted, as reductions take them; None means all.
+
+    Raises:
+        AxisError: if one is out of range or named twice.
+    """
+    if axis is None:
+        return _ALL[len(shape)]
+    axes = ordered_axes(name, axis, shape)
+    return axes if len(axes) == 1 else tuple(sorted(axes))
+
+
+def required_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
+    """``normal_axis`` for functions that need one: None is only understood of one axis.
+
+    Raises:
+        AxisError: if it is None and the tensor has not exactly one axis.
+    """
+    if axis is None:
+        if len(shape) == 1:
+            return 0
+        raise AxisError(f"{name}: shape {shape} has {len(shape)} axes; say which with axis=")
+    return normal_axis(name, axis, shape)
+
+
+def new_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
+    """A place for one more axis, counted from the front: the result has ``len(shape) + 1`` axes.
+
+    Raises:
+        AxisError: if it is out of range.
+    """
+    number, ndim = index(axis), len(shape) + 1
+    if -ndim <= number < ndim:
+        return number + ndim if number < 0 else number
+    raise AxisError(
+        f"{name}: a new axis at {number} is out of range for shape {shape}; "
+        f"expected {-ndim} to {ndim - 1}"
+    )
+
+
+def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes from ``f(2, 3)`` or ``f((2, 3))``, as plain ints."""
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        args = tuple(args[0])
+    return tuple([index(n) for n in args])
+
+
+def infer_size(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """``wanted`` with its one -1 replaced by the size that is left.
+
+    Raises:
+        ShapeError: if there is more than one -1, or nothing fits.
+    """
+    if -1 not in wanted:
+        return wanted
+    known = prod([n for n in wanted if n != -1])
+    size = prod(shape)
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"{name}: only one size of {wanted} may be -1")
+    if known == 0 or size % known:
+        raise ShapeError(
+            f"{name}: {shape} has {size} elements, which no size at -1 fits into {wanted}"
+        )
+    return tuple([size // known if n == -1 else n for n in wanted])

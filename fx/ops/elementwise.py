@@ -1,0 +1,275 @@
+"""Elementwise functions of one and of two operands, each a row of a table.
+
+The standard's name comes first, PyTorch's and JAX's follow as aliases. On plain floating tensors a
+function of one operand is one Python call above its primitive, and one of two operands is the
+operator's own path.
+
+Source: Python Array API standard 2024.12, "Element-wise functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as prims
+from fx.ops.operands import argument, floating, operands, public
+from fx.primitive import Primitive, bind_two
+from fx.tensor import Tensor
+
+__test__: dict[str, str] = {}  # doctest finds the examples of generated functions here
+
+_UNARY_DOC = """{sentence}
+
+    Args:
+        x: a tensor of any shape{dtypes}.
+
+    Raises:
+        DTypeError: if ``x`` is no tensor, array or Python scalar.
+
+    Example:
+        >>> import fx
+        >>> fx.{name}(fx.tensor({value}))
+        tensor({result})
+    """
+
+_BINARY_DOC = """{sentence}
+
+    Args:
+        x1, x2: tensors of shapes that broadcast, promoted to a common {kind}dtype; one of them may
+            be a Python scalar.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+        DTypeError: if the dtypes have no common one.
+
+    Example:
+        >>> import fx
+        >>> fx.{name}(fx.tensor({left}), {right})
+        tensor({result})
+    """
+
+
+def _named(function: Callable[..., Tensor], name: str, doc: str) -> Callable[..., Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = __test__[name] = doc
+    return function
+
+
+def _float(name: str, prim: Primitive, sentence: str, value: str, result: str) -> Any:
+    """A function of one operand with a floating result."""
+
+    def function(x: Any, /) -> Tensor:
+        if type(x) is Tensor and x._a.dtype.kind == "f":
+            return prim(x)
+        return prim(floating(name, x))
+
+    kinds = "; integers and bool become the default floating dtype"
+    fields = {"sentence": sentence, "name": name, "value": value, "result": result}
+    return _named(function, name, _UNARY_DOC.format(dtypes=kinds, **fields))
+
+
+def _any(name: str, prim: Primitive, sentence: str, value: str, result: str) -> Any:
+    """A function of one operand that takes every dtype as it is."""
+
+    def function(x: Any, /) -> Tensor:
+        return prim(x) if type(x) is Tensor else prim(argument(name, x))
+
+    fields = {"sentence": sentence, "name": name, "value": value, "result": result}
+    return _named(function, name, _UNARY_DOC.format(dtypes=" and dtype", **fields))
+
+
+def _two(
+    name: str,
+    prim: Primitive,
+    sentence: str,
+    example: tuple[str, str, str],
+    float_only: bool = False,
+) -> Any:
+    """A function of two operands."""
+
+    def otherwise(x1: Any, x2: Any) -> Tensor:
+        return prim(*operands(name, x1, x2, float_only))
+
+    function = fast = bind_two(prim, otherwise)
+    if float_only:
+
+        def function(x1: Any, x2: Any, /) -> Tensor:
+            if type(x1) is Tensor and x1._a.dtype.kind == "f":
+                return fast(x1, x2)
+            return otherwise(x1, x2)
+
+    kind = "floating " if float_only else ""
+    fields = {"sentence": sentence, "name": name, "kind": kind}
+    left, right, result = example
+    doc = _BINARY_DOC.format(left=left, right=right, result=result, **fields)
+    return _named(function, name, doc)
+
+
+# fmt: off
+# exponentials and logarithms --------------------------------------------------------------------
+exp = _float("exp", prims.exp, "e to the power x.", "0.0", "1.")
+exp2 = _float("exp2", prims.exp2, "2 to the power x.", "3.0", "8.")
+expm1 = _float("expm1", prims.expm1, "exp(x) - 1, exact near 0.", "0.0", "0.")
+log = _float("log", prims.log, "The natural logarithm.", "1.0", "0.")
+log2 = _float("log2", prims.log2, "The logarithm to base 2.", "8.0", "3.")
+log10 = _float("log10", prims.log10, "The logarithm to base 10.", "100.0", "2.")
+log1p = _float("log1p", prims.log1p, "log(1 + x), exact near 0.", "0.0", "0.")
+
+# roots and powers -------------------------------------------------------------------------------
+sqrt = _float("sqrt", prims.sqrt, "The square root.", "4.0", "2.")
+rsqrt = _float("rsqrt", prims.rsqrt, "1 / sqrt(x).", "4.0", "0.5000")
+reciprocal = _float("reciprocal", prims.reciprocal, "1 / x.", "2.0", "0.5000")
+square = _any("square", prims.square, "x * x.", "[1, 2, 3]", "[1, 4, 9]")
+
+# trigonometry -----------------------------------------------------------------------------------
+sin = _float("sin", prims.sin, "The sine of x in radians.", "0.0", "0.")
+cos = _float("cos", prims.cos, "The cosine of x in radians.", "0.0", "1.")
+tan = _float("tan", prims.tan, "The tangent of x in radians.", "0.0", "0.")
+asin = arcsin = _float(
+    "asin", prims.arcsin, "The inverse sine in radians, in [-pi/2, pi/2].", "0.0", "0.")
+acos = arccos = _float(
+    "acos", prims.arccos, "The inverse cosine in radians, in [0, pi].", "1.0", "0.")
+atan = arctan = _float(
+    "atan", prims.arctan, "The inverse tangent in radians, in [-pi/2, pi/2].", "0.0", "0.")
+sinh = _float("sinh", prims.sinh, "The hyperbolic sine.", "0.0", "0.")
+cosh = _float("cosh", prims.cosh, "The hyperbolic cosine.", "0.0", "1.")
+tanh = _float("tanh", prims.tanh, "The hyperbolic tangent.", "0.0", "0.")
+asinh = arcsinh = _float(
+    "asinh", prims.arcsinh, "The inverse hyperbolic sine.", "0.0", "0.")
+acosh = arccosh = _float(
+    "acosh", prims.arccosh, "The inverse hyperbolic cosine; NaN below 1.", "1.0", "0.")
+atanh = arctanh = _float(
+    "atanh", prims.arctanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].", "0.0", "0.")
+
+# special functions ------------------------------------------------------------------------------
+sigmoid = _float("sigmoid", prims.sigmoid, "1 / (1 + exp(-x)), without overflow.", "0.0", "0.5000")
+erf = _float("erf", prims.erf, "The error function.", "0.0", "0.")
+erfc = _float("erfc", prims.erfc, "1 - erf(x), exact where erf(x) is near 1.", "0.0", "1.")
+erfinv = _float("erfinv", prims.erfinv, "The inverse of erf on (-1, 1).", "0.0", "0.")
+lgamma = _float("lgamma", prims.lgamma, "log |gamma(x)|.", "1.0", "0.")
+digamma = _float(
+    "digamma", prims.digamma, "The derivative of lgamma.", "1.0", "-0.5772")
+
+# sign and rounding ------------------------------------------------------------------------------
+abs = absolute = _any("abs", prims.abs, "The magnitude, real for complex x.", "[-2, 3]", "[2, 3]")
+negative = neg = _any("negative", prims.negative, "-x.", "[1, -2]", "[-1,  2]")
+sign = _any("sign", prims.sign, "-1, 0 or 1 by the sign; NaN stays NaN.", "[-3, 0, 2]", "[-1,  0,  1]")
+ceil = _any("ceil", prims.ceil, "The smallest integer not below x.", "[0.5, -0.5]", "[1., -0.]")
+floor = _any("floor", prims.floor, "The largest integer not above x.", "[0.5, -0.5]", "[ 0., -1.]")
+trunc = fix = _any("trunc", prims.trunc, "The integer towards 0.", "[1.5, -1.5]", "[ 1., -1.]")
+
+# predicates -------------------------------------------------------------------------------------
+isnan = _any("isnan", compare.isnan, "Whether x is NaN.", "[1.0, float('nan')]", "[False,  True]")
+isinf = _any("isinf", compare.isinf, "Whether x is infinite.", "[1.0, float('inf')]", "[False,  True]")
+isfinite = _any(
+    "isfinite", compare.isfinite, "Whether x is neither infinite nor NaN.",
+    "[1.0, float('inf')]", "[ True, False]")
+signbit = _any(
+    "signbit", compare.signbit, "Whether the sign bit is set, as it is in -0.0.",
+    "[1.0, -0.0]", "[False,  True]")
+logical_not = _any(
+    "logical_not", compare.logical_not, "Whether x is 0 (or False).", "[True, False]", "[False,  True]")
+bitwise_invert = bitwise_not = _any(
+    "bitwise_invert", compare.bitwise_not, "Every bit of an integer turned over; not of a bool.",
+    "[0, 5]", "[-1, -6]")
+
+# arithmetic of two operands ---------------------------------------------------------------------
+add = _two("add", prims.add, "x1 + x2.", ("[1, 2]", "3", "[4, 5]"))
+subtract = _two("subtract", prims.subtract, "x1 - x2.", ("[1, 2]", "3", "[-2, -1]"))
+multiply = _two("multiply", prims.multiply, "x1 * x2.", ("[1, 2]", "3", "[3, 6]"))
+divide = true_divide = _two(
+    "divide", prims.divide, "x1 / x2.", ("[1, 2]", "2", "[0.5000, 1.0000]"), float_only=True)
+floor_divide = _two(
+    "floor_divide", prims.floor_divide, "x1 / x2 rounded down.", ("[-3, 3]", "2", "[-2,  1]"))
+remainder = _two(
+    "remainder", prims.remainder, "The remainder of floor_divide, with the sign of x2.",
+    ("[-3, 3]", "2", "[1, 1]"))
+fmod = _two(
+    "fmod", prims.fmod, "The remainder of division towards 0, with the sign of x1.",
+    ("[-3, 3]", "2", "[-1,  1]"))
+pow = power = _two("pow", prims.power, "x1 to the power x2.", ("[1, 2, 3]", "2", "[1, 4, 9]"))
+maximum = _two("maximum", prims.maximum, "The larger operand; NaN wins.", ("[1, 5]", "3", "[3, 5]"))
+minimum = _two("minimum", prims.minimum, "The smaller operand; NaN wins.", ("[1, 5]", "3", "[1, 3]"))
+atan2 = arctan2 = _two(
+    "atan2", prims.arctan2, "The angle of the point (x2, x1), in [-pi, pi].",
+    ("[0.0, 0.0]", "1.0", "[0., 0.]"), float_only=True)
+hypot = _two(
+    "hypot", prims.hypot, "sqrt(x1^2 + x2^2), without overflow.",
+    ("[3.0]", "4.0", "[5.]"), float_only=True)
+logaddexp = _two(
+    "logaddexp", prims.logaddexp, "log(exp(x1) + exp(x2)), without overflow.",
+    ("[0.0]", "-float('inf')", "[0.]"), float_only=True)
+copysign = _two(
+    "copysign", prims.copysign, "The magnitude of x1 with the sign of x2.",
+    ("[1.0, -2.0]", "-1.0", "[-1., -2.]"), float_only=True)
+nextafter = _two(
+    "nextafter", prims.nextafter, "The floating number next to x1 towards x2.",
+    ("[1.0]", "1.0", "[1.]"), float_only=True)
+
+# relations --------------------------------------------------------------------------------------
+equal = eq = _two("equal", compare.equal, "x1 == x2.", ("[1, 2]", "2", "[False,  True]"))
+not_equal = ne = _two("not_equal", compare.not_equal, "x1 != x2.", ("[1, 2]", "2", "[ True, False]"))
+less = lt = _two("less", compare.less, "x1 < x2.", ("[1, 2]", "2", "[ True, False]"))
+less_equal = le = _two("less_equal", compare.less_equal, "x1 <= x2.", ("[1, 3]", "2", "[ True, False]"))
+greater = gt = _two("greater", compare.greater, "x1 > x2.", ("[1, 3]", "2", "[False,  True]"))
+greater_equal = ge = _two(
+    "greater_equal", compare.greater_equal, "x1 >= x2.", ("[1, 2]", "2", "[False,  True]"))
+
+# logic and bits ---------------------------------------------------------------------------------
+logical_and = _two(
+    "logical_and", compare.logical_and, "Whether both are not 0.",
+    ("[True, False]", "True", "[ True, False]"))
+logical_or = _two(
+    "logical_or", compare.logical_or, "Whether one is not 0.",
+    ("[True, False]", "True", "[True, True]"))
+logical_xor = _two(
+    "logical_xor", compare.logical_xor, "Whether exactly one is not 0.",
+    ("[True, False]", "True", "[False,  True]"))
+bitwise_and = _two("bitwise_and", compare.bitwise_and, "x1 & x2.", ("[5, 6]", "3", "[1, 2]"))
+bitwise_or = _two("bitwise_or", compare.bitwise_or, "x1 | x2.", ("[5, 6]", "3", "[7, 7]"))
+bitwise_xor = _two("bitwise_xor", compare.bitwise_xor, "x1 ^ x2.", ("[5, 6]", "3", "[6, 5]"))
+bitwise_left_shift = _two(
+    "bitwise_left_shift", compare.left_shift, "x1 << x2.", ("[1, 2]", "3", "[ 8, 16]"))
+bitwise_right_shift = _two(
+    "bitwise_right_shift", compare.right_shift, "x1 >> x2.", ("[8, 16]", "3", "[1, 2]"))
+# fmt: on
+
+
+def positive(x: Any, /) -> Tensor:
+    """+x: the same tensor.
+
+    Example:
+        >>> import fx
+        >>> fx.positive(fx.tensor(2.0))
+        tensor(2.)
+    """
+    return argument("positive", x)
+
+
+def round(x: Any, /, decimals: int = 0) -> Tensor:
+    """The nearest integer, or number with so many decimals; halves go to the even neighbour.
+
+    Args:
+        x: a tensor of any shape; integers stay as they are.
+        decimals: digits kept after the point; negative ones round tens, hundreds …
+
+    Example:
+        >>> import fx
+        >>> fx.round(fx.tensor([0.5, 1.5, 2.6]))
+        tensor([0., 2., 3.])
+    """
+    x = argument("round", x)
+    if not decimals or x.dtype.kind in "biu":
+        return prims.round(x)
+    scale = 10.0 ** max(decimals, -decimals)
+    if decimals > 0:
+        return prims.round(x * scale) / scale
+    return prims.round(x / scale) * scale
+
+
+
+
+__all__ = public(globals())

@@ -1,0 +1,139 @@
+"""Operands: what the array functions take, as tensors of one dtype.
+
+Array functions take tensors, NumPy arrays and Python scalars. Lists are refused: reading one element
+by element is slow, and ``fx.asarray`` says that it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import fx.prims.compare as compare
+import fx.prims.creation as creation
+from fx import dtypes
+from fx.errors import DTypeError
+from fx.ops.convert import as_operand, as_tensor, promote
+from fx.tape import CELL
+from fx.tensor import Tensor
+
+SCALARS = frozenset((bool, int, float, complex))
+
+
+def argument(name: str, x: Any) -> Tensor:
+    """``x`` as a tensor; a cell is read.
+
+    Raises:
+        DTypeError: if it is no tensor, array or scalar.
+    """
+    if isinstance(x, Tensor):
+        return x.read() if x.level == CELL else x
+    if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic):
+        return as_tensor(x)
+    raise DTypeError(f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it")
+
+
+def floating(name: str, x: Any) -> Tensor:
+    """``x`` as a tensor; integers and bool become the default floating dtype."""
+    x = argument(name, x)
+    dtype = x.dtype
+    if dtype in dtypes.INEXACT:
+        return x
+    return compare.astype(x, dtype=dtypes.to_float(dtype))
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """``x`` in ``dtype``; itself if it has it."""
+    return x if x.dtype == dtype else compare.astype(x, dtype=dtype)
+
+
+def requested(x: Tensor, dtype: Any) -> Tensor:
+    """``x`` in the dtype that a ``dtype=`` argument names; None leaves it."""
+    return x if dtype is None else cast(x, dtypes.as_dtype(dtype))
+
+
+def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tensor, Tensor]:
+    """Both operands in their common dtype, Python scalars being weak.
+
+    Raises:
+        DTypeError: if one is no tensor, array or scalar, or the dtypes have no common one.
+    """
+    if isinstance(x, Tensor):
+        other = as_operand(y, x)
+        if other is not NotImplemented:
+            return promote(x, other, float_only)
+    elif isinstance(y, Tensor):
+        other = as_operand(x, y)
+        if other is not NotImplemented:
+            return promote(other, y, float_only)
+    return promote(argument(name, x), argument(name, y), float_only)
+
+
+def common_dtype(name: str, values: Iterable[Any]) -> Any:
+    """The dtype that tensors, arrays and weak scalars are promoted to together."""
+    found, weak = None, []
+    for value in values:
+        if type(value) in SCALARS:
+            weak.append(value)
+        else:
+            dtype = argument(name, value).dtype
+            found = dtype if found is None else dtypes.promote_types(found, dtype)
+    for value in weak:
+        if found is None:
+            found = dtypes.dtype_of_scalar(value)
+        else:
+            found = dtypes.result_dtype_with_scalar(found, value)
+    return found
+
+
+def promoted(name: str, *values: Any) -> list[Tensor]:
+    """All operands in their common dtype, Python scalars being weak."""
+    dtype = common_dtype(name, values)
+    device = next((v.device.name for v in values if isinstance(v, Tensor)), None)
+    if device is None:
+        return [as_tensor(v, dtype=dtype) for v in values]
+    return [
+        creation.constant(v, dtype, device)
+        if type(v) in SCALARS
+        else cast(argument(name, v), dtype)
+        for v in values
+    ]
+
+
+def accumulator(dtype: Any, unsigned: Any = dtypes.uint64) -> Any:
+    """The dtype in which sums and products of ``dtype`` are returned.
+
+    Integers go to 64 bits; where unsigned ones go differs between the standard and PyTorch.
+    """
+    kind = dtype.kind
+    if kind == "u":
+        return unsigned
+    return dtypes.int64 if kind in "ib" else dtype
+
+
+def truth(x: Tensor) -> Tensor:
+    """``x != 0`` as bool."""
+    if x.dtype == dtypes.bool_:
+        return x
+    return compare.not_equal(x, creation.constant_like(0, x))
+
+
+def iota(size: int, like: Tensor, start: int = 0, step: int = 1) -> Tensor:
+    """``start + step * i`` for i < size, int64, on the device of ``like``."""
+    return creation.iota(
+        shape=(size,), axis=0, start=start, step=step, dtype=dtypes.int64, device=like.device.name
+    )
+
+
+def public(namespace: dict[str, Any], but: tuple[str, ...] = ()) -> list[str]:
+    """The names for ``__all__``: what a module itself defines for users, aliases too."""
+    home = namespace["__name__"]
+    return [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_")
+        and name not in but
+        and getattr(value, "__module__", None) == home
+    ]

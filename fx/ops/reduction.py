@@ -1,0 +1,263 @@
+"""Reductions: sums, extrema, truth and places along axes.
+
+``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's words
+for ``axis`` and ``keepdims``.
+
+Source: Python Array API standard 2024.12, "Statistical functions" and "Utility functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod as product
+from typing import Any, NamedTuple
+
+import fx.prims.reduction as prims
+import fx.prims.shape as shape_prims
+from fx import dtypes
+from fx.ops.axes import Axis, normal_axes, normal_axis
+from fx.ops.operands import (
+    accumulator, argument, cast, floating, public, requested, truth,
+)  # fmt: skip
+from fx.primitive import Primitive
+from fx.tensor import Tensor
+
+__test__: dict[str, str] = {}
+
+_TOTAL_DOC = """The {word} of the elements along axes.
+
+    Args:
+        x: a tensor of any shape. Bool and small integers are added up in 64 bits.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        dtype: the dtype to compute in.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.{word}(fx.tensor([[1, 2], [3, 4]]), axis=1)
+        tensor([{result}])
+    """
+
+
+def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tensor]:
+    """The function of a sum or product; ``unsigned`` is what unsigned integers are added up in."""
+    name = prim.name
+
+    def function(
+        x: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+        *,
+        dim: Axis = None,
+        keepdim: bool = False,
+    ) -> Tensor:
+        if type(x) is not Tensor:
+            x = argument(name, x)
+        if dtype is not None:
+            x = requested(x, dtype)
+        elif x.dtype.kind in "biu":
+            x = cast(x, accumulator(x.dtype, unsigned))
+        if dim is not None:
+            axis = dim
+        return prim(x, axes=normal_axes(name, axis, x.shape), keepdims=keepdims or keepdim)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    return function
+
+
+sum = total(prims.sum)
+prod = total(prims.prod)
+sum.__doc__ = __test__["sum"] = _TOTAL_DOC.format(word="sum", result="3, 7")
+prod.__doc__ = __test__["prod"] = _TOTAL_DOC.format(word="prod", result=" 2, 12")
+
+
+# extrema and truth ------------------------------------------------------------------------------
+
+_REDUCED_DOC = """{sentence}
+
+    Args:
+        x: a tensor of any shape.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        AxisError: if an axis is out of range.{more}
+
+    Example:
+        >>> import fx
+        >>> fx.{name}(fx.tensor({value}), axis=0)
+        tensor({result})
+    """
+
+
+def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: Any) -> Any:
+    def function(
+        x: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        *,
+        dim: Axis = None,
+        keepdim: bool = False,
+    ) -> Tensor:
+        if type(x) is not Tensor:
+            x = argument(name, x)
+        if dim is not None:
+            axis = dim
+        return prim(x, axes=normal_axes(name, axis, x.shape), keepdims=keepdims or keepdim)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    doc = _REDUCED_DOC.format(
+        sentence=sentence, more=more, name=name, value=example[0], result=example[1]
+    )
+    function.__doc__ = __test__[name] = doc
+    return function
+
+
+_EMPTY = "\n        ShapeError: if there is nothing to reduce.\n        DTypeError: for complex ``x``."
+max = amax = _reduction(
+    "max",
+    prims.max,
+    "The largest element along axes; NaN wins. Elements that tie share the gradient.",
+    _EMPTY,
+    ("[1, 3, 2]", "3"),
+)
+min = amin = _reduction(
+    "min",
+    prims.min,
+    "The smallest element along axes; NaN wins. Elements that tie share the gradient.",
+    _EMPTY,
+    ("[1, 3, 2]", "1"),
+)
+any = _reduction(
+    "any", prims.any, "Whether some element is not 0, along axes.", "", ("[0, 3]", "True")
+)
+all = _reduction(
+    "all", prims.all, "Whether every element is not 0, along axes.", "", ("[0, 3]", "False")
+)
+
+
+class MinMax(NamedTuple):
+    """What ``aminmax`` returns."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> MinMax:
+    """The smallest and the largest element along axes, as ``(min, max)``.
+
+    Example:
+        >>> import fx
+        >>> fx.aminmax(fx.tensor([3, 1, 2]))
+        MinMax(min=tensor(1), max=tensor(3))
+    """
+    where = {"axis": axis if dim is None else dim, "keepdims": keepdims or keepdim}
+    return MinMax(min(x, **where), max(x, **where))
+
+
+def count_nonzero(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """How many elements are not 0, along axes: int64.
+
+    Example:
+        >>> import fx
+        >>> fx.count_nonzero(fx.tensor([0.0, 2.0, 3.0]))
+        tensor(2)
+    """
+    return sum(truth(argument("count_nonzero", x)), axis if dim is None else dim, keepdims or keepdim)
+
+
+def logsumexp(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """log(sum(exp(x))) along axes, without overflow.
+
+    Args:
+        x: a tensor of any shape; integers and bool become the default floating dtype.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.logsumexp(fx.tensor([1000.0, 1000.0]))
+        tensor(1000.6931)
+    """
+    x = floating("logsumexp", x)
+    axes = normal_axes("logsumexp", axis if dim is None else dim, x.shape)
+    return prims.logsumexp(x, axes=axes, keepdims=keepdims or keepdim)
+
+
+# places -----------------------------------------------------------------------------------------
+
+
+def _place(prim: Primitive, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+    x = argument(prim.name, x)
+    if axis is not None:
+        return prim(x, axis=normal_axis(prim.name, axis, x.shape), keepdims=keepdims)
+    flat = shape_prims.reshape(x, shape=(product(x.shape),))
+    out = prim(flat, axis=0, keepdims=False)
+    return shape_prims.reshape(out, shape=(1,) * x.ndim) if keepdims else out
+
+
+def argmax(
+    x: Any,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The first place of the largest element along an axis: int64.
+
+    Args:
+        x: a tensor of any shape; NaN counts as the largest.
+        axis: the axis to search; None searches the flattened tensor.
+        keepdims: keep the searched axis, with size 1.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        AxisError: if the axis is out of range.
+        ShapeError: if there is nothing to search.
+
+    Example:
+        >>> import fx
+        >>> fx.argmax(fx.tensor([[1, 5], [7, 2]]), axis=1)
+        tensor([1, 0])
+    """
+    return _place(prims.argmax, x, axis if dim is None else dim, keepdims or keepdim)
+
+
+def argmin(
+    x: Any,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The first place of the smallest element along an axis: int64; see ``argmax``.
+
+    Example:
+        >>> import fx
+        >>> fx.argmin(fx.tensor([3, 1, 2]))
+        tensor(1)
+    """
+    return _place(prims.argmin, x, axis if dim is None else dim, keepdims or keepdim)
+
+
+__all__ = public(globals(), but=("total",))

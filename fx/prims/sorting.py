@@ -1,0 +1,106 @@
+"""Orders and binary search: integers, without a derivative."""
+
+from __future__ import annotations
+
+import fx.backends.cpu.sort as cpu
+import fx.prims.shape as shape_prims
+from fx.dtypes import int64
+from fx.errors import ShapeError
+from fx.prims.axes import along_batch, check_axes, check_ordered
+from fx.prims.families import same_dtype, to_front
+from fx.prims.sampling import Sample
+from fx.primitive import NOT_DIFFERENTIABLE, define
+
+
+def _order_spec(name):
+    def spec(x, *, axis, descending):
+        check_axes(name, x, (axis,))
+        check_ordered(name, x)
+        return x.with_(dtype=int64)
+
+    return spec
+
+
+def _order_sample(d):
+    shape = d.shape(1)
+    params = {"axis": d.axis(len(shape)), "descending": d.flag()}
+    return Sample([d.distinct(shape)], params)
+
+
+argsort = define(  # stable in both directions; NaN counts as larger than every number
+    "argsort", cpu=cpu.argsort, spec=_order_spec("argsort"),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=along_batch(lambda: argsort),
+    sample=_order_sample,
+)  # fmt: skip
+
+
+def _top_k_spec(x, *, k, axis, largest):
+    check_axes("top_k_indices", x, (axis,))
+    check_ordered("top_k_indices", x)
+    n = x.shape[axis]
+    if not 0 <= k <= n:
+        raise ShapeError(
+            f"top_k_indices: k={k} does not lie in 0..{n}, the size of axis {axis} of {x.shape}; "
+            f"write k=min(k, x.shape[{axis}])"
+        )
+    return x.with_(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]), dtype=int64)
+
+
+def _top_k_sample(d):
+    shape = d.shape(1)
+    axis = d.axis(len(shape))
+    params = {"k": d.integer(0, shape[axis]), "axis": axis, "largest": d.flag()}
+    return Sample([d.distinct(shape)], params)
+
+
+top_k_indices = define(  # the places of the k first in the order, best first
+    "top_k_indices", cpu=cpu.top_k, spec=_top_k_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=along_batch(lambda: top_k_indices),
+    sample=_top_k_sample,
+)  # fmt: skip
+
+
+def _searchsorted_spec(sequence, values, *, side):
+    same_dtype("searchsorted", sequence, values)
+    check_ordered("searchsorted", sequence)
+    if sequence.ndim == 0 or (sequence.ndim > 1 and sequence.shape[:-1] != values.shape[:-1]):
+        raise ShapeError(
+            f"searchsorted: a sequence of shape {sequence.shape} does not fit values of shape "
+            f"{values.shape}; give a sequence (n,) with any values, or (*rows, n) with (*rows, m)"
+        )
+    return values.with_(dtype=int64)
+
+
+def _searchsorted_batch(level, args, dims, *, side):
+    sequence, values = args
+    if dims[0] is None and sequence.ndim == 1:
+        return searchsorted(sequence, values, side=side), dims[1]
+    rows, found = [
+        shape_prims.broadcast_to(x, shape=(level.size, *x.shape)) if d is None else to_front(x, d)
+        for x, d in zip(args, dims, strict=True)
+    ]
+    shape = found.shape
+    if rows.ndim == 2:  # one sequence a lane, values of any shape
+        found = shape_prims.reshape(found, shape=(level.size, found.size // max(level.size, 1)))
+    return shape_prims.reshape(searchsorted(rows, found, side=side), shape=shape), 0
+
+
+def _searchsorted_sample(d):
+    rows = d.shape(0, 2)
+    sequence = d.distinct((*rows, d.integer(1, 6)))
+    sequence.sort()
+    values = d.shape() if not rows else (*rows, d.integer(1, 4))
+    return Sample([sequence, d.floats(values)], {"side": d.choice(["left", "right"])})
+
+
+searchsorted = define(
+    "searchsorted", cpu=cpu.searchsorted, spec=_searchsorted_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_searchsorted_batch,
+    sample=_searchsorted_sample,
+)  # fmt: skip

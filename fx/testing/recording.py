@@ -1,0 +1,206 @@
+"""Laws of what is recorded: residuals, the tape under ``.backward()``, ``create_graph``."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.dtypes import FLOATING, INEXACT, bool_
+from fx.prims.sampling import Sample
+from fx.primitive import Primitive
+from fx.tape import Leaf, Node, backward_pass
+from fx.tensor import Tensor
+from fx.testing.case import (
+    Arrays, Mismatch, array_of, as_tuple, call, differentiable_args, directions, expect_all_close,
+    inner, lanes, numeric, smooth, subsets, tensor,
+)  # fmt: skip
+from fx.testing.derivatives import pull
+from fx.testing.law import law
+from fx.transforms import vjp
+
+_SAME = 1e-12
+
+
+def recorded(arrays: Sequence[np.ndarray], wrt: Sequence[int]) -> list[Tensor]:
+    """Plain tensors, those of ``wrt`` leaves of the tape under ``.backward()``."""
+    out = [tensor(a) for a in arrays]
+    for i in wrt:
+        out[i]._node = Leaf()
+    return out
+
+
+@law("vjp", "a result lives no longer than its last user", differentiable=True)
+def results_are_freed(primitive: Primitive, sample: Sample) -> None:
+    """Without the cyclic collector: a pullback never holds the result that holds its node."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        xs = recorded(sample.args, wrt)
+        outs = as_tuple(primitive(*xs, **sample.params))
+        alive = [weakref.ref(o) for o in outs]
+        leaves = [weakref.ref(x._node) for x in xs if x._node is not None]
+        del outs, xs
+        held = [i for i, o in enumerate(alive) if o() is not None]
+        if held:
+            raise Mismatch(
+                f"outputs {held} are kept alive by their own pullback; "
+                f"name them in saves=(...) and take them as arguments of the pullback"
+            )
+        if any(leaf() is not None for leaf in leaves):
+            raise Mismatch("the graph of a dropped result is still alive")
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@law("vjp", "the pullback keeps only what it needs", differentiable=True)
+def residuals(primitive: Primitive, sample: Sample) -> None:
+    """An argument whose memory a pullback keeps alive, or an output it saves, changes what it gives.
+
+    For every subset of arguments that want a cotangent. Whether a kept array is needed is found out
+    by changing it: when no change of its values changes a cotangent, it was kept for nothing.
+    """
+    outs = call(primitive, sample.args, sample.params)
+    cotangents = [tensor(u) if u.dtype in INEXACT else None for u in directions(outs, 1)]
+    if not any(u is not None and u._a.size for u in cotangents):
+        return
+    for wanted in subsets(differentiable_args(primitive, sample)):
+        for i in _kept(primitive, sample, wanted):
+            if not _matters(primitive, sample, wanted, cotangents, i):
+                raise Mismatch(
+                    f"with needs {wanted} the pullback keeps argument {i}, on which it does not "
+                    f"depend; keep its shape or dtype in a variable of the rule instead"
+                )
+    _saved_matter(primitive, sample, cotangents)
+
+
+def _saved_matter(primitive: Primitive, sample: Sample, cotangents: Any) -> None:
+    wrt = differentiable_args(primitive, sample)
+    args = [tensor(a) for a in sample.args]
+    outs = as_tuple(primitive(*args, **sample.params))
+    given = cotangents if primitive.multiple else cotangents[0]
+    needs = tuple([Leaf() if i in wrt else None for i in range(len(args))])
+    pullback = primitive.vjp(needs, *args, **sample.params) if wrt else None
+    if pullback is None:
+        return
+
+    def pulled(changed: int | None = None, by: Any = None) -> Arrays:
+        saved = [tensor(by(array_of(outs[i]))) if i == changed else outs[i] for i in primitive.saves]
+        return [array_of(g) for g in pullback(given, *saved) if g is not None]
+
+    before = pulled()
+    for i in primitive.saves:
+        for by in (lambda a: -a, lambda a: a + 100, lambda a: a - 100, lambda a: a + 1):
+            try:
+                after = pulled(i, lambda a, by=by: by(a).astype(a.dtype))
+            except Exception:  # a value out of range: the output is looked at
+                break
+            if not all(map(np.array_equal, before, after)):
+                break
+        else:
+            raise Mismatch(f"saves={primitive.saves}, but the pullback does not use output {i}")
+
+
+def _kept(primitive: Primitive, sample: Sample, wanted: Sequence[int]) -> list[int]:
+    """The arguments whose memory is alive after everybody but the pullback let go of them."""
+    args = [np.array(a) for a in sample.args]
+    alive = [weakref.ref(a) for a in args]
+    needs = tuple([Leaf() if i in wanted else None for i in range(len(args))])
+    xs = [tensor(a) for a in args]
+    pullback = primitive.vjp(needs, *xs, **sample.params)
+    del args, xs
+    held = [i for i, a in enumerate(alive) if a() is not None]
+    del pullback
+    return held
+
+
+def _matters(
+    primitive: Primitive, sample: Sample, wanted: Sequence[int], cotangents: Any, i: int
+) -> bool:
+    """Whether the pullback gives something else when argument ``i`` has other values."""
+    a = sample.args[i]
+    if a.size == 0:
+        return False
+    others = [v[i] for v in lanes(sample, 3)[1:]]
+    if a.dtype in FLOATING:
+        others += [-a, a + 100, a - 100, a * 1000, a / 1000]
+    elif a.dtype == bool_:
+        others += [~a]
+    else:
+        others += [a + 1]
+    before = _pullback_of(primitive, sample, wanted, cotangents, i, a)
+    for other in others:
+        try:
+            after = _pullback_of(primitive, sample, wanted, cotangents, i, other)
+        except Exception:  # a value out of range: the argument is looked at
+            return True
+        for x, y in zip(before, after, strict=True):
+            if not np.array_equal(x, y):
+                return True
+    return False
+
+
+def _pullback_of(
+    primitive: Primitive, sample: Sample, wanted: Sequence[int], cotangents: Any, i: int, a: Any
+) -> Arrays:
+    args = [tensor(a if k == i else b) for k, b in enumerate(sample.args)]
+    grads = pull(primitive, args, sample.params, wanted, cotangents) or ()
+    return [array_of(g) for g in grads if g is not None]
+
+
+def _roots(outs: Sequence[Tensor], weights: Arrays) -> list[tuple[Node, Tensor]]:
+    return [(o._node, tensor(w)) for o, w in zip(outs, weights, strict=True) if o._node is not None]
+
+
+@law("vjp", "the tape of .backward() = the vjp transform, in first and second order", True)
+def tape_is_the_transform(primitive: Primitive, sample: Sample) -> None:
+    """One engine, two faces: the same numbers, and the same again through ``create_graph``."""
+    wrt = differentiable_args(primitive, sample)
+    if not wrt:
+        return
+    at = [sample.args[i] for i in wrt]
+    outs = [o for o in call(primitive, sample.args, sample.params) if o.dtype in INEXACT]
+    us, ws = directions(outs, 2), directions(at, 3)
+    function = smooth(primitive, sample, wrt)
+
+    def pulled(*xs: Tensor) -> tuple[Tensor, ...]:
+        return vjp(function, *xs)[1](tuple(map(tensor, us)))  # type: ignore[no-any-return]
+
+    def taped(create_graph: bool) -> tuple[list[Tensor], list[Tensor | None]]:
+        xs = recorded(at, range(len(at)))
+        leaves = [x._node for x in xs]
+        found = backward_pass(
+            _roots(function(*xs), us), level=0, inputs=leaves, accumulate=False,
+            create_graph=create_graph, keep=create_graph,
+        )  # fmt: skip
+        return xs, [found.get(leaf) for leaf in leaves]
+
+    first = numeric(pulled)(*at)
+    for create_graph in (False, True):
+        xs, grads = taped(create_graph)
+        expect_all_close(_or_zeros(grads, at), first, _SAME, f"create_graph={create_graph}")
+    second = numeric(lambda *ts: vjp(pulled, *ts)[1](tuple(map(tensor, ws))))(*at)
+    pairs = [(g, w) for g, w in zip(grads, ws, strict=True) if g is not None]
+    leaves = [x._node for x in xs]
+    found = backward_pass(
+        _roots([g for g, _ in pairs], [w for _, w in pairs]), level=0, inputs=leaves,
+        accumulate=False,
+    )  # fmt: skip
+    got = _or_zeros([found.get(leaf) for leaf in leaves], at)
+    expect_all_close(got, second, _SAME, "a second backward through create_graph")
+
+
+def _or_zeros(grads: Sequence[Tensor | None], like: Arrays) -> Arrays:
+    return [
+        np.zeros_like(a) if g is None else array_of(g) for g, a in zip(grads, like, strict=True)
+    ]
+
+
+__all__ = ["inner", "recorded", "residuals", "results_are_freed", "tape_is_the_transform"]

@@ -1,0 +1,296 @@
+"""Words over the transforms: every composition of grad, jvp, vmap and backward, on a primitive.
+
+A word is read like a product of functions: ``"gjv"`` is ``grad(jvp(vmap(f)))``. A word is checked
+against its own tail: the outermost transform of a function must be what differences (grad, jvp,
+backward) or a loop (vmap) make of that function's values. The tail is a word as well, so every word
+rests, letter by letter, on plain calls of the primitive.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any, TextIO
+
+import numpy as np
+
+import fx.prims.compare as compare
+import fx.prims.shape as shape_prims
+from fx.dtypes import INEXACT, float64
+from fx.prims.sampling import Sample
+from fx.primitive import Primitive
+from fx.tape import Leaf, backward_pass, grad_tracer, node_at
+from fx.tensor import Tensor, new_tensor
+from fx.testing.case import (
+    DIFFERENCES, STEP, Arrays, LawBroken, Mismatch, array_of, as_tuple, combine,
+    differentiable_args, directions, draw, expect_all_close, inner, numeric, smooth, tensor,
+)  # fmt: skip
+from fx.transforms import grad, jvp, vmap
+
+LETTERS = {"g": "grad", "j": "jvp", "v": "vmap", "b": "backward"}
+Function = Callable[[Tensor], tuple[Tensor, ...]]
+
+
+def words(length: int = 3) -> list[str]:
+    """Every word of 1 to ``length`` letters.
+
+    Example:
+        >>> from fx.testing import words
+        >>> len(words(3)), words(1)
+        (84, ['g', 'j', 'v', 'b'])
+    """
+    return ["".join(w) for n in range(1, length + 1) for w in product(LETTERS, repeat=n)]
+
+
+def spelled(word: str) -> str:
+    """The word in full: ``"gv"`` is ``grad(vmap(f))``."""
+    out = "f"
+    for letter in reversed(word):
+        out = f"{LETTERS[letter]}({out})"
+    return out
+
+
+# the function that words are applied to ---------------------------------------------------------
+
+
+class Subject:
+    """A primitive as a function of one floating tensor, a point, and a second lane.
+
+    The tensor is the first argument that has a derivative. A primitive without one is reached
+    through a switch that chooses between two sets of arguments, and its results are scaled by it, so
+    that there is something to differentiate while the primitive itself meets every transform.
+    """
+
+    def __init__(self, primitive: Primitive, sample: Sample) -> None:
+        wrt = differentiable_args(primitive, sample)[:1]
+        self.function: Function
+        if wrt:
+            self.function = smooth(primitive, sample, wrt)
+            self.point = sample.args[wrt[0]]
+            self.other: Callable[[Any], Any] = lambda x: x * 0.96875
+        else:
+            self.function = _switched(primitive, sample)
+            self.point = np.asarray(0.375)
+            self.other = lambda x: x + 1.0
+
+
+def _switched(primitive: Primitive, sample: Sample) -> Function:
+    args = [(tensor(a), tensor(np.flip(a))) for a in sample.args]
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        first = x < 1.0
+        chosen = [compare.where(first, a, b) for a, b in args]
+        outs = as_tuple(primitive(*chosen, **sample.params))
+        return tuple([
+            (o if o.dtype in INEXACT else compare.astype(o, dtype=float64)) * x for o in outs
+        ])  # fmt: skip
+
+    return function
+
+
+def subject(primitive: Primitive, seeds: Iterable[int] = range(24)) -> Subject:
+    """The smallest sample among a few that is not trivial: it has elements, two if it can."""
+    found = [Subject(primitive, sample) for sample in [draw(primitive, random.Random(s)) for s in seeds]]
+
+    def rank(s: Subject) -> tuple[bool, int]:
+        outs = numeric(s.function)(s.point)
+        return min([o.size for o in outs], default=0) == 0, abs(s.point.size - 3)
+
+    with np.errstate(all="ignore"):
+        return min(found, key=rank)
+
+
+# letters ----------------------------------------------------------------------------------------
+
+
+def _weighted(outs: Sequence[Tensor]) -> Tensor:
+    """A generic linear function of the results, a scalar."""
+    weights = directions([np.empty(o.shape) for o in outs], 7)
+    total = tensor(np.asarray(0.0))
+    for o, w in zip(outs, weights, strict=True):
+        total = total + shape_prims.sum_to(o * tensor(w), shape=())
+    return total
+
+
+def _direction(x: Any) -> np.ndarray:
+    return directions([np.empty(x.shape)], 8)[0]
+
+
+def _grad(function: Function, subject: Subject) -> Function:
+    return lambda x: (grad(lambda x: _weighted(function(x)))(x),)
+
+
+def _jvp(function: Function, subject: Subject) -> Function:
+    return lambda x: jvp(function, (x,), (tensor(_direction(x)),))[1]  # type: ignore[no-any-return]
+
+
+def _vmap(function: Function, subject: Subject) -> Function:
+    def mapped(x: Tensor) -> tuple[Tensor, ...]:
+        both = [shape_prims.reshape(y, shape=(1, *x.shape)) for y in (x, subject.other(x))]
+        return vmap(function)(shape_prims.concatenate(*both, axis=0))  # type: ignore[no-any-return]
+
+    return mapped
+
+
+def _backward(function: Function, subject: Subject) -> Function:
+    """What a script does inside a transform: a leaf, its function, the gradient of the leaf."""
+
+    def pulled(x: Tensor) -> tuple[Tensor, ...]:
+        tape = 0 if x.level < 0 else x.level | 1
+        leaf = x
+        if node_at(x, tape) is None:
+            leaf = grad_tracer(tape, x, Leaf(tape)) if tape else new_tensor(x._a)
+            leaf._node = leaf._node or Leaf()
+        y = _weighted(function(leaf))
+        node, end = node_at(y, tape), leaf._node
+        found = {}
+        if node is not None:
+            one = tensor(np.asarray(1.0))
+            found = backward_pass(
+                [(node, one)], level=tape, inputs=[end], accumulate=False, create_graph=True,
+                keep=True,
+            )  # fmt: skip
+        gradient = found.get(end)
+        if gradient is None:
+            return (x * 0.0,)
+        if leaf is not x and tape and gradient.level == tape:
+            gradient = gradient.value
+        return (gradient,)
+
+    return pulled
+
+
+_MAKE = {"g": _grad, "j": _jvp, "v": _vmap, "b": _backward}
+
+
+def applied(word: str, subject: Subject) -> Function:
+    """The function that the word makes of the subject's."""
+    function = subject.function
+    for letter in reversed(word):
+        function = _MAKE[letter](function, subject)
+    return function
+
+
+# the check --------------------------------------------------------------------------------------
+
+
+class _Values:
+    """The values of each word at the points that the checks ask for, computed once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._known: dict[Any, Arrays] = {}
+
+    def at(self, word: str, place: str | int = 0) -> Arrays:
+        """At the point, at a multiple of the step from it, or in the other lane."""
+        if (word, place) not in self._known:
+            x = self.subject.point
+            if place == "other":
+                x = self.subject.other(x)
+            elif place:
+                x = x + place * STEP * _direction(x)  # type: ignore[operator]
+            self._known[word, place] = numeric(applied(word, self.subject))(x)
+        return self._known[word, place]
+
+
+def broken_words(
+    primitive: Primitive, length: int = 3, subject_: Subject | None = None
+) -> dict[str, LawBroken]:
+    """The words up to ``length`` that do not hold on ``primitive``, each with what is wrong.
+
+    Args:
+        primitive: whose rules are composed.
+        length: of the longest word.
+        subject_: the point and function; by default the smallest sample of a few.
+
+    Example:
+        >>> import fx.testing
+        >>> fx.testing.broken_words(fx.testing.primitive("tanh"), length=2)
+        {}
+    """
+    values = _Values(subject_ or subject(primitive))
+    broken = {}
+    for word in words(length):
+        try:
+            with np.errstate(all="ignore"):
+                _check(word, values)
+        except Exception as error:
+            what = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+            rule = {"j": "jvp", "v": "batch"}.get(word[0], "vjp")
+            broken[word] = LawBroken(
+                primitive.name, rule, f"the word {spelled(word)}", f"{what}"
+            )
+            broken[word].__cause__ = error
+    return broken
+
+
+def _check(word: str, values: _Values) -> None:
+    letter, tail = word[0], word[1:]
+    got = values.at(word)
+    if letter == "v":
+        lanes = zip(values.at(tail), values.at(tail, "other"), strict=True)
+        expect_all_close(got, [np.stack(pair) for pair in lanes], 1e-9, "against the loop")
+        return
+    slope = combine(*[values.at(tail, steps) for steps in (1, -1, 2, -2)])
+    size = max([float(np.abs(a).max(initial=0.0)) for a in values.at(tail)], default=0.0)
+    noise = 1e-10 * size / DIFFERENCES  # what rounding of the tail's values leaves in a difference
+    if letter == "j":
+        for g, w in zip(got, slope, strict=True):
+            expect_all_close([g], [w], DIFFERENCES * (1 + noise), "against differences")
+        return
+    weights = directions(slope, 7)
+    want, scale = inner(weights, slope)
+    found, more = inner(got, [_direction(values.subject.point)])
+    if not abs(want - found) <= DIFFERENCES * (scale + more + noise + 1e-3):
+        raise Mismatch(f"along a direction {found:.12g}, by differences {want:.12g}")
+    if letter == "b":
+        expect_all_close(got, values.at("g" + tail), 1e-9, "against grad")
+
+
+# the grid ---------------------------------------------------------------------------------------
+
+
+def grid(
+    primitives: Iterable[Primitive] | None = None, length: int = 3, file: TextIO | None = None
+) -> dict[str, dict[str, LawBroken]]:
+    """Print a row per primitive and a column per word: ``.`` where it holds, ``x`` where not.
+
+    Args:
+        primitives: the rows; every registered one by default.
+        length: of the longest word.
+        file: where to print, standard output by default.
+
+    Returns:
+        for each primitive with a hole, the broken words.
+
+    Example:
+        >>> import fx.testing
+        >>> fx.testing.grid([fx.testing.primitive("exp")], length=1)
+        grad, jvp, vmap, backward; read downwards, the outermost transform first
+              gjvb
+        exp   ....
+        {}
+    """
+    from fx.testing.laws import all_primitives
+
+    file = file or sys.stdout
+    rows = list(all_primitives().values() if primitives is None else primitives)
+    wide = max([len(p.name) for p in rows], default=0) + 2
+    wide = max(wide, 6)
+    groups = [[w for w in words(length) if len(w) == n] for n in range(1, length + 1)]
+    print(f"{', '.join(LETTERS.values())}; read downwards, the outermost transform first", file=file)
+    for line in range(length):
+        cells = [
+            "".join([w[line] if line < len(w) else " " for w in group]) for group in groups
+        ]  # fmt: skip
+        print((" " * wide + " ".join(cells)).rstrip(), file=file)
+    holes = {}
+    for p in rows:
+        broken = broken_words(p, length)
+        cells = ["".join(["x" if w in broken else "." for w in group]) for group in groups]
+        print(p.name.ljust(wide) + " ".join(cells), file=file, flush=True)
+        if broken:
+            holes[p.name] = broken
+    return holes

@@ -1,0 +1,222 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as elementwise
+import fx.prims.reduction as reduction
+from fx.ops.axes import normal_axis
+from fx.ops.operands import floating, requested
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """``max(x, 0)``, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.relu(fx.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+    return elementwise.relu(floating("relu", input))  # type: ignore[no-any-return]
+
+
+def relu6(input: Any, inplace: bool = False) -> Tensor:
+    """``min(max(x, 0), 6)``, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.relu6(fx.tensor([-1.0, 2.0, 8.0]))
+        tensor([0., 2., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardtanh(
+    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """``x`` held between ``min_val`` and ``max_val``; outside of them its derivative is 0.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.hardtanh(fx.tensor([-3.0, 0.5]))
+        tensor([-1.0000,  0.5000])
+    """
+    x = floating("hardtanh", input)
+    low, high = constant_like(min_val, x), constant_like(max_val, x)
+    return compare.where(x >= max_val, high, compare.where(x <= min_val, low, x))  # type: ignore[no-any-return]
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` where positive, ``negative_slope * x`` elsewhere.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.leaky_relu(fx.tensor([-1.0, 2.0]), 0.5)
+        tensor([-0.5000,  2.0000])
+    """
+    x = floating("leaky_relu", input)
+    return compare.where(x > 0, x, x * negative_slope)  # type: ignore[no-any-return]
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Source: Clevert et al., "Fast and accurate deep network learning by exponential linear units",
+    2015.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.elu(fx.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
+    x = floating("elu", input)
+    positive = x > 0
+    # the branch that is not taken must not overflow, or its gradient would be 0 * inf
+    below = elementwise.expm1(compare.where(positive, constant_like(0.0, x), x))
+    return compare.where(positive, x, below * alpha)  # type: ignore[no-any-return]
+
+
+def gelu(input: Any, approximate: str = "none") -> Tensor:
+    """``x`` times the standard normal distribution function at ``x``.
+
+    Args:
+        input: any shape, floating.
+        approximate: ``"none"``, or ``"tanh"`` for the approximation by a tanh.
+
+    Raises:
+        ValueError: for another ``approximate``.
+
+    Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.gelu(fx.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+    """
+    x = floating("gelu", input)
+    if approximate == "none":
+        return x * (elementwise.erf(x * math.sqrt(0.5)) * 0.5 + 0.5)
+    if approximate != "tanh":
+        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    inner = (x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)
+    return x * (elementwise.tanh(inner) * 0.5 + 0.5)
+
+
+def silu(input: Any, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)``, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.silu(fx.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+    """
+    x = floating("silu", input)
+    return x * elementwise.sigmoid(x)
+
+
+def sigmoid(input: Any) -> Tensor:
+    """``1 / (1 + exp(-x))``, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.sigmoid(fx.tensor([0.0]))
+        tensor([0.5000])
+    """
+    return elementwise.sigmoid(floating("sigmoid", input))  # type: ignore[no-any-return]
+
+
+def tanh(input: Any) -> Tensor:
+    """The hyperbolic tangent, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.tanh(fx.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
+    return elementwise.tanh(floating("tanh", input))  # type: ignore[no-any-return]
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x > threshold``.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.softplus(fx.tensor([0.0, 30.0]))
+        tensor([ 0.6931, 30.0000])
+    """
+    x = floating("softplus", input)
+    scaled = x if beta == 1 else x * beta
+    smooth = elementwise.softplus(scaled)
+    return compare.where(scaled > threshold, x, smooth if beta == 1 else smooth / beta)  # type: ignore[no-any-return]
+
+
+def logsigmoid(input: Any) -> Tensor:
+    """``log(sigmoid(x))``, elementwise.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.logsigmoid(fx.tensor([0.0]))
+        tensor([-0.6931])
+    """
+    return -elementwise.softplus(-floating("logsigmoid", input))  # type: ignore[no-any-return]
+
+
+def softmax(
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along an axis.
+
+    Args:
+        input: any shape, floating.
+        dim: the axis; where None, 0 for 0, 1 and 3 axes and else 1, as in PyTorch.
+        dtype: cast to it first.
+
+    Raises:
+        AxisError: if ``dim`` is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.softmax(fx.tensor([0.0, 0.0]), dim=0)
+        tensor([0.5000, 0.5000])
+    """
+    x = floating("softmax", requested(input, dtype))
+    return reduction.softmax(x, axis=_axis("softmax", dim, x))  # type: ignore[no-any-return]
+
+
+def log_softmax(
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """``log(softmax(x))`` along an axis; see ``softmax``.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.log_softmax(fx.tensor([0.0, 0.0]), dim=0)
+        tensor([-0.6931, -0.6931])
+    """
+    x = floating("log_softmax", requested(input, dtype))
+    return reduction.log_softmax(x, axis=_axis("log_softmax", dim, x))  # type: ignore[no-any-return]
+
+
+def softmin(
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """``softmax(-x)`` along an axis.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.softmin(fx.tensor([0.0, 1.0]), dim=0)
+        tensor([0.7311, 0.2689])
+    """
+    x = floating("softmin", requested(input, dtype))
+    return reduction.softmax(-x, axis=_axis("softmin", dim, x))  # type: ignore[no-any-return]
+
+
+def _axis(name: str, dim: int | None, x: Tensor) -> int:
+    if dim is None:
+        dim = 0 if x.ndim in (0, 1, 3) else 1
+    return normal_axis(name, dim, x.shape)
