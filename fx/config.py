@@ -8,7 +8,6 @@ inside ``f`` it is respected.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -186,11 +185,3 @@ def set_default_device(device: Any) -> None:
     from fx.devices import as_device
 
     _Defaults.device = as_device(device).name
-
-
-def debug_level() -> int:
-    """The rung of the debug ladder, ``FX_DEBUG=0..4``."""
-    try:
-        return int(os.environ.get("FX_DEBUG", "0"))
-    except ValueError:
-        return 0

@@ -1,0 +1,18 @@
+"""The README's code runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_block_runs(number):
+    exec(compile(BLOCKS[number], f"README block {number}", "exec"), {})
+
+
+def test_there_is_one_block_for_each_of_the_three_users():
+    assert len(BLOCKS) == 3
