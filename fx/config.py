@@ -9,8 +9,9 @@ inside ``f`` it is respected.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import wraps
+from inspect import isgeneratorfunction
 from types import TracebackType
 from typing import Any
 
@@ -57,8 +58,8 @@ class _GradMode:
     def __enter__(self) -> None:
         saved = getattr(self, "_saved", ())
         self._saved = (*saved, (modes.barrier, modes.silent, modes.inference))
-        if self.enable:
-            set_modes(ENABLED, modes.silent)
+        if self.enable:  # within a running backward pass too, as a hand-written checkpoint needs
+            set_modes(ENABLED, ENABLED)
         else:
             from fx.levels import newest_level
 
@@ -79,6 +80,8 @@ class _GradMode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         kind = type(self)
+        if isgeneratorfunction(function):
+            return _while_running(kind, function)
 
         @wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -92,6 +95,35 @@ class _GradMode:
         return self if function is None else self(function)
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None: ...
+
+
+def _while_running(
+    mode: Callable[[], Any], function: Callable[..., Any]
+) -> Callable[..., Generator[Any, Any, Any]]:
+    """A generator function in a mode while it runs, and out of it wherever it yields."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        with mode():
+            generator = function(*args, **kwargs)
+        step, sent = generator.send, None
+        while True:
+            try:
+                with mode():
+                    item = step(sent)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield item
+                step = generator.send
+            except GeneratorExit:
+                with mode():
+                    generator.close()
+                raise
+            except BaseException as error:
+                step, sent = generator.throw, error
+
+    return wrapped
 
 
 class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
@@ -124,6 +156,19 @@ class inference_mode(_GradMode):  # noqa: N801
 
     __slots__ = ()
     inference = True
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        if mode is False:  # PyTorch's way to switch it by an argument
+            return _leave_inference()
+        return super().__new__(cls, None if mode is True else mode)
+
+
+class _leave_inference(_GradMode):  # noqa: N801
+    """``inference_mode(False)``."""
+
+    __slots__ = ()
+    enable = True
+    inference = False
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801

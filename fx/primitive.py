@@ -191,7 +191,8 @@ def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
                 out = _new(Tensor)
                 out._a = array if type(array) is ndarray else asarray(array)
                 out._node = None
-                if (x._node is not None or y._node is not None) and modes.record0:
+                recorded = x._node is not None or y._node is not None
+                if recorded and modes.record0 and primitive.differentiable:
                     record(primitive, (x, y), static, out)
                 return out
         return otherwise(x, y)

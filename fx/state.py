@@ -7,6 +7,7 @@ no pullback ever keeps the cell itself.
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from fx.config import is_grad_enabled
 from fx.devices import Device
@@ -43,7 +44,7 @@ class Cell(Tensor):
     def __init__(self, value: Tensor, requires_grad: bool = False, name: str = "") -> None:
         self.name = name
         self.born = newest_level()
-        self.leaf = Leaf() if requires_grad else None
+        self.leaf = Leaf(owner=ref(self)) if requires_grad else None
         self.rebind(value)
 
     def read(self) -> Tensor:

@@ -59,16 +59,23 @@ class Node:
 class Leaf(Node):
     """The place of a tensor that requires grad itself: here gradients end and add up."""
 
-    __slots__ = ("__weakref__", "grad")
+    __slots__ = ("__weakref__", "grad", "owner")
 
     grad: Tensor | None
+    owner: Any  # None, or a weak reference to the tensor or cell whose place this is
 
-    def __init__(self, level: int = 0) -> None:
+    def __init__(self, level: int = 0, owner: Any = None) -> None:
         self.seq = _sequence()  # made before every node that uses it
         self.level = level
         self.parents = ()
         self.extra = None
         self.grad = None
+        self.owner = owner
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The tensor that requires grad, as in PyTorch; None if it is gone."""
+        return None if self.owner is None else self.owner()
 
     def name(self) -> str:
         return "AccumulateGrad"
@@ -267,6 +274,8 @@ def backward_pass(
     switch = create_graph or level == 0 or level & 1
     if create_graph:
         set_modes(ENABLED, ENABLED)
+    elif level == 0:  # by the barrier: a pass on another tape may run within this one
+        set_modes(max(modes.barrier, 0), modes.silent)
     elif switch:
         set_modes(modes.barrier, level)
     try:

@@ -12,10 +12,29 @@ from fx.config import modes
 from fx.errors import AxisError, BatchedValueError, ShapeError, TreeError
 from fx.levels import Level, Tracer, live
 from fx.ops.convert import as_tensor
-from fx.prims.families import to_front
 from fx.tape import CELL, off_inner_tape
 from fx.tensor import Tensor, _new
 from fx.transforms._arguments import name_of
+
+
+class Lanes(Level):
+    """A running ``vmap``: while its block runs, collectives find its axis by name."""
+
+    __slots__ = ("_axes",)
+
+    def __init__(self, size: int, axis_name: Hashable | None = None) -> None:
+        super().__init__("vmap", size, axis_name)
+
+    def __enter__(self) -> Lanes:
+        self._axes = modes.axes
+        if self.axis_name is not None:
+            modes.axes = (*modes.axes, self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        modes.axes = self._axes
+        super().__exit__(*error)
 
 
 class BatchTracer(Tracer):
@@ -29,10 +48,6 @@ class BatchTracer(Tracer):
     def shape(self) -> tuple[int, ...]:
         shape, d = self.value.shape, self.dim
         return (*shape[:d], *shape[d + 1 :])
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.value.requires_grad  # type: ignore[no-any-return]
 
     def concrete(self) -> Tensor:
         raise BatchedValueError(
@@ -70,6 +85,7 @@ def vmap(
     out_axes: Any = 0,
     axis_size: int | None = None,
     axis_name: Hashable | None = None,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Map ``function`` over an axis of its arguments, all lanes at once.
 
@@ -81,6 +97,7 @@ def vmap(
             that is the same for every lane.
         axis_size: the number of lanes, needed only if every axis is None.
         axis_name: a name by which ``fx.psum``, ``fx.pmean``, ``fx.pmax`` reach across the lanes.
+        chunk_size: at most so many lanes at once, to bound memory; then ``axis_name`` is refused.
 
     Returns:
         the mapped function.
@@ -95,41 +112,69 @@ def vmap(
         >>> fx.vmap(fx.dot, (0, None))(fx.ones((3, 2)), fx.tensor([1.0, 2.0]))
         tensor([3., 3., 3.])
     """
+    if chunk_size is not None:
+        if chunk_size < 1:
+            raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
+        if axis_name is not None:
+            raise ValueError(
+                f"vmap: collectives over {axis_name!r} need all lanes at once; leave out chunk_size"
+            )
 
     @wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
         dims = _input_dims(in_axes, args, kwargs, function)
-        values = [
-            as_tensor(x) if d is not None else x for x, d in zip(leaves, dims, strict=True)
-        ]
-        dims = [_check_axis(x, d, function) for x, d in zip(values, dims, strict=True)]
+        values = [x if d is None else _mapped_leaf(x, function) for x, d in zip(leaves, dims)]
+        dims = [_check_axis(x, d, function) for x, d in zip(values, dims)]
         size = _size(values, dims, axis_size, function)
-        saved = modes.axes
-        with Level("vmap", size, axis_name) as level:
-            number = level.number
-            if axis_name is not None:
-                modes.axes = (*saved, level)
-            try:
+
+        def run(values: list[Any], size: int) -> tuple[list[Tensor], list[int | None], Any]:
+            with Lanes(size, axis_name) as level:
+                number = level.number
                 traced = [
-                    x if d is None else batch_tracer(number, _plain(x), d)
-                    for x, d in zip(values, dims, strict=True)
+                    x if d is None else batch_tracer(number, x, d) for x, d in zip(values, dims)
                 ]
                 new_args, new_kwargs = tree.unflatten(treedef, traced)
                 outs, treedef_out = tree.flatten(function(*new_args, **new_kwargs))
                 out_dims = _spread(out_axes, treedef_out, "out_axes", function)
-                results = [
+                landed = [
                     _land(off_inner_tape(x, number), d, number, size, function)
-                    for x, d in zip(outs, out_dims, strict=True)
+                    for x, d in zip(outs, out_dims)
                 ]
-            finally:
-                modes.axes = saved
+            return landed, out_dims, treedef_out
+
+        if chunk_size is None or size <= chunk_size:
+            results, _, treedef_out = run(values, size)
+        else:
+            chunks = []
+            for start in range(0, size, chunk_size):
+                stop = min(start + chunk_size, size)
+                part = [
+                    x if d is None else shape_prims._along(x, d, start, stop)
+                    for x, d in zip(values, dims)
+                ]
+                chunks.append(run(part, stop - start))
+            _, out_dims, treedef_out = chunks[0]
+            columns = zip(*[landed for landed, _, _ in chunks])
+            results = [_joined(list(xs), d) for xs, d in zip(columns, out_dims)]
         return tree.unflatten(treedef_out, results)
 
     return mapped
 
 
-def _plain(x: Tensor) -> Tensor:
+def _joined(parts: list[Tensor], d: int | None) -> Tensor:
+    """One result of all chunks."""
+    return parts[0] if d is None else shape_prims.concatenate(*parts, axis=d % parts[0].ndim)
+
+
+def _mapped_leaf(x: Any, function: Any) -> Tensor:
+    try:
+        x = as_tensor(x)
+    except Exception:
+        raise TypeError(
+            f"vmap of {name_of(function)}: an argument of type {type(x).__name__} has no axis to "
+            f"map; pass None for it in in_axes"
+        ) from None
     return x.read() if x.level == CELL else x
 
 
@@ -200,23 +245,38 @@ def _size(values: Any, dims: Any, axis_size: int | None, function: Any) -> int:
 
 def _land(x: Any, d: int | None, number: int, size: int, function: Any) -> Tensor:
     """A result below the level, its lanes along ``d``."""
+    source = None
     if isinstance(x, BatchTracer) and x.level == number:
         if d is None:
             raise AxisError(
                 f"vmap: a result {x.spec!r} of {name_of(function)} differs from lane to lane, but "
                 f"out_axes says None; give it an axis"
             )
-        value, source = x.value, x.dim
+        x, source = x.value, x.dim
     else:
-        value = as_tensor(x)
+        try:
+            x = as_tensor(x)
+        except Exception:
+            raise TypeError(
+                f"vmap: {name_of(function)} returned {x!r} of type {type(x).__name__}; return "
+                f"tensors, numbers, or pytrees of them"
+            ) from None
+        if x.level == CELL:
+            x = x.read()
         if d is None:
-            return value
-        value, source = shape_prims.broadcast_to(value, shape=(size, *value.shape)), 0
-    if not -value.ndim <= d < value.ndim:
-        raise AxisError(f"vmap: out_axes={d} is out of range for a result of shape {value.shape}")
-    d %= value.ndim
-    if d == source:
-        return value
-    front = to_front(value, source)
-    axes = (*range(1, d + 1), 0, *range(d + 1, value.ndim))
-    return shape_prims.transpose(front, axes=axes)
+            return x
+    rank = x.ndim + (source is None)
+    if not -rank <= d < rank:
+        shape = x.shape if source is None else (*x.shape[:source], *x.shape[source + 1 :])
+        raise AxisError(f"vmap: out_axes={d} is out of range for a result of shape {shape}")
+    return lanes_to(x, source, d % rank, size)
+
+
+def lanes_to(x: Tensor, source: int | None, dim: int, size: int) -> Tensor:
+    """Move the lanes from axis ``source`` to ``dim``; repeat what is the same for all lanes."""
+    if source is None:
+        x, source = shape_prims.broadcast_to(x, shape=(size, *x.shape)), 0
+    if dim == source:
+        return x
+    rest = [i for i in range(x.ndim) if i != source]
+    return shape_prims.transpose(x, axes=(*rest[:dim], source, *rest[dim:]))

@@ -77,6 +77,8 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
     for value in values:
         if type(value) in SCALARS:
             weak.append(value)
+        elif isinstance(value, np.generic):
+            weak.append(value.item())
         else:
             dtype = argument(name, value).dtype
             found = dtype if found is None else dtypes.promote_types(found, dtype)
@@ -91,6 +93,7 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
 def promoted(name: str, *values: Any) -> list[Tensor]:
     """All operands in their common dtype, Python scalars being weak."""
     dtype = common_dtype(name, values)
+    values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
     device = next((v.device.name for v in values if isinstance(v, Tensor)), None)
     if device is None:
         return [as_tensor(v, dtype=dtype) for v in values]
@@ -111,6 +114,21 @@ def accumulator(dtype: Any, unsigned: Any = dtypes.uint64) -> Any:
     if kind == "u":
         return unsigned
     return dtypes.int64 if kind in "ib" else dtype
+
+
+def averaged(name: str, x: Any, dtype: Any = None) -> Tensor:
+    """``x`` in a dtype that has a mean.
+
+    Raises:
+        DTypeError: for integers and bool.
+    """
+    x = requested(argument(name, x), dtype)
+    if x.dtype.kind in "biu":
+        raise DTypeError(
+            f"{name} takes a floating dtype, got {x.dtype.name}; "
+            f"write fx.{name}(x.astype(fx.float32)) or fx.{name}(x, dtype=fx.float32)"
+        )
+    return x
 
 
 def truth(x: Tensor) -> Tensor:

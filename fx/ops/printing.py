@@ -113,22 +113,12 @@ def _history(node: Any) -> list[str]:
 
 
 def _tracer_repr(x: Tracer) -> str:
+    spec = TensorSpec(x.shape, x.dtype)
     if x.level & ~1 not in live:
-        spec = TensorSpec(x.value.shape, x.value.dtype)
         return f"<{spec!r} that outlived its {x.transform}>"
-    if x.transform == "vmap" or not _is_whole(x):
-        inner = repr(x.value) if isinstance(x.value, Tracer) and x.transform != "vmap" else ""
-        return f"{x.transform}({inner or repr(TensorSpec(x.shape, x.dtype))})"
+    if x.transform == "vmap":  # one value a lane, of which none stands for all
+        return f"vmap({spec!r})"
     return f"{x.transform}({x.value!r})"
-
-
-def _is_whole(x: Tensor) -> bool:
-    """Whether a tracer stands for one array, and not for one a lane."""
-    while isinstance(x, Tracer):
-        if x.transform == "vmap":
-            return False
-        x = x.value
-    return True
 
 
 def _described(array: Any, device: str, history: list[str]) -> str:
@@ -190,7 +180,8 @@ def _corners(array: np.ndarray) -> np.ndarray:
     edge = _options.edgeitems
     for axis, n in enumerate(array.shape):
         if n > 2 * edge:
-            array = array.take([*range(edge), *range(n - edge, n)], axis=axis)
+            ends = np.r_[0:edge, n - edge : n]
+            array = array.take(ends, axis=axis)
     return array
 
 

@@ -1,4 +1,4 @@
-"""Statistics: means, variances, quantiles and norms along axes.
+"""Statistics: means, variances and quantiles along axes.
 
 ``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's words
 for ``axis`` and ``keepdims``.
@@ -6,7 +6,7 @@ for ``axis`` and ``keepdims``.
 
 from __future__ import annotations
 
-from math import floor, isinf, prod
+from math import prod
 from typing import Any
 
 import fx.prims.compare as compare
@@ -16,28 +16,16 @@ import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
 from fx import dtypes
-from fx.errors import DTypeError, ShapeError
+from fx.errors import ShapeError
 from fx.ops.axes import Axis, normal_axes
-from fx.ops.operands import argument, cast, floating, operands, public, requested
+from fx.ops.convert import as_tensor
+from fx.ops.norms import root
+from fx.ops.operands import argument, averaged, cast, floating, public
+from fx.ops.reduction import sum
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 # means and variances ----------------------------------------------------------------------------
-
-
-def averaged(name: str, x: Any, dtype: Any = None) -> Tensor:
-    """``x`` in a dtype that has a mean.
-
-    Raises:
-        DTypeError: for integers and bool.
-    """
-    x = requested(argument(name, x), dtype)
-    if x.dtype.kind in "biu":
-        raise DTypeError(
-            f"{name} takes a floating dtype, got {x.dtype.name}; "
-            f"write fx.{name}(x.astype(fx.float32)) or fx.{name}(x, dtype=fx.float32)"
-        )
-    return x
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -104,15 +92,6 @@ def _moments(
 def _result_dtype(x: Any, dtype: Any) -> Any:
     found = x.dtype if dtype is None else dtypes.as_dtype(dtype)
     return dtypes.real_of(found)
-
-
-def root(x: Tensor) -> Tensor:
-    """The square root, whose derivative at 0 is taken to be 0 (a subgradient)."""
-    if type(x) is Tensor and x._node is None:
-        return elementwise.sqrt(x)
-    zero = x == 0
-    safe = compare.where(zero, constant_like(1.0, x), x)
-    return compare.where(zero, x, elementwise.sqrt(safe))
 
 
 def var(
@@ -206,4 +185,153 @@ def std_mean(
     return cast(root(spread), dtypes.real_of(x.dtype)), cast(center, x.dtype)
 
 
-__all__ = public(globals(), but=("averaged", "root"))
+def nansum(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The sum along axes of what is not NaN.
+
+    Example:
+        >>> import fx
+        >>> fx.nansum(fx.tensor([1.0, float("nan"), 2.0]))
+        tensor(3.)
+    """
+    x = argument("nansum", x)
+    known = x if x.dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
+    return sum(known, axis if dim is None else dim, keepdims or keepdim)
+
+
+def nanmean(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The mean along axes of what is not NaN; NaN where all is.
+
+    Example:
+        >>> import fx
+        >>> fx.nanmean(fx.tensor([1.0, float("nan"), 3.0]))
+        tensor(2.)
+    """
+    x = averaged("nanmean", x)
+    axis, keep = axis if dim is None else dim, keepdims or keepdim
+    return nansum(x, axis, keep) / cast(sum(x == x, axis, keep), x.dtype)
+
+
+# order statistics -------------------------------------------------------------------------------
+
+
+def lines(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """``x`` with ``axes`` (sorted) as one last axis: (*kept, n)."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    if axes != tuple(range(len(kept), x.ndim)):
+        x = shape_prims.transpose(x, axes=(*kept, *axes))
+    if len(axes) == 1:
+        return x
+    n = prod(x.shape[len(kept) :])
+    return shape_prims.reshape(x, shape=(*x.shape[: len(kept)], n))
+
+
+def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
+    """Values of sorted rows (*K, n) at fractional places (*Q): (*K, *Q)."""
+    axis = rows.ndim - 1
+
+    def at(rounded: Tensor) -> Tensor:
+        return indexing.take(rows, cast(rounded, dtypes.int64), axis=axis)
+
+    if interpolation in _ROUNDED:
+        return at(_ROUNDED[interpolation](place))
+    low = elementwise.floor(place)
+    below, above = at(low), at(elementwise.ceil(place))
+    weight = cast(place - low, rows.dtype) if interpolation == "linear" else 0.5
+    if interpolation == "midpoint":
+        weight = compare.where(
+            place == low, constant_like(0.0, rows), constant_like(0.5, rows)
+        )
+    return below + (above - below) * weight
+
+
+_ROUNDED = {"lower": elementwise.floor, "higher": elementwise.ceil, "nearest": elementwise.round}
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    keepdims: bool = False,
+    interpolation: str = "linear",
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The ``q``-quantiles along axes; NaN where an element is NaN.
+
+    Args:
+        x: a floating tensor of any shape; integers become the default floating dtype.
+        q: a number in [0, 1] or a tensor (n,) of them, whose axis comes first in the result.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        interpolation: between two elements, ``"linear"``, ``"lower"``, ``"higher"``,
+            ``"nearest"`` or ``"midpoint"``.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        ValueError: for a ``q`` outside [0, 1], or another ``interpolation``.
+        ShapeError: if there is nothing to reduce.
+
+    Example:
+        >>> import fx
+        >>> fx.quantile(fx.tensor([1.0, 2.0, 4.0]), 0.75)
+        tensor(3.)
+    """
+    x = floating("quantile", x)
+    if interpolation not in (*_ROUNDED, "linear", "midpoint"):
+        raise ValueError(
+            f"quantile: interpolation must be linear, lower, higher, nearest or midpoint, "
+            f"got {interpolation!r}"
+        )
+    if isinstance(q, float | int) and not 0 <= q <= 1:
+        raise ValueError(f"quantile: q must lie in [0, 1], got {q}")
+    axes = normal_axes("quantile", axis if dim is None else dim, x.shape)
+    n = prod([x.shape[a] for a in axes])
+    if n == 0:
+        raise ShapeError(f"quantile: shape {x.shape} has no element along axes {axes}")
+    rows = lines(x, axes)
+    last = rows.ndim - 1
+    rows = indexing.take_along_axis(
+        rows, sorting.argsort(rows, axis=last, descending=False), axis=last
+    )
+    place = as_tensor(q, dtype=dtypes.float64, device=x.device) * float(n - 1)
+    out = _interpolated(rows, place, interpolation)  # (*kept, *Q)
+    if place.ndim:
+        out = shape_prims.transpose(out, axes=(last, *range(last)))  # (n_q, *kept)
+    largest = _part(rows, last, n - 1)  # (*kept): NaN if there is one
+    missing = compare.isnan(largest)
+    out = compare.where(missing, constant_like(float("nan"), out), out)
+    if keepdims or keepdim:
+        kept = tuple([1 if i in axes else s for i, s in enumerate(x.shape)])
+        out = shape_prims.reshape(out, shape=(*place.shape, *kept))
+    return out
+
+
+def _part(x: Tensor, axis: int, at: int) -> Tensor:
+    """The slice of ``x`` at one place of the last axis."""
+    lead = x.shape[:axis]
+    whole = (0,) * axis
+    part = shape_prims.slice(x, start=(*whole, at), stop=(*lead, at + 1), step=(1,) * x.ndim)
+    return shape_prims.reshape(part, shape=lead)
+
+
+def median(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The median along axes; of an even number of elements the mean of the two in the middle.
+
+    The method ``x.median()`` gives the lower of the two, as PyTorch does.
+
+    Example:
+        >>> import fx
+        >>> fx.median(fx.tensor([1.0, 5.0, 2.0, 3.0]))
+        tensor(2.5000)
+    """
+    return quantile(x, 0.5, axis if dim is None else dim, keepdims or keepdim)
+
+
+__all__ = public(globals(), but=("lines",))

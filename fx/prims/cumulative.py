@@ -35,7 +35,7 @@ def _spec(name, ordered=False, floating=False):
 
 def _sample(values=None):
     def sample(d):
-        shape = d.shape(1)
+        shape = d.shape(1, low=2)
         x = d.floats(shape) if values is None else values(d, shape)
         return Sample([x], {"axis": d.axis(len(shape)), "reverse": d.flag()})
 
@@ -117,7 +117,7 @@ def _recurrence_batch(level, args, dims, *, axis, reverse):
 
 
 def _recurrence_sample(d):
-    shape = d.shape(1)
+    shape = d.shape(1, low=3)
     params = {"axis": d.axis(len(shape)), "reverse": d.flag()}
     return Sample([d.floats(shape), d.floats(shape)], params)
 

@@ -160,7 +160,7 @@ def _indices(d, shape, n):
 
 
 def _take_sample(d):
-    shape = d.shape(1)
+    shape = d.shape(1, low=2)
     axis = d.axis(len(shape))
     idx = _indices(d, d.shape(0, 2, 0, 4), shape[axis])
     return Sample([d.floats(shape), idx], {"axis": axis})
@@ -219,9 +219,9 @@ def _take_along_batch(level, args, dims, *, axis):
     return take_along_axis(x, idx, axis=axis + 1), 0
 
 
-def _along_sample(d, low=1):
-    """x, indices and their axis."""
-    shape = d.shape(1)
+def _along_sample(d, low):
+    """A shape, indices into it and their axis."""
+    shape = d.shape(1, low=2)
     axis = d.axis(len(shape))
     at = (*shape[:axis], d.integer(low, 4), *shape[axis + 1 :])
     return shape, _indices(d, at, shape[axis]), axis
@@ -282,16 +282,19 @@ def _scatter_batch(level, args, dims, *, axis, mode):
 def _apart(d, shape, other):
     """Two arrays with no two equal elements: no ties for min and max."""
     n, m = prod(shape), prod(other)
-    both = d.distinct((n + m,))
+    both = d.distinct((n + m,), gap=min(0.1, 4 / (n + m + 1)))
     return both[:n].reshape(shape), both[n:].reshape(other)
 
 
 def _scatter_sample(d):
-    shape = d.shape(1)
+    shape = d.shape(1, low=2)
     axis = d.axis(len(shape))
-    idx = _indices(d, d.shape(0, 2, 0, 4), shape[axis])
+    idx = _indices(d, d.shape(0, 2, 2, 4), shape[axis])
+    mode = d.choice(MODES if idx.ndim else ("set", "add", "min", "max"))
+    if idx.ndim:
+        idx[-1] = idx[0]
     x, updates = _apart(d, shape, (*shape[:axis], *idx.shape, *shape[axis + 1 :]))
-    return Sample([x, idx, updates], {"axis": axis, "mode": d.choice(MODES)})
+    return Sample([x, idx, updates], {"axis": axis, "mode": mode})
 
 
 _slice_rules = SliceRules(lambda: scatter, lambda: take)
@@ -318,7 +321,9 @@ def _scatter_along_batch(level, args, dims, *, axis, mode):
 
 
 def _scatter_along_sample(d):
-    shape, idx, axis = _along_sample(d, low=0)
+    shape, idx, axis = _along_sample(d, low=2)
+    lines = idx.swapaxes(0, axis)
+    lines[-1] = lines[0]
     x, updates = _apart(d, shape, idx.shape)
     return Sample([x, idx, updates], {"axis": axis, "mode": d.choice(MODES)})
 

@@ -83,6 +83,17 @@ def _reduction_sample(values=None):
     return sample
 
 
+def _true_reduction_sample(values):
+    """At least one axis, and each of at least two elements: where something is lost."""
+
+    def sample(d):
+        shape = d.shape(1, low=2)
+        axes = d.axes(len(shape)) or (d.axis(len(shape)),)
+        return Sample([values(d, shape)], {"axes": axes, "keepdims": d.flag()})
+
+    return sample
+
+
 # sum and product --------------------------------------------------------------------------------
 
 
@@ -134,7 +145,7 @@ prod = define(
     jvp=_prod_jvp,
     vjp=_prod_vjp,
     batch=_reduction_batch(lambda: prod),
-    sample=_reduction_sample(with_zeros),
+    sample=_true_reduction_sample(with_zeros),
 )  # fmt: skip
 
 
@@ -176,14 +187,14 @@ max = define(
     spec=_reduction_spec("max", empty=False, ordered=True),
     **_extremum_rules(lambda: max, less),
     batch=_reduction_batch(lambda: max),
-    sample=_reduction_sample(lambda d, shape: d.distinct(shape)),
+    sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 min = define(
     "min", cpu=cpu.min, torch_name="Amin",
     spec=_reduction_spec("min", empty=False, ordered=True),
     **_extremum_rules(lambda: min, greater),
     batch=_reduction_batch(lambda: min),
-    sample=_reduction_sample(lambda d, shape: d.distinct(shape)),
+    sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 
 
@@ -272,7 +283,7 @@ logsumexp = define(
     jvp=_logsumexp_jvp,
     vjp=_logsumexp_vjp,
     batch=_reduction_batch(lambda: logsumexp),
-    sample=_reduction_sample(),
+    sample=_true_reduction_sample(lambda d, shape: d.floats(shape)),
 )  # fmt: skip
 
 

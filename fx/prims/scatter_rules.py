@@ -59,15 +59,15 @@ class ScatterRules:
         if not for_x and not for_u:
             return None
         if mode == "add":
-            return lambda ct: (
-                ct if for_x else None,
-                None,
-                self.gather(ct, idx, axis) if for_u else None,
-            )
+            if not for_u:
+                return lambda ct: (ct, None, None)
+            return lambda ct: (ct if for_x else None, None, self.gather(ct, idx, axis))
         if mode == "set":
             return self.pull_set(for_x, for_u, idx, x.shape, updates.shape, axis)
         if mode == "mul":
-            return self.pull_mul(for_x, for_u, x, idx, updates, axis)
+            if not for_u:
+                return lambda ct: (self.scatter(ct, idx, updates, axis, "mul"), None, None)
+            return self.pull_mul(for_x, x, idx, updates, axis)
         return self.pull_extremum(for_x, for_u, x, idx, updates, axis, mode)
 
     def pull_set(self, for_x, for_u, idx, into, shape, axis):
@@ -83,16 +83,13 @@ class ScatterRules:
 
         return pullback
 
-    def pull_mul(self, for_x, for_u, x, idx, updates, axis):
+    def pull_mul(self, for_x, x, idx, updates, axis):
         """Each factor of a cell gets the product of the others."""
 
         def pullback(ct):
             dx = self.scatter(ct, idx, updates, axis, "mul") if for_x else None
-            du = None
-            if for_u:
-                others = self.others(idx, updates, x.shape[axis], axis)
-                du = self.gather(ct * x, idx, axis) * others
-            return dx, None, du
+            others = self.others(idx, updates, x.shape[axis], axis)
+            return dx, None, self.gather(ct * x, idx, axis) * others
 
         return pullback
 

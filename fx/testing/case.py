@@ -13,8 +13,8 @@ import numpy as np
 from fx.devices import backend
 from fx.dtypes import FLOATING, INEXACT, float64
 from fx.ops.convert import from_array
-from fx.prims.sampling import Draw, Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Draw, Sample
 from fx.tensor import Tensor
 
 Arrays = list[np.ndarray]
@@ -98,25 +98,28 @@ def draw(primitive: Primitive, source: random.Random, dtype: Any = float64) -> D
     """
     choices = _Choices(source)
     try:
-        first = primitive.sample(Draw(choices, dtype))  # type: ignore[arg-type]
-        drawn = Drawn([np.asarray(a) for a in first.args], first.params, first.fixed)
-        for seed in (1, 2):
-            other = primitive.sample(Draw(_SameChoices(choices.made, seed), dtype))  # type: ignore[arg-type]
-            other.args = [np.asarray(a) for a in other.args]
-            same = [(a.shape, a.dtype) for a in other.args] == [
-                (a.shape, a.dtype) for a in drawn.args
-            ]
-            if same and other.params == drawn.params:
-                drawn.others.append(other)
+        with np.errstate(all="ignore"):
+            drawn = _sample(primitive, choices, dtype)
+            for seed in (1, 2):
+                other = _sample(primitive, _SameChoices(choices.made, seed), dtype)
+                same = [(a.shape, a.dtype) for a in other.args] == [
+                    (a.shape, a.dtype) for a in drawn.args
+                ]
+                if same and other.params == drawn.params:
+                    drawn.others.append(other)
     except Exception as error:
-        raise LawBroken(
-            primitive.name, "sample", "the sampler draws valid arguments", _words(error)
-        ) from error
+        law = "the sampler draws valid arguments"
+        raise LawBroken(primitive.name, "sample", law, _words(error)) from error
     return drawn
 
 
+def _sample(primitive: Primitive, source: Any, dtype: Any) -> Drawn:
+    sample = primitive.sample(Draw(source, dtype))
+    return Drawn([np.asarray(a) for a in sample.args], sample.params, sample.fixed)
+
+
 def cast(sample: Sample, dtype: Any) -> Sample:
-    """The sample with floating arguments, and floating dtypes among its parameters, in ``dtype``."""
+    """The sample with its floating arguments, and floating dtypes among its parameters, cast."""
     args = [a.astype(dtype) if a.dtype in FLOATING else a for a in sample.args]
     params = {
         k: dtype if isinstance(v, np.dtype) and v in FLOATING else v
@@ -135,10 +138,12 @@ def lanes(sample: Sample, count: int) -> list[Arrays]:
 
 
 def _variant(array: np.ndarray, k: int, fixed: bool) -> np.ndarray:
-    """Values that are as valid as those of ``array``: rolled, and floating ones a little smaller."""
+    """Values as valid as those of ``array``: rolled, and floating ones a little smaller."""
     rolled = np.roll(array, k)
-    return rolled if fixed or array.dtype not in INEXACT else (rolled * (1 - k / 32)).astype(
-        array.dtype
+    return (
+        rolled
+        if fixed or array.dtype not in INEXACT
+        else (rolled * (1 - k / 32)).astype(array.dtype)
     )
 
 
@@ -152,7 +157,7 @@ def differentiable_args(primitive: Primitive, sample: Sample) -> tuple[int, ...]
 
 
 def subsets(items: Sequence[int], limit: int = 3) -> list[tuple[int, ...]]:
-    """The non-empty subsets; of more than ``limit`` items only single ones, all but one, and all."""
+    """The non-empty subsets; of more than ``limit`` items only singles, all but one, and all."""
     sizes: Iterable[int] = range(1, len(items) + 1)
     if len(items) > limit:
         sizes = (1, len(items) - 1, len(items))
@@ -249,7 +254,9 @@ def expect_close(got: np.ndarray, want: np.ndarray, tolerance: float, what: str)
     with np.errstate(invalid="ignore"):
         error = np.where(same, 0.0, np.abs(got - want))
     allowed = tolerance * (size + 1e-3 * size.max() + min(1.0, size.max() + 1e-3))
-    worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error / allowed)), error.shape)
+    worst = np.unravel_index(
+        np.argmax(np.where(np.isnan(error), np.inf, error / allowed)), error.shape
+    )
     if not error[worst] <= allowed[worst]:
         where = f" at {tuple(map(int, worst))}" if got.ndim else ""
         raise Mismatch(
@@ -303,7 +310,7 @@ DIFFERENCES = 1e-6  # the relative tolerance against differences
 def differences(
     function: Callable[..., Arrays], at: Sequence[np.ndarray], along: Sequence[np.ndarray]
 ) -> Arrays:
-    """The derivative of ``function`` at ``at`` in the direction ``along``, by central differences."""
+    """The derivative of ``function`` at ``at`` along a direction, by central differences."""
 
     def moved(steps: float) -> Arrays:
         return function(*[x + steps * STEP * t for x, t in zip(at, along, strict=True)])

@@ -8,14 +8,29 @@ from typing import Any
 import numpy as np
 
 from fx.dtypes import INEXACT, bfloat16, float32
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Sample
 from fx.tape import Leaf
 from fx.tensor import Tensor
 from fx.testing.case import (
-    DIFFERENCES, Arrays, Mismatch, array_of, as_tuple, call, cast, differences,
-    differentiable_args, directions, expect_all_close, expect_close, expect_like, inner, numeric,
-    smooth, subsets, tensor,
+    DIFFERENCES,
+    Arrays,
+    Mismatch,
+    array_of,
+    as_tuple,
+    call,
+    cast,
+    differences,
+    differentiable_args,
+    directions,
+    expect_all_close,
+    expect_close,
+    expect_like,
+    inner,
+    numeric,
+    smooth,
+    subsets,
+    tensor,
 )  # fmt: skip
 from fx.testing.law import law
 from fx.transforms import jvp, vjp
@@ -71,7 +86,7 @@ def _smooth(outs: Arrays) -> Arrays:
 
 @law("jvp", "J v = finite differences", differentiable=True)
 def jvp_is_the_difference(primitive: Primitive, sample: Sample) -> None:
-    """For every subset of moving arguments, in a generic direction; and the primal is the result."""
+    """For every subset of moving arguments; and the rule's primal result is the plain one."""
     plain = call(primitive, sample.args, sample.params)
     for wrt in subsets(differentiable_args(primitive, sample)):
         tangents = _tangents(sample, wrt)
@@ -205,7 +220,7 @@ def jvp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
 
 @law("vjp", "cotangents keep the dtype", differentiable=True)
 def vjp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
-    """No weak scalar or constant in the rule lifts float32 or bfloat16; values agree to rounding."""
+    """No constant in the rule lifts float32 or bfloat16; float32 values agree to rounding."""
     wrt = differentiable_args(primitive, sample)
     if not wrt:
         return

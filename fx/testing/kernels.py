@@ -11,12 +11,20 @@ import numpy as np
 from fx.devices import backend
 from fx.dtypes import ALL, FLOATING, bfloat16, float16, float32, float64
 from fx.errors import FxError
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
 from fx.tensor import new_tensor
 from fx.testing.case import (
-    Arrays, Mismatch, array_of, as_tuple, call, cast, expect_all_close, expect_close, tensor,
+    Arrays,
+    Mismatch,
+    array_of,
+    as_tuple,
+    call,
+    cast,
+    expect_all_close,
+    expect_close,
+    tensor,
 )  # fmt: skip
 from fx.testing.law import Law, law
 

@@ -9,12 +9,22 @@ from typing import Any
 import numpy as np
 
 from fx.dtypes import INEXACT
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Sample
 from fx.tensor import Tensor
 from fx.testing.case import (
-    Arrays, Mismatch, array_of, as_tuple, call, differentiable_args, directions, expect_all_close,
-    lanes, smooth, subsets, tensor,
+    Arrays,
+    Mismatch,
+    array_of,
+    as_tuple,
+    call,
+    differentiable_args,
+    directions,
+    expect_all_close,
+    lanes,
+    smooth,
+    subsets,
+    tensor,
 )  # fmt: skip
 from fx.testing.law import law
 from fx.transforms import jvp, vjp, vmap

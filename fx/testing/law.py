@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Sample
 from fx.testing.case import LawBroken, Mismatch, _words
 
 LAWS: dict[str, Law] = {}

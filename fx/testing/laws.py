@@ -1,4 +1,4 @@
-"""All laws together: the table, the registry they are derived from, and the check of one primitive."""
+"""All laws together: the registry they are derived from, and the check of one primitive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pkgutil
 import random
 
 import fx.prims
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive, registry
+from fx.prims.sampling import Sample
 from fx.testing import derivatives, kernels, lanes, recording
 from fx.testing.case import LawBroken, draw
 from fx.testing.kernels import Oracle, against_oracle

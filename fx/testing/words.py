@@ -19,13 +19,26 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, float64
-from fx.prims.sampling import Sample
 from fx.primitive import Primitive
+from fx.prims.sampling import Sample
 from fx.tape import Leaf, backward_pass, grad_tracer, node_at
 from fx.tensor import Tensor, new_tensor
 from fx.testing.case import (
-    DIFFERENCES, STEP, Arrays, LawBroken, Mismatch, array_of, as_tuple, combine,
-    differentiable_args, directions, draw, expect_all_close, inner, numeric, smooth, tensor,
+    DIFFERENCES,
+    STEP,
+    Arrays,
+    LawBroken,
+    Mismatch,
+    as_tuple,
+    combine,
+    differentiable_args,
+    directions,
+    draw,
+    expect_all_close,
+    inner,
+    numeric,
+    smooth,
+    tensor,
 )  # fmt: skip
 from fx.transforms import grad, jvp, vmap
 
@@ -59,8 +72,8 @@ class Subject:
     """A primitive as a function of one floating tensor, a point, and a second lane.
 
     The tensor is the first argument that has a derivative. A primitive without one is reached
-    through a switch that chooses between two sets of arguments, and its results are scaled by it, so
-    that there is something to differentiate while the primitive itself meets every transform.
+    through a switch that chooses between two sets of arguments, and its results are scaled by it:
+    so there is something to differentiate, and the primitive itself meets every transform.
     """
 
     def __init__(self, primitive: Primitive, sample: Sample) -> None:
@@ -92,7 +105,9 @@ def _switched(primitive: Primitive, sample: Sample) -> Function:
 
 def subject(primitive: Primitive, seeds: Iterable[int] = range(24)) -> Subject:
     """The smallest sample among a few that is not trivial: it has elements, two if it can."""
-    found = [Subject(primitive, sample) for sample in [draw(primitive, random.Random(s)) for s in seeds]]
+    found = [
+        Subject(primitive, sample) for sample in [draw(primitive, random.Random(s)) for s in seeds]
+    ]
 
     def rank(s: Subject) -> tuple[bool, int]:
         outs = numeric(s.function)(s.point)
@@ -219,9 +234,7 @@ def broken_words(
         except Exception as error:
             what = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
             rule = {"j": "jvp", "v": "batch"}.get(word[0], "vjp")
-            broken[word] = LawBroken(
-                primitive.name, rule, f"the word {spelled(word)}", f"{what}"
-            )
+            broken[word] = LawBroken(primitive.name, rule, f"the word {spelled(word)}", f"{what}")
             broken[word].__cause__ = error
     return broken
 
@@ -280,7 +293,9 @@ def grid(
     wide = max([len(p.name) for p in rows], default=0) + 2
     wide = max(wide, 6)
     groups = [[w for w in words(length) if len(w) == n] for n in range(1, length + 1)]
-    print(f"{', '.join(LETTERS.values())}; read downwards, the outermost transform first", file=file)
+    print(
+        f"{', '.join(LETTERS.values())}; read downwards, the outermost transform first", file=file
+    )
     for line in range(length):
         cells = [
             "".join([w[line] if line < len(w) else " " for w in group]) for group in groups

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu._arrays import contiguous
-from fx.backends.cpu.philox import KEY_WORDS, random_bits, with_lanes
+from fx.backends.cpu.philox import KEY_WORDS, random_bits
 
 _FLOAT64 = np.dtype(np.float64)
 _TRUNCATED = {"float16": np.uint32(0xFFFFE000), "bfloat16": np.uint32(0xFFFF0000)}
@@ -138,11 +138,6 @@ def _flat(x: np.ndarray, out: np.ndarray, dtype: Any = None) -> np.ndarray:
     if x.size != 1:
         x = np.broadcast_to(x, out.shape)
     return contiguous(x).reshape(-1)
-
-
-def with_lane(key: np.ndarray, lane: np.ndarray) -> np.ndarray:
-    """The key with its lane words set: key (*B, 6), lane (*L) -> (*broadcast(B, L), 6)."""
-    return with_lanes(key, lane)
 
 
 def next_key(key: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     axis = _axis(axis, x.ndim)
     if not x.flags.c_contiguous and idx.size < x.shape[axis]:
         # np.take would first copy the whole of x.
-        return np.ascontiguousarray(x[(slice(None),) * axis + (idx,)])
+        return np.asarray(x[(slice(None),) * axis + (idx,)], order="C")
     return np.asarray(np.take(x, idx, axis=axis))
 
 

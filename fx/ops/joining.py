@@ -1,0 +1,326 @@
+"""Joining and splitting: concat, stack, split, chunk, repeat, tile."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import index
+from typing import Any
+
+import fx.prims.indexing as indexing
+import fx.prims.shape as prims
+from fx.dtypes import int64
+from fx.errors import ShapeError
+from fx.ops.axes import new_axis, normal_axis, sizes
+from fx.ops.convert import as_tensor
+from fx.ops.manipulation import along, ravel, reshape
+from fx.ops.operands import argument, promoted, public
+from fx.tensor import Tensor
+
+# join -------------------------------------------------------------------------------------------
+
+
+def _sequence(name: str, arrays: Any) -> list[Tensor]:
+    """The tensors of a sequence in one dtype; a tensor is the sequence of its slices."""
+    if not isinstance(arrays, tuple | list | Tensor):
+        raise ShapeError(
+            f"{name} takes a sequence of tensors, got {type(arrays).__name__}; "
+            f"write fx.{name}([x, y])"
+        )
+    if not len(arrays):
+        raise ShapeError(f"{name} needs at least one tensor")
+    return promoted(name, *arrays)
+
+
+def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
+    """One after another along an axis.
+
+    Args:
+        arrays: a sequence of tensors that agree in every other axis; they are promoted.
+        axis: the axis; None joins the flattened tensors.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.concat([fx.tensor([1, 2]), fx.tensor([3])])
+        tensor([1, 2, 3])
+    """
+    tensors = _sequence("concat", arrays)
+    axis = axis if dim is None else dim
+    if axis is None:
+        return prims.concatenate(*[ravel(x) for x in tensors], axis=0)
+    at = normal_axis("concat", axis, tensors[0].shape)
+    shapes = [x.shape for x in tensors]
+    if len({(*s[:at], *s[at + 1 :]) if len(s) > at else None for s in shapes}) > 1:
+        raise ShapeError(
+            f"concat along axis {at}: shapes {', '.join(map(str, shapes))} must agree on every "
+            f"other axis; to put them along a new axis write fx.stack"
+        )
+    return prims.concatenate(*tensors, axis=at)
+
+
+cat = concatenate = concat
+
+
+def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    """One after another along a new axis.
+
+    Args:
+        arrays: a sequence of tensors of one shape; they are promoted.
+        axis: the new axis, counted in the result.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> import fx
+        >>> fx.stack([fx.tensor([1, 2]), fx.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+    """
+    tensors = _sequence("stack", arrays)
+    shape = tensors[0].shape
+    if any([x.shape != shape for x in tensors]):
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(x.shape) for x in tensors)} must be equal; to join "
+            f"tensors that differ along one axis write fx.concat"
+        )
+    at = new_axis("stack", axis if dim is None else dim, shape)
+    wide = (*shape[:at], 1, *shape[at:])
+    return prims.concatenate(*[prims.reshape(x, shape=wide) for x in tensors], axis=at)
+
+
+def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
+    """The slices along an axis, without it.
+
+    Example:
+        >>> import fx
+        >>> fx.unstack(fx.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+    x = argument("unstack", x)
+    at = normal_axis("unstack", axis if dim is None else dim, x.shape)
+    rest = (*x.shape[:at], *x.shape[at + 1 :])
+    return tuple(
+        [prims.reshape(along(x, at, i, i + 1), shape=rest) for i in range(x.shape[at])]
+    )
+
+
+unbind = unstack
+
+
+def vstack(arrays: Any) -> Tensor:
+    """One below the other: along the first axis, vectors counting as rows.
+
+    Example:
+        >>> import fx
+        >>> fx.vstack([fx.tensor([1, 2]), fx.tensor([3, 4])]).shape
+        (2, 2)
+    """
+    rows = _sequence("vstack", arrays)
+    return concat([x if x.ndim > 1 else reshape(x, (1, -1)) for x in rows], 0)
+
+
+def hstack(arrays: Any) -> Tensor:
+    """One beside the other: along the second axis, or the only one.
+
+    Example:
+        >>> import fx
+        >>> fx.hstack([fx.tensor([1, 2]), fx.tensor([3])])
+        tensor([1, 2, 3])
+    """
+    parts = [x if x.ndim else reshape(x, (1,)) for x in _sequence("hstack", arrays)]
+    return concat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+# split ------------------------------------------------------------------------------------------
+
+
+def _pieces(x: Tensor, axis: int, bounds: list[int]) -> tuple[Tensor, ...]:
+    return tuple([along(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)])
+
+
+def split(
+    x: Any, split_size_or_sections: Any, axis: int = 0, *, dim: int | None = None
+) -> tuple[Tensor, ...]:
+    """Pieces of a given size along an axis, as PyTorch splits; the last may be smaller.
+
+    Args:
+        x: a tensor with at least one axis.
+        split_size_or_sections: the size of every piece, or a list with the size of each.
+        axis: the axis.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the sizes do not add up to that of the axis.
+
+    Example:
+        >>> import fx
+        >>> fx.split(fx.tensor([1, 2, 3]), 2)
+        (tensor([1, 2]), tensor([3]))
+    """
+    x = argument("split", x)
+    at = normal_axis("split", axis if dim is None else dim, x.shape)
+    n = x.shape[at]
+    if isinstance(split_size_or_sections, tuple | list):
+        sections = sizes((split_size_or_sections,))
+        if sum(sections) != n or min(sections, default=0) < 0:
+            raise ShapeError(
+                f"split: sizes {sections} must add up to {n}, the size of axis {at} of {x.shape}"
+            )
+        return _pieces(x, at, [0, *accumulate(sections)])
+    size = index(split_size_or_sections)
+    if size < 1 and not size == n == 0:
+        raise ShapeError(f"split: the size of a piece must be positive, got {size}")
+    return _pieces(x, at, [*range(0, n, size or 1), n]) if n else (x,)
+
+
+def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
+    """At most ``chunks`` pieces of equal size along an axis; the last may be smaller.
+
+    Example:
+        >>> import fx
+        >>> fx.chunk(fx.tensor([1, 2, 3]), 2)
+        (tensor([1, 2]), tensor([3]))
+    """
+    x = argument("chunk", x)
+    at = normal_axis("chunk", axis if dim is None else dim, x.shape)
+    if chunks < 1:
+        raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
+    if not x.shape[at]:
+        return (x,) * chunks
+    return split(x, -(-x.shape[at] // chunks), at)
+
+
+def tensor_split(
+    x: Any, indices_or_sections: Any, axis: int = 0, *, dim: int | None = None
+) -> tuple[Tensor, ...]:
+    """So many pieces of nearly equal size along an axis, or pieces cut at given places.
+
+    Example:
+        >>> import fx
+        >>> fx.tensor_split(fx.tensor([1, 2, 3, 4]), [1, 3])
+        (tensor([1]), tensor([2, 3]), tensor([4]))
+    """
+    x = argument("tensor_split", x)
+    at = normal_axis("tensor_split", axis if dim is None else dim, x.shape)
+    n = x.shape[at]
+    if isinstance(indices_or_sections, tuple | list):
+        cuts = [min(max(c + n if c < 0 else c, 0), n) for c in sizes((indices_or_sections,))]
+        starts, stops = [0, *cuts], [*cuts, n]
+        pairs = zip(starts, stops, strict=True)
+        return tuple([along(x, at, a, max(a, b)) for a, b in pairs])
+    count = index(indices_or_sections)
+    if count < 1:
+        raise ShapeError(f"tensor_split: the number of pieces must be positive, got {count}")
+    small, larger = divmod(n, count)
+    return _pieces(x, at, [i * small + min(i, larger) for i in range(count + 1)])
+
+
+def narrow(
+    x: Any, axis: int = 0, start: Any = 0, length: int = 0, *, dim: int | None = None
+) -> Tensor:
+    """``length`` places along an axis from ``start`` on.
+
+    Raises:
+        ShapeError: if they are not all there.
+
+    Example:
+        >>> import fx
+        >>> fx.narrow(fx.tensor([1, 2, 3, 4]), 0, 1, 2)
+        tensor([2, 3])
+    """
+    x = argument("narrow", x)
+    at = normal_axis("narrow", axis if dim is None else dim, x.shape)
+    n, first = x.shape[at], index(start)
+    first += n if first < 0 else 0
+    if not 0 <= first <= first + length <= n:
+        raise ShapeError(
+            f"narrow: {length} places from {start} on do not lie in axis {at} of {x.shape}"
+        )
+    return along(x, at, first, first + length)
+
+
+# repeat -----------------------------------------------------------------------------------------
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+    """Each element several times in a row.
+
+    Args:
+        x: a tensor of any shape.
+        repeats: how often, an int or one an element of the axis (a list or a tensor, whose values
+            must be known: not inside ``vmap`` over them).
+        axis: the axis; None repeats the flattened tensor.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the counts do not fit the axis, or are negative.
+
+    Source: Python Array API standard 2024.12, ``repeat``. (The method ``x.repeat(*sizes)`` is
+    PyTorch's, which the standard calls ``tile``.)
+
+    Example:
+        >>> import fx
+        >>> fx.repeat(fx.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+    """
+    x = argument("repeat", x)
+    axis = axis if dim is None else dim
+    if axis is None:
+        x, axis = ravel(x), 0
+    at = normal_axis("repeat", axis, x.shape)
+    if isinstance(repeats, tuple | list):
+        counts = list(sizes((repeats,)))
+    elif isinstance(repeats, int):
+        counts = [repeats]
+    else:
+        counts = ravel(argument("repeat", repeats)).tolist()
+    n = x.shape[at]
+    if len(counts) not in (1, n) or min(counts, default=0) < 0:
+        raise ShapeError(
+            f"repeat: {len(counts)} counts {counts} must be one, or one for each of the {n} places "
+            f"along axis {at} of {x.shape}, and not negative"
+        )
+    if len(counts) == 1:
+        shape = (*x.shape[: at + 1], 1, *x.shape[at + 1 :])
+        many = (*x.shape[: at + 1], counts[0], *x.shape[at + 1 :])
+        out = prims.broadcast_to(prims.reshape(x, shape=shape), shape=many)
+        return prims.reshape(out, shape=(*x.shape[:at], n * counts[0], *x.shape[at + 1 :]))
+    source = [i for i, count in enumerate(counts) for _ in range(count)]
+    return indexing.take(x, as_tensor(source, dtype=int64, device=x.device), axis=at)
+
+
+repeat_interleave = repeat
+
+
+def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
+    """The whole tensor several times along each axis.
+
+    Args:
+        x: a tensor of any shape.
+        repetitions: how often along each axis, counted from the last; missing ones are 1.
+        dims: PyTorch's word for ``repetitions``.
+
+    Example:
+        >>> import fx
+        >>> fx.tile(fx.tensor([1, 2]), (2, 2))
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
+    x = argument("tile", x)
+    times = sizes((repetitions if dims is None else dims,))
+    rank = max(len(times), x.ndim)
+    times = (1,) * (rank - len(times)) + times
+    shape = (1,) * (rank - x.ndim) + x.shape
+    paired = [n for t, s in zip(times, shape, strict=True) for n in (t, s)]
+    ones = [n for s in shape for n in (1, s)]
+    out = prims.broadcast_to(reshape(x, tuple(ones)), shape=tuple(paired))
+    final = tuple([t * s for t, s in zip(times, shape, strict=True)])
+    return prims.reshape(out, shape=final)
+
+
+__all__ = public(globals())

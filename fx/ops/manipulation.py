@@ -1,0 +1,352 @@
+"""Shape: reshape, permute, flip, roll, broadcast.
+
+Source: Python Array API standard 2024.12, "Manipulation functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import fx.prims.shape as prims
+from fx.errors import AxisError, ShapeError
+from fx.ops.axes import Axis, infer_size, new_axis, normal_axis, ordered_axes, sizes
+from fx.ops.operands import argument, public
+from fx.prims.families import broadcast_shapes as common_shape
+from fx.tensor import Tensor
+
+# reshape ----------------------------------------------------------------------------------------
+
+
+def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape.
+
+    Args:
+        x: a tensor of any shape.
+        shape: sizes, one of which may be -1: what is left.
+        copy: accepted for the standard's sake; a tensor never changes, so nobody can tell.
+
+    Raises:
+        ShapeError: if the sizes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.reshape(fx.tensor([1, 2, 3, 4]), (2, -1))
+        tensor([[1, 2],
+                [3, 4]])
+    """
+    x = argument("reshape", x)
+    wanted = infer_size("reshape", x.shape, sizes((shape,)))
+    return x if wanted == x.shape else prims.reshape(x, shape=wanted)
+
+
+def ravel(x: Any) -> Tensor:
+    """All elements along one axis.
+
+    Example:
+        >>> import fx
+        >>> fx.ravel(fx.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4])
+    """
+    return reshape(x, (-1,) if argument("ravel", x).size else (0,))
+
+
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from ``start_dim`` to ``end_dim`` as one.
+
+    Raises:
+        AxisError: if an axis is out of range, or the last comes before the first.
+
+    Example:
+        >>> import fx
+        >>> fx.flatten(fx.ones((2, 3, 4)), 1).shape
+        (2, 12)
+    """
+    x = argument("flatten", x)
+    if not x.ndim:
+        return prims.reshape(x, shape=(1,))
+    first = normal_axis("flatten", start_dim, x.shape)
+    last = normal_axis("flatten", end_dim, x.shape)
+    if first > last:
+        raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    if first == last:
+        return x
+    n = prod(x.shape[first : last + 1])
+    return prims.reshape(x, shape=(*x.shape[:first], n, *x.shape[last + 1 :]))
+
+
+def unflatten(x: Any, axis: int = 0, shape: Any = None, *, dim: int | None = None) -> Tensor:
+    """One axis as several.
+
+    Args:
+        x: a tensor of any shape.
+        axis: the axis.
+        shape: its new sizes, one of which may be -1.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the sizes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.unflatten(fx.ones((2, 12)), 1, (3, -1)).shape
+        (2, 3, 4)
+    """
+    x = argument("unflatten", x)
+    at = normal_axis("unflatten", axis if dim is None else dim, x.shape)
+    inner = infer_size("unflatten", x.shape[at : at + 1], sizes((shape,)))
+    return reshape(x, (*x.shape[:at], *inner, *x.shape[at + 1 :]))
+
+
+def squeeze(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
+    """Without axes of size 1: those named, or all of them for None.
+
+    Raises:
+        ShapeError: if a named axis has another size. (The method ``x.squeeze(dim)`` leaves such an
+            axis alone, as PyTorch does.)
+
+    Example:
+        >>> import fx
+        >>> fx.squeeze(fx.ones((1, 3, 1)), axis=0).shape
+        (3, 1)
+    """
+    x = argument("squeeze", x)
+    axis = axis if dim is None else dim
+    if axis is None:
+        return reshape(x, tuple([n for n in x.shape if n != 1]))
+    axes = ordered_axes("squeeze", axis, x.shape)
+    for a in axes:
+        if x.shape[a] != 1:
+            raise ShapeError(
+                f"squeeze: axis {a} of {x.shape} has size {x.shape[a]}, not 1; "
+                f"choose one place by indexing, or reduce with fx.sum(x, axis={a})"
+            )
+    return reshape(x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+
+
+def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
+    """With new axes of size 1 where ``axis`` says, counted in the result.
+
+    Raises:
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.expand_dims(fx.ones(3), axis=0).shape
+        (1, 3)
+    """
+    x = argument("expand_dims", x)
+    axis = axis if dim is None else dim
+    if not isinstance(axis, tuple | list):
+        at = new_axis("expand_dims", axis, x.shape)
+        return prims.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
+    axes = ordered_axes("expand_dims", axis, (1,) * (x.ndim + len(axis)))
+    old = iter(x.shape)
+    return reshape(x, tuple([1 if i in axes else next(old) for i in range(x.ndim + len(axes))]))
+
+
+unsqueeze = expand_dims
+
+
+# permute ----------------------------------------------------------------------------------------
+
+
+def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
+    """The axes in another order.
+
+    Args:
+        x: a tensor of any shape.
+        axes: a permutation of its axes.
+        dims: PyTorch's word for ``axes``.
+
+    Raises:
+        AxisError: if it is no permutation.
+
+    Example:
+        >>> import fx
+        >>> fx.permute_dims(fx.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
+    x = argument("permute_dims", x)
+    order = ordered_axes("permute_dims", tuple(axes if dims is None else dims), x.shape)
+    if len(order) != x.ndim:
+        raise AxisError(f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}")
+    return prims.transpose(x, axes=order)
+
+
+permute = permute_dims
+
+
+def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
+    """Axes moved to other places; the rest keep their order.
+
+    Raises:
+        AxisError: if an axis is out of range or named twice, or the counts differ.
+
+    Example:
+        >>> import fx
+        >>> fx.moveaxis(fx.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    x = argument("moveaxis", x)
+    start = ordered_axes("moveaxis", source, x.shape)
+    end = ordered_axes("moveaxis", destination, x.shape)
+    if len(start) != len(end):
+        raise AxisError(f"moveaxis: {source} and {destination} must name equally many axes")
+    rest = iter([i for i in range(x.ndim) if i not in start])
+    moved = dict(zip(end, start, strict=True))
+    order = tuple([moved[i] if i in moved else next(rest) for i in range(x.ndim)])
+    return prims.transpose(x, axes=order)
+
+
+movedim = moveaxis
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged; ``fx.transpose(x, axis1, axis2)`` is the same.
+
+    Example:
+        >>> import fx
+        >>> fx.swapaxes(fx.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
+    x = argument("swapaxes", x)
+    order = list(range(x.ndim))
+    a, b = normal_axis("swapaxes", axis1, x.shape), normal_axis("swapaxes", axis2, x.shape)
+    order[a], order[b] = b, a
+    return prims.transpose(x, axes=tuple(order))
+
+
+transpose = swapaxes
+
+
+def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
+    """The elements in reverse order along axes, all of them for None.
+
+    Example:
+        >>> import fx
+        >>> fx.flip(fx.tensor([1, 2, 3]))
+        tensor([3, 2, 1])
+    """
+    x = argument("flip", x)
+    return prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x.shape))
+
+
+def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """Turned ``k`` times by 90 degrees, from the first towards the second of two axes.
+
+    Example:
+        >>> import fx
+        >>> fx.rot90(fx.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
+    x = argument("rot90", x)
+    a, b = ordered_axes("rot90", tuple(axes), x.shape)
+    if k % 4 == 2:
+        return prims.flip(x, axes=(a, b))
+    if k % 4 == 1:
+        return swapaxes(prims.flip(x, axes=(b,)), a, b)
+    return prims.flip(swapaxes(x, a, b), axes=(b,)) if k % 4 else x
+
+
+def roll(
+    x: Any, shift: Any, axis: Axis = None, *, shifts: Any = None, dims: Axis = None
+) -> Tensor:
+    """Moved along axes, what leaves at one end coming in at the other.
+
+    Args:
+        x: a tensor of any shape.
+        shift: by how many places, an int or one an axis.
+        axis: the axes; None rolls the flattened tensor.
+        shifts, dims: PyTorch's words for ``shift`` and ``axis``.
+
+    Raises:
+        AxisError: if an axis is out of range, or shifts and axes differ in number.
+
+    Example:
+        >>> import fx
+        >>> fx.roll(fx.tensor([1, 2, 3, 4]), 1)
+        tensor([4, 1, 2, 3])
+    """
+    x = argument("roll", x)
+    shift, axis = shift if shifts is None else shifts, axis if dims is None else dims
+    if axis is None:
+        return prims.reshape(roll(ravel(x), shift, 0), shape=x.shape)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    steps = shift if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    if len(steps) != len(axes):
+        raise AxisError(f"roll: {len(steps)} shifts {shift} do not fit {len(axes)} axes {axis}")
+    for step, a in zip(steps, axes, strict=True):
+        at = normal_axis("roll", a, x.shape)
+        n = x.shape[at]
+        cut = -index(step) % n if n else 0
+        if cut:
+            x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
+    return x
+
+
+def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+    """The slice start:stop:step along one axis, 0 <= start <= stop <= size."""
+    starts = tuple([start if i == axis else 0 for i in range(x.ndim)])
+    stops = tuple([stop if i == axis else n for i, n in enumerate(x.shape)])
+    steps = tuple([step if i == axis else 1 for i in range(x.ndim)])
+    return prims.slice(x, start=starts, stop=stops, step=steps)
+
+
+# broadcast --------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that all the shapes broadcast to.
+
+    Raises:
+        ShapeError: if they do not broadcast.
+
+    Example:
+        >>> import fx
+        >>> fx.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    return common_shape("broadcast_shapes", *[sizes((s,)) for s in shapes] or [()])
+
+
+def broadcast_to(x: Any, shape: Any) -> Tensor:
+    """The tensor repeated along axes of size 1, and along new ones in front.
+
+    Raises:
+        ShapeError: if it does not broadcast to ``shape``.
+
+    Example:
+        >>> import fx
+        >>> fx.broadcast_to(fx.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
+    x = argument("broadcast_to", x)
+    wanted = sizes((shape,))
+    return x if wanted == x.shape else prims.broadcast_to(x, shape=wanted)
+
+
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """All tensors broadcast to their common shape.
+
+    Raises:
+        ShapeError: if they do not broadcast.
+
+    Example:
+        >>> import fx
+        >>> [x.shape for x in fx.broadcast_arrays(fx.ones((2, 1)), fx.ones(3))]
+        [(2, 3), (2, 3)]
+    """
+    tensors = [argument("broadcast_arrays", x) for x in arrays]
+    shape = common_shape("broadcast_arrays", *[x.shape for x in tensors] or [()])
+    return [broadcast_to(x, shape) for x in tensors]
+
+
+broadcast_tensors = broadcast_arrays
+
+
+__all__ = public(globals(), but=("along",))

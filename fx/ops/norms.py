@@ -1,0 +1,138 @@
+"""Norms: of vectors along axes, and distances."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as elementwise
+import fx.prims.reduction as prims
+import fx.prims.shape as shape_prims
+from fx import dtypes
+from fx.errors import ShapeError
+from fx.ops.axes import Axis, normal_axes
+from fx.ops.operands import averaged, cast, operands, public
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+def root(x: Tensor) -> Tensor:
+    """The square root, whose derivative at 0 is taken to be 0 (a subgradient)."""
+    if type(x) is Tensor and x._node is None:
+        return elementwise.sqrt(x)
+    zero = x == 0
+    safe = compare.where(zero, constant_like(1.0, x), x)
+    return compare.where(zero, x, elementwise.sqrt(safe))
+
+
+# norms ------------------------------------------------------------------------------------------
+
+
+def norm(
+    x: Any,
+    p: Any = "fro",
+    axis: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The vector p-norm of the elements along axes; its gradient is 0 where it is 0.
+
+    Args:
+        x: a floating or complex tensor of any shape; float16 and bfloat16 go by float32.
+        p: a number, ``float("inf")``, ``-float("inf")``, or ``"fro"`` for 2. The 0-norm counts what
+            is not 0.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        dtype: the dtype to compute in.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        DTypeError: for integers and bool.
+        ValueError: for another ``p``.
+
+    Example:
+        >>> import fx
+        >>> fx.norm(fx.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
+    x = averaged("norm", x, dtype)
+    if p in ("fro", None):
+        p = 2
+    if not isinstance(p, int | float):
+        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
+    result = dtypes.real_of(x.dtype)
+    if x.dtype.itemsize == 2:
+        x = cast(x, dtypes.float32)
+    axes = normal_axes("norm", axis if dim is None else dim, x.shape)
+    where = {"axes": axes, "keepdims": keepdims or keepdim}
+    if p == 2 and x.dtype.kind != "c":
+        return cast(root(prims.sum(elementwise.square(x), **where)), result)
+    size = elementwise.abs(x)
+    if p == 2:
+        out = root(prims.sum(elementwise.square(size), **where))
+    elif isinf(p):
+        out = (prims.max if p > 0 else prims.min)(size, **where)
+    elif p == 1:
+        out = prims.sum(size, **where)
+    elif p == 0:
+        out = prims.sum(cast(size != 0, size.dtype), **where)
+    else:
+        out = _safe_power(prims.sum(_safe_power(size, p), **where), 1.0 / p)
+    return cast(out, result)
+
+
+def _safe_power(x: Tensor, p: float) -> Tensor:
+    """x ** p for x >= 0, whose derivative at 0 is taken to be 0."""
+    zero = x == 0
+    safe = compare.where(zero, constant_like(1.0, x), x)
+    rest = constant_like(0.0 if p > 0 else float("inf"), x)
+    return compare.where(zero, rest, safe ** float(p))
+
+
+def dist(x: Any, y: Any, p: float = 2) -> Tensor:
+    """The p-norm of ``x - y``.
+
+    Example:
+        >>> import fx
+        >>> fx.dist(fx.tensor([1.0, 1.0]), fx.tensor([4.0, 5.0]))
+        tensor(5.)
+    """
+    x, y = operands("dist", x, y)
+    return norm(x - y, p)
+
+
+def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
+    """The p-norm distance of every row of ``x`` to every row of ``y``.
+
+    Args:
+        x: (*batch, m, d).
+        y: (*batch, n, d), the batch broadcasting.
+        p: the order of the norm.
+
+    Returns:
+        (*batch, m, n). The differences themselves are formed, which is exact and takes the memory
+        of m * n * d elements.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.cdist(fx.tensor([[0.0, 0.0]]), fx.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
+    """
+    x, y = operands("cdist", x, y)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
+        raise ShapeError(
+            f"cdist: rows of {x.shape} and {y.shape} cannot be compared; expected (*batch, m, d) "
+            f"and (*batch, n, d)"
+        )
+    rows = shape_prims.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
+    others = shape_prims.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
+    return norm(rows - others, p, -1)
+
+
+__all__ = public(globals(), but=("root",))

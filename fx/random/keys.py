@@ -1,0 +1,208 @@
+"""Keys: uint32 tensors of shape (6,) that name a stream of random numbers.
+
+The words are (seed low, seed high, stream, call, lane low, lane high).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import fx.prims.creation as creation
+import fx.prims.elementwise as elementwise
+import fx.prims.random as prims
+import fx.prims.shape as shape_prims
+from fx import dtypes
+from fx.errors import DTypeError, ShapeError
+from fx.ops.convert import as_tensor
+from fx.ops.operands import argument, cast
+from fx.prims.compare import bitwise_and, right_shift
+from fx.prims.draws import KEY_WORDS
+from fx.tensor import Tensor
+
+_WORD = 0xFFFFFFFF
+
+
+def seed_words(name: str, seed: int) -> list[int]:
+    """A seed as its two words; a negative one counts back from 2 ** 64.
+
+    Raises:
+        DTypeError: if it is no integer.
+        ValueError: if it lies outside [-2 ** 63, 2 ** 64).
+    """
+    try:
+        number = seed.__index__()
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"{name}: a seed is an integer, got {seed!r}; write fx.random.key(0)"
+        ) from None
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueError(f"{name}: a seed lies in [-2 ** 63, 2 ** 64), got {number}")
+    return [number & _WORD, number >> 32 & _WORD]
+
+
+def key(seed: Any, device: Any = None) -> Tensor:
+    """A key from a seed: where every stream of explicit random numbers begins.
+
+    Args:
+        seed: an int in [-2 ** 63, 2 ** 64), or an integer tensor (any shape) of seeds.
+        device: the device of the key and of what is drawn with it.
+
+    Returns:
+        uint32 (6,); (*shape, 6) for a tensor of seeds.
+
+    Raises:
+        DTypeError: if the seed is no integer.
+        ValueError: if it does not fit 64 bits.
+
+    Example:
+        >>> import fx
+        >>> fx.random.uniform(fx.random.key(0), 2)
+        tensor([0.7313, 0.3703])
+    """
+    if not isinstance(seed, Tensor):
+        return as_tensor([*seed_words("key", seed), 0, 0, 0, 0], dtypes.uint32, device)
+    if seed.dtype not in dtypes.INTEGRAL:
+        raise DTypeError(
+            f"key: a seed is an integer, got {seed.dtype.name}; write seed.astype(fx.int64)"
+        )
+    wide = cast(argument("key", seed), dtypes.uint64)
+    low = bitwise_and(wide, creation.constant_like(_WORD, wide))
+    high = right_shift(wide, creation.constant_like(32, wide))
+    rows = wide.shape
+    words = [
+        shape_prims.reshape(cast(word, dtypes.uint32), shape=(*rows, 1)) for word in (low, high)
+    ]
+    rest = creation.full(
+        shape=(*rows, KEY_WORDS - 2), value=0, dtype=dtypes.uint32, device=wide.device.name
+    )
+    return shape_prims.concatenate(*words, rest, axis=len(rows))
+
+
+def as_key(name: str, value: Any) -> Tensor:
+    """The key argument of a sampler.
+
+    Raises:
+        DTypeError, ShapeError: if it is none, with the line that makes one.
+    """
+    if not isinstance(value, Tensor):
+        if isinstance(value, int | tuple | list) or not hasattr(value, "dtype"):
+            raise DTypeError(
+                f"{name}: the first argument is a key, got {value!r:.60}; "
+                f"write fx.random.{name}(fx.random.key(0), ...)"
+            )
+    x = argument(name, value)
+    if x.dtype != dtypes.uint32:
+        raise DTypeError(
+            f"{name}: the first argument is a key, uint32 of shape ({KEY_WORDS},), "
+            f"got {x.dtype.name} {x.shape}; write fx.random.{name}(fx.random.key(0), ...)"
+        )
+    if x.shape != (KEY_WORDS,):
+        if x.shape[-1:] == (KEY_WORDS,):
+            fix = f"draw with each of them: fx.vmap(lambda k: fx.random.{name}(k, ...))(keys)"
+        else:
+            fix = f"write fx.random.{name}(fx.random.key(0), ...)"
+        raise ShapeError(f"{name} takes one key of shape ({KEY_WORDS},), got {x.shape}; {fix}")
+    return x
+
+
+def split(key: Tensor, n: int | Sequence[int] = 2) -> Tensor:
+    """New keys from a key, independent of each other and of what is drawn with ``key`` itself.
+
+    Args:
+        key: uint32 (6,).
+        n: how many, or a shape of keys.
+
+    Returns:
+        uint32 (n, 6), or (*n, 6).
+
+    Raises:
+        DTypeError, ShapeError: if ``key`` is no key.
+
+    Example:
+        >>> import fx
+        >>> first, second = fx.random.split(fx.random.key(0))
+        >>> fx.random.split(fx.random.key(0), (2, 3)).shape
+        (2, 3, 6)
+    """
+    found = as_key("split", key)
+    shape = sample_shape("split", n)
+    count = prod(shape)
+    numbers = creation.iota(
+        shape=(count,), axis=0, start=0, step=1, dtype=dtypes.int64, device=found.device.name
+    )
+    keys = prims.derive(found, numbers)
+    return keys if len(shape) == 1 else shape_prims.reshape(keys, shape=(*shape, KEY_WORDS))
+
+
+def fold_in(key: Tensor, data: Any) -> Tensor:
+    """A new key from a key and a number, such as a step or the index of a layer.
+
+    ``fold_in(key, i)`` equals ``split(key, n)[i]`` for every n > i.
+
+    Args:
+        key: uint32 (6,).
+        data: an int, or an integer tensor (); its low 32 bits count.
+
+    Returns:
+        uint32 (6,).
+
+    Raises:
+        DTypeError, ShapeError: if ``key`` is no key or ``data`` no integer scalar.
+
+    Example:
+        >>> import fx
+        >>> key = fx.random.key(0)
+        >>> fx.random.fold_in(key, 7).shape
+        (6,)
+    """
+    found = as_key("fold_in", key)
+    if isinstance(data, int):
+        number = creation.constant(data & _WORD, dtypes.int64, found.device.name)
+    else:
+        number = argument("fold_in", data)
+        if number.shape != ():
+            raise ShapeError(
+                f"fold_in takes one number, got shape {number.shape}; "
+                f"map over them: fx.vmap(fx.random.fold_in, (None, 0))(key, data)"
+            )
+    return prims.derive(found, number)
+
+
+def child(key: Tensor, i: int) -> Tensor:
+    """``split(key, n)[i]``, for samplers that need several keys."""
+    return prims.derive(key, creation.constant(i, dtypes.int64, key.device.name))
+
+
+def sample_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints.
+
+    Raises:
+        DTypeError: if a size is no integer.
+        ShapeError: if one is negative.
+    """
+    given = shape if isinstance(shape, Sequence) else (shape,)
+    try:
+        out = tuple([n.__index__() for n in given])
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"{name}: a shape is an int or a tuple of ints, got {shape!r:.60}; "
+            f"write fx.random.{name}(key, (2, 3))"
+        ) from None
+    if out and min(out) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {out}")
+    return out
+
+
+def word_pairs(key: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Uniform uint64 words of ``shape``: plane 0 of the bits holds the high halves."""
+    planes = prims.random_bits(key, shape=(2, *shape))
+    stop, step = shape, (1,) * (len(shape) + 1)
+    high = shape_prims.slice(planes, start=(0,) * len(step), stop=(1, *stop), step=step)
+    low = shape_prims.slice(planes, start=(1, *[0] * len(shape)), stop=(2, *stop), step=step)
+    wide = cast(shape_prims.reshape(high, shape=shape), dtypes.uint64)
+    return elementwise.add(
+        elementwise.multiply(wide, creation.constant_like(1 << 32, wide)),
+        cast(shape_prims.reshape(low, shape=shape), dtypes.uint64),
+    )

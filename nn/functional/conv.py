@@ -1,0 +1,327 @@
+"""Convolutions over 1, 2 and 3 spatial dimensions, and transposed ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.convolution as conv_prims
+import fx.prims.shape as shape_prims
+from fx.errors import ShapeError
+from fx.nn.functional._windows import LAYOUTS, Pairs, batched, entries, unbatched
+from fx.ops.operands import argument
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation over one spatial dimension; see ``conv2d``.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[[1.0, 2.0, 4.0]]])
+        >>> fx.nn.functional.conv1d(x, fx.tensor([[[-1.0, 1.0]]]))
+        tensor([[[1., 2.]]])
+    """
+    return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation over two spatial dimensions.
+
+    Args:
+        input: (batch, in_channels, height, width), or without the batch axis.
+        weight: (out_channels, in_channels // groups, kernel_height, kernel_width).
+        bias: (out_channels,) or None.
+        stride: the step of the window; an int or one a dimension, as the three that follow.
+        padding: zeros on both sides, or ``"valid"`` (none) or ``"same"`` (as many as keep the size;
+            the odd one at the end).
+        dilation: the step between the taps of the kernel.
+        groups: the channels are cut into so many groups that do not see each other.
+
+    Returns:
+        (batch, out_channels, out_height, out_width), where
+        ``out = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1``.
+
+    Raises:
+        ShapeError: if channels, groups or sizes do not fit.
+        ValueError: for ``padding="same"`` with a stride.
+
+    Example:
+        >>> import fx
+        >>> x = fx.ones((1, 1, 3, 3))
+        >>> fx.nn.functional.conv2d(x, fx.ones((1, 1, 2, 2)))
+        tensor([[[[4., 4.],
+                  [4., 4.]]]])
+    """
+    return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Cross-correlation over three spatial dimensions; see ``conv2d``.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.conv3d(fx.ones((1, 1, 2, 2, 2)), fx.ones((1, 1, 2, 2, 2))).shape
+        (1, 1, 1, 1, 1)
+    """
+    return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv(
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    x, single = batched(name, input, rank, LAYOUTS[rank])
+    w = argument(name, weight)
+    layout = LAYOUTS[rank].replace(", ", ", kernel ")
+    if w.ndim != rank + 2:
+        raise ShapeError(
+            f"{name} takes a weight (out channels, in channels // groups, kernel {layout}), got "
+            f"shape {w.shape}"
+        )
+    if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} has {x.shape[1]} channels, but a weight of shape "
+            f"{w.shape} with groups={groups} takes {w.shape[1] * groups}"
+        )
+    strides = entries(name, "stride", stride, rank)
+    steps = entries(name, "dilation", dilation, rank)
+    pads = _padding(name, padding, rank, w.shape[2:], strides, steps)
+    for size, kernel, step, (low, high) in zip(x.shape[2:], w.shape[2:], steps, pads, strict=True):
+        if size + low + high < step * (kernel - 1) + 1:
+            raise ShapeError(
+                f"{name}: a kernel {w.shape[2:]} with dilation {steps} does not fit into an input "
+                f"of shape {x.shape} with padding {padding}; pad it or take a smaller kernel"
+            )
+    out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
+    return unbatched(_biased(name, out, bias, rank), single)
+
+
+def _padding(
+    name: str, padding: Any, rank: int, kernel: Any, strides: Any, steps: Any
+) -> Pairs:
+    if not isinstance(padding, str):
+        return tuple([(p, p) for p in entries(name, "padding", padding, rank, least=0)])
+    if padding == "valid":
+        return ((0, 0),) * rank
+    if padding != "same":
+        raise ValueError(f"{name}: padding must be ints, 'same' or 'valid', got {padding!r}")
+    if max(strides) > 1:
+        raise ValueError(
+            f"{name}: padding='same' is not supported for strided convolutions, got stride "
+            f"{strides}; give the padding as numbers"
+        )
+    totals = [d * (k - 1) for d, k in zip(steps, kernel, strict=True)]
+    return tuple([(t // 2, t - t // 2) for t in totals])
+
+
+def _biased(name: str, out: Tensor, bias: Any, rank: int) -> Tensor:
+    """``out`` (batch, channels, ...) plus a bias (channels,)."""
+    if bias is None:
+        return out
+    b = argument(name, bias)
+    if b.shape != (out.shape[1],):
+        raise ShapeError(
+            f"{name}: the bias must have shape ({out.shape[1]},), one a channel, got {b.shape}"
+        )
+    return out + shape_prims.reshape(b, shape=(out.shape[1], *[1] * rank))
+
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transposed convolution over one spatial dimension; see ``conv_transpose2d``.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[[1.0, 2.0]]])
+        >>> fx.nn.functional.conv_transpose1d(x, fx.tensor([[[1.0, 10.0]]]), stride=2)
+        tensor([[[ 1., 10.,  2., 20.]]])
+    """
+    return _conv_transpose(
+        "conv_transpose1d",
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )
+
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of ``conv2d`` as a linear map: it spreads each input over a kernel.
+
+    Args:
+        input: (batch, in_channels, height, width), or without the batch axis.
+        weight: (in_channels, out_channels // groups, kernel_height, kernel_width).
+        bias: (out_channels,) or None.
+        stride: the step between the places over which neighbouring inputs are spread.
+        padding: how much is cut off on both sides of the result.
+        output_padding: how much the result is longer at the end; less than stride or dilation.
+        groups: the channels are cut into so many groups that do not see each other.
+        dilation: the step between the taps of the kernel.
+
+    Returns:
+        (batch, out_channels, out_height, out_width), where ``out = (size - 1) * stride -
+        2 * padding + dilation * (kernel - 1) + output_padding + 1``.
+
+    Raises:
+        ShapeError: if channels, groups or sizes do not fit.
+
+    Example:
+        >>> import fx
+        >>> x = fx.ones((1, 2, 4, 4))
+        >>> fx.nn.functional.conv_transpose2d(x, fx.ones((2, 3, 2, 2)), stride=2).shape
+        (1, 3, 8, 8)
+    """
+    return _conv_transpose(
+        "conv_transpose2d",
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )
+
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transposed convolution over three spatial dimensions; see ``conv_transpose2d``.
+
+    Example:
+        >>> import fx
+        >>> x = fx.ones((1, 1, 2, 2, 2))
+        >>> fx.nn.functional.conv_transpose3d(x, fx.ones((1, 1, 2, 2, 2))).shape
+        (1, 1, 3, 3, 3)
+    """
+    return _conv_transpose(
+        "conv_transpose3d",
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
+        dilation,
+    )
+
+
+def _conv_transpose(
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    x, single = batched(name, input, rank, LAYOUTS[rank])
+    w = argument(name, weight)
+    if w.ndim != rank + 2 or groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} has {x.shape[1]} channels, which does not fit a "
+            f"weight of shape {w.shape} with groups={groups}; expected (in channels, out channels "
+            f"// groups, kernel sizes)"
+        )
+    strides = entries(name, "stride", stride, rank)
+    steps = entries(name, "dilation", dilation, rank)
+    cuts = entries(name, "padding", padding, rank, least=0)
+    longer = entries(name, "output_padding", output_padding, rank, least=0)
+    if any(e >= max(s, d) for e, s, d in zip(longer, strides, steps, strict=True)):
+        raise ShapeError(
+            f"{name}: output_padding {longer} must be smaller than stride {strides} or dilation "
+            f"{steps}"
+        )
+    # what is longer at the end uncovers part of what the padding cuts off there; past that, zeros
+    sizes, pads, zeros = [], [], []
+    for n, k, s, d, p, e in zip(x.shape[2:], w.shape[2:], strides, steps, cuts, longer, strict=True):
+        sizes.append((n - 1) * s - 2 * p + d * (k - 1) + 1 + min(e, p))
+        pads.append((p, max(p - e, 0)))
+        zeros.append(max(e - p, 0))
+    if min(sizes) < 1:
+        raise ShapeError(
+            f"{name}: an input of shape {x.shape} and a kernel {w.shape[2:]} with padding {cuts} "
+            f"leave nothing: the result would have sizes {tuple(sizes)}"
+        )
+    out = conv_prims.conv_input_grad(
+        x,
+        w,
+        input_size=tuple(sizes),
+        stride=strides,
+        padding=tuple(pads),
+        dilation=steps,
+        groups=groups,
+    )
+    if any(zeros):
+        none = (0,) * (rank + 2)
+        high = (0, 0, *zeros)
+        out = shape_prims.pad(out, constant_like(0, out), low=none, high=high, inside=none)
+    return unbatched(_biased(name, out, bias, rank), single)

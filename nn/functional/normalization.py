@@ -1,0 +1,228 @@
+"""Normalisation: batch, layer and group norm, and vectors of norm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import fx.prims.elementwise as elementwise
+import fx.prims.reduction as reduction
+import fx.prims.shape as shape_prims
+from fx.config import no_grad
+from fx.errors import InPlaceError, ShapeError
+from fx.ops.axes import normal_axis
+from fx.ops.operands import floating
+from fx.prims.compare import stop_gradient
+from fx.prims.creation import constant_like
+from fx.state import Cell
+from fx.tensor import Tensor
+
+
+def _centred(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean over ``axes``, ``x`` without it, and the biased variance; axes are kept as 1."""
+    count = prod([x.shape[i] for i in axes])
+    mean = reduction.sum(x, axes=axes, keepdims=True) / count
+    centred = x - mean
+    variance = reduction.sum(elementwise.square(centred), axes=axes, keepdims=True) / count
+    return mean, centred, variance
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel over the batch and all positions.
+
+    Args:
+        input: (batch, channels, ...).
+        running_mean: (channels,); what ``training=False`` subtracts. In training a Buffer, which is
+            rebound to ``(1 - momentum) * running_mean + momentum * mean``, or None.
+        running_var: (channels,); the same for the variance (unbiased).
+        weight: (channels,), the factor after normalising, or None.
+        bias: (channels,), added after that, or None.
+        training: whether the statistics of ``input`` itself are used.
+        momentum: the weight of the new statistics.
+        eps: added to the variance.
+
+    Raises:
+        ValueError: in training, if there is only one value a channel.
+        InPlaceError: in training, if a running statistic is a plain tensor.
+        ShapeError: if a channel vector does not have one entry a channel.
+
+    Source: Ioffe and Szegedy, "Batch normalization", 2015.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[1.0], [3.0]])
+        >>> fx.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
+        tensor([[-1.],
+                [ 1.]])
+    """
+    x = floating("batch_norm", input)
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
+    channels = x.shape[1]
+    vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight}
+    for name, v in {**vectors, "bias": bias}.items():
+        if v is not None and v.shape != (channels,):
+            raise ShapeError(
+                f"batch_norm: {name} must have shape ({channels},), one entry for each channel of "
+                f"the input {x.shape}, got {v.shape}"
+            )
+    line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
+    if training:
+        axes = (0, *range(2, x.ndim))
+        count = prod([x.shape[i] for i in axes])
+        if count == 1:
+            raise ValueError(
+                f"batch_norm: expected more than 1 value per channel when training, got input size "
+                f"{x.shape}; give a larger batch, or call model.eval()"
+            )
+        mean, centred, variance = _centred(x, axes)
+        _follow("running_mean", running_mean, mean, momentum)
+        _follow("running_var", running_var, variance, momentum, count / max(count - 1, 1))
+    elif running_mean is None or running_var is None:
+        raise ValueError("batch_norm: with training=False it takes running_mean and running_var")
+    else:
+        centred = x - shape_prims.reshape(running_mean, shape=line)
+        variance = shape_prims.reshape(running_var, shape=line)
+    scale = elementwise.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * shape_prims.reshape(weight, shape=line)
+    out = centred * scale
+    return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+
+
+def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0) -> None:
+    """Let a running statistic follow the new one."""
+    if cell is None:
+        return
+    if not isinstance(cell, Cell):
+        raise InPlaceError(
+            f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
+            f"pass fx.nn.Buffer({name}), or None to leave it"
+        )
+    with no_grad():
+        new = shape_prims.reshape(stop_gradient(value), shape=cell.shape)
+        held = cell.read()
+        cell.rebind(held * (1 - momentum) + new * (momentum * factor))
+
+
+def layer_norm(
+    input: Any,
+    normalized_shape: Sequence[int] | int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise over the last axes.
+
+    Args:
+        input: (..., *normalized_shape).
+        normalized_shape: the sizes of the axes to normalise over.
+        weight: of ``normalized_shape``, the factor after normalising, or None.
+        bias: of ``normalized_shape``, added after that, or None.
+        eps: added to the variance.
+
+    Raises:
+        ShapeError: if the input does not end in ``normalized_shape``.
+
+    Source: Ba et al., "Layer normalization", 2016.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.layer_norm(fx.tensor([[1.0, 3.0]]), (2,), eps=0.0)
+        tensor([[-1.,  1.]])
+    """
+    x = floating("layer_norm", input)
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    first = x.ndim - len(sizes)
+    if not sizes or first < 0 or x.shape[first:] != sizes:
+        raise ShapeError(
+            f"layer_norm: an input of shape {x.shape} does not end in normalized_shape {sizes}"
+        )
+    for name, v in (("weight", weight), ("bias", bias)):
+        if v is not None and v.shape != sizes:
+            raise ShapeError(
+                f"layer_norm: {name} must have normalized_shape {sizes}, got {v.shape}"
+            )
+    _, centred, variance = _centred(x, tuple(range(first, x.ndim)))
+    out = centred * elementwise.rsqrt(variance + eps)
+    if weight is not None:
+        out = out * weight
+    return out if bias is None else out + bias
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalise each sample over groups of channels and all positions.
+
+    Args:
+        input: (batch, channels, ...).
+        num_groups: how many groups the channels are cut into.
+        weight: (channels,), the factor after normalising, or None.
+        bias: (channels,), added after that, or None.
+        eps: added to the variance.
+
+    Raises:
+        ShapeError: if the channels cannot be cut evenly.
+
+    Source: Wu and He, "Group normalization", 2018.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[1.0, 3.0, 5.0, 5.0]])
+        >>> fx.nn.functional.group_norm(x, 2)
+        tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+    """
+    x = floating("group_norm", input)
+    shape = x.shape
+    if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: an input of shape {shape}, (batch, channels, ...), cannot be cut into "
+            f"{num_groups} groups of channels"
+        )
+    grouped = shape_prims.reshape(
+        x, shape=(shape[0], num_groups, prod(shape[1:]) // num_groups)
+    )  # (batch, groups, channels // groups * positions)
+    _, centred, variance = _centred(grouped, (2,))
+    out = shape_prims.reshape(centred * elementwise.rsqrt(variance + eps), shape=shape)
+    line = (shape[1], *[1] * (len(shape) - 2))
+    if weight is not None:
+        out = out * shape_prims.reshape(weight, shape=line)
+    return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divide by the p-norm along an axis, or by ``eps`` where the norm is smaller.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.normalize(fx.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
+    x = floating("normalize", input)
+    norm = vector_norm(x, p, normal_axis("normalize", dim, x.shape))
+    return x / elementwise.maximum(norm, constant_like(eps, norm))
+
+
+def vector_norm(x: Tensor, p: float, axis: int) -> Tensor:
+    """The p-norm along an axis, which is kept as 1; its gradient at 0 is 0."""
+    if p == 1:
+        return reduction.sum(elementwise.abs(x), axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
+    if p == float("inf"):
+        return reduction.max(elementwise.abs(x), axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
+    total = reduction.sum(
+        elementwise.square(x) if p == 2 else elementwise.abs(x) ** p, axes=(axis,), keepdims=True
+    )
+    safe = total + (total == 0).astype(x.dtype)  # 1 where the norm is 0: no infinite slope there
+    root = elementwise.sqrt(safe) if p == 2 else safe ** (1.0 / p)
+    return root * (total != 0).astype(x.dtype)

@@ -1,0 +1,134 @@
+"""Look-ups by index: embeddings and one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.creation as creation
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.reduction as reduction
+import fx.prims.shape as shape_prims
+from fx.config import no_grad
+from fx.dtypes import INTEGRAL, int64
+from fx.errors import DTypeError, InPlaceError, ShapeError
+from fx.nn.functional.normalization import vector_norm
+from fx.ops.operands import argument
+from fx.state import Cell
+from fx.tensor import Tensor
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of ``weight`` that ``input`` names.
+
+    Args:
+        input: integers of any shape, each in [0, rows).
+        weight: (rows, features).
+        padding_idx: a row that gets no gradient; negative ones count from the end.
+        max_norm: rows that are looked up and are longer are first scaled to this length; ``weight``
+            must be a Parameter or Buffer, which is rebound.
+        norm_type: the p of the norm of ``max_norm``.
+        scale_grad_by_freq: divide each row's gradient by how often it is looked up here.
+        sparse: accepted for PyTorch's sake; gradients are dense.
+
+    Returns:
+        (*input.shape, features).
+
+    Raises:
+        DTypeError: if ``input`` holds no integers.
+        IndexingError: if an index is out of range.
+
+    Example:
+        >>> import fx
+        >>> weight = fx.tensor([[0.0, 0.0], [1.0, 2.0]])
+        >>> fx.nn.functional.embedding(fx.tensor([1, 0]), weight)
+        tensor([[1., 2.],
+                [0., 0.]])
+    """
+    idx = argument("embedding", input)
+    if idx.dtype not in INTEGRAL:
+        raise DTypeError(
+            f"embedding takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
+        )
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding takes a weight (rows, features), got shape {weight.shape}")
+    rows = weight.shape[0]
+    if max_norm is not None:
+        _renormalise(weight, idx, max_norm, norm_type)
+    out = indexing.take(weight, idx, axis=0)  # (*input, features)
+    fixed = compare.stop_gradient
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise ShapeError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
+        is_padding = shape_prims.reshape(idx == padding_idx % rows, shape=(*idx.shape, 1))
+        out = compare.where(is_padding, fixed(out), out)
+    if scale_grad_by_freq:
+        flat = shape_prims.reshape(idx, shape=(idx.size,))
+        none = creation.full(
+            shape=(rows,), value=0, dtype=out.dtype, device=out.device.name
+        )
+        one = shape_prims.broadcast_to(creation.constant_like(1, out), shape=(idx.size,))
+        counts = indexing.scatter(none, flat, one, axis=0, mode="add")  # (rows,)
+        share = shape_prims.reshape(1.0 / indexing.take(counts, idx, axis=0), shape=(*idx.shape, 1))
+        out = fixed(out) + (out - fixed(out)) * share
+    return out  # type: ignore[no-any-return]
+
+
+def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
+    if not isinstance(weight, Cell):
+        raise InPlaceError(
+            "embedding: max_norm scales rows of the weight, and a tensor cannot change; pass "
+            "fx.nn.Parameter(weight)"
+        )
+    with no_grad():
+        held = weight.read()
+        flat = shape_prims.reshape(idx, shape=(idx.size,))
+        rows = indexing.take(held, flat, axis=0)  # (looked up, features)
+        norms = vector_norm(rows, p, 1)
+        scale = compare.where(norms > max_norm, max_norm / (norms + 1e-7), creation.constant_like(1.0, norms))
+        weight.rebind(indexing.scatter(held, flat, rows * scale, axis=0, mode="set"))
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """int64 vectors that are 1 at the index and 0 elsewhere.
+
+    Args:
+        tensor: integers of any shape, each in [0, num_classes).
+        num_classes: the length of the vectors; -1 for one more than the largest index.
+
+    Returns:
+        (*tensor.shape, num_classes).
+
+    Raises:
+        DTypeError: if ``tensor`` holds no integers.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.one_hot(fx.tensor([0, 2]))
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
+    idx = argument("one_hot", tensor)
+    if idx.dtype not in INTEGRAL:
+        raise DTypeError(
+            f"one_hot takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
+        )
+    if num_classes == -1:
+        if not idx.size:
+            raise ShapeError("one_hot: give num_classes= for an empty tensor of indices")
+        largest = reduction.max(idx, axes=tuple(range(idx.ndim)), keepdims=False)
+        num_classes = int(largest) + 1
+    classes = creation.iota(
+        shape=(num_classes,), axis=0, start=0, step=1, dtype=idx.dtype, device=idx.device.name
+    )
+    hits = shape_prims.reshape(idx, shape=(*idx.shape, 1)) == classes
+    return compare.astype(hits, dtype=int64)  # type: ignore[no-any-return]

@@ -1,0 +1,218 @@
+"""Application: a user's function with rules of its own, bound as a primitive is.
+
+Custom rules, ``autograd.Function`` and ``checkpoint`` make one for each call. It answers what a
+tracer asks of a primitive (``jvp``, ``vjp``, ``batch``, ``spec``), but it runs a Python function
+instead of a kernel, and where it is recorded it computes results and pullback together, because
+a user's forward function must run once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fx import tape
+from fx.config import modes
+from fx.dtypes import FLOATING
+from fx.errors import DTypeError, EscapedTracerError, ShapeError
+from fx.levels import check_live
+from fx.ops.convert import as_tensor
+from fx.prims.creation import zeros_like_spec
+from fx.primitive import Primitive
+from fx.spec import TensorSpec
+from fx.tape import CELL, GradTracer, Node, Select, grad_tracer
+from fx.tensor import Tensor, new_tensor
+from fx.transforms.batching import Lanes, batch_tracer, lanes_to
+from fx.transforms.reverse import vjp
+
+Pullback = Callable[..., Sequence[Tensor | None]]
+
+
+class Application(Primitive):
+    """A function of tensors, given and returned as flat sequences, with rules of its own.
+
+    A subclass says what runs (``run``), and what is recorded (``forward``); ``jvp`` and ``lanes``
+    (the same for a batch) follow from them unless it knows better.
+    """
+
+    multiple = True
+    differentiable = True
+    saves: tuple[int, ...] = ()
+
+    def __init__(self, name: str, torch_name: str = "") -> None:
+        self.name = name
+        self.torch_name = torch_name or name
+
+    # what a subclass gives ----------------------------------------------------------------------
+
+    def run(self, *args: Tensor) -> Sequence[Tensor]:
+        """The results, by ordinary operations."""
+        raise NotImplementedError
+
+    def forward(
+        self, level: int, args: Sequence[Tensor], values: Sequence[Tensor], needs: Sequence[Any]
+    ) -> tuple[Sequence[Tensor], Pullback]:
+        """The results and the pullback, which gets one list of cotangents.
+
+        ``values`` are the arguments below ``level``. Where ``.backward()`` reads the tape (level 0
+        and odd levels) residuals have to be made of ``args``, so that the pullback can be recorded.
+        """
+        raise NotImplementedError
+
+    def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
+        """The same for a batch, whose arguments have their lanes along ``dims``, results along 0."""
+        raise NotImplementedError
+
+    # what follows from it -----------------------------------------------------------------------
+
+    def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        level, top = 0, None
+        for x in args:
+            if x.level > level:
+                level, top = x.level, x
+        if level == CELL:
+            return self(*[x.read() if x.level == CELL else x for x in args])
+        if top is None:
+            if modes.record0 and any([x._node is not None for x in args]):
+                return self._record(0, args, args)
+            return tuple(self.run(*args))
+        check_live(top)
+        if type(top) is not GradTracer:
+            return top.process(self, args, {})
+        values = tuple([x.value if x.level == level else x for x in args])
+        if level <= modes.barrier or level == modes.silent:
+            return self(*values)
+        return self._record(level, args, values)
+
+    def _record(
+        self, level: int, args: tuple[Tensor, ...], values: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        parents = tuple([tape.node_at(x, level) for x in args])
+        outs, pullback = self.forward(level, args, values, parents)
+        outs = [below(o, level, self.name) for o in outs]
+        node = tape._node(self, pullback, parents, level)
+        node.specs = self.cotangent_specs(outs)
+        node.saved = tuple([(i, outs[i]) for i in self.saves])
+        return tuple([self._placed(level, o, node, i) for i, o in enumerate(outs)])
+
+    def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[TensorSpec, ...]:
+        """The specs of the cotangents that the pullback gets where none arrived."""
+        return tuple([o.spec for o in outs])
+
+    def _placed(self, level: int, out: Tensor, node: Node, index: int) -> Tensor:
+        if not self.wants_cotangent(index, out):
+            return out
+        place = Select(node, index)
+        if level:
+            return grad_tracer(level, out, place)
+        out = new_tensor(out._a)
+        out._node = place
+        return out
+
+    def wants_cotangent(self, index: int, out: Tensor) -> bool:
+        """Whether a result is differentiable."""
+        return out.dtype in FLOATING
+
+    def vjp(self, needs: Sequence[Any], *args: Tensor) -> Pullback:
+        """The rule of a primitive: the pullback alone."""
+        return self.forward(-2, args, args, needs)[1]
+
+    def batch(
+        self, level: Any, args: Sequence[Tensor], dims: Sequence[int | None]
+    ) -> tuple[Sequence[Tensor], Sequence[int | None]]:
+        """The batching rule: bind the function of lanes below."""
+        outs = self.lanes(level.size, level.axis_name, dims)(*args)
+        return outs, (0,) * len(outs)
+
+    def spec(self, *specs: TensorSpec) -> tuple[TensorSpec, ...]:
+        """The spec rule: run without values."""
+        outs = self.run(*[new_tensor(TensorSpec(s.shape, s.dtype, "meta")) for s in specs])
+        device = specs[0].device if specs else "cpu"
+        return tuple([TensorSpec(o.shape, o.dtype, device) for o in outs])
+
+    def cpu(self, *arrays: Any) -> tuple[Any, ...]:
+        """The kernel: run on bare arrays."""
+        return tuple([o._a for o in self.run(*[new_tensor(a) for a in arrays])])
+
+
+def below(out: Tensor, level: int, name: str) -> Tensor:
+    """A result without its place at ``level``, where the application puts its own node.
+
+    Raises:
+        EscapedTracerError: if it is a value of a transform that the arguments do not know of.
+    """
+    if out.level == CELL:
+        out = out.read()
+    if level & 1 and out.level == level:
+        return out.value
+    if out.level >= level and out.level > 0:
+        raise EscapedTracerError(
+            f"{name} has its own derivative rule and closes over a value {out.spec!r} of "
+            f"{out.transform}, which the rule would not see; pass it as an argument"
+        )
+    return new_tensor(out._a) if out.level < 0 and out._node is not None and level == 0 else out
+
+
+def transposed(
+    function: Callable[..., Sequence[Tensor]],
+    specs: Sequence[TensorSpec],
+) -> tuple[Sequence[Tensor], Pullback]:
+    """The results at zero of a linear function of tensors, and its transpose."""
+    outs, pullback = vjp(lambda *xs: list(function(*xs)), *map(zeros_like_spec, specs))
+    return outs, lambda cts: pullback(list(cts))
+
+
+def fitting(ct: Any, x: TensorSpec, what: str, index: int) -> Tensor | None:
+    """A cotangent (or tangent) that a user's rule returned, checked against its argument.
+
+    Raises:
+        ShapeError, DTypeError: if it does not fit.
+    """
+    if ct is None:
+        return None
+    ct = as_tensor(ct, dtype=None if isinstance(ct, Tensor) else x.dtype)
+    if ct.level == CELL:
+        ct = ct.read()
+    if ct.shape != x.shape:
+        raise ShapeError(f"{what} {index} has shape {ct.shape}, expected {x.shape}")
+    if ct.dtype != x.dtype:
+        raise DTypeError(
+            f"{what} {index} has dtype {ct.dtype.name}, expected {x.dtype.name}; "
+            f"write x.astype(fx.{x.dtype.name})"
+        )
+    return ct
+
+
+def in_lanes(
+    function: Callable[..., Sequence[Any]],
+    size: int,
+    axis_name: Any,
+    values: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Run a function of lanes on batches; its results below the level, and where their lanes lie.
+
+    What is no tensor passes unchanged, with dim None.
+    """
+    with Lanes(size, axis_name) as level:
+        number = level.number
+        outs = function(
+            *[batch_tracer(number, x, d) if d is not None else x for x, d in zip(values, dims)]
+        )
+        pairs = [
+            (x.value, x.dim) if isinstance(x, Tensor) and x.level == number else (x, None)
+            for x in [tape.off_inner_tape(o, number) for o in outs]
+        ]
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def lanes_first(
+    function: Callable[..., Sequence[Tensor]], size: int, axis_name: Any, dims: Sequence[int | None]
+) -> Callable[..., list[Tensor]]:
+    """A function of lanes as one of batches, every result with its lanes along 0."""
+
+    def batched(*values: Tensor) -> list[Tensor]:
+        outs, out_dims = in_lanes(function, size, axis_name, values, dims)
+        return [lanes_to(x, d, 0, size) for x, d in zip(outs, out_dims)]
+
+    return batched
