@@ -51,14 +51,75 @@ from fx.ops import operators as _operators
 
 _operators.attach()
 
+from fx.ops import methods_core as _methods_core
+
+_methods_core.attach()
+
 # array functions --------------------------------------------------------------------------------
+from fx._namespace import (
+    __array_api_version__,
+    __array_namespace_info__,
+    can_cast,
+    e,
+    finfo,
+    iinfo,
+    inf,
+    isdtype,
+    nan,
+    newaxis,
+    pi,
+    result_type,
+)
+from fx.ops.creation import (
+    arange,
+    empty,
+    empty_like,
+    full,
+    full_like,
+    linspace,
+    logspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from fx.ops.dlpack import from_dlpack
+from fx.ops.interop import asarray, from_numpy
+from fx.ops.methods_core import astype
+from fx.ops.patterns import diag, eye, meshgrid, tri, tril, triu
+from fx.ops.printing import get_printoptions, set_printoptions
+from fx.ops.specs import eval_shape
 
 # random numbers ---------------------------------------------------------------------------------
+from fx import random
+from fx.random.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from fx.random.stateful import (
+    bernoulli,
+    multinomial,
+    normal,
+    poisson,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+)
 
 # transforms and autograd ------------------------------------------------------------------------
 from fx.transforms import grad, jvp, value_and_grad, vjp, vmap
 
 # names that are also submodules come last -------------------------------------------------------
 from fx import dtypes, errors, tree
+from fx.ops.interop import tensor
 
 __version__ = "0.1.0"

@@ -30,6 +30,8 @@ class _Modes(threading.local):
     inference: bool = False
     device: str | None = None
     axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
+    lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
+    turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
 
 
 modes = _Modes()

@@ -14,7 +14,7 @@ from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
 from fx.levels import newest_level
-from fx.tape import CELL, Leaf
+from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, new_tensor
 
 
@@ -62,12 +62,24 @@ class Cell(Tensor):
             value = value.detach()
         if type(value) is Tensor:
             held = new_tensor(value._a)
-            held._node = self.leaf
+            held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
             self.value = held
-        else:  # a tracer: held as it is by a cell that was made inside its transform
-            if value.level > self.born:
-                raise BatchedValueError(_OUTLIVES.format(self.name or "a cell", value.spec))
-            self.value = value
+            return
+        # a tracer: held as it is by a cell that was made inside its transform
+        if value.level > self.born:
+            raise BatchedValueError(_OUTLIVES.format(self.name or "a cell", value.spec))
+        if self.leaf is not None:
+            tape = value.level | 1
+            value = grad_tracer(tape, value, self._leaf_on(tape))
+        self.value = value
+
+    def _leaf_on(self, level: int) -> Leaf:
+        """The cell's gradient leaf, moved to the tape of ``level`` with what it has gathered."""
+        leaf = self.leaf
+        if leaf is None or leaf.level != level:
+            self.leaf = Leaf(level, owner=ref(self))
+            self.leaf.grad = None if leaf is None else leaf.grad
+        return self.leaf  # type: ignore[return-value]
 
     @property
     def _a(self) -> Any:

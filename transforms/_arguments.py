@@ -1,11 +1,10 @@
-"""What the transforms share: argnums, leaves that are tensors, checks of what may be differentiated."""
+"""What the transforms share: argnums, and which leaves may be differentiated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from fx import tree
 from fx.dtypes import FLOATING
 from fx.errors import DTypeError
 from fx.ops.convert import as_tensor
@@ -51,7 +50,7 @@ def differentiable_leaf(leaf: Any, what: str) -> Tensor:
     Raises:
         DTypeError: if it is not floating: nothing else has a derivative.
     """
-    if isinstance(leaf, Tensor) or isinstance(leaf, float):
+    if isinstance(leaf, Tensor | float):
         x = as_tensor(leaf)
         if x.level == CELL:
             x = x.read()

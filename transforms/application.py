@@ -14,11 +14,11 @@ from typing import Any
 from fx import tape
 from fx.config import modes
 from fx.dtypes import FLOATING
-from fx.errors import DTypeError, EscapedTracerError, ShapeError
+from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import check_live
 from fx.ops.convert import as_tensor
-from fx.prims.creation import zeros_like_spec
 from fx.primitive import Primitive
+from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer, Node, Select, grad_tracer
 from fx.tensor import Tensor, new_tensor
@@ -49,21 +49,19 @@ class Application(Primitive):
         """The results, by ordinary operations."""
         raise NotImplementedError
 
-    def forward(
-        self, level: int, args: Sequence[Tensor], values: Sequence[Tensor], needs: Sequence[Any]
-    ) -> tuple[Sequence[Tensor], Pullback]:
-        """The results and the pullback, which gets one list of cotangents.
-
-        ``values`` are the arguments below ``level``. Where ``.backward()`` reads the tape (level 0
-        and odd levels) residuals have to be made of ``args``, so that the pullback can be recorded.
-        """
+    def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
+        """The results and the pullback: ``(cotangents, *saved results)`` to one an argument."""
         raise NotImplementedError
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
-        """The same for a batch, whose arguments have their lanes along ``dims``, results along 0."""
+        """The same for batches: arguments with lanes along ``dims``, results along 0."""
         raise NotImplementedError
 
     # what follows from it -----------------------------------------------------------------------
+
+    def recorded_pullback(self, args: Sequence[Tensor], needs: Sequence[Any]) -> Pullback:
+        """The pullback as a function of recorded arguments, for derivatives of derivatives."""
+        return self.forward(args, needs)[1]
 
     def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         level, top = 0, None
@@ -73,23 +71,30 @@ class Application(Primitive):
         if level == CELL:
             return self(*[x.read() if x.level == CELL else x for x in args])
         if top is None:
-            if modes.record0 and any([x._node is not None for x in args]):
-                return self._record(0, args, args)
+            if modes.record0 and any(x._node is not None for x in args):
+                return self._record(0, args, [_bare(x) for x in args])
             return tuple(self.run(*args))
         check_live(top)
         if type(top) is not GradTracer:
             return top.process(self, args, {})
-        values = tuple([x.value if x.level == level else x for x in args])
-        if level <= modes.barrier or level == modes.silent:
+        values = [x.value if x.level == level else x for x in args]
+        if not _records(level):
             return self(*values)
         return self._record(level, args, values)
 
     def _record(
-        self, level: int, args: tuple[Tensor, ...], values: tuple[Tensor, ...]
+        self, level: int, args: tuple[Tensor, ...], values: list[Tensor]
     ) -> tuple[Tensor, ...]:
         parents = tuple([tape.node_at(x, level) for x in args])
-        outs, pullback = self.forward(level, args, values, parents)
-        outs = [below(o, level, self.name) for o in outs]
+        outs, pullback = self.forward(values, parents)
+        outs = [_owned(o, level, self.name) for o in outs]
+        if level == 0 or level & 1:  # the tapes of .backward() may be asked to record the pass
+            bare = pullback
+
+            def pullback(cts: list[Any], *saved: Tensor) -> Sequence[Tensor | None]:
+                rule = self.recorded_pullback(args, parents) if _records(level) else bare
+                return rule(cts, *saved)
+
         node = tape._node(self, pullback, parents, level)
         node.specs = self.cotangent_specs(outs)
         node.saved = tuple([(i, outs[i]) for i in self.saves])
@@ -115,7 +120,7 @@ class Application(Primitive):
 
     def vjp(self, needs: Sequence[Any], *args: Tensor) -> Pullback:
         """The rule of a primitive: the pullback alone."""
-        return self.forward(-2, args, args, needs)[1]
+        return self.forward(args, needs)[1]
 
     def batch(
         self, level: Any, args: Sequence[Tensor], dims: Sequence[int | None]
@@ -135,22 +140,30 @@ class Application(Primitive):
         return tuple([o._a for o in self.run(*[new_tensor(a) for a in arrays])])
 
 
-def below(out: Tensor, level: int, name: str) -> Tensor:
-    """A result without its place at ``level``, where the application puts its own node.
+def _records(level: int) -> bool:
+    """Whether the tape of ``level`` records now."""
+    return modes.record0 if level == 0 else level > modes.barrier and level != modes.silent
+
+
+def _bare(x: Tensor) -> Tensor:
+    return x if x._node is None else new_tensor(x._a)
+
+
+def _owned(out: Tensor, level: int, name: str) -> Tensor:
+    """A result that depends on nothing at ``level`` but the arguments, whose node it will get.
 
     Raises:
-        EscapedTracerError: if it is a value of a transform that the arguments do not know of.
+        BackwardError: if it does.
     """
     if out.level == CELL:
         out = out.read()
-    if level & 1 and out.level == level:
-        return out.value
-    if out.level >= level and out.level > 0:
-        raise EscapedTracerError(
-            f"{name} has its own derivative rule and closes over a value {out.spec!r} of "
-            f"{out.transform}, which the rule would not see; pass it as an argument"
+    if out.level >= max(level, 1) or (level == 0 and out._node is not None):
+        where = f" inside {out.transform}" if out.level > 0 else ""
+        raise BackwardError(
+            f"{name} has its own derivative rule and closes over a tensor{where} that requires "
+            f"grad, which the rule would not see; pass it as an argument, or use x.detach()"
         )
-    return new_tensor(out._a) if out.level < 0 and out._node is not None and level == 0 else out
+    return out
 
 
 def transposed(

@@ -232,9 +232,7 @@ def _size(values: Any, dims: Any, axis_size: int | None, function: Any) -> int:
     if axis_size is not None:
         sizes.add(axis_size)
     if not sizes:
-        raise ShapeError(
-            f"vmap of {name_of(function)}: no argument is mapped; give axis_size="
-        )
+        raise ShapeError(f"vmap of {name_of(function)}: no argument is mapped; give axis_size=")
     if len(sizes) > 1:
         shapes = ", ".join(
             f"{x.shape} along {d}" for x, d in zip(values, dims, strict=True) if d is not None

@@ -11,7 +11,7 @@ from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.spec import TensorSpec
-from fx.tape import CELL, GradTracer, Leaf, Node, backward_pass, extra_of
+from fx.tape import CELL, Leaf, Node, backward_pass, extra_of
 from fx.tensor import Tensor, new_tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -114,7 +114,9 @@ def grad(
         (tensor(18.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("grad: materialize_grads=True gives zeros to unused inputs; leave out allow_unused")
+        raise ValueError(
+            "grad: materialize_grads=True gives zeros to unused inputs; leave out allow_unused"
+        )
     sources, targets = _listed(outputs), _listed(inputs)
     keep = create_graph if retain_graph is None else retain_graph
 
@@ -153,7 +155,11 @@ def grad(
 
 
 def _listed(tensors: Any) -> list[Any]:
-    return [tensors] if isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__") else list(tensors)
+    return (
+        [tensors]
+        if isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__")
+        else list(tensors)
+    )
 
 
 def _roots(

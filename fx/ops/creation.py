@@ -275,9 +275,7 @@ def arange(
 def _iota(
     shape: tuple[int, ...], axis: int, start: Any, step: Any, dtype: Any, device: str
 ) -> Tensor:
-    return prims.iota(
-        shape=shape, axis=axis, start=start, step=step, dtype=dtype, device=device
-    )
+    return prims.iota(shape=shape, axis=axis, start=start, step=step, dtype=dtype, device=device)
 
 
 def linspace(

@@ -85,13 +85,11 @@ class Normal:
         if tuple(merged) != shape:
             self.x = shape_prims.reshape(x, shape=tuple(merged))
 
-    def indices(self) -> list[Tensor]:
-        """The index tensors, fit to be combined: int64 in [0, n). One alone stays as it is."""
-        if len(self.tensors) == 1:
-            return [self.tensors[0][2]]
+    def indices(self, combined: bool) -> list[Tensor]:
+        """The index tensors; where they are to be combined, as int64 in [0, n)."""
         out = []
         for _, axis, e, trusted in self.tensors:
-            if not trusted:
+            if combined and not trusted:
                 try:
                     e = prims.wrap_index(e, size=self.x.shape[axis])
                 except IndexError:
@@ -260,7 +258,7 @@ def out_of_range(index: int, axis: int, shape: tuple[int, ...]) -> IndexingError
 def shown(index: Any) -> str:
     """An index as one writes it."""
     if isinstance(index, tuple):
-        return ", ".join(map(shown, index)) + ("," if len(index) == 1 else "") or "()"
+        return ", ".join(map(shown, index)) or "()"
     if isinstance(index, slice):
         ends = [shown(v) if v is not None else "" for v in (index.start, index.stop)]
         return ":".join(ends) + (f":{shown(index.step)}" if index.step is not None else "")

@@ -18,6 +18,7 @@ from fx.ops.index_language import (
     bounds,
     flattened,
     out_of_range,
+    skipped_axes,
     too_many,
 )
 from fx.tensor import Tensor
@@ -130,7 +131,7 @@ def _advanced(x: Tensor, given: tuple[Any, ...]) -> Tensor:
         if not isinstance(e, int):
             axis += 1
     block = index.block(given)
-    y, idx, first = _merged(y, at, index.indices())
+    y, idx, first = _merged(y, at, index.indices(combined=len(at) > 1))
     try:
         out = prims.take(y, idx, axis=first)  # (*y[:first], *block, *y[first + 1:])
     except IndexError:

@@ -50,7 +50,7 @@ def ravel(x: Any) -> Tensor:
         >>> fx.ravel(fx.tensor([[1, 2], [3, 4]]))
         tensor([1, 2, 3, 4])
     """
-    return reshape(x, (-1,) if argument("ravel", x).size else (0,))
+    return reshape(x, (-1,))
 
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:

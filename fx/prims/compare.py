@@ -30,6 +30,13 @@ logical_xor = comparison("logical_xor", cpu=cpu.logical_xor)
 # predicates -------------------------------------------------------------------------------------
 
 
+def _special_values(d):
+    """Numbers, zeros, infinities and NaN side by side."""
+    shape = d.shape()
+    zero_or_number = d.floats(shape) * d.bools(shape)
+    return Sample([(zero_or_number / d.bools(shape)).astype(d.dtype)])
+
+
 def _predicate(name, kernel, takes=None):
     def spec(x):
         accept(name, x.dtype, takes)
@@ -40,7 +47,7 @@ def _predicate(name, kernel, takes=None):
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=same_dim_batch(lambda: prim),
-        sample=lambda d: Sample([d.floats(d.shape()) / d.bools(()).astype(d.dtype)]),
+        sample=_special_values,
     )  # fmt: skip
     return prim
 

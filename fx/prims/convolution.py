@@ -16,14 +16,23 @@ from __future__ import annotations
 
 import fx.backends.cpu.conv as cpu
 from fx.errors import ShapeError
+from fx.primitive import define
 from fx.prims.creation import full
 from fx.prims.families import same_dtype, to_front
 from fx.prims.sampling import Sample
 from fx.prims.windows import (
-    check_fits, check_rank, draw_rank, draw_windows, lanes_from, lanes_into, merge_samples,
-    of_one_dtype, output_sizes, sliding, split_samples,
+    check_fits,
+    check_rank,
+    draw_rank,
+    draw_windows,
+    lanes_from,
+    lanes_into,
+    merge_samples,
+    of_one_dtype,
+    output_sizes,
+    sliding,
+    split_samples,
 )  # fmt: skip
-from fx.primitive import define
 
 
 def _bilinear(get, da, db):

@@ -13,12 +13,12 @@ import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, int64
 from fx.errors import DTypeError, ShapeError
+from fx.primitive import define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.elementwise import exp, maximum
 from fx.prims.families import same_dtype, to_front
 from fx.prims.sampling import Sample
-from fx.primitive import define
 
 
 def _spec(name, ordered=False, floating=False):
@@ -47,7 +47,7 @@ def shift(x, axis, value, reverse=False):
     at = [i == axis for i in range(x.ndim)]
     n = x.shape[axis]
     low, high = ([0] * x.ndim, [int(a) for a in at])
-    start, stop = ((1, n + 1) if reverse else (0, n))
+    start, stop = (1, n + 1) if reverse else (0, n)
     if not reverse:
         low, high = high, low
     padded = shape_prims.pad(

@@ -7,30 +7,14 @@ from __future__ import annotations
 
 import fx.backends.cpu.draws as cpu
 import fx.prims.shape as shape_prims
-from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint32, uint64
+from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint64
 from fx.errors import DTypeError, ShapeError
 from fx.prims.families import broadcast_shapes, to_front
+from fx.prims.random import check_key, keys
 from fx.prims.sampling import Sample
 from fx.primitive import NOT_DIFFERENTIABLE, define
 
-KEY_WORDS = 6
 FAMILIES = ("uniform", "normal", "exponential", "gumbel", "laplace", "logistic")
-
-
-def check_key(name, key):
-    """Refuse what is no key, or no array of keys.
-
-    Raises:
-        DTypeError, ShapeError: with the line that makes a key.
-    """
-    if key.dtype != uint32:
-        raise DTypeError(
-            f"{name}: a key is uint32, got {key.dtype.name}; write fx.random.key(seed)"
-        )
-    if key.shape[-1:] != (KEY_WORDS,):
-        raise ShapeError(
-            f"{name}: a key has shape ({KEY_WORDS},), got {key.shape}; write fx.random.key(seed)"
-        )
 
 
 def _drawn(name, key, shape, dtype):
@@ -51,7 +35,7 @@ def _drawn_for(name, key, parameter, shape, dtype, takes):
     return out
 
 
-def key_batch(get):
+def _key_batch(get):
     """The batching rule of what takes a key alone."""
 
     def batch(level, args, dims, **params):
@@ -79,11 +63,6 @@ def _key_and_parameter_batch(get):
     return batch
 
 
-def a_key(d):
-    """A key, for samplers."""
-    return d.integers((KEY_WORDS,), 0, 2**32, uint32)
-
-
 # standard distributions -------------------------------------------------------------------------
 
 
@@ -99,9 +78,9 @@ random_draw = define(  # the quantile of a standard distribution at uniform word
     "random_draw", cpu=cpu.draw, spec=_draw_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
-    batch=key_batch(lambda: random_draw),
+    batch=_key_batch(lambda: random_draw),
     sample=lambda d: Sample(
-        [a_key(d)], {"family": d.choice(FAMILIES), "shape": d.shape(), "dtype": d.dtype}
+        [keys(d, d.shape(0, 1))], {"family": d.choice(FAMILIES), "shape": d.shape(), "dtype": d.dtype}
     ),
 )  # fmt: skip
 
@@ -114,9 +93,9 @@ random_truncated_normal = define(
     "random_truncated_normal", cpu=cpu.truncated_normal, spec=_truncated_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
-    batch=key_batch(lambda: random_truncated_normal),
+    batch=_key_batch(lambda: random_truncated_normal),
     sample=lambda d: Sample(
-        [a_key(d)], {"lower": -1.0, "upper": 2.0, "shape": d.shape(), "dtype": d.dtype}
+        [keys(d, d.shape(0, 1))], {"lower": -1.0, "upper": 2.0, "shape": d.shape(), "dtype": d.dtype}
     ),
 )  # fmt: skip
 
@@ -133,7 +112,7 @@ def _below_spec(key, span, *, planes, shape):
 def _below_sample(d):
     shape = d.shape()
     span = d.integers(d.broadcastable(shape), 1, 1000, uint64)
-    return Sample([a_key(d), span], {"planes": d.choice((2, 4)), "shape": shape})
+    return Sample([keys(d), span], {"planes": d.choice((2, 4)), "shape": shape})
 
 
 random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 ** 64
@@ -152,7 +131,7 @@ def _gamma_spec(key, alpha, *, shape, logarithm):
 def _gamma_sample(d):
     shape = d.shape()
     alpha = d.floats(d.broadcastable(shape), 0.2, 5.0)
-    return Sample([a_key(d), alpha], {"shape": shape, "logarithm": d.flag()}, fixed=(1,))
+    return Sample([keys(d), alpha], {"shape": shape, "logarithm": d.flag()}, fixed=(1,))
 
 
 random_gamma = define(
@@ -172,7 +151,7 @@ def _poisson_sample(d):
     shape = d.shape()
     rate = d.floats(d.broadcastable(shape), 0.0, 30.0)
     params = {"shape": shape, "dtype": d.choice((int64, float32, float64))}
-    return Sample([a_key(d), rate], params, fixed=(1,))
+    return Sample([keys(d), rate], params, fixed=(1,))
 
 
 random_poisson = define(

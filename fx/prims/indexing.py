@@ -22,12 +22,12 @@ import fx.backends.cpu.index as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import IndexingError, ShapeError
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import check_axes, check_integer, check_ordered
 from fx.prims.creation import iota, zeros_like_spec
 from fx.prims.families import same_dim_batch, same_dtype, to_front
 from fx.prims.sampling import Sample
 from fx.prims.scatter_rules import AlongRules, SliceRules
-from fx.primitive import NOT_DIFFERENTIABLE, define
 
 MODES = ("set", "add", "mul", "min", "max")
 
@@ -51,7 +51,9 @@ def _out_of_range(name, error, n, where_):
     words = str(error)
     index = words.partition(" is out of")[0] if words.startswith("index ") else "an index"
     valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
-    return IndexingError(f"{name}: {index} is out of range for {where_}, which has size {n}; {valid}")
+    return IndexingError(
+        f"{name}: {index} is out of range for {where_}, which has size {n}; {valid}"
+    )
 
 
 # indices ----------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def _check_along(name, x, idx, axis):
     check_axes(name, x, (axis,))
     check_integer(name, "indices", idx)
     others = [i for i in range(x.ndim) if i != axis]
-    if idx.ndim != x.ndim or any([idx.shape[i] != x.shape[i] for i in others]):
+    if idx.ndim != x.ndim or any(idx.shape[i] != x.shape[i] for i in others):
         raise ShapeError(
             f"{name}: indices of shape {idx.shape} must have the shape of x, {x.shape}, in every "
             f"axis but axis {axis}; broadcast them: fx.broadcast_to(i, shape)"

@@ -9,14 +9,20 @@ import fx.backends.cpu.pool as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
+from fx.primitive import define
 from fx.prims.axes import check_ordered
 from fx.prims.creation import zeros_like_spec
 from fx.prims.indexing import scatter_along_axis, take_along_axis
 from fx.prims.sampling import Sample
 from fx.prims.windows import (
-    check_fits, check_rank, draw_rank, draw_windows, output_sizes, samples_batch, sliding,
+    check_fits,
+    check_rank,
+    draw_rank,
+    draw_windows,
+    output_sizes,
+    samples_batch,
+    sliding,
 )  # fmt: skip
-from fx.primitive import define
 
 
 def _pooled(name, x, window, stride, padding, dilation):
@@ -38,7 +44,7 @@ def _some_window_is_all_padding(sizes, window, stride, padding, dilation):
     for n, k, s, (low, high), d in zip(sizes, window, stride, padding, dilation, strict=True):
         last = n + low + high - d * (k - 1)
         for start in range(-low, last - low, s):
-            if not any([0 <= start + d * tap < n for tap in range(k)]):
+            if not any(0 <= start + d * tap < n for tap in range(k)):
                 return True
     return False
 

@@ -8,13 +8,13 @@ import fx.backends.cpu.reduction as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_, int64
 from fx.errors import ShapeError
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
 from fx.prims.compare import greater, less, where
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import others_product, with_zeros
 from fx.prims.elementwise import exp, maximum
 from fx.prims.sampling import Sample
-from fx.primitive import NOT_DIFFERENTIABLE, define
 
 
 def reduced_shape(shape, axes, keepdims):

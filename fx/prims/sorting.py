@@ -6,10 +6,10 @@ import fx.backends.cpu.sort as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import along_batch, check_axes, check_ordered
 from fx.prims.families import same_dtype, to_front
 from fx.prims.sampling import Sample
-from fx.primitive import NOT_DIFFERENTIABLE, define
 
 
 def _order_spec(name):

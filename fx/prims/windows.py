@@ -17,7 +17,7 @@ def check_rank(name, what, shape, extra=2):
     """
     if not 1 <= len(shape) - extra <= 3:
         raise ShapeError(
-            f"{name}: {what} must have 1 to 3 spatial axes, as (N, C, *spatial), got shape {shape}; "
+            f"{name}: {what} must be (N, C, *spatial) with 1 to 3 spatial axes, got shape {shape}; "
             f"add a batch axis with x[None]"
         )
 
@@ -97,7 +97,9 @@ def draw_windows(d, rank):
     dilation = tuple([d.integer(1, 2) for _ in range(rank)])
     padding = tuple([(d.integer(0, k - 1), d.integer(0, k - 1)) for k in window])
     stride = tuple([d.integer(1, 3) for _ in range(rank)])
-    sizes = tuple([e * (k - 1) + 1 + d.integer(0, 2) for k, e in zip(window, dilation, strict=True)])
+    sizes = tuple(
+        [e * (k - 1) + 1 + d.integer(0, 2) for k, e in zip(window, dilation, strict=True)]
+    )
     return sizes, window, {"stride": stride, "padding": padding, "dilation": dilation}
 
 

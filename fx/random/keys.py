@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 import fx.prims.creation as creation
-import fx.prims.elementwise as elementwise
+import fx.prims.draws as draws
 import fx.prims.random as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
@@ -18,7 +18,7 @@ from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, cast
 from fx.prims.compare import bitwise_and, right_shift
-from fx.prims.draws import KEY_WORDS
+from fx.prims.random import KEY_WORDS
 from fx.tensor import Tensor
 
 _WORD = 0xFFFFFFFF
@@ -195,14 +195,7 @@ def sample_shape(name: str, shape: Any) -> tuple[int, ...]:
     return out
 
 
-def word_pairs(key: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Uniform uint64 words of ``shape``: plane 0 of the bits holds the high halves."""
-    planes = prims.random_bits(key, shape=(2, *shape))
-    stop, step = shape, (1,) * (len(shape) + 1)
-    high = shape_prims.slice(planes, start=(0,) * len(step), stop=(1, *stop), step=step)
-    low = shape_prims.slice(planes, start=(1, *[0] * len(shape)), stop=(2, *stop), step=step)
-    wide = cast(shape_prims.reshape(high, shape=shape), dtypes.uint64)
-    return elementwise.add(
-        elementwise.multiply(wide, creation.constant_like(1 << 32, wide)),
-        cast(shape_prims.reshape(low, shape=shape), dtypes.uint64),
-    )
+def wide_words(key: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Uniform uint64 words."""
+    everything = creation.constant(0, dtypes.uint64, key.device.name)  # stands for 2 ** 64
+    return draws.random_below(key, everything, planes=2, shape=shape)

@@ -5,7 +5,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def recurrence(a, b, out, reverse):
-    """out[l, k, r] = a[l, k, r] * out[l, k - 1, r] + b[l, k, r], or k + 1 in reverse; all (L, n, R)."""
+    """out[l, k, r] = a[l, k, r] * out[l, k - 1, r] + b[l, k, r]; in reverse k + 1 comes before."""
     n = out.shape[1]
     for left in range(out.shape[0]):
         for step in range(n):

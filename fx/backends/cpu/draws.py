@@ -76,7 +76,8 @@ def truncated_normal(
     )
     if mirrored:
         np.negative(out, out=out)
-    return np.clip(out.astype(dtype), *_inside(lower, upper, dtype))
+    clipped = np.clip(out.astype(dtype), *_inside(lower, upper, dtype))  # bfloat16: in float32
+    return clipped.astype(dtype, copy=False)
 
 
 def _inside(lower: float, upper: float, dtype: Any) -> list[Any]:
@@ -138,11 +139,3 @@ def _flat(x: np.ndarray, out: np.ndarray, dtype: Any = None) -> np.ndarray:
     if x.size != 1:
         x = np.broadcast_to(x, out.shape)
     return contiguous(x).reshape(-1)
-
-
-def next_key(key: np.ndarray) -> np.ndarray:
-    """The key of the next call: the call word plus one, with a carry into the stream word."""
-    out = key.copy()
-    out[..., 3] += np.uint32(1)
-    out[..., 2] += out[..., 3] == 0
-    return out

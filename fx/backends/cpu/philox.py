@@ -109,6 +109,14 @@ def split(key: np.ndarray, n: int) -> np.ndarray:
     return derive(key[..., None, :], np.arange(n, dtype=np.uint32))
 
 
+def next_key(key: np.ndarray) -> np.ndarray:
+    """The key of the next call: the call word plus one, carried into the stream word."""
+    out = _words(key, KEY_WORDS, "key").copy()
+    out[..., 3] += np.uint32(1)
+    out[..., 2] += out[..., 3] == 0
+    return out
+
+
 def _words(x: np.ndarray, count: int, name: str) -> np.ndarray:
     x = np.asarray(x)
     if x.dtype != np.uint32 or x.ndim == 0 or x.shape[-1] != count:

@@ -1,0 +1,134 @@
+"""The context of a ``Function``: what ``forward`` keeps for ``backward``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fx import tree
+from fx.errors import InPlaceError
+from fx.tape import CELL
+from fx.tensor import Tensor
+
+
+class Context:
+    """``ctx``: it takes any attribute besides these methods, and ``backward`` finds it again.
+
+    Args:
+        needs_input_grad: for each argument of ``forward``, whether its gradient is wanted.
+    """
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self.saved_tensors: tuple[Any, ...] = ()
+        self._for_forward: tuple[Any, ...] = ()
+        self._non_differentiable: tuple[Any, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for ``backward``, which finds them in ``ctx.saved_tensors``."""
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for ``jvp``, which finds them in ``ctx.saved_tensors``."""
+        self._for_forward = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Declare results that have no gradient."""
+        self._non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether ``backward`` gets zeros (the default) or None for a result that was not used."""
+        self._materialize = value
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Refused: no tensor was changed."""
+        raise InPlaceError("mark_dirty: tensors are immutable; return a new tensor from forward")
+
+
+class _In(NamedTuple):
+    index: int
+
+
+class _Result(NamedTuple):
+    index: int
+
+
+class _Kept(NamedTuple):
+    index: int
+
+
+class _Shape(NamedTuple):
+    """A pytree that holds tensors, taken apart."""
+
+    treedef: Any
+    leaves: list[Any]
+
+
+class Notes(NamedTuple):
+    """What a context kept, without the arguments and results themselves."""
+
+    ins: tuple[int, ...]  # the arguments that it kept
+    outs: tuple[int, ...]  # the results that it kept
+    kept: list[Tensor]  # other tensors
+    attributes: dict[str, Any]
+
+    def with_kept(self, kept: list[Tensor]) -> Notes:
+        """The same with other constants, those of another level."""
+        return self._replace(kept=kept)
+
+
+def notes_of(ctx: Context, args: Sequence[Tensor], outs: Sequence[Tensor]) -> Notes:
+    """Take notes of a context that ``forward`` filled."""
+    marks: dict[int, Any] = {id(x): _Result(i) for i, x in enumerate(outs)}
+    marks |= {id(x): _In(i) for i, x in enumerate(args)}
+    kept: list[Tensor] = []
+    seen: set[Any] = set()
+
+    def note(x: Any) -> Any:
+        if not isinstance(x, Tensor) or x.level == CELL:
+            return x
+        mark = marks.get(id(x))
+        if mark is None:
+            mark = marks[id(x)] = _Kept(len(kept))
+            kept.append(x)
+        seen.add(mark)
+        return mark
+
+    attributes = {}
+    for name, value in vars(ctx).items():
+        if name in ("_non_differentiable", "needs_input_grad"):
+            continue
+        leaves, treedef = tree.flatten(value)
+        noted = [note(x) for x in leaves]
+        same = all(a is b for a, b in zip(leaves, noted))
+        attributes[name] = value if same else _Shape(treedef, noted)
+    return Notes(
+        tuple(sorted(m.index for m in seen if type(m) is _In)),
+        tuple(sorted(m.index for m in seen if type(m) is _Result)),
+        kept,
+        attributes,
+    )
+
+
+def context_of(
+    notes: Notes,
+    inputs: dict[int, Tensor],
+    outs: dict[int, Tensor],
+    needs_input_grad: tuple[bool, ...],
+) -> Context:
+    """A context from notes, with the arguments and results of one level."""
+
+    def find(x: Any) -> Any:
+        if type(x) is _In:
+            return inputs[x.index]
+        if type(x) is _Result:
+            return outs[x.index]
+        return notes.kept[x.index] if type(x) is _Kept else x
+
+    ctx = Context(needs_input_grad)
+    for name, value in notes.attributes.items():
+        if type(value) is _Shape:
+            value = tree.unflatten(value.treedef, [find(x) for x in value.leaves])
+        setattr(ctx, name, value)
+    return ctx

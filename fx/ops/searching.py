@@ -1,0 +1,376 @@
+"""Sorting and searching: sort, topk, the places of elements, where.
+
+``axis`` counts as usual; ``dim`` is PyTorch's word for it. NaN is larger than every number, and every
+order is stable.
+
+Source: Python Array API standard 2024.12, "Searching functions" and "Sorting functions".
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import fx.prims.compare as compare
+import fx.prims.indexing as indexing
+import fx.prims.reduction as reduction
+import fx.prims.shape as shape_prims
+import fx.prims.sorting as prims
+from fx.dtypes import int32, int64
+from fx.errors import BatchedValueError, DeviceError, ShapeError
+from fx.ops.axes import normal_axis
+from fx.ops.index_language import places_of
+from fx.ops.manipulation import along
+from fx.ops.operands import SCALARS, argument, cast, common_dtype, iota, operands, public, truth
+from fx.prims.creation import constant, constant_like
+from fx.prims.cumulative import cummax
+from fx.tensor import Tensor
+
+
+class Found(NamedTuple):
+    """Elements and the places they were found at along an axis."""
+
+    values: Tensor
+    indices: Tensor
+
+
+# order ------------------------------------------------------------------------------------------
+
+
+def argsort(
+    x: Any, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None
+) -> Tensor:
+    """The places of the elements along an axis in sorted order: int64.
+
+    Args:
+        x: a tensor with at least one axis.
+        axis: the axis.
+        descending: whether the largest comes first.
+        stable: accepted for the standard's sake; equal elements always keep their order.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        AxisError: if the axis is out of range.
+        DTypeError: for complex ``x``.
+
+    Example:
+        >>> import fx
+        >>> fx.argsort(fx.tensor([3, 1, 2]))
+        tensor([1, 2, 0])
+    """
+    x = argument("argsort", x)
+    at = normal_axis("argsort", axis if dim is None else dim, x.shape)
+    return prims.argsort(x, axis=at, descending=descending)
+
+
+def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Found:
+    """Sorted values along an axis, and where they came from."""
+    x = argument(name, x)
+    at = normal_axis(name, axis, x.shape)
+    order = prims.argsort(x, axis=at, descending=descending)
+    return Found(indexing.take_along_axis(x, order, axis=at), order)
+
+
+def sort(
+    x: Any, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: int | None = None
+) -> Tensor:
+    """The elements along an axis in sorted order; see ``argsort``.
+
+    The method ``x.sort()`` gives ``(values, indices)``, as PyTorch does.
+
+    Example:
+        >>> import fx
+        >>> fx.sort(fx.tensor([3, 1, 2]), descending=True)
+        tensor([3, 2, 1])
+    """
+    return sorted_along("sort", x, axis if dim is None else dim, descending).values
+
+
+def topk(
+    x: Any,
+    k: int,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    dim: int | None = None,
+) -> Found:
+    """The k largest elements along an axis, best first, and their places.
+
+    Args:
+        x: a tensor with at least one axis.
+        k: how many, at most the size of the axis.
+        axis: the axis.
+        largest: False for the smallest.
+        sorted: accepted for PyTorch's sake; the result always is.
+        dim: PyTorch's word for ``axis``.
+
+    Returns:
+        ``(values, indices)``; equal elements come lowest place first.
+
+    Raises:
+        ShapeError: if there are fewer than k elements.
+
+    Example:
+        >>> import fx
+        >>> fx.topk(fx.tensor([1, 4, 3]), 2)
+        Found(values=tensor([4, 3]), indices=tensor([1, 2]))
+    """
+    x = argument("topk", x)
+    at = normal_axis("topk", axis if dim is None else dim, x.shape)
+    if not 0 <= k <= x.shape[at]:
+        raise ShapeError(
+            f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
+        )
+    places = prims.top_k_indices(x, k=int(k), axis=at, largest=largest)
+    return Found(indexing.take_along_axis(x, places, axis=at), places)
+
+
+def _without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
+    """The elements at ``places`` (1 along the axis), with or without that axis."""
+    values = indexing.take_along_axis(x, places, axis=at)
+    if keepdims:
+        return Found(values, places)
+    shape = (*x.shape[:at], *x.shape[at + 1 :])
+    return Found(
+        shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape)
+    )
+
+
+def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
+    x = argument(name, x)
+    at = normal_axis(name, axis, x.shape)
+    if not x.shape[at]:
+        raise ShapeError(f"{name}: shape {x.shape} has no element along axis {at}")
+    return x, at
+
+
+def kthvalue(
+    x: Any,
+    k: int,
+    axis: int = -1,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Found:
+    """The k-th smallest element along an axis (k = 1 is the smallest) and its place.
+
+    Raises:
+        ShapeError: if there are fewer than k elements.
+
+    Example:
+        >>> import fx
+        >>> fx.kthvalue(fx.tensor([30, 10, 20]), 2)
+        Found(values=tensor(20), indices=tensor(2))
+    """
+    x, at = _line("kthvalue", x, axis if dim is None else dim)
+    n = x.shape[at]
+    if not 1 <= k <= n:
+        raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
+    order = prims.argsort(x, axis=at, descending=False)
+    return _without_axis(x, along(order, at, k - 1, k), at, keepdims or keepdim)
+
+
+def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
+    """The median along an axis, of two in the middle the lower; NaN where there is one."""
+    x, at = _line("median", x, axis)
+    n = x.shape[at]
+    order = prims.argsort(x, axis=at, descending=False)
+    middle = along(order, at, (n - 1) // 2, (n + 1) // 2)
+    if x.dtype.kind not in "biu":  # NaN sorts last, so that the first one stands at n - count
+        missing = cast(compare.isnan(x), int64)
+        count = reduction.sum(missing, axes=(at,), keepdims=True)
+        none = count == 0
+        first = compare.where(none, count, n - count)
+        nan = indexing.take_along_axis(order, first, axis=at)
+        middle = compare.where(none, middle, nan)
+    return _without_axis(x, middle, at, keepdims)
+
+
+def mode(
+    x: Any,
+    axis: int = -1,
+    keepdims: bool = False,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Found:
+    """The most frequent element along an axis, of several the smallest, and its last place.
+
+    Example:
+        >>> import fx
+        >>> fx.mode(fx.tensor([3, 1, 3, 2]))
+        Found(values=tensor(3), indices=tensor(2))
+    """
+    x, at = _line("mode", x, axis if dim is None else dim)
+    order = prims.argsort(x, axis=at, descending=False)
+    values = indexing.take_along_axis(x, order, axis=at)
+    n = x.shape[at]
+    shape = tuple([n if i == at else 1 for i in range(x.ndim)])
+    place = shape_prims.broadcast_to(
+        shape_prims.reshape(iota(n, x), shape=shape), shape=values.shape
+    )
+    changes = compare.not_equal(along(values, at, 1, n), along(values, at, 0, n - 1))
+    starts = compare.where(changes, along(place, at, 1, n), constant_like(0, place))
+    first = along(place, at, 0, 1)
+    begun, _ = cummax(shape_prims.concatenate(first, starts, axis=at), axis=at, reverse=False)
+    longest = reduction.argmax(place - begun, axis=at, keepdims=True)
+    places = indexing.take_along_axis(order, longest, axis=at)
+    return _without_axis(x, places, at, keepdims or keepdim)
+
+
+# binary search ----------------------------------------------------------------------------------
+
+
+def searchsorted(
+    sorted_sequence: Any,
+    values: Any,
+    side: str = "left",
+    sorter: Any = None,
+    *,
+    right: bool = False,
+    out_int32: bool = False,
+) -> Tensor:
+    """Where ``values`` would be put into a sorted sequence to keep it sorted.
+
+    Args:
+        sorted_sequence: (n,), or (*rows, n) sorted along the last axis.
+        values: of any shape, or (*rows, m) to search row by row.
+        side: ``"left"`` for the first such place, ``"right"`` for the last.
+        sorter: the order in which ``sorted_sequence`` is sorted, as ``argsort`` gives it.
+        right: PyTorch's word for ``side="right"``.
+        out_int32: whether the result is int32 instead of int64.
+
+    Raises:
+        ShapeError: if the rows differ.
+        ValueError: for another ``side``.
+
+    Example:
+        >>> import fx
+        >>> fx.searchsorted(fx.tensor([1, 3, 5]), fx.tensor([3, 4]))
+        tensor([1, 2])
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    sequence, wanted = operands("searchsorted", sorted_sequence, values)
+    if sorter is not None:
+        order = argument("searchsorted", sorter)
+        sequence = indexing.take_along_axis(sequence, order, axis=max(sequence.ndim - 1, 0))
+    out = prims.searchsorted(sequence, wanted, side="right" if right else side)
+    return cast(out, int32) if out_int32 else out
+
+
+def bucketize(x: Any, boundaries: Any, *, right: bool = False, out_int32: bool = False) -> Tensor:
+    """The number of the bucket of each element, between sorted boundaries (n,).
+
+    Example:
+        >>> import fx
+        >>> fx.bucketize(fx.tensor([0.5, 2.5]), fx.tensor([1.0, 2.0]))
+        tensor([0, 2])
+    """
+    return searchsorted(boundaries, x, right=right, out_int32=out_int32)
+
+
+# places that depend on values -------------------------------------------------------------------
+
+
+def true_places(name: str, mask: Tensor) -> Tensor:
+    """Where a mask is true, in its flattened axes: (count,) int64.
+
+    Raises:
+        BatchedValueError: inside ``vmap``, where the count differs from lane to lane.
+        DeviceError: on ``meta``.
+    """
+    try:
+        return places_of(mask)
+    except (BatchedValueError, DeviceError) as error:
+        raise type(error)(
+            f"{name} of {mask!r}: the number of results depends on the values, which are not known "
+            f"here; write fx.where(mask, x, 0), or a reduction such as fx.count_nonzero(x)"
+        ) from None
+
+
+def nonzero(x: Any) -> tuple[Tensor, ...]:
+    """The places of what is not 0, one int64 tensor (count,) an axis, in C order.
+
+    The method ``x.nonzero()`` gives one tensor (count, ndim), as PyTorch does.
+
+    Raises:
+        ShapeError: for a tensor without axes.
+        BatchedValueError: inside ``vmap``, where the count differs from lane to lane.
+
+    Example:
+        >>> import fx
+        >>> fx.nonzero(fx.tensor([0, 5, 6]))
+        (tensor([1, 2]),)
+    """
+    x = argument("nonzero", x)
+    if not x.ndim:
+        raise ShapeError("nonzero: a tensor of shape () has no places; write fx.reshape(x, (1,))")
+    return _coordinates(true_places("nonzero", truth(x)), x.shape)
+
+
+def _coordinates(flat: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Places in flattened axes as one tensor an axis."""
+    out = []
+    for i, n in enumerate(shape):
+        behind = prod(shape[i + 1 :])
+        place = flat // behind if behind > 1 else flat
+        out.append(place % n if i else place)
+    return tuple(out)
+
+
+def argwhere(x: Any) -> Tensor:
+    """The places of what is not 0: (count, ndim) int64, in C order.
+
+    Example:
+        >>> import fx
+        >>> fx.argwhere(fx.tensor([[0, 1], [2, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
+    x = argument("argwhere", x)
+    flat = true_places("nonzero", truth(x))
+    columns = [shape_prims.reshape(c, shape=(*c.shape, 1)) for c in _coordinates(flat, x.shape)]
+    if not columns:
+        return shape_prims.reshape(along(flat, 0, 0, 0), shape=(0, 0))
+    return shape_prims.concatenate(*columns, axis=1)
+
+
+# selection --------------------------------------------------------------------------------------
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """``x`` where the condition holds, ``y`` elsewhere; of one argument, ``nonzero``.
+
+    A derivative passes only to what was chosen.
+
+    Args:
+        condition: a bool tensor.
+        x, y: tensors or Python scalars, promoted to a common dtype; the shapes of all three
+            broadcast.
+
+    Raises:
+        DTypeError: if the condition is not bool.
+        ShapeError: if the shapes do not broadcast.
+
+    Example:
+        >>> import fx
+        >>> fx.where(fx.tensor([True, False]), fx.tensor([1.0, 2.0]), 0)
+        tensor([1., 0.])
+    """
+    if x is None or y is None:
+        if x is y:
+            return nonzero(condition)
+        raise TypeError("where takes a condition, or a condition and two values")
+    condition = argument("where", condition)
+    if type(x) in SCALARS and type(y) in SCALARS:  # on the device of the condition
+        dtype = common_dtype("where", (x, y))
+        x, y = [constant(v, dtype, condition.device.name) for v in (x, y)]
+    else:
+        x, y = operands("where", x, y)
+    return compare.where(condition, x, y)
+
+
+__all__ = public(globals(), but=("sorted_along", "lower_median", "true_places"))

@@ -1,0 +1,198 @@
+"""Selection of whole slices by index, and of elements by mask.
+
+Tensors never change: every function returns a new one. ``dim`` is PyTorch's word for ``axis``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.indexing as prims
+import fx.prims.shape as shape_prims
+from fx.dtypes import as_dtype, int64
+from fx.errors import DTypeError
+from fx.ops.axes import normal_axis, required_axis
+from fx.ops.convert import as_operand, as_tensor
+from fx.ops.manipulation import broadcast_to, ravel
+from fx.ops.operands import argument, cast, iota, public
+from fx.ops.searching import true_places
+from fx.prims.families import broadcast_shapes
+from fx.tensor import Tensor
+
+
+def _indices(name: str, indices: Any, x: Tensor) -> Tensor:
+    if isinstance(indices, tuple | list):
+        return as_tensor(indices, dtype=None if len(indices) else int64, device=x.device)
+    return argument(name, indices)
+
+
+# whole slices -----------------------------------------------------------------------------------
+
+
+def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+    """The slices along an axis that the indices name.
+
+    Args:
+        x: (*A, n, *B).
+        indices: integers (*I) in [-n, n).
+        axis: the axis; None is enough where there is only one.
+        dim: PyTorch's word for ``axis``.
+
+    Returns:
+        (*A, *I, *B).
+
+    Raises:
+        IndexingError: if an index is out of range.
+
+    Source: Python Array API standard 2024.12, ``take``.
+
+    Example:
+        >>> import fx
+        >>> fx.take(fx.tensor([10, 20, 30]), fx.tensor([2, 0]))
+        tensor([30, 10])
+    """
+    x = argument("take", x)
+    at = required_axis("take", axis if dim is None else dim, x.shape)
+    return prims.take(x, _indices("take", indices, x), axis=at)
+
+
+def index_select(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) -> Tensor:
+    """``take`` with PyTorch's order of arguments.
+
+    Example:
+        >>> import fx
+        >>> fx.index_select(fx.tensor([10, 20, 30]), 0, fx.tensor([2, 0]))
+        tensor([30, 10])
+    """
+    x = argument("index_select", x)
+    at = normal_axis("index_select", axis if dim is None else dim, x.shape)
+    return prims.take(x, _indices("index_select", index, x), axis=at)
+
+
+def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: str) -> Tensor:
+    x = argument(name, x)
+    at = normal_axis(name, axis, x.shape)
+    index = ravel(_indices(name, index, x))
+    source = as_operand(source, x)
+    shape = (*x.shape[:at], index.shape[0], *x.shape[at + 1 :])
+    return prims.scatter(x, index, broadcast_to(cast(source, x.dtype), shape), axis=at, mode=mode)
+
+
+def index_add(
+    x: Any, axis: int = 0, index: Any = None, source: Any = None, *, alpha: Any = 1,
+    dim: int | None = None,
+) -> Tensor:  # fmt: skip
+    """``x`` with ``alpha * source`` added to the slices along an axis that the index names.
+
+    Example:
+        >>> import fx
+        >>> fx.index_add(fx.zeros(3), 0, fx.tensor([0, 0, 2]), fx.ones(3))
+        tensor([2., 0., 1.])
+    """
+    if alpha != 1:
+        source = argument("index_add", source) * alpha
+    return _index_update("index_add", x, axis if dim is None else dim, index, source, "add")
+
+
+def index_copy(
+    x: Any, axis: int = 0, index: Any = None, source: Any = None, *, dim: int | None = None
+) -> Tensor:
+    """``x`` with the slices along an axis that the index names replaced by ``source``.
+
+    Example:
+        >>> import fx
+        >>> fx.index_copy(fx.zeros(3), 0, fx.tensor([1]), fx.ones(1))
+        tensor([0., 1., 0.])
+    """
+    return _index_update("index_copy", x, axis if dim is None else dim, index, source, "set")
+
+
+def index_fill(
+    x: Any, axis: int = 0, index: Any = None, value: Any = None, *, dim: int | None = None
+) -> Tensor:
+    """``x`` with the slices along an axis that the index names filled with one value.
+
+    Example:
+        >>> import fx
+        >>> fx.index_fill(fx.zeros(3), 0, fx.tensor([1]), 5.0)
+        tensor([0., 5., 0.])
+    """
+    return _index_update("index_fill", x, axis if dim is None else dim, index, value, "set")
+
+
+# masks ------------------------------------------------------------------------------------------
+
+
+def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
+    """``x`` with one value where the mask is true.
+
+    Args:
+        x: a tensor of any shape.
+        mask: a bool tensor whose shape broadcasts with that of ``x``.
+        value: a number or a tensor without axes; it takes the dtype of ``x``.
+
+    Raises:
+        DTypeError: if the mask is not bool.
+
+    Example:
+        >>> import fx
+        >>> fx.masked_fill(fx.tensor([1.0, 2.0]), fx.tensor([True, False]), -1)
+        tensor([-1.,  2.])
+    """
+    x = argument("masked_fill", x)
+    value = cast(as_operand(value, x), x.dtype)
+    return compare.where(argument("masked_fill", mask), value, x)
+
+
+def masked_select(x: Any, mask: Any) -> Tensor:
+    """The elements where the mask is true, along one axis.
+
+    Raises:
+        BatchedValueError: inside ``vmap`` over the mask, where their number differs.
+
+    Example:
+        >>> import fx
+        >>> fx.masked_select(fx.tensor([1, 2, 3]), fx.tensor([True, False, True]))
+        tensor([1, 3])
+    """
+    x, mask = argument("masked_select", x), argument("masked_select", mask)
+    shape = broadcast_shapes("masked_select", x.shape, mask.shape)
+    places = true_places("masked_select", broadcast_to(mask, shape))
+    return prims.take(ravel(broadcast_to(x, shape)), places, axis=0)
+
+
+def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
+    """A last axis that is 1 at the class and 0 elsewhere.
+
+    Args:
+        x: integers (*shape) in [0, num_classes).
+        num_classes: the size of the new axis; -1 for the largest class plus one, which needs known
+            values.
+        dtype: the dtype of the result, int64 unless told.
+
+    Returns:
+        (*shape, num_classes).
+
+    Raises:
+        DTypeError: if ``x`` is not integer.
+
+    Example:
+        >>> import fx
+        >>> fx.one_hot(fx.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
+    x = argument("one_hot", x)
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot takes integers, got {x.dtype.name}; write x.astype(fx.int64)")
+    if num_classes == -1:
+        from fx.ops.reduction import max
+
+        num_classes = int(max(x)) + 1
+    x = cast(x, int64)
+    hits = compare.equal(shape_prims.reshape(x, shape=(*x.shape, 1)), iota(num_classes, x))
+    return cast(hits, int64 if dtype is None else as_dtype(dtype))
+
+
+__all__ = public(globals())

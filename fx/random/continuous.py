@@ -1,0 +1,250 @@
+"""Samplers of continuous distributions: one uniform word an element, through the quantile function.
+
+A float32 sample takes one 32-bit word and a float64 sample two; the float32 numbers of a key are its
+float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, rounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.draws as draws
+import fx.prims.elementwise as elementwise
+from fx import dtypes
+from fx.config import default_dtype
+from fx.errors import DTypeError, ShapeError
+from fx.ops.operands import SCALARS, argument, cast
+from fx.prims.creation import constant, constant_like
+from fx.prims.families import broadcast_shapes
+from fx.random.keys import as_key, sample_shape
+from fx.tensor import Tensor
+
+Shape = int | tuple[int, ...]
+
+
+def floating_dtype(name: str, dtype: Any, parameters: tuple[Any, ...] = ()) -> Any:
+    """The dtype to draw in: ``dtype``, or that of the floating tensors among ``parameters``.
+
+    Raises:
+        DTypeError: if it is not floating.
+    """
+    if dtype is None:
+        found = None
+        for p in parameters:
+            if isinstance(p, Tensor) and p.dtype in dtypes.FLOATING:
+                found = p.dtype if found is None else dtypes.promote_types(found, p.dtype)
+        return found or default_dtype()
+    found = dtypes.as_dtype(dtype)
+    if found not in dtypes.FLOATING:
+        raise DTypeError(
+            f"{name}: the samples are floating, got dtype {found.name}; "
+            f"write dtype=fx.float32, and cast what was drawn"
+        )
+    return found
+
+
+def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
+    """A parameter of a distribution as a tensor of ``dtype``."""
+    if type(value) in SCALARS:
+        return constant(value, dtype, device)
+    return cast(argument(name, value), dtype)
+
+
+def joint_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+    """The shape to draw; None is that of the parameters, which must broadcast to it.
+
+    Raises:
+        ShapeError: if they do not.
+    """
+    shapes = [p.shape for p in parameters if hasattr(p, "shape")]
+    if shape is None:
+        return broadcast_shapes(name, *shapes) if shapes else ()
+    wanted = sample_shape(name, shape)
+    if shapes and broadcast_shapes(name, wanted, *shapes) != wanted:
+        listed = ", ".join(map(str, shapes))
+        raise ShapeError(
+            f"{name}: parameters of shape {listed} do not broadcast to the shape {wanted} asked "
+            f"for; leave shape out to take theirs"
+        )
+    return wanted
+
+
+def _standard(name: str, key: Any, shape: Any, dtype: Any) -> Tensor:
+    return draws.random_draw(
+        as_key(name, key),
+        family=name,
+        shape=sample_shape(name, shape),
+        dtype=floating_dtype(name, dtype),
+    )
+
+
+def uniform(
+    key: Tensor, shape: Shape | None = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None
+) -> Tensor:
+    """Uniform samples in [low, high).
+
+    A float32 in [0, 1) is a multiple of 2 ** -24, a float64 of 2 ** -53.
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples; None takes that of ``low`` and ``high``.
+        low, high: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
+        dtype: floating; the default dtype, or that of ``low`` and ``high`` where they are tensors.
+
+    Raises:
+        DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.random.uniform(fx.random.key(0), (2, 2), low=-1.0)
+        tensor([[ 0.4626, -0.2594],
+                [-0.3213,  0.1396]])
+    """
+    key = as_key("uniform", key)
+    dtype = floating_dtype("uniform", dtype, (low, high))
+    shape = joint_shape("uniform", shape, low, high)
+    u = draws.random_draw(key, family="uniform", shape=shape, dtype=dtype)
+    if type(low) in SCALARS and type(high) in SCALARS:
+        if low == 0:
+            return u if high == 1 else elementwise.multiply(u, constant_like(high, u))
+        a, b = constant_like(low, u), constant_like(high, u)
+        x = elementwise.add(elementwise.multiply(u, constant_like(high - low, u)), a)
+    else:
+        a = parameter("uniform", low, dtype, key.device.name)
+        b = parameter("uniform", high, dtype, key.device.name)
+        x = elementwise.add(elementwise.multiply(u, elementwise.subtract(b, a)), a)
+    # the sum may round up to high itself
+    return compare.where(compare.less(x, b), x, elementwise.nextafter(b, a))
+
+
+def normal(
+    key: Tensor, shape: Shape | None = None, mean: Any = 0.0, std: Any = 1.0, dtype: Any = None
+) -> Tensor:
+    """Normal samples: the inverse of the distribution function at uniform words.
+
+    Every bit of a word counts in the tails as at the center: a float32 sample reaches 6.4 standard
+    deviations, a float64 sample 9.2, each with its true probability.
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples; None takes that of ``mean`` and ``std``.
+        mean, std: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
+        dtype: floating; the default dtype, or that of ``mean`` and ``std`` where they are tensors.
+
+    Raises:
+        DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
+
+    Source: Wichura, algorithm AS 241, Applied Statistics 37 (1988).
+
+    Example:
+        >>> import fx
+        >>> fx.random.normal(fx.random.key(0), 3, mean=10.0)
+        tensor([10.6167,  9.6691,  9.5866])
+    """
+    key = as_key("normal", key)
+    dtype = floating_dtype("normal", dtype, (mean, std))
+    shape = joint_shape("normal", shape, mean, std)
+    z = draws.random_draw(key, family="normal", shape=shape, dtype=dtype)
+    if type(std) not in SCALARS or std != 1:
+        z = elementwise.multiply(z, parameter("normal", std, dtype, key.device.name))
+    if type(mean) not in SCALARS or mean != 0:
+        z = elementwise.add(z, parameter("normal", mean, dtype, key.device.name))
+    return z
+
+
+def truncated_normal(
+    key: Tensor, lower: float, upper: float, shape: Shape = (), dtype: Any = None
+) -> Tensor:
+    """Standard normal samples under the condition that they lie in [lower, upper].
+
+    Args:
+        key: uint32 (6,).
+        lower, upper: Python numbers, lower < upper; infinite ones leave that side open.
+        shape: the shape of the samples.
+        dtype: floating, the default dtype unless told.
+
+    Raises:
+        ValueError: unless lower < upper.
+        DTypeError, ShapeError: if ``key`` is no key, or shape or dtype is none.
+
+    Example:
+        >>> import fx
+        >>> x = fx.random.truncated_normal(fx.random.key(0), 1.0, 2.0, shape=1000)
+        >>> bool((x >= 1.0).all()), bool((x <= 2.0).all())
+        (True, True)
+    """
+    a, b = float(lower), float(upper)
+    if not a < b:
+        raise ValueError(f"truncated_normal: lower must be less than upper, got {lower}, {upper}")
+    return draws.random_truncated_normal(
+        as_key("truncated_normal", key),
+        lower=a,
+        upper=b,
+        shape=sample_shape("truncated_normal", shape),
+        dtype=floating_dtype("truncated_normal", dtype),
+    )
+
+
+def exponential(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+    """Exponential samples of rate 1: -log u. Never 0.
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples.
+        dtype: floating, the default dtype unless told.
+
+    Example:
+        >>> import fx
+        >>> fx.random.exponential(fx.random.key(0), 3) / 2.0  # rate 2
+        tensor([0.1565, 0.4967, 0.5405])
+    """
+    return _standard("exponential", key, shape, dtype)
+
+
+def gumbel(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+    """Standard Gumbel samples, of the largest of many: -log(-log u).
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples.
+        dtype: floating, the default dtype unless told.
+
+    Example:
+        >>> import fx
+        >>> fx.random.gumbel(fx.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    return _standard("gumbel", key, shape, dtype)
+
+
+def laplace(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+    """Standard Laplace samples, with density exp(-abs(x)) / 2.
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples.
+        dtype: floating, the default dtype unless told.
+
+    Example:
+        >>> import fx
+        >>> fx.random.laplace(fx.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    return _standard("laplace", key, shape, dtype)
+
+
+def logistic(key: Tensor, shape: Shape = (), dtype: Any = None) -> Tensor:
+    """Standard logistic samples: log(u / (1 - u)).
+
+    Args:
+        key: uint32 (6,).
+        shape: the shape of the samples.
+        dtype: floating, the default dtype unless told.
+
+    Example:
+        >>> import fx
+        >>> fx.random.logistic(fx.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
+    return _standard("logistic", key, shape, dtype)

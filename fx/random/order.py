@@ -1,0 +1,154 @@
+"""Samplers that shuffle and choose: permutation, choice."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.creation as creation
+import fx.prims.cumulative as cumulative
+import fx.prims.draws as draws
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.shape as shape_prims
+import fx.prims.sorting as sorting
+from fx import dtypes
+from fx.errors import ShapeError
+from fx.ops.axes import normal_axis
+from fx.ops.operands import argument, cast, floating
+from fx.prims.creation import constant_like
+from fx.random.continuous import Shape
+from fx.random.discrete import randint
+from fx.random.keys import as_key, sample_shape, wide_words
+from fx.tensor import Tensor
+
+
+def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -> Tensor:
+    """A random order: of range(n) for an int n, of the slices along an axis for a tensor.
+
+    The order is that of random 64-bit words, one a place. (Two of n words are equal with
+    probability n ** 2 / 2 ** 65; they keep their order.)
+
+    Args:
+        key: uint32 (6,).
+        x: an int n, or a tensor with an axis to shuffle.
+        axis: the axis to shuffle.
+        independent: whether each line along ``axis`` is shuffled on its own.
+
+    Returns:
+        int64 (n,) for an int; else the shape and dtype of ``x``.
+
+    Raises:
+        AxisError: if ``x`` has no such axis.
+        DTypeError, ShapeError: if ``key`` is no key.
+
+    Example:
+        >>> import fx
+        >>> fx.random.permutation(fx.random.key(0), 5)
+        tensor([2, 1, 3, 0, 4])
+    """
+    key = as_key("permutation", key)
+    if isinstance(x, int):
+        if x < 0:
+            raise ShapeError(f"permutation: n must not be negative, got {x}")
+        return _orders(key, (x,), 0)
+    x = argument("permutation", x)
+    axis = normal_axis("permutation", axis, x.shape)
+    if independent:
+        return indexing.take_along_axis(x, _orders(key, x.shape, axis), axis=axis)
+    return indexing.take(x, _orders(key, (x.shape[axis],), 0), axis=axis)
+
+
+def _orders(key: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
+    return sorting.argsort(wide_words(key, shape), axis=axis, descending=False)
+
+
+def choice(
+    key: Tensor,
+    a: Any,
+    shape: Shape = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+) -> Tensor:
+    """Slices of ``a`` along an axis, or numbers below an int ``a``, picked at random.
+
+    Args:
+        key: uint32 (6,).
+        a: an int n, which stands for range(n), or a tensor.
+        shape: how many to pick, in which shape.
+        replace: whether one may be picked again.
+        p: (n,) weights >= 0, which need not sum to 1; None for equal ones. Without replacement
+            each pick is made among what is left, in proportion to the weights.
+        axis: the axis of ``a``.
+
+    Returns:
+        ``a`` with ``axis`` replaced by ``shape``.
+
+    Raises:
+        ValueError: if there is nothing to pick from, or not enough without replacement.
+        ShapeError: if ``p`` is not (n,).
+        AxisError: if ``a`` has no such axis.
+
+    Example:
+        >>> import fx
+        >>> fx.random.choice(fx.random.key(0), fx.tensor([10, 20, 30]), 4)
+        tensor([30, 20, 20, 20])
+    """
+    key = as_key("choice", key)
+    shape = sample_shape("choice", shape)
+    if isinstance(a, int):
+        n, items = a, None
+    else:
+        items = argument("choice", a)
+        axis = normal_axis("choice", axis, items.shape)
+        n = items.shape[axis]
+    count = prod(shape)
+    if n <= 0 and count:
+        raise ValueError(f"choice: nothing to pick {count} from")
+    if not replace and count > n:
+        raise ValueError(f"choice: cannot pick {count} of {n} without replacement")
+    if p is None:
+        index = randint(key, shape, 0, max(n, 1)) if replace else _first(key, n, shape)
+    else:
+        weights = floating("choice", p)
+        if weights.shape != (n,):
+            raise ShapeError(f"choice: p must have shape ({n},), got {weights.shape}")
+        index = weighted(key, weights, count, replace)
+        index = shape_prims.reshape(index, shape=shape)
+    return index if items is None else indexing.take(items, index, axis=axis)
+
+
+def _first(key: Tensor, n: int, shape: tuple[int, ...]) -> Tensor:
+    """The first places of a permutation of range(n)."""
+    order = _orders(key, (n,), 0)
+    some = shape_prims.slice(order, start=(0,), stop=(prod(shape),), step=(1,))
+    return shape_prims.reshape(some, shape=shape)
+
+
+def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
+    """``count`` places of each row of ``weights`` (*A, n) floating, picked by weight: int64.
+
+    With replacement by inversion of the cumulative sum. Without, the first arrivals of independent
+    exponential clocks, whose order is that of successive picks among what is left.
+    """
+    rows, n = weights.shape[:-1], weights.shape[-1]
+    axis = weights.ndim - 1
+    if not replace:
+        ones = draws.random_draw(
+            key, family="exponential", shape=weights.shape, dtype=weights.dtype
+        )
+        speed = elementwise.divide(weights, ones)
+        return sorting.top_k_indices(speed, k=count, axis=axis, largest=True)
+    wide = cast(weights, dtypes.float64)
+    totals = cumulative.cumsum(wide, axis=axis)  # (*A, n)
+    last = shape_prims.slice(
+        totals,
+        start=(*[0] * len(rows), n - 1),
+        stop=(*rows, n),
+        step=(1,) * len(totals.shape),
+    )
+    u = draws.random_draw(key, family="uniform", shape=(*rows, count), dtype=dtypes.float64)
+    place = sorting.searchsorted(totals, elementwise.multiply(u, last), side="right")
+    return elementwise.minimum(place, constant_like(n - 1, place))

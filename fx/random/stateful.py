@@ -1,0 +1,388 @@
+"""PyTorch's random functions: each takes the next key of a generator.
+
+They stand at the top level (``fx.randn``). The functions of the same names in ``fx.random`` take a key
+as their first argument instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.draws as draws
+import fx.prims.reduction as reduction
+from fx import dtypes
+from fx.errors import DTypeError, ShapeError
+from fx.ops.interop import with_grad
+from fx.ops.operands import SCALARS, argument, cast, floating
+from fx.prims.creation import constant_like
+from fx.random import continuous, discrete, order
+from fx.random.generator import Generator, next_key
+from fx.random.keys import sample_shape
+from fx.tensor import Tensor
+
+
+def _sizes(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes from ``f(2, 3)`` or ``f((2, 3))``."""
+    return sample_shape(name, size[0] if len(size) == 1 else size)
+
+
+def _drawn(
+    family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
+) -> Tensor:
+    wanted = continuous.floating_dtype(name, dtype)
+    out = draws.random_draw(next_key(generator, device), family=family, shape=shape, dtype=wanted)
+    return with_grad(out, name) if grad else out
+
+
+def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
+    """Shape, dtype and device of ``x``, unless told otherwise."""
+    x = argument(name, x)
+    return x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device
+
+
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform samples in [0, 1).
+
+    Args:
+        size: the shape, as one tuple or as several ints.
+        generator: the generator to draw from; None is the current one.
+        dtype: floating, the default dtype unless told.
+        device: the default device unless told.
+        requires_grad: whether ``.backward()`` accumulates a gradient for it.
+
+    Raises:
+        DTypeError: if ``dtype`` is not floating.
+        ShapeError: for a negative size.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.rand(2)
+        tensor([0.7313, 0.3703])
+    """
+    shape = _sizes("rand", size)
+    return _drawn("uniform", "rand", shape, dtype, generator, device, requires_grad)
+
+
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Standard normal samples; the arguments are those of ``rand``.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.randn(2, 3).shape
+        (2, 3)
+    """
+    shape = _sizes("randn", size)
+    return _drawn("normal", "randn", shape, dtype, generator, device, requires_grad)
+
+
+def rand_like(
+    input: Any,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``rand`` with the shape, dtype and device of ``input``.
+
+    Example:
+        >>> import fx
+        >>> fx.rand_like(fx.zeros((2, 3), dtype=fx.float64)).dtype
+        dtype('float64')
+    """
+    shape, dtype, device = _like("rand_like", input, dtype, device)
+    return _drawn("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
+
+
+def randn_like(
+    input: Any,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``randn`` with the shape, dtype and device of ``input``.
+
+    Example:
+        >>> import fx
+        >>> fx.randn_like(fx.zeros((2, 3))).shape
+        (2, 3)
+    """
+    shape, dtype, device = _like("randn_like", input, dtype, device)
+    return _drawn("normal", "randn_like", shape, dtype, generator, device, requires_grad)
+
+
+def randint(
+    *args: Any,
+    low: int | None = None,
+    high: int | None = None,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = dtypes.int64,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform integers in [low, high): ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    Args:
+        low, high: ints; ``low`` is 0 unless given.
+        size: the shape.
+        generator: the generator to draw from; None is the current one.
+        dtype: int64 unless told; a floating dtype gives whole numbers.
+        device: the default device unless told.
+        requires_grad: whether ``.backward()`` accumulates a gradient for it (floating dtypes).
+
+    Raises:
+        TypeError: if ``high`` or ``size`` is missing.
+        ValueError: if the range is empty or does not fit the dtype.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.randint(1, 7, (5,))
+        tensor([5, 3, 3, 4, 6])
+    """
+    given = list(args)
+    if given and size is None and len(given) > 1 and not isinstance(given[-1], int):
+        size = given.pop()
+    if high is None and given:
+        high = given.pop()
+    if low is None and given:
+        low = given.pop()
+    if given or size is None or high is None:
+        raise TypeError(
+            "randint takes (high, size) or (low, high, size), with a tuple as the size; "
+            f"got {len(args)} positional arguments; write fx.randint(0, 10, (2, 3))"
+        )
+    return _integers("randint", low or 0, high, size, generator, dtype, device, requires_grad)
+
+
+def _integers(
+    name: str, low: Any, high: Any, size: Any, generator: Any, dtype: Any, device: Any, grad: bool
+) -> Tensor:
+    wanted = dtypes.as_dtype(dtype)
+    whole = dtypes.int64 if wanted in dtypes.FLOATING else wanted
+    out = cast(discrete.randint(next_key(generator, device), size, low, high, whole), wanted)
+    return with_grad(out, name) if grad else out
+
+
+def randint_like(
+    input: Any,
+    low: int,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``randint`` with the shape, dtype and device of ``input``: ``randint_like(x, [low,] high)``.
+
+    Example:
+        >>> import fx
+        >>> fx.randint_like(fx.zeros((2, 3), dtype=fx.int32), 10).dtype
+        dtype('int32')
+    """
+    if high is None:
+        low, high = 0, low
+    shape, dtype, device = _like("randint_like", input, dtype, device)
+    return _integers("randint_like", low, high, shape, generator, dtype, device, requires_grad)
+
+
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = dtypes.int64,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A random permutation of 0 .. n - 1.
+
+    Args:
+        n: how many.
+        generator: the generator to draw from; None is the current one.
+        dtype: int64 unless told.
+        device: the default device unless told.
+        requires_grad: whether ``.backward()`` accumulates a gradient for it (floating dtypes).
+
+    Raises:
+        ShapeError: if ``n`` is negative.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.randperm(5)
+        tensor([2, 1, 3, 0, 4])
+    """
+    key = next_key(generator, device)
+    out = cast(order.permutation(key, n.__index__()), dtypes.as_dtype(dtype))
+    return with_grad(out, "randperm") if requires_grad else out
+
+
+def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that ``input`` holds (or with probability ``p``), else 0.
+
+    Args:
+        input: floating probabilities; with ``p`` only its shape and dtype count.
+        p: one probability for all elements.
+        generator: the generator to draw from; None is the current one.
+
+    Returns:
+        the shape and dtype of ``input``. No derivative passes through.
+
+    Raises:
+        ValueError: if a probability lies outside [0, 1].
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.bernoulli(fx.full((4,), 0.5))
+        tensor([0., 1., 1., 0.])
+    """
+    x = argument("bernoulli", input)
+    if p is None and x.dtype not in dtypes.FLOATING:
+        raise DTypeError(
+            f"bernoulli takes floating probabilities, got {x.dtype.name}; write x.astype(fx.float32)"
+        )
+    chance: Any = x if p is None else p
+    if p is None:
+        _check(x, "bernoulli: probabilities must lie in [0, 1]", upper=True)
+    mask = discrete.bernoulli(next_key(generator, x.device), chance, x.shape)
+    return cast(mask, x.dtype)
+
+
+def _check(x: Tensor, words: str, upper: bool = False) -> None:
+    """Refuse a tensor with an element below 0 (or above 1), where its values can be seen.
+
+    Raises:
+        ValueError: saying ``words``.
+    """
+    if type(x) is not Tensor or x.device.name == "meta":
+        return
+    right = compare.greater_equal(x, constant_like(0, x))
+    if upper:
+        right = compare.logical_and(right, compare.less_equal(x, constant_like(1, x)))
+    if not reduction.all(right, axes=tuple(range(x.ndim)), keepdims=False)._a:
+        raise ValueError(f"{words}; got {x!r:.200}")
+
+
+def multinomial(
+    input: Any,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Indices drawn by weight from each row.
+
+    Args:
+        input: (n) or (rows, n) weights >= 0, which need not sum to 1.
+        num_samples: how many to draw from each row.
+        replacement: whether an index may be drawn again.
+        generator: the generator to draw from; None is the current one.
+
+    Returns:
+        int64 (num_samples) or (rows, num_samples).
+
+    Raises:
+        ShapeError: if ``input`` has another number of axes.
+        ValueError: for a negative weight, or too many samples without replacement.
+
+    Example:
+        >>> import fx
+        >>> fx.multinomial(fx.tensor([0.0, 0.0, 2.0]), 3, replacement=True)
+        tensor([2, 2, 2])
+    """
+    x = floating("multinomial", input)
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"multinomial takes weights (n) or (rows, n), got shape {x.shape}")
+    n = x.shape[-1]
+    if num_samples < 1 or (n < num_samples and not replacement) or n == 0:
+        how = "" if replacement else " without replacement"
+        raise ValueError(f"multinomial: cannot draw {num_samples} samples of {n}{how}")
+    _check(x, "multinomial: weights must not be negative or nan")
+    if x.dtype.itemsize == 2:
+        x = cast(x, dtypes.float32)
+    return order.weighted(next_key(generator, x.device), x, num_samples, replacement)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal samples with the given means and standard deviations.
+
+    Args:
+        mean, std: numbers, or tensors that broadcast together; derivatives pass through them.
+        size: the shape, needed where both are numbers.
+        generator: the generator to draw from; None is the current one.
+        dtype: that of the tensors, else the default dtype.
+        device: that of the tensors, else the default device.
+        requires_grad: whether ``.backward()`` accumulates a gradient for it.
+
+    Raises:
+        TypeError: if both are numbers and ``size`` is missing.
+        ValueError: if a number ``std`` is negative.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(0)
+        >>> fx.normal(fx.tensor([0.0, 100.0]), 1.0).shape
+        (2,)
+    """
+    numbers = type(mean) in SCALARS and type(std) in SCALARS
+    if numbers and size is None:
+        raise TypeError("normal: with numbers as mean and std say the size: fx.normal(0, 1, (2, 3))")
+    if type(std) in SCALARS and std < 0:
+        raise ValueError(f"normal: std must not be negative, got {std}")
+    if not numbers and device is None:
+        device = next(x.device for x in (mean, std) if isinstance(x, Tensor))
+    key = next_key(generator, device)
+    out = continuous.normal(key, size, mean, std, dtype)
+    return with_grad(out, "normal") if requires_grad else out
+
+
+def poisson(input: Any, generator: Generator | None = None) -> Tensor:
+    """Poisson samples of the rates that ``input`` holds.
+
+    Args:
+        input: floating rates >= 0.
+        generator: the generator to draw from; None is the current one.
+
+    Returns:
+        the shape and dtype of ``input``. No derivative passes through.
+
+    Raises:
+        ValueError: if a rate is negative.
+
+    Example:
+        >>> import fx
+        >>> fx.poisson(fx.tensor([0.0, 0.0]))
+        tensor([0., 0.])
+    """
+    x = floating("poisson", input)
+    _check(x, "poisson: rates must not be negative or nan")
+    return draws.random_poisson(next_key(generator, x.device), x, shape=x.shape, dtype=x.dtype)

@@ -1,0 +1,24 @@
+"""Every word of up to three letters over {grad, jvp, vmap, backward}, on every primitive."""
+
+import random
+
+import pytest
+
+from fx.testing import all_primitives, broken_words, draw
+from fx.testing.words import Subject
+
+PRIMITIVES = all_primitives()
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_every_word_holds(name):
+    broken = broken_words(PRIMITIVES[name])
+    assert not broken, "\n".join(map(str, broken.values()))
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+@pytest.mark.parametrize("seed", range(2))
+def test_short_words_hold_elsewhere(name, seed):
+    subject = Subject(PRIMITIVES[name], draw(PRIMITIVES[name], random.Random(seed)))
+    broken = broken_words(PRIMITIVES[name], length=2, subject_=subject)
+    assert not broken, "\n".join(map(str, broken.values()))
