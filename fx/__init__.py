@@ -55,6 +55,10 @@ from fx.ops import methods_core as _methods_core
 
 _methods_core.attach()
 
+from fx.ops import methods as _methods
+
+_methods.attach()
+
 # array functions --------------------------------------------------------------------------------
 from fx._namespace import (
     __array_api_version__,
@@ -89,6 +93,23 @@ from fx.ops.methods_core import astype
 from fx.ops.patterns import diag, eye, meshgrid, tri, tril, triu
 from fx.ops.printing import get_printoptions, set_printoptions
 from fx.ops.specs import eval_shape
+from fx.ops.activations import *
+from fx.ops.cumulative import *
+from fx.ops.einsum import *
+from fx.ops.elementwise import *
+from fx.ops.joining import *
+from fx.ops.linear import *
+from fx.ops.manipulation import *
+from fx.ops.matrices import *
+from fx.ops.norms import *
+from fx.ops.padding import *
+from fx.ops.pointwise import *
+from fx.ops.reduction import *
+from fx.ops.scattering import *
+from fx.ops.searching import *
+from fx.ops.selecting import *
+from fx.ops.sets import *
+from fx.ops.statistics import *
 
 # random numbers ---------------------------------------------------------------------------------
 from fx import random
@@ -116,10 +137,35 @@ from fx.random.stateful import (
 )
 
 # transforms and autograd ------------------------------------------------------------------------
-from fx.transforms import grad, jvp, value_and_grad, vjp, vmap
+from fx.autograd import methods as _autograd_methods
+
+_autograd_methods.attach()
+from fx.transforms import (
+    all_gather,
+    axis_index,
+    axis_size,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linear_transpose,
+    linearize,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 # names that are also submodules come last -------------------------------------------------------
-from fx import dtypes, errors, tree
+from fx import autograd, dtypes, errors, tree
 from fx.ops.interop import tensor
 
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from fx.config import no_grad
 from fx.errors import InPlaceError, ShapeError
 from fx.nn._factory import filled
 from fx.prims.creation import constant_like
-from fx.random import next_key, normal, uniform
+from fx.random import next_key, normal, truncated_normal, uniform
 from fx.state import Cell
 from fx.tensor import Tensor
 
@@ -135,7 +135,9 @@ def trunc_normal_(
     low, high = (a - mean) / std, (b - mean) / std
     x = truncated_normal(key, low, high, cell.shape, cell.dtype)
     if std != 1 or mean:
-        x = compare.clip(x * std + mean)
+        x = x * std + mean  # which may round past the ends
+        low, high = constant_like(a, x), constant_like(b, x)
+        x = elementwise.minimum(elementwise.maximum(x, low), high)
     return _put(cell, x)
 
 

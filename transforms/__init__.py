@@ -1,7 +1,42 @@
 """Transforms: functions that take a function and return one."""
 
 from fx.transforms.batching import vmap
+from fx.transforms.collectives import (
+    all_gather,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+)
+from fx.transforms.custom import custom_jvp, custom_vjp
 from fx.transforms.forward import jvp
+from fx.transforms.jacobians import hessian, hvp, jacfwd, jacrev
+from fx.transforms.linear import linear_transpose, linearize
 from fx.transforms.reverse import grad, value_and_grad, vjp
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "all_gather",
+    "axis_index",
+    "axis_size",
+    "custom_jvp",
+    "custom_vjp",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -59,9 +59,9 @@ class Application(Primitive):
 
     # what follows from it -----------------------------------------------------------------------
 
-    def recorded_pullback(self, args: Sequence[Tensor], needs: Sequence[Any]) -> Pullback:
-        """The pullback as a function of recorded arguments, for derivatives of derivatives."""
-        return self.forward(args, needs)[1]
+    def remember(self, args: Sequence[Tensor], needs: Sequence[Any]) -> Callable[[], Pullback]:
+        """What makes the pullback a function of recorded arguments, should it be recorded."""
+        return lambda: self.forward(args, needs)[1]
 
     def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         level, top = 0, None
@@ -89,11 +89,10 @@ class Application(Primitive):
         outs, pullback = self.forward(values, parents)
         outs = [_owned(o, level, self.name) for o in outs]
         if level == 0 or level & 1:  # the tapes of .backward() may be asked to record the pass
-            bare = pullback
+            bare, recorded = pullback, self.remember(args, parents)
 
             def pullback(cts: list[Any], *saved: Tensor) -> Sequence[Tensor | None]:
-                rule = self.recorded_pullback(args, parents) if _records(level) else bare
-                return rule(cts, *saved)
+                return (recorded() if _records(level) else bare)(cts, *saved)
 
         node = tape._node(self, pullback, parents, level)
         node.specs = self.cotangent_specs(outs)
@@ -207,7 +206,7 @@ def in_lanes(
 
     What is no tensor passes unchanged, with dim None.
     """
-    with Lanes(size, axis_name) as level:
+    with Lanes(size, axis_name, inner=True) as level:
         number = level.number
         outs = function(
             *[batch_tracer(number, x, d) if d is not None else x for x, d in zip(values, dims)]

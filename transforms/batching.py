@@ -9,32 +9,89 @@ from typing import Any
 import fx.prims.shape as shape_prims
 from fx import tree
 from fx.config import modes
+from fx.dtypes import int64
 from fx.errors import AxisError, BatchedValueError, ShapeError, TreeError
 from fx.levels import Level, Tracer, live
 from fx.ops.convert import as_tensor
+from fx.primitive import Primitive
+from fx.prims.creation import iota
+from fx.random.lanes import Turn
 from fx.tape import CELL, off_inner_tape
 from fx.tensor import Tensor, _new
 from fx.transforms._arguments import name_of
 
 
 class Lanes(Level):
-    """A running ``vmap``: while its block runs, collectives find its axis by name."""
+    """A running ``vmap``: collectives find its axis by name, and draws find the number of a lane.
 
-    __slots__ = ("_axes",)
+    Args:
+        size: the number of lanes.
+        axis_name: the name of the mapped axis.
+        first: the number of the first lane; None where draws are the same for all lanes.
+        inner: whether a rule runs a function on the lanes of a ``vmap`` that runs already.
+    """
 
-    def __init__(self, size: int, axis_name: Hashable | None = None) -> None:
+    __slots__ = ("_saved", "first", "inner")
+
+    def __init__(
+        self,
+        size: int,
+        axis_name: Hashable | None = None,
+        first: int | None = 0,
+        inner: bool = False,
+    ) -> None:
         super().__init__("vmap", size, axis_name)
+        self.first, self.inner = first, inner
 
     def __enter__(self) -> Lanes:
-        self._axes = modes.axes
+        self._saved = modes.axes, modes.lanes
         if self.axis_name is not None:
             modes.axes = (*modes.axes, self)
+        modes.lanes = self._instead() if self.inner else (*modes.lanes, self)
         super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        modes.axes = self._axes
+        modes.axes, modes.lanes = self._saved
         super().__exit__(*error)
+
+    def _instead(self) -> tuple[Any, ...]:
+        """The running lanes with this level in the place of the outermost that is set aside."""
+        for i, entry in enumerate(modes.lanes):
+            if type(entry) is _Aside:
+                self.first = entry.first
+                return (*modes.lanes[:i], self, *modes.lanes[i + 1 :])
+        return modes.lanes
+
+    def index(self, device: str) -> Tensor | None:
+        """The number of each lane for draws, int64 (); None where they draw the same."""
+        if self.first is None:
+            return None
+        lanes = iota(
+            shape=(self.size,), axis=0, start=self.first, step=1, dtype=int64, device=device
+        )
+        return batch_tracer(self.number, lanes, 0)
+
+    def batch(self, rules: Any, values: Any, dims: Any) -> Any:
+        """Run the batching rule of a function that has rules of its own, this level set aside."""
+        saved = modes.lanes
+        modes.lanes = tuple([_Aside(self.first) if e is self else e for e in saved])
+        try:
+            return rules.batch(self, values, dims)
+        finally:
+            modes.lanes = saved
+
+
+class _Aside:
+    """The place among the running lanes of a level whose lanes another level runs."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: int | None) -> None:
+        self.first = first
+
+    def index(self, device: str) -> None:
+        """No number: nothing is drawn for these lanes until the other level runs."""
 
 
 class BatchTracer(Tracer):
@@ -61,7 +118,10 @@ class BatchTracer(Tracer):
         level = live[number]
         values = tuple([x.value if x.level == number else x for x in args])
         dims = tuple([x.dim if x.level == number else None for x in args])
-        out, dim = primitive.batch(level, values, dims, **params)
+        if type(primitive) is Primitive:
+            out, dim = primitive.batch(level, values, dims, **params)
+        else:
+            out, dim = level.batch(primitive, values, dims)
         if primitive.multiple:
             return tuple([batch_tracer(number, o, d) for o, d in zip(out, dim, strict=True)])
         return batch_tracer(number, out, dim)
@@ -86,6 +146,7 @@ def vmap(
     axis_size: int | None = None,
     axis_name: Hashable | None = None,
     chunk_size: int | None = None,
+    randomness: str = "different",
 ) -> Callable[..., Any]:
     """Map ``function`` over an axis of its arguments, all lanes at once.
 
@@ -98,6 +159,8 @@ def vmap(
         axis_size: the number of lanes, needed only if every axis is None.
         axis_name: a name by which ``fx.psum``, ``fx.pmean``, ``fx.pmax`` reach across the lanes.
         chunk_size: at most so many lanes at once, to bound memory; then ``axis_name`` is refused.
+        randomness: ``"different"``: every lane draws numbers of its own from a generator, those
+            that a loop over ``with fx.random.lane(i)`` draws; ``"same"``: all draw the same.
 
     Returns:
         the mapped function.
@@ -112,6 +175,8 @@ def vmap(
         >>> fx.vmap(fx.dot, (0, None))(fx.ones((3, 2)), fx.tensor([1.0, 2.0]))
         tensor([3., 3., 3.])
     """
+    if randomness not in ("different", "same"):
+        raise ValueError(f"vmap: randomness must be 'different' or 'same', got {randomness!r}")
     if chunk_size is not None:
         if chunk_size < 1:
             raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
@@ -128,8 +193,10 @@ def vmap(
         dims = [_check_axis(x, d, function) for x, d in zip(values, dims)]
         size = _size(values, dims, axis_size, function)
 
-        def run(values: list[Any], size: int) -> tuple[list[Tensor], list[int | None], Any]:
-            with Lanes(size, axis_name) as level:
+        def run(
+            values: list[Any], size: int, first: int = 0
+        ) -> tuple[list[Tensor], list[int | None], Any]:
+            with Lanes(size, axis_name, first if randomness == "different" else None) as level:
                 number = level.number
                 traced = [
                     x if d is None else batch_tracer(number, x, d) for x, d in zip(values, dims)
@@ -153,7 +220,8 @@ def vmap(
                     x if d is None else shape_prims._along(x, d, start, stop)
                     for x, d in zip(values, dims)
                 ]
-                chunks.append(run(part, stop - start))
+                with Turn(range(start, stop)):
+                    chunks.append(run(part, stop - start, start))
             _, out_dims, treedef_out = chunks[0]
             columns = zip(*[landed for landed, _, _ in chunks])
             results = [_joined(list(xs), d) for xs, d in zip(columns, out_dims)]

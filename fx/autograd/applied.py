@@ -1,14 +1,14 @@
 """A ``Function`` applied to tensors: how its forward and backward meet the levels.
 
-``forward`` runs once, below all levels, on plain tensors (on lanes inside ``vmap``). What the context
-keeps is noted as "argument i", "result j" or a constant, and each level that records the call makes a
-context of its own from these notes, with its own arguments and results. So every nesting of transforms
-finds the user's rule, and no context keeps its own node alive.
+``forward`` runs once, below all levels, on plain tensors (on lanes inside ``vmap``). What the
+context keeps is noted as "argument i", "result j" or a constant, and each level that records the
+call makes a context of its own from these notes, with its own arguments and results. So every
+nesting of transforms finds the user's rule, and no context keeps its own node alive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fx.autograd.context import Context, Notes, context_of, notes_of
@@ -47,7 +47,7 @@ class _Out(NamedTuple):
 
 
 class Call:
-    """One ``apply``: the user's class, the arguments that are no tensors, the form of the results."""
+    """One ``apply``: the user's class, its static arguments, the form of its results."""
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls = cls
@@ -147,9 +147,13 @@ class Applied(Application):
 
     def forward(self, args: Tensors, needs: Sequence[Any]) -> tuple[Tensors, Pullback]:
         outs = self(*args)
-        return outs, self.recorded_pullback(args, needs)
+        return outs, self._pullback(args, needs)
 
-    def recorded_pullback(self, args: Tensors, needs: Sequence[Any]) -> Pullback:
+    def remember(self, args: Tensors, needs: Sequence[Any]) -> Callable[[], Pullback]:
+        pullback = self._pullback(args, needs)
+        return lambda: pullback
+
+    def _pullback(self, args: Tensors, needs: Sequence[Any]) -> Pullback:
         notes: Notes = self.notes
         inputs = {i: args[i] for i in notes.ins}
         specs = [x.spec for x in args]
@@ -221,9 +225,8 @@ class Applied(Application):
     ) -> list[Maybe]:
         """The user's ``jvp``."""
         call = self.call
-        ctx = context_of(
-            notes, inputs, outs, call.aligned([t is not None for t in tangents], False)
-        )
+        needed = call.aligned([t is not None for t in tangents], False)
+        ctx = context_of(notes, inputs, outs, needed)
         ctx.saved_tensors = ctx._for_forward or ctx.saved_tensors
         if call.materialize:
             tangents = [
@@ -275,10 +278,8 @@ class Applied(Application):
             return self._by_users_vmap(level, args, dims)
         child = AppliedToLanes(self, level.size, level.axis_name, dims)
         outs = child(*args)
-        kept = zip(child.notes.kept, child.kept_dims)
-        self.notes = child.inner_notes.with_kept(
-            [batch_tracer(level.number, x, d) for x, d in kept]
-        )
+        kept = [batch_tracer(level.number, x, d) for x, d in zip(child.notes.kept, child.kept_dims)]
+        self.notes, child.notes = child.inner_notes.with_kept(kept), None
         return outs, (0,) * len(outs)
 
     def _by_users_vmap(
@@ -326,9 +327,10 @@ class AppliedToLanes(Applied):
 
         every, dims = in_lanes(lane, self.size, self.axis_name, args, self.dims)
         n = counts[0]
-        self.inner_notes, self.kept_dims = self.inner.notes, dims[n:]
+        self.inner_notes, self.kept_dims = self.inner.notes.with_kept([]), dims[n:]
+        self.inner.notes = None
         self.notes = self.inner_notes.with_kept(every[n:])
-        self.saves = self.notes.outs
+        self.saves = self.inner_notes.outs
         return [lanes_to(x, d, 0, self.size) for x, d in zip(every[:n], dims)]
 
     def pull(
@@ -344,8 +346,7 @@ class AppliedToLanes(Applied):
         values, dims, parts = self._packed(notes, inputs, outs)
 
         def lane(*xs: Any) -> Sequence[Maybe]:
-            found = self.inner.pull(*parts(xs), list(xs[len(values) :]), own, needed)
-            return found
+            return self.inner.pull(*parts(xs), list(xs[len(values) :]), own, needed)
 
         ct_dims = [None if ct is None else 0 for ct in cts]
         return cotangents_of_lanes(

@@ -48,7 +48,7 @@ def backward(
         tensor([5., 7.])
     """
     level, roots = _roots(_listed(tensors), grad_tensors, "backward", create_graph)
-    for node, ct in roots:
+    for _, ct in roots:
         if ct.level > level:
             raise BackwardError(
                 f"backward: the gradient {ct.spec!r} is a value of a transform that runs inside "
@@ -225,7 +225,10 @@ def _only_the_transform(x: Tracer, what: str) -> str:
                 else "is a constant inside it; differentiate by it too, "
                 "fx.grad(f, argnums=(0, 1)), or call backward() outside, on a result"
             )
-            return f"{what} inside {name} reaches {leaf}, which requires grad outside of {name}: it {fix}"
+            return (
+                f"{what} inside {name} reaches {leaf}, which requires grad outside of {name}: "
+                f"it {fix}"
+            )
     return (
         f"{what}: {TensorSpec(x.shape, x.dtype)!r} inside {name} does not require grad, save for "
         f"{name}'s own purposes. Inside a transform requires_grad_() returns a new tensor; keep "

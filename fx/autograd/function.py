@@ -17,10 +17,10 @@ from fx.tensor import Tensor
 class Function:
     """An operation with its own derivative: subclass it, and call ``apply``.
 
-    ``forward(ctx, *args)`` computes and may keep in ``ctx`` what it needs; or ``forward(*args)`` only
-    computes and ``setup_context(ctx, inputs, output)`` keeps. ``backward(ctx, *cotangents)`` gives one
-    gradient for each argument of ``forward``, None where there is none. ``jvp(ctx, *tangents)`` and
-    ``vmap(info, in_dims, *args)`` are optional: they are derived.
+    ``forward(ctx, *args)`` computes and may keep in ``ctx`` what it needs; or ``forward(*args)``
+    only computes and ``setup_context(ctx, inputs, output)`` keeps. ``backward(ctx, *cotangents)``
+    gives one gradient for each argument of ``forward``, None where there is none.
+    ``jvp(ctx, *tangents)`` and ``vmap(info, in_dims, *args)`` are optional: they are derived.
 
     Source: ``torch.autograd.Function``.
 
@@ -86,7 +86,10 @@ class Function:
             bound.apply_defaults()
             args = bound.args[len(ctx) :]
         call = Call(cls, args)
-        return call.assembled(Applied(call)(*[args[i] for i in call.places]))
+        applied = Applied(call)
+        outs = applied(*[args[i] for i in call.places])
+        applied.notes = None  # the pullbacks have their own
+        return call.assembled(outs)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,9 +66,9 @@ def _set_requires_grad(self: Tensor, flag: bool) -> None:
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Let ``.backward()`` accumulate a gradient for this tensor; write ``x = x.requires_grad_()``.
 
-    A tensor outside of transforms is marked itself, as in PyTorch. A value inside a transform cannot
-    be: the result is a new tensor, a leaf of this transform's own tape, and what is computed from it
-    is still differentiated by the transform around it.
+    A tensor outside of transforms is marked itself, as in PyTorch. A value inside a transform
+    cannot be: the result is a new tensor, a leaf of this transform's own tape, and what is computed
+    from it is still differentiated by the transform around it.
 
     Args:
         requires_grad: False takes the mark off.

@@ -157,6 +157,14 @@ def _update(
     if of_value is not None:
         value = of_value(value)
     given = index if isinstance(index, tuple) else (index,)
+    rows = _rows(index, x)
+    if rows is not None:
+        updates = _broadcast(value, (*rows.shape, *x.shape[1:]), mode, given)
+        try:
+            return prims.scatter(x, rows, updates, axis=0, mode=mode)
+        except IndexError:
+            Normal(x, given).explain()
+            raise
     mask = _mask(given, x, value)
     if mask is not None:
         _broadcast(value, x.shape[mask.ndim :], mode, given)
@@ -181,6 +189,18 @@ def _update(
             normal.explain()
             raise
     return out if out.shape == x.shape else shape_prims.reshape(out, shape=x.shape)
+
+
+def _rows(index: Any, x: Tensor) -> Tensor | None:
+    """The index as a tensor, where it is one int or one tensor of integers, for the first axis."""
+    if type(index) is int and x.ndim:
+        n = x.shape[0]
+        if not -n <= index < n:
+            raise out_of_range(index, 0, x.shape)
+        return constant(index % n, dtypes.int64, x.device.name)
+    if type(index) is Tensor and x.ndim and dtypes.is_integral(index.dtype):
+        return index if index.device.name == x.device.name else None
+    return None
 
 
 class _Region:

@@ -11,8 +11,8 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.ops.axes import normal_axis, required_axis
 from fx.ops.operands import accumulator, argument, cast, floating, promoted, public, requested
-from fx.prims.creation import full
 from fx.primitive import Primitive
+from fx.prims.creation import full
 from fx.tensor import Tensor
 
 
@@ -85,9 +85,7 @@ def cumulative_prod(
     return _accumulate("cumulative_prod", prims.cumprod, x, axis, dtype, initial)
 
 
-def cumsum(
-    x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | None = None
-) -> Tensor:
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Tensor:
     """``cumulative_sum`` by its shorter name.
 
     Example:

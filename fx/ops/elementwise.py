@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fx.prims.compare as compare
+import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 from fx.ops.operands import argument, floating, operands, public
 from fx.primitive import Primitive, bind_two
@@ -160,6 +161,33 @@ sign = _any("sign", prims.sign, "-1, 0 or 1 by the sign; NaN stays NaN.", "[-3, 
 ceil = _any("ceil", prims.ceil, "The smallest integer not below x.", "[0.5, -0.5]", "[1., -0.]")
 floor = _any("floor", prims.floor, "The largest integer not above x.", "[0.5, -0.5]", "[ 0., -1.]")
 trunc = fix = _any("trunc", prims.trunc, "The integer towards 0.", "[1.5, -1.5]", "[ 1., -1.]")
+
+# complex numbers --------------------------------------------------------------------------------
+conj = _any("conj", complex_prims.conj, "The complex conjugate.", "[1 + 2j]", "[1.-2.j]")
+
+
+def real(x: Any, /) -> Tensor:
+    """The real part; a real tensor stays itself.
+
+    Example:
+        >>> import fx
+        >>> fx.real(fx.tensor([1 + 2j]))
+        tensor([1.])
+    """
+    x = argument("real", x)
+    return complex_prims.part(x, turn=0) if x.dtype.kind == "c" else x
+
+
+def imag(x: Any, /) -> Tensor:
+    """The imaginary part; zeros of a real tensor.
+
+    Example:
+        >>> import fx
+        >>> fx.imag(fx.tensor([1 + 2j]))
+        tensor([2.])
+    """
+    return complex_prims.part(argument("imag", x), turn=1)
+
 
 # predicates -------------------------------------------------------------------------------------
 isnan = _any("isnan", compare.isnan, "Whether x is NaN.", "[1.0, float('nan')]", "[False,  True]")

@@ -42,11 +42,42 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         >>> x[x > 3]
         tensor([4, 5])
     """
+    kind = type(index)
+    if kind is int:
+        return _row(x, index)
     entries = index if isinstance(index, tuple) else (index,)
     for e in entries:
         if type(e) not in BASIC:
+            if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
+                return _rows(x, index)
             return _advanced(x, entries)
     return _basic(x, entries)
+
+
+def _row(x: Tensor, index: int) -> Tensor:
+    """``x[3]``."""
+    shape = x.shape
+    if not shape:
+        raise too_many((index,), shape)
+    n, rest = shape[0], shape[1:]
+    i = index + n if index < 0 else index
+    if not 0 <= i < n:
+        raise out_of_range(index, 0, shape)
+    if n != 1:
+        zeros = (0,) * len(rest)
+        x = shape_prims.slice(x, start=(i, *zeros), stop=(i + 1, *rest), step=(1,) * len(shape))
+    return shape_prims.reshape(x, shape=rest)
+
+
+def _rows(x: Tensor, index: Tensor) -> Tensor:
+    """``x[i]`` for a tensor of integers."""
+    if type(x) is Tensor and type(x._a) is not type(index._a):  # another device
+        return _advanced(x, (index,))
+    try:
+        return prims.take(x, index, axis=0)
+    except IndexError:
+        Normal(x, (index,)).explain()
+        raise
 
 
 # ints, slices, None, Ellipsis -------------------------------------------------------------------

@@ -104,9 +104,7 @@ def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, .
     x = argument("unstack", x)
     at = normal_axis("unstack", axis if dim is None else dim, x.shape)
     rest = (*x.shape[:at], *x.shape[at + 1 :])
-    return tuple(
-        [prims.reshape(along(x, at, i, i + 1), shape=rest) for i in range(x.shape[at])]
-    )
+    return tuple([prims.reshape(along(x, at, i, i + 1), shape=rest) for i in range(x.shape[at])])
 
 
 unbind = unstack

@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import fx.prims.complex as complex_prims
 import fx.prims.elementwise as elementwise
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
@@ -47,9 +48,7 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
     """The matrix product of operands of one dtype, vectors allowed."""
     a, b = x.shape, y.shape
     if not a or not b:
-        raise ShapeError(
-            f"{name}: shapes {a} and {b}: a scalar has no matrix product; write x * y"
-        )
+        raise ShapeError(f"{name}: shapes {a} and {b}: a scalar has no matrix product; write x * y")
     if a[-1] != b[-2 if len(b) > 1 else -1]:
         raise ShapeError(
             f"{name}: shapes {a} and {b} do not fit: the last axis of the first has size {a[-1]}, "
@@ -181,7 +180,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Te
             f"got {x.shape[a]} and {y.shape[b]}"
         )
     if x.dtype.kind == "c":
-        x = elementwise.conj(x)
+        x = complex_prims.conj(x)
     x, y = swapaxes(x, a, -1), swapaxes(y, b, -1)
     rows = shape_prims.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))  # (*A, 1, k)
     columns = shape_prims.reshape(y, shape=(*y.shape, 1))  # (*B, k, 1)
@@ -259,9 +258,7 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
     columns = tuple([i for i in range(y.ndim) if i not in right])
     k = prod(together[0])
     a, b = [x.shape[i] for i in rows], [y.shape[i] for i in columns]
-    table = shape_prims.reshape(
-        shape_prims.transpose(x, axes=(*rows, *left)), shape=(prod(a), k)
-    )
+    table = shape_prims.reshape(shape_prims.transpose(x, axes=(*rows, *left)), shape=(prod(a), k))
     other = shape_prims.reshape(
         shape_prims.transpose(y, axes=(*right, *columns)), shape=(k, prod(b))
     )

@@ -172,7 +172,9 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
     x = argument("permute_dims", x)
     order = ordered_axes("permute_dims", tuple(axes if dims is None else dims), x.shape)
     if len(order) != x.ndim:
-        raise AxisError(f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}")
+        raise AxisError(
+            f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}"
+        )
     return prims.transpose(x, axes=order)
 
 
@@ -252,9 +254,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     return prims.flip(swapaxes(x, a, b), axes=(b,)) if k % 4 else x
 
 
-def roll(
-    x: Any, shift: Any, axis: Axis = None, *, shifts: Any = None, dims: Axis = None
-) -> Tensor:
+def roll(x: Any, shift: Any, axis: Axis = None, *, shifts: Any = None, dims: Axis = None) -> Tensor:
     """Moved along axes, what leaves at one end coming in at the other.
 
     Args:

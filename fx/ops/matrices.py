@@ -16,7 +16,6 @@ from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
 
 
-
 def matrix_transpose(x: Any, /) -> Tensor:
     """The last two axes exchanged; ``x.mT`` is the same.
 
@@ -92,9 +91,7 @@ def cross(x: Any, y: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     axis = axis if dim is None else dim
     shape = broadcast_shapes("cross", x.shape, y.shape)
     at = normal_axis("cross", axis, shape)
-    x, y = [
-        a if a.shape == shape else shape_prims.broadcast_to(a, shape=shape) for a in (x, y)
-    ]
+    x, y = [a if a.shape == shape else shape_prims.broadcast_to(a, shape=shape) for a in (x, y)]
     if shape[at] != 3:
         raise ShapeError(f"cross: axis {at} of {shape} must have size 3, got {shape[at]}")
 

@@ -16,6 +16,7 @@ from fx.ops.operands import averaged, cast, operands, public
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
+
 def root(x: Tensor) -> Tensor:
     """The square root, whose derivative at 0 is taken to be 0 (a subgradient)."""
     if type(x) is Tensor and x._node is None:

@@ -32,7 +32,9 @@ def argument(name: str, x: Any) -> Tensor:
         return x.read() if x.level == CELL else x
     if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic):
         return as_tensor(x)
-    raise DTypeError(f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it")
+    raise DTypeError(
+        f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it"
+    )
 
 
 def floating(name: str, x: Any) -> Tensor:
@@ -146,12 +148,13 @@ def iota(size: int, like: Tensor, start: int = 0, step: int = 1) -> Tensor:
 
 
 def public(namespace: dict[str, Any], but: tuple[str, ...] = ()) -> list[str]:
-    """The names for ``__all__``: what a module itself defines for users, aliases too."""
+    """The names for ``__all__``: the functions a module defines for users, aliases too."""
     home = namespace["__name__"]
     return [
         name
         for name, value in namespace.items()
         if not name.startswith("_")
         and name not in but
+        and not isinstance(value, type)
         and getattr(value, "__module__", None) == home
     ]

@@ -198,7 +198,8 @@ def _format(values: np.ndarray) -> tuple[Write, int]:
     low, high = size.min(), size.max()
     scientific = _options.sci_mode
     if scientific is None:
-        scientific = high / low > 1000.0 or high > 1e8 or low < 1e-4
+        with np.errstate(over="ignore"):
+            scientific = high / low > 1000.0 or high > 1e8 or low < 1e-4
     if scientific:
         width = max(len(f"{v:.{digits}e}") for v in usual.tolist())
         return (lambda v: f"{v:{width}.{digits}e}"), width

@@ -17,7 +17,13 @@ import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.ops.axes import Axis, normal_axes, normal_axis
 from fx.ops.operands import (
-    accumulator, argument, cast, floating, public, requested, truth,
+    accumulator,
+    argument,
+    cast,
+    floating,
+    public,
+    requested,
+    truth,
 )  # fmt: skip
 from fx.primitive import Primitive
 from fx.tensor import Tensor
@@ -121,7 +127,9 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
     return function
 
 
-_EMPTY = "\n        ShapeError: if there is nothing to reduce.\n        DTypeError: for complex ``x``."
+_EMPTY = (
+    "\n        ShapeError: if there is nothing to reduce.\n        DTypeError: for complex ``x``."
+)
 max = amax = _reduction(
     "max",
     prims.max,
@@ -175,7 +183,9 @@ def count_nonzero(
         >>> fx.count_nonzero(fx.tensor([0.0, 2.0, 3.0]))
         tensor(2)
     """
-    return sum(truth(argument("count_nonzero", x)), axis if dim is None else dim, keepdims or keepdim)
+    return sum(
+        truth(argument("count_nonzero", x)), axis if dim is None else dim, keepdims or keepdim
+    )
 
 
 def logsumexp(

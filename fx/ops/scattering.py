@@ -20,6 +20,7 @@ from fx.prims.creation import constant
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
 
+
 def take_along_axis(
     x: Any, indices: Any, axis: int | None = -1, *, dim: int | None = None
 ) -> Tensor:
@@ -172,9 +173,7 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
 
 
 def _cut(name: str, src: Tensor, index: Tensor) -> Tensor:
-    if src.ndim != index.ndim or any(
-        n < m for n, m in zip(src.shape, index.shape, strict=True)
-    ):
+    if src.ndim != index.ndim or any(n < m for n, m in zip(src.shape, index.shape, strict=True)):
         raise ShapeError(f"{name}: src {src.shape} must be at least as long as index {index.shape}")
     for i, m in enumerate(index.shape):
         src = along(src, i, 0, m) if src.shape[i] > m else src

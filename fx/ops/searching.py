@@ -126,15 +126,13 @@ def topk(
     return Found(indexing.take_along_axis(x, places, axis=at), places)
 
 
-def _without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
+def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
     """The elements at ``places`` (1 along the axis), with or without that axis."""
     values = indexing.take_along_axis(x, places, axis=at)
     if keepdims:
         return Found(values, places)
     shape = (*x.shape[:at], *x.shape[at + 1 :])
-    return Found(
-        shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape)
-    )
+    return Found(shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape))
 
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
@@ -169,7 +167,7 @@ def kthvalue(
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
     order = prims.argsort(x, axis=at, descending=False)
-    return _without_axis(x, along(order, at, k - 1, k), at, keepdims or keepdim)
+    return without_axis(x, along(order, at, k - 1, k), at, keepdims or keepdim)
 
 
 def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
@@ -185,7 +183,7 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
         first = compare.where(none, count, n - count)
         nan = indexing.take_along_axis(order, first, axis=at)
         middle = compare.where(none, middle, nan)
-    return _without_axis(x, middle, at, keepdims)
+    return without_axis(x, middle, at, keepdims)
 
 
 def mode(
@@ -217,7 +215,7 @@ def mode(
     begun, _ = cummax(shape_prims.concatenate(first, starts, axis=at), axis=at, reverse=False)
     longest = reduction.argmax(place - begun, axis=at, keepdims=True)
     places = indexing.take_along_axis(order, longest, axis=at)
-    return _without_axis(x, places, at, keepdims or keepdim)
+    return without_axis(x, places, at, keepdims or keepdim)
 
 
 # binary search ----------------------------------------------------------------------------------
@@ -373,4 +371,4 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return compare.where(condition, x, y)
 
 
-__all__ = public(globals(), but=("sorted_along", "lower_median", "true_places"))
+__all__ = public(globals(), but=("lower_median", "sorted_along", "true_places", "without_axis"))

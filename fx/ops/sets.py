@@ -87,9 +87,7 @@ def _runs(name: str, x: Any) -> tuple[Tensor, _Runs]:
     n = flat.shape[0]
     order = sorting.argsort(flat, axis=0, descending=False)
     ranked = indexing.take(flat, order, axis=0)
-    differs = compare.not_equal(
-        along(ranked, 0, min(1, n), n), along(ranked, 0, 0, max(n - 1, 0))
-    )
+    differs = compare.not_equal(along(ranked, 0, min(1, n), n), along(ranked, 0, 0, max(n - 1, 0)))
     return flat, _Runs(name, order, _starts(differs, n))
 
 
@@ -207,9 +205,7 @@ def _row_runs(rows: Tensor) -> tuple[Tensor, _Runs]:
     n = rows.shape[0]
     width = rows.size // n if n else 0
     table = shape_prims.reshape(rows, shape=(n, width))
-    columns = [
-        shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)
-    ]
+    columns = [shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)]
     order = iota(n, rows)
     for column in reversed(columns):  # a stable sort by each column, the first one last
         step = sorting.argsort(indexing.take(column, order, axis=0), axis=0, descending=False)

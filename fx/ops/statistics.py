@@ -125,7 +125,9 @@ def var(
         tensor(1.)
     """
     x = argument("var", x)
-    out, _ = _moments("var", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype)
+    out, _ = _moments(
+        "var", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
+    )
     return cast(out, _result_dtype(x, dtype))
 
 
@@ -147,7 +149,9 @@ def std(
         tensor(2.)
     """
     x = argument("std", x)
-    out, _ = _moments("std", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype)
+    out, _ = _moments(
+        "std", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
+    )
     return cast(root(out), _result_dtype(x, dtype))
 
 
@@ -242,9 +246,7 @@ def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
     below, above = at(low), at(elementwise.ceil(place))
     weight = cast(place - low, rows.dtype) if interpolation == "linear" else 0.5
     if interpolation == "midpoint":
-        weight = compare.where(
-            place == low, constant_like(0.0, rows), constant_like(0.5, rows)
-        )
+        weight = compare.where(place == low, constant_like(0.0, rows), constant_like(0.5, rows))
     return below + (above - below) * weight
 
 

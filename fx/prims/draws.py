@@ -9,10 +9,10 @@ import fx.backends.cpu.draws as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint64
 from fx.errors import DTypeError, ShapeError
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.families import broadcast_shapes, to_front
 from fx.prims.random import check_key, keys
 from fx.prims.sampling import Sample
-from fx.primitive import NOT_DIFFERENTIABLE, define
 
 FAMILIES = ("uniform", "normal", "exponential", "gumbel", "laplace", "logistic")
 
@@ -80,7 +80,8 @@ random_draw = define(  # the quantile of a standard distribution at uniform word
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_draw),
     sample=lambda d: Sample(
-        [keys(d, d.shape(0, 1))], {"family": d.choice(FAMILIES), "shape": d.shape(), "dtype": d.dtype}
+        [keys(d, d.shape(0, 1))],
+        {"family": d.choice(FAMILIES), "shape": d.shape(), "dtype": d.dtype},
     ),
 )  # fmt: skip
 
@@ -95,8 +96,22 @@ random_truncated_normal = define(
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_truncated_normal),
     sample=lambda d: Sample(
-        [keys(d, d.shape(0, 1))], {"lower": -1.0, "upper": 2.0, "shape": d.shape(), "dtype": d.dtype}
+        [keys(d, d.shape(0, 1))],
+        {"lower": -1.0, "upper": 2.0, "shape": d.shape(), "dtype": d.dtype},
     ),
+)  # fmt: skip
+
+
+def _permutation_spec(key, *, shape):
+    return _drawn("random_permutation", key, shape, int64)
+
+
+random_permutation = define(  # independent permutations of range(n) along the last axis
+    "random_permutation", cpu=cpu.permutation, spec=_permutation_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_key_batch(lambda: random_permutation),
+    sample=lambda d: Sample([keys(d, d.shape(0, 1))], {"shape": d.shape(1)}),
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def reduced_shape(shape, axes, keepdims):
 
 def spread_back(ct, shape, axes, keepdims):
     """Broadcast a cotangent of a reduction to the shape that was reduced."""
-    if not keepdims and axes:
+    if not keepdims and axes and ct.ndim:  # a scalar spreads as it is
         ct = shape_prims.reshape(ct, shape=reduced_shape(shape, axes, True))
     return shape_prims.broadcast_to(ct, shape=shape)
 

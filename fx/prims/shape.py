@@ -7,6 +7,7 @@ from math import prod
 import fx.backends.cpu.shape as cpu
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
+from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
 from fx.primitive import define
@@ -258,6 +259,7 @@ pad = define(
 def _concatenate_spec(*specs, axis):
     first = specs[0]
     families.same_dtype("concatenate", *specs)
+    check_axes("concatenate", first, (axis,))
     for s in specs:
         rest = [n for i, n in enumerate(s.shape) if i != axis]
         if s.ndim != first.ndim or rest != [n for i, n in enumerate(first.shape) if i != axis]:
@@ -328,8 +330,15 @@ concatenate = define(
 
 # flip -------------------------------------------------------------------------------------------
 
+
+
+def _flip_spec(x, *, axes):
+    check_axes("flip", x, axes)
+    return x
+
+
 flip = define(
-    "flip", cpu=cpu.flip, spec=lambda x, *, axes: x,
+    "flip", cpu=cpu.flip, spec=_flip_spec,
     **_linear(lambda: flip, lambda ct, _, *, axes: flip(ct, axes=axes)),
     batch=lambda level, args, dims, *, axes: (
         flip(args[0], axes=tuple(a + (a >= dims[0]) for a in axes)), dims[0]

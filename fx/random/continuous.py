@@ -1,7 +1,7 @@
-"""Samplers of continuous distributions: one uniform word an element, through the quantile function.
+"""Samplers of continuous distributions: uniform words through the quantile function.
 
-A float32 sample takes one 32-bit word and a float64 sample two; the float32 numbers of a key are its
-float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, rounded.
+A float32 sample takes one 32-bit word and a float64 sample two; the float32 numbers of a key are
+its float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, rounded.
 """
 
 from __future__ import annotations

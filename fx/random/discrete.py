@@ -159,9 +159,7 @@ def _unsigned(name: str, value: Any, device: str) -> Tensor:
     return cast(x, dtypes.uint64)
 
 
-def categorical(
-    key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = None
-) -> Tensor:
+def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = None) -> Tensor:
     """Indices drawn with probability softmax(logits), by the Gumbel-max method.
 
     Args:
@@ -203,9 +201,7 @@ class _Rows:
         self.shape = shape
 
 
-def poisson(
-    key: Tensor, lam: Any, shape: Shape | None = None, dtype: Any = dtypes.int64
-) -> Tensor:
+def poisson(key: Tensor, lam: Any, shape: Shape | None = None, dtype: Any = dtypes.int64) -> Tensor:
     """Poisson samples of rate ``lam``: inversion below 10, transformed rejection (PTRS) above.
 
     Args:

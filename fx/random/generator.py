@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fx.config import modes
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor, to_device
@@ -189,12 +190,14 @@ def next_key(generator: Generator | None = None, device: Any = None) -> Tensor:
         >>> import fx
         >>> generator = fx.manual_seed(0)
         >>> key = fx.random.next_key()
-        >>> bool((fx.random.normal(key, 3) == fx.randn(3, generator=generator.manual_seed(0))).all())
+        >>> bool(
+        ...     (fx.random.normal(key, 3) == fx.randn(3, generator=generator.manual_seed(0))).all()
+        ... )
         True
     """
     source = as_generator("next_key", generator)
     key = to_device(take(source), source.device if device is None else device)
-    return enter_lanes(key)
+    return enter_lanes(key) if modes.lanes else key
 
 
 def manual_seed(seed: int) -> Generator:

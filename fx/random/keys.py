@@ -86,12 +86,11 @@ def as_key(name: str, value: Any) -> Tensor:
     Raises:
         DTypeError, ShapeError: if it is none, with the line that makes one.
     """
-    if not isinstance(value, Tensor):
-        if isinstance(value, int | tuple | list) or not hasattr(value, "dtype"):
-            raise DTypeError(
-                f"{name}: the first argument is a key, got {value!r:.60}; "
-                f"write fx.random.{name}(fx.random.key(0), ...)"
-            )
+    if not hasattr(value, "dtype"):
+        raise DTypeError(
+            f"{name}: the first argument is a key, got {value!r:.60}; "
+            f"write fx.random.{name}(fx.random.key(0), ...)"
+        )
     x = argument(name, value)
     if x.dtype != dtypes.uint32:
         raise DTypeError(

@@ -64,22 +64,26 @@ class Turn:
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self.numbers = set(numbers)
-        self.group: _Group | None = None  # of the turns within this one
 
     def __enter__(self) -> Turn:
+        self.group: _Group | None = None  # of the turns within this one
         self._taken: dict[tuple[Generator, int], int] = {}
         self.source: Any = modes.turn or _outside
-        group = self.source.group
+        self._shared = self._joined()
+        modes.turn = self
+        return self
+
+    def _joined(self) -> _Group:
+        """The group of the turns before this one, or a new one."""
+        group: _Group | None = self.source.group
         if (
             group is None
             or group.numbers & self.numbers
-            or any([self.source.mark(g) != mark for g, mark in group.marks.items()])
+            or any(self.source.mark(g) != mark for g, mark in group.marks.items())
         ):
             group = self.source.group = _Group()
         group.numbers |= self.numbers
-        self._shared = group
-        modes.turn = self
-        return self
+        return group
 
     def __exit__(self, *error: Any) -> None:
         modes.turn = self.source if self.source is not _outside else None
@@ -87,7 +91,7 @@ class Turn:
 
     def take(self, generator: Generator) -> Tensor:
         """The key of this turn's next draw: the one that the other turns took there."""
-        name = (generator, generator.seeded)
+        name = self._name(generator)
         keys = self._shared.keys.setdefault(name, [])
         n = self._taken.get(name, 0)
         self._taken[name] = n + 1
@@ -97,16 +101,20 @@ class Turn:
 
     def mark(self, generator: Generator) -> Any:
         """Where this turn stands."""
-        name = (generator, generator.seeded)
-        return generator.seeded, self._taken.get(name, 0)
+        name = self._name(generator)
+        return name[1], self._taken.get(name, 0)
+
+    def _name(self, generator: Generator) -> tuple[Generator, int]:
+        """What keys are noted under: a new seed within a turn starts a new list."""
+        return generator, generator.seeded
 
 
-class lane(Turn):  # noqa: N801 - a block, as no_grad is
+class lane(Turn):
     """Run a block as one lane of a loop, with the numbers that ``vmap`` gives to that lane.
 
     Blocks with different indices, one after another, are lanes of one loop: the n-th draw of each
-    takes the same call index of the generator and the lane's own numbers. A draw outside, a new seed
-    or an index that comes again starts a new loop. Blocks nest as ``vmap`` does.
+    takes the same call index of the generator and the lane's own numbers. A draw outside, a new
+    seed or an index that comes again starts a new loop. Blocks nest as ``vmap`` does.
 
     Args:
         index: the lane, an int >= 0.
@@ -159,6 +167,39 @@ class lane(Turn):  # noqa: N801 - a block, as no_grad is
         return constant(self.number, int64, device)
 
 
+class Replay(Turn):
+    """A block that may be entered again, and then draws what it drew the first time.
+
+    For what runs a program twice, as ``checkpoint`` does: make it where the program runs first. The
+    lanes that ran then run again; generators move on only the first time.
+    """
+
+    __slots__ = ("_base", "_lanes", "_notes", "_saved")
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self._lanes = modes.lanes
+        self._notes = _Group()
+
+    def __enter__(self) -> Replay:
+        self._base: dict[Generator, int] = {}
+        super().__enter__()
+        self._saved = modes.lanes
+        modes.lanes = self._lanes
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        modes.lanes = self._saved
+        super().__exit__(*error)
+
+    def _joined(self) -> _Group:
+        return self._notes
+
+    def _name(self, generator: Generator) -> tuple[Generator, int]:
+        # a seed between the runs is nothing to the second one
+        return generator, generator.seeded - self._base.setdefault(generator, generator.seeded)
+
+
 def take(generator: Generator) -> Tensor:
     """The key of a generator's next draw in the running turns."""
     return generator.advance() if modes.turn is None else modes.turn.take(generator)
@@ -167,8 +208,9 @@ def take(generator: Generator) -> Tensor:
 def enter_lanes(key: Tensor) -> Tensor:
     """The key of the running lanes: the lane words of the first, a derived key for each further."""
     device = key.device.name
-    for depth, entry in enumerate(modes.lanes):
+    numbers = [entry.index(device) for entry in modes.lanes]
+    for depth, number in enumerate([n for n in numbers if n is not None]):
         if depth:
             key = prims.derive(key, constant(0, int64, device))
-        key = prims.with_lane(key, entry.index(device))
+        key = prims.with_lane(key, number)
     return key

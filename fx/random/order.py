@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import fx.prims.compare as compare
-import fx.prims.creation as creation
 import fx.prims.cumulative as cumulative
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -20,15 +18,15 @@ from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.random.continuous import Shape
 from fx.random.discrete import randint
-from fx.random.keys import as_key, sample_shape, wide_words
+from fx.random.keys import as_key, sample_shape
 from fx.tensor import Tensor
 
 
 def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -> Tensor:
     """A random order: of range(n) for an int n, of the slices along an axis for a tensor.
 
-    The order is that of random 64-bit words, one a place. (Two of n words are equal with
-    probability n ** 2 / 2 ** 65; they keep their order.)
+    The order is that of random words, one a place, of 44 bits or more: no order is likelier than
+    another by what could be measured.
 
     Args:
         key: uint32 (6,).
@@ -52,16 +50,16 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     if isinstance(x, int):
         if x < 0:
             raise ShapeError(f"permutation: n must not be negative, got {x}")
-        return _orders(key, (x,), 0)
+        return draws.random_permutation(key, shape=(x,))
     x = argument("permutation", x)
     axis = normal_axis("permutation", axis, x.shape)
-    if independent:
-        return indexing.take_along_axis(x, _orders(key, x.shape, axis), axis=axis)
-    return indexing.take(x, _orders(key, (x.shape[axis],), 0), axis=axis)
-
-
-def _orders(key: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
-    return sorting.argsort(wide_words(key, shape), axis=axis, descending=False)
+    n = x.shape[axis]
+    if not independent:
+        return indexing.take(x, draws.random_permutation(key, shape=(n,)), axis=axis)
+    others = [i for i in range(x.ndim) if i != axis]
+    orders = draws.random_permutation(key, shape=(*[x.shape[i] for i in others], n))
+    back = shape_prims.inverse_permutation((*others, axis))
+    return indexing.take_along_axis(x, shape_prims.transpose(orders, axes=back), axis=axis)
 
 
 def choice(
@@ -122,7 +120,7 @@ def choice(
 
 def _first(key: Tensor, n: int, shape: tuple[int, ...]) -> Tensor:
     """The first places of a permutation of range(n)."""
-    order = _orders(key, (n,), 0)
+    order = draws.random_permutation(key, shape=(n,))
     some = shape_prims.slice(order, start=(0,), stop=(prod(shape),), step=(1,))
     return shape_prims.reshape(some, shape=shape)
 

@@ -1,7 +1,7 @@
 """PyTorch's random functions: each takes the next key of a generator.
 
-They stand at the top level (``fx.randn``). The functions of the same names in ``fx.random`` take a key
-as their first argument instead.
+They stand at the top level (``fx.randn``). The functions of the same names in ``fx.random`` take a
+key as their first argument instead.
 """
 
 from __future__ import annotations
@@ -259,7 +259,8 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
     x = argument("bernoulli", input)
     if p is None and x.dtype not in dtypes.FLOATING:
         raise DTypeError(
-            f"bernoulli takes floating probabilities, got {x.dtype.name}; write x.astype(fx.float32)"
+            f"bernoulli takes floating probabilities, got {x.dtype.name}; "
+            f"write x.astype(fx.float32)"
         )
     chance: Any = x if p is None else p
     if p is None:
@@ -355,7 +356,9 @@ def normal(
     """
     numbers = type(mean) in SCALARS and type(std) in SCALARS
     if numbers and size is None:
-        raise TypeError("normal: with numbers as mean and std say the size: fx.normal(0, 1, (2, 3))")
+        raise TypeError(
+            "normal: with numbers as mean and std say the size: fx.normal(0, 1, (2, 3))"
+        )
     if type(std) in SCALARS and std < 0:
         raise ValueError(f"normal: std must not be negative, got {std}")
     if not numbers and device is None:

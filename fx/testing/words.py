@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, TextIO
 
+import attrs
 import numpy as np
 
 import fx.prims.compare as compare
@@ -21,8 +22,7 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, float64
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
-from fx.tape import Leaf, backward_pass, grad_tracer, node_at
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor
 from fx.testing.case import (
     DIFFERENCES,
     STEP,
@@ -68,25 +68,26 @@ def spelled(word: str) -> str:
 # the function that words are applied to ---------------------------------------------------------
 
 
+@attrs.frozen
 class Subject:
-    """A primitive as a function of one floating tensor, a point, and a second lane.
+    """What words are applied to: a function of one floating tensor, a point, and another lane."""
 
-    The tensor is the first argument that has a derivative. A primitive without one is reached
-    through a switch that chooses between two sets of arguments, and its results are scaled by it:
-    so there is something to differentiate, and the primitive itself meets every transform.
+    function: Function
+    point: np.ndarray
+    other: Callable[[Any], Any] = lambda x: x * 0.96875
+
+
+def subject_of(primitive: Primitive, sample: Sample) -> Subject:
+    """A primitive as a function of its first argument that has a derivative.
+
+    A primitive without one is reached through a switch that chooses between two sets of arguments,
+    and its results are scaled by it: so there is something to differentiate, and the primitive
+    itself meets every transform.
     """
-
-    def __init__(self, primitive: Primitive, sample: Sample) -> None:
-        wrt = differentiable_args(primitive, sample)[:1]
-        self.function: Function
-        if wrt:
-            self.function = smooth(primitive, sample, wrt)
-            self.point = sample.args[wrt[0]]
-            self.other: Callable[[Any], Any] = lambda x: x * 0.96875
-        else:
-            self.function = _switched(primitive, sample)
-            self.point = np.asarray(0.375)
-            self.other = lambda x: x + 1.0
+    wrt = differentiable_args(primitive, sample)[:1]
+    if wrt:
+        return Subject(smooth(primitive, sample, wrt), sample.args[wrt[0]])
+    return Subject(_switched(primitive, sample), np.asarray(0.375), lambda x: x + 1.0)
 
 
 def _switched(primitive: Primitive, sample: Sample) -> Function:
@@ -103,11 +104,9 @@ def _switched(primitive: Primitive, sample: Sample) -> Function:
     return function
 
 
-def subject(primitive: Primitive, seeds: Iterable[int] = range(24)) -> Subject:
-    """The smallest sample among a few that is not trivial: it has elements, two if it can."""
-    found = [
-        Subject(primitive, sample) for sample in [draw(primitive, random.Random(s)) for s in seeds]
-    ]
+def small_subject(primitive: Primitive, seeds: Iterable[int] = range(24)) -> Subject:
+    """A primitive at the sample, among a few, that has elements and nearest to three of them."""
+    found = [subject_of(primitive, draw(primitive, random.Random(seed))) for seed in seeds]
 
     def rank(s: Subject) -> tuple[bool, int]:
         outs = numeric(s.function)(s.point)
@@ -150,28 +149,14 @@ def _vmap(function: Function, subject: Subject) -> Function:
 
 
 def _backward(function: Function, subject: Subject) -> Function:
-    """What a script does inside a transform: a leaf, its function, the gradient of the leaf."""
+    """What a script does, inside a transform too: a leaf, a scalar, the gradient of the leaf."""
 
     def pulled(x: Tensor) -> tuple[Tensor, ...]:
-        tape = 0 if x.level < 0 else x.level | 1
-        leaf = x
-        if node_at(x, tape) is None:
-            leaf = grad_tracer(tape, x, Leaf(tape)) if tape else new_tensor(x._a)
-            leaf._node = leaf._node or Leaf()
-        y = _weighted(function(leaf))
-        node, end = node_at(y, tape), leaf._node
-        found = {}
-        if node is not None:
-            one = tensor(np.asarray(1.0))
-            found = backward_pass(
-                [(node, one)], level=tape, inputs=[end], accumulate=False, create_graph=True,
-                keep=True,
-            )  # fmt: skip
-        gradient = found.get(end)
-        if gradient is None:
-            return (x * 0.0,)
-        if leaf is not x and tape and gradient.level == tape:
-            gradient = gradient.value
+        leaf = x.requires_grad_()
+        y = _weighted((*function(leaf), leaf * 0.0))  # so that it depends on the leaf
+        leaf.grad = None  # what the words inside left there
+        y.backward(create_graph=True, inputs=[leaf])
+        gradient, leaf.grad = leaf.grad, None
         return (gradient,)
 
     return pulled
@@ -211,21 +196,21 @@ class _Values:
 
 
 def broken_words(
-    primitive: Primitive, length: int = 3, subject_: Subject | None = None
+    primitive: Primitive, length: int = 3, subject: Subject | None = None
 ) -> dict[str, LawBroken]:
     """The words up to ``length`` that do not hold on ``primitive``, each with what is wrong.
 
     Args:
         primitive: whose rules are composed.
         length: of the longest word.
-        subject_: the point and function; by default the smallest sample of a few.
+        subject: the function and the point; by default at a small sample.
 
     Example:
         >>> import fx.testing
         >>> fx.testing.broken_words(fx.testing.primitive("tanh"), length=2)
         {}
     """
-    values = _Values(subject_ or subject(primitive))
+    values = _Values(subject or small_subject(primitive))
     broken = {}
     for word in words(length):
         try:

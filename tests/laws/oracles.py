@@ -94,10 +94,12 @@ def sum_to(x, *, shape):
 
 
 def slice_(x, *, start, stop, step):
-    lines = [range(a, b, s) for a, b, s in zip(start, stop, step, strict=True)]
-    return gathered(
-        [len(r) for r in lines], x, lambda i: x[tuple([r[k] for r, k in zip(lines, i, strict=True)])]
-    )
+    kept = [range(a, b, s) for a, b, s in zip(start, stop, step, strict=True)]
+
+    def source(i):
+        return x[tuple([places[k] for places, k in zip(kept, i, strict=True)])]
+
+    return gathered([len(places) for places in kept], x, source)
 
 
 def pad(x, value, *, low, high, inside):
@@ -325,12 +327,12 @@ ELEMENTWISE = {
 }  # fmt: skip
 
 ORACLES = ELEMENTWISE | RANDOM | WINDOWS | {
-    "all": reduced(all, bool), "all_gather": all_gather, "any": reduced(any, bool), "argmax": place(max),
-    "argmin": place(min), "argsort": lines(ordered, np.int64),
+    "all": reduced(all, bool), "all_gather": all_gather, "any": reduced(any, bool),
+    "argmax": place(max), "argmin": place(min), "argsort": lines(ordered, np.int64),
     "astype": lambda x, *, dtype: gathered(x.shape, np.empty(0, dtype), lambda i: x[i]),
     "broadcast_to": broadcast_to, "concatenate": concatenate, "cummax": records(operator.gt),
     "cummin": records(operator.lt), "cumprod": accumulated(operator.mul),
-    "cumsum": accumulated(operator.add), "flip": flip,
+    "conj": lambda x: x, "cumsum": accumulated(operator.add), "flip": flip,
     "full": lambda *, shape, value, dtype, device: broadcast_to(
         np.asarray(value, dtype), shape=shape
     ),
@@ -341,7 +343,8 @@ ORACLES = ELEMENTWISE | RANDOM | WINDOWS | {
     ),
     "logsumexp": reduced(logsumexp),
     "matmul": lambda x, y: np.einsum("...ij,...jk->...ik", x, y), "max": reduced(max),
-    "min": reduced(min), "pad": pad, "pmax": lambda x, *, axis, size: x,
+    "min": reduced(min), "pad": pad,
+    "part": lambda x, *, turn: x * (1 - turn), "pmax": lambda x, *, axis, size: x,
     "pmin": lambda x, *, axis, size: x, "ppermute": ppermute, "prod": reduced(math.prod),
     "psum": lambda x, *, axis, size: sum([x] * size),
     "recurrence": lines(from_either_end(recurrence)),

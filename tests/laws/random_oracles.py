@@ -1,6 +1,6 @@
-"""Reference functions of the random primitives, written from the contract that every backend keeps.
+"""Reference functions of the random primitives, from the contract that every backend keeps.
 
-Source of the bits: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
+Source of the bits: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
 import math
@@ -42,7 +42,7 @@ class Stream:
 
 
 def each_key(function, dtype):
-    """The result for keys (*B, 6), by a function of one key that gives the elements of ``shape``."""
+    """The result for keys (*B, 6), by a function of one key that gives one element."""
 
     def oracle(key, *parameters, shape=(), **params):
         out = np.empty((*key.shape[:-1], *shape), dtype or params["dtype"])

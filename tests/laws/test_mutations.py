@@ -1,4 +1,4 @@
-"""Every rule of every primitive, broken in several ways: the law that stands guard says so by name."""
+"""Every rule of every primitive, broken in several ways: the law on guard says so by name."""
 
 import random
 
@@ -7,8 +7,8 @@ import pytest
 
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.ops.convert import from_array
 from fx.primitive import NOT_DIFFERENTIABLE
+from fx.spec import TensorSpec
 from fx.testing import LAWS, LawBroken, all_primitives, draw
 from tests.laws.test_oracles import oracle_law
 
@@ -29,11 +29,6 @@ def first(result, change):
     return change(result)
 
 
-def floating(x):
-    """A tensor of a Python number, in the dtype of ``x``."""
-    return from_array(np.asarray(x), "cpu")
-
-
 # spec -------------------------------------------------------------------------------------------
 
 
@@ -43,18 +38,16 @@ def _other_dtype(spec):
 
 SPEC = {
     "another dtype": lambda rule: lambda *s, **p: first(rule(*s, **p), _other_dtype),
-    "an axis more": lambda rule: lambda *s, **p: first(
-        rule(*s, **p), lambda spec: spec.with_(shape=(1, *spec.shape))
+    "an axis more": lambda rule: (
+        lambda *s, **p: first(rule(*s, **p), lambda spec: spec.with_(shape=(1, *spec.shape)))
     ),
-    "another device": lambda rule: lambda *s, **p: first(
-        rule(*s, **p), lambda spec: dtypes_on(spec, "meta")
+    "another device": lambda rule: (
+        lambda *s, **p: first(
+            rule(*s, **p), lambda spec: TensorSpec(spec.shape, spec.dtype, "meta")
+        )
     ),
     "another number of outputs": lambda rule: lambda *s, **p: _more(rule(*s, **p)),
 }
-
-
-def dtypes_on(spec, device):
-    return type(spec)(spec.shape, spec.dtype, device)
 
 
 def _more(out):
@@ -73,7 +66,9 @@ def _perturbed(a):
 
 CPU = {
     "off by 1 part in 1000": lambda rule: lambda *a, **p: first(rule(*a, **p), _perturbed),
-    "an axis more": lambda rule: lambda *a, **p: first(rule(*a, **p), lambda a: np.asarray(a)[None]),
+    "an axis more": lambda rule: (
+        lambda *a, **p: first(rule(*a, **p), lambda out: np.asarray(out)[None])
+    ),
 }
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fx.errors import RegistrationError
-from fx.prims.sampling import Sample
 from fx.primitive import NOT_DIFFERENTIABLE, define, registry
+from fx.prims.sampling import Sample
 from fx.testing import LawBroken, check_primitive, grid, primitive
 
 

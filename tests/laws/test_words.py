@@ -5,7 +5,7 @@ import random
 import pytest
 
 from fx.testing import all_primitives, broken_words, draw
-from fx.testing.words import Subject
+from fx.testing.words import subject_of
 
 PRIMITIVES = all_primitives()
 
@@ -19,6 +19,6 @@ def test_every_word_holds(name):
 @pytest.mark.parametrize("name", PRIMITIVES)
 @pytest.mark.parametrize("seed", range(2))
 def test_short_words_hold_elsewhere(name, seed):
-    subject = Subject(PRIMITIVES[name], draw(PRIMITIVES[name], random.Random(seed)))
-    broken = broken_words(PRIMITIVES[name], length=2, subject_=subject)
+    subject = subject_of(PRIMITIVES[name], draw(PRIMITIVES[name], random.Random(seed)))
+    broken = broken_words(PRIMITIVES[name], length=2, subject=subject)
     assert not broken, "\n".join(map(str, broken.values()))

@@ -14,7 +14,7 @@ def output_size(sizes, window, *, stride, padding, dilation):
 
 
 def meetings(sizes, window, *, stride, padding, dilation):
-    """Each place in the output, each tap of the window, and the place in the input that they meet."""
+    """Each place in the output, each tap of the window, and the place in the input of both."""
     out = output_size(sizes, window, stride=stride, padding=padding, dilation=dilation)
     for place, tap in itertools.product(np.ndindex(*out), np.ndindex(*window)):
         at = tuple([

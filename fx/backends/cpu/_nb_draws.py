@@ -1,16 +1,19 @@
-"""Numba kernels that turn uniform words into samples of a distribution, one element at a time.
+"""Numba kernels that draw samples of a distribution: keys (rows, 6) uint32, out (rows, n).
 
-``words`` is (rows, planes, n) uint32: plane 0 holds the high word of every element, plane 1 the low
-word of a 64-bit draw. A draw with one plane is thus the coarse form of the draw with two.
+Element i of n takes word i of the bits of its key; a ``wide`` draw, of 64 bits, takes word n + i as
+well, for its low half. A narrow draw is thus the coarse form of the wide one. Words are made and
+used a piece at a time, so that they stay in the nearest cache.
 """
 
 import numpy as np
 from numba import float32, float64, int32, int64, njit, uint32, uint64
 
+from fx.backends.cpu._nb_philox import _state, fill_from
 from fx.backends.cpu._nb_quantiles import log64, normal_quantile32, normal_quantile64
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_PIECE = 2048  # elements
 
 
 @njit(inline="always", error_model="numpy")
@@ -23,7 +26,7 @@ def open_unit(high, low, wide):
 
 
 @njit(inline="always", error_model="numpy")
-def normal64(high, low):
+def normal_of(high, low):
     """A standard normal float64 from 64 bits, as precise in the tails as at the center."""
     x = int64((uint64(high) << _32) | uint64(low))
     y = x ^ (x >> np.int64(63))  # x, or -1 - x where it is negative
@@ -32,100 +35,170 @@ def normal64(high, low):
     return normal_quantile64(q, tail)
 
 
+@njit
+def _buffer(n):
+    """Room for the words of a piece, wherever in a block they begin."""
+    return np.empty(min(n, _PIECE) + 3, np.uint32)
+
+
+@njit
+def _read(state, first, count, buffer):
+    """Words ``first``, first + 1, ... of a state, as a view of the buffer."""
+    skip = first % 4
+    fill_from(state, first // 4, buffer[: skip + count])
+    return buffer[skip : skip + count]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def uniform32(words, out):
+def uniform32(keys, out):
     """[0, 1) in steps of 2 ** -24."""
-    for row in range(out.shape[0]):
-        w = words[row, 0]
-        for i in range(out.shape[1]):
-            out[row, i] = float32(int32(w[i] >> np.uint32(8))) * np.float32(2.0**-24)
+    rows, n = out.shape
+    buffer = _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            w = _read(state, start, count, buffer)
+            for i in range(count):
+                piece[i] = float32(int32(w[i] >> np.uint32(8))) * np.float32(2.0**-24)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def uniform64(words, out):
+def uniform64(keys, out):
     """[0, 1) in steps of 2 ** -53."""
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, 1]
-        for i in range(out.shape[1]):
-            n = (uint64(high[i]) << np.uint64(21)) | uint64(low[i] >> np.uint32(11))
-            out[row, i] = float64(int64(n)) * 2.0**-53
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other)
+            for i in range(count):
+                whole = (uint64(high[i]) << np.uint64(21)) | uint64(low[i] >> np.uint32(11))
+                piece[i] = float64(int64(whole)) * 2.0**-53
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def standard_normal32(words, out):
+def normal32(keys, out):
     """The normal quantile of 32 bits: |z| <= 6.4."""
+    rows, n = out.shape
+    buffer = _buffer(n)
     half, scale = np.float32(0.5), np.float32(2.0**-32)
-    for row in range(out.shape[0]):
-        w = words[row, 0]
-        for i in range(out.shape[1]):
-            x = int32(w[i])
-            y = int32(x ^ (x >> np.int32(31)))
-            q = (float32(x) + half) * scale
-            tail = (float32(int32(np.int32(0x7FFFFFFF) - y)) + half) * scale
-            out[row, i] = normal_quantile32(q, tail)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            w = _read(state, start, count, buffer)
+            for i in range(count):
+                x = int32(w[i])
+                y = int32(x ^ (x >> np.int32(31)))
+                q = (float32(x) + half) * scale
+                tail = (float32(int32(np.int32(0x7FFFFFFF) - y)) + half) * scale
+                piece[i] = normal_quantile32(q, tail)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def standard_normal64(words, out):
+def normal64(keys, out):
     """The normal quantile of 64 bits: |z| <= 9.2."""
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, 1]
-        for i in range(out.shape[1]):
-            out[row, i] = normal64(high[i], low[i])
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other)
+            for i in range(count):
+                piece[i] = normal_of(high[i], low[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def exponential(words, out):
+def exponential(keys, out, wide):
     """-log u."""
-    wide = words.shape[1] == 2
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, -1]
-        for i in range(out.shape[1]):
-            out[row, i] = -log64(open_unit(high[i], low[i], wide))
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other) if wide else high
+            for i in range(count):
+                piece[i] = -log64(open_unit(high[i], low[i], wide))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gumbel(words, out):
+def gumbel(keys, out, wide):
     """-log(-log u)."""
-    wide = words.shape[1] == 2
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, -1]
-        for i in range(out.shape[1]):
-            out[row, i] = -log64(-log64(open_unit(high[i], low[i], wide)))
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other) if wide else high
+            for i in range(count):
+                piece[i] = -log64(-log64(open_unit(high[i], low[i], wide)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def laplace(words, out):
+def laplace(keys, out, wide):
     """log 2u below the median, -log 2(1 - u) above it."""
-    wide = words.shape[1] == 2
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, -1]
-        for i in range(out.shape[1]):
-            u = open_unit(high[i], low[i], wide)
-            magnitude = log64(2.0 * min(u, 1.0 - u))
-            out[row, i] = magnitude if u < 0.5 else -magnitude
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other) if wide else high
+            for i in range(count):
+                u = open_unit(high[i], low[i], wide)
+                magnitude = log64(2.0 * min(u, 1.0 - u))
+                piece[i] = magnitude if u < 0.5 else -magnitude
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def logistic(words, out):
+def logistic(keys, out, wide):
     """log(u / (1 - u))."""
-    wide = words.shape[1] == 2
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, -1]
-        for i in range(out.shape[1]):
-            u = open_unit(high[i], low[i], wide)
-            out[row, i] = log64(u / (1.0 - u))
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other) if wide else high
+            for i in range(count):
+                u = open_unit(high[i], low[i], wide)
+                piece[i] = log64(u / (1.0 - u))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def truncated_normal(words, out, below, above):
-    """The normal quantile of (below, above), which are probabilities."""
-    wide = words.shape[1] == 2
-    for row in range(out.shape[0]):
-        high, low = words[row, 0], words[row, -1]
-        for i in range(out.shape[1]):
-            p = below + open_unit(high[i], low[i], wide) * (above - below)
-            out[row, i] = normal_quantile64(p - 0.5, max(min(p, 1.0 - p), 1e-300))
+def truncated_normal(keys, out, wide, below, above):
+    """The normal quantile of a uniform probability in (below, above)."""
+    rows, n = out.shape
+    buffer, other = _buffer(n), _buffer(n)
+    for row in range(rows):
+        state = _state(keys[row])
+        for start in range(0, n, _PIECE):
+            count = min(_PIECE, n - start)
+            piece = out[row, start : start + count]
+            high = _read(state, start, count, buffer)
+            low = _read(state, n + start, count, other) if wide else high
+            for i in range(count):
+                p = below + open_unit(high[i], low[i], wide) * (above - below)
+                piece[i] = normal_quantile64(p - 0.5, max(min(p, 1.0 - p), 1e-300))
 
 
 @njit(inline="always")

@@ -59,44 +59,51 @@ def derive(keys, data, out):
         out[i, 5] = 0
 
 
-@njit(cache=True, nogil=True)
-def fill(keys, out):
-    """Row i of out (n, length) = the first `length` words drawn with keys[i]; keys (n, 6)."""
-    length = out.shape[1]
+@njit
+def fill_from(state, first, words):
+    """words (length,) = the words of blocks `first`, first + 1, ... of a state."""
+    k0, k1, c2, c3 = state
+    length = words.shape[0]
     whole = length // 4
     x0 = np.empty(_LANES, np.uint32)
     x1 = np.empty(_LANES, np.uint32)
     x2 = np.empty(_LANES, np.uint32)
     x3 = np.empty(_LANES, np.uint32)
-    for row in range(out.shape[0]):
-        k0, k1, c2, c3 = _state(keys[row])
-        words = out[row]
-        i = 0
-        while whole - i >= _SCALAR_BELOW:
+    i = 0
+    while whole - i >= _SCALAR_BELOW:
+        for lane in range(_LANES):
+            block = uint64(first + i + lane)
+            x0[lane] = uint32(block)
+            x1[lane] = uint32(block >> _HALF)
+            x2[lane] = c2
+            x3[lane] = c3
+        a = k0
+        b = k1
+        for _ in range(10):
             for lane in range(_LANES):
-                x0[lane] = uint32(i + lane)
-                x1[lane] = uint32(uint64(i + lane) >> _HALF)
-                x2[lane] = c2
-                x3[lane] = c3
-            a = k0
-            b = k1
-            for _ in range(10):
-                for lane in range(_LANES):
-                    x0[lane], x1[lane], x2[lane], x3[lane] = _round(
-                        x0[lane], x1[lane], x2[lane], x3[lane], a, b
-                    )
-                a = uint32(a + _W0)
-                b = uint32(b + _W1)
-            used = min(_LANES, whole - i)
-            for lane in range(used):
-                at = 4 * (i + lane)
-                words[at] = x0[lane]
-                words[at + 1] = x1[lane]
-                words[at + 2] = x2[lane]
-                words[at + 3] = x3[lane]
-            i += used
-        while 4 * i < length:
-            block = _block(uint32(i), uint32(uint64(i) >> _HALF), c2, c3, k0, k1)
-            for word in range(min(4, length - 4 * i)):
-                words[4 * i + word] = block[word]
-            i += 1
+                x0[lane], x1[lane], x2[lane], x3[lane] = _round(
+                    x0[lane], x1[lane], x2[lane], x3[lane], a, b
+                )
+            a = uint32(a + _W0)
+            b = uint32(b + _W1)
+        used = min(_LANES, whole - i)
+        for lane in range(used):
+            at = 4 * (i + lane)
+            words[at] = x0[lane]
+            words[at + 1] = x1[lane]
+            words[at + 2] = x2[lane]
+            words[at + 3] = x3[lane]
+        i += used
+    while 4 * i < length:
+        block = uint64(first + i)
+        found = _block(uint32(block), uint32(block >> _HALF), c2, c3, k0, k1)
+        for word in range(min(4, length - 4 * i)):
+            words[4 * i + word] = found[word]
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def fill(keys, out):
+    """Row i of out (n, length) = the first `length` words drawn with keys[i]; keys (n, 6)."""
+    for row in range(out.shape[0]):
+        fill_from(_state(keys[row]), 0, out[row])

@@ -7,7 +7,7 @@ key and its place alone, never on how many attempts its neighbours needed.
 import numpy as np
 from numba import float64, njit, uint32, uint64
 
-from fx.backends.cpu._nb_draws import normal64, open_unit
+from fx.backends.cpu._nb_draws import normal_of, open_unit
 from fx.backends.cpu._nb_philox import _DERIVE, _block, _state
 from fx.backends.cpu._nb_quantiles import exp64, log64
 
@@ -61,7 +61,7 @@ def gamma(keys, shapes, out, logarithm):
                 a = shapes[(row * n + i) * step]
                 d = (a if a >= 1.0 else a + 1.0) - 1.0 / 3.0
                 w0, w1, w2, w3 = _words(state, i)
-                x = normal64(w0, w1)
+                x = normal_of(w0, w1)
                 root = 1.0 + x / np.sqrt(9.0 * d)
                 v = root * root * root
                 square = x * x

@@ -9,6 +9,7 @@ rejection samplers are described in ``_nb_rejection``.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.philox import KEY_WORDS, random_bits
 
+_FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
 _TRUNCATED = {"float16": np.uint32(0xFFFFE000), "bfloat16": np.uint32(0xFFFF0000)}
 
@@ -44,21 +46,28 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     never reached.
     """
     wide = dtype == _FLOAT64
-    words = _words(key, 2 if wide else 1, shape)
-    out = np.empty((*key.shape[:-1], *shape), np.float64 if wide else np.float32)
+    out = np.empty((*key.shape[:-1], *shape), _FLOAT64 if wide else _FLOAT32)
+    keys, rows = _rows(key, out, shape)
     nb = _kernels()
     if family == "uniform":
-        kernel = nb.uniform64 if wide else nb.uniform32
+        (nb.uniform64 if wide else nb.uniform32)(keys, rows)
     elif family == "normal":
-        kernel = nb.standard_normal64 if wide else nb.standard_normal32
+        (nb.normal64 if wide else nb.normal32)(keys, rows)
     else:
-        kernel = getattr(nb, family)
-    kernel(words, out.reshape(words.shape[0], words.shape[2]))
+        getattr(nb, family)(keys, rows, wide)
     if out.dtype == dtype:
         return out
     if family == "uniform":  # keep the bits that the narrow dtype has, drop the others
-        out = (out.view(np.uint32) & _TRUNCATED[dtype.name]).view(np.float32)
+        out = (out.view(np.uint32) & _TRUNCATED[dtype.name]).view(_FLOAT32)
     return out.astype(dtype)
+
+
+def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """The keys (rows, 6) and the output (rows, n), as the kernels take them."""
+    if key.ndim == 1:
+        return contiguous(key)[None], out.reshape(1, -1)
+    rows = math.prod(key.shape[:-1])
+    return contiguous(key).reshape(rows, KEY_WORDS), out.reshape(rows, math.prod(shape))
 
 
 def truncated_normal(
@@ -67,13 +76,10 @@ def truncated_normal(
     """A standard normal under the condition that it lies in [lower, upper]."""
     mirrored = lower > 0.0  # probabilities near 0 are precise, those near 1 are not
     a, b = (-upper, -lower) if mirrored else (lower, upper)
-    words = _words(key, 2 if dtype == _FLOAT64 else 1, shape)
-    out = np.empty((*key.shape[:-1], *shape), np.float64)
-    rows = out.reshape(words.shape[0], words.shape[2])
+    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
     root = math.sqrt(0.5)
-    _kernels().truncated_normal(
-        words, rows, 0.5 * math.erfc(-a * root), 0.5 * math.erfc(-b * root)
-    )
+    below, above = 0.5 * math.erfc(-a * root), 0.5 * math.erfc(-b * root)
+    _kernels().truncated_normal(*_rows(key, out, shape), dtype == _FLOAT64, below, above)
     if mirrored:
         np.negative(out, out=out)
     clipped = np.clip(out.astype(dtype), *_inside(lower, upper, dtype))  # bfloat16: in float32
@@ -105,31 +111,51 @@ def below(key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, .
 def gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
-    """Standard gamma variates of shape parameter ``alpha``, broadcast, in its dtype; or their logs."""
-    out, keys = _rejection(key, shape)
+    """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
     from fx.backends.cpu import _nb_rejection as nb
 
-    nb.gamma(keys, _flat(alpha, out, _FLOAT64), out.reshape(keys.shape[0], math.prod(shape)), logarithm)
+    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
+    keys, rows = _rows(key, out, shape)
+    nb.gamma(keys, _flat(alpha, out, _FLOAT64), rows, logarithm)
     return out.astype(alpha.dtype, copy=False)
 
 
 def poisson(key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN, or -1 for integers."""
-    out, keys = _rejection(key, shape)
     from fx.backends.cpu import _nb_rejection as nb
 
-    table = np.array([math.lgamma(k + 1) for k in range(16)])
-    nb.poisson(keys, _flat(rate, out, _FLOAT64), table, out.reshape(keys.shape[0], math.prod(shape)))
+    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
+    keys, rows = _rows(key, out, shape)
+    nb.poisson(keys, _flat(rate, out, _FLOAT64), _log_factorials(), rows)
     if np.dtype(dtype).kind in "iu":
         out[np.isnan(out)] = -1.0
     return out.astype(dtype, copy=False)
 
 
-def _rejection(key: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The output in float64, and the keys (rows, 6)."""
-    out = np.empty((*key.shape[:-1], *shape), np.float64)
-    rows = math.prod(key.shape[:-1])
-    return out, contiguous(key).reshape(rows, KEY_WORDS)
+@cache
+def _log_factorials() -> np.ndarray:
+    return np.array([math.lgamma(k + 1) for k in range(16)])
+
+
+def permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+    """Independent permutations of range(n) along the last axis: int64 (*B, *shape).
+
+    The order of random 64-bit words. Up to 2 ** 20 places, the low bits of a word give way to its
+    place, which makes the words distinct and leaves at least 44 random bits; beyond, equal words
+    keep their order.
+    """
+    words = random_bits(key, shape=(2, *shape)).reshape(*key.shape[:-1], 2, *shape)
+    high, low = np.moveaxis(words, key.ndim - 1, 0)
+    keys = (high.astype(np.uint64) << np.uint64(32)) | low
+    n = shape[-1]
+    if n > 1 << 20:
+        return np.argsort(keys, axis=-1, kind="stable").astype(np.int64, copy=False)
+    mask = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
+    keys &= ~mask
+    keys |= np.arange(n, dtype=np.uint64)
+    keys.sort(axis=-1)
+    keys &= mask
+    return keys.view(np.int64)
 
 
 def _flat(x: np.ndarray, out: np.ndarray, dtype: Any = None) -> np.ndarray:

@@ -28,12 +28,18 @@ logical_not, isnan, isinf, isfinite, signbit = (
 bitwise_and, bitwise_or, bitwise_xor = np.bitwise_and, np.bitwise_or, np.bitwise_xor
 bitwise_not, left_shift, right_shift = np.invert, np.left_shift, np.right_shift
 where = np.where
-conj, real, imag = np.conjugate, np.real, np.imag
+conj = np.conjugate
 
 
 def identity(x: np.ndarray) -> np.ndarray:
     """x itself."""
     return x
+
+
+def part(x: np.ndarray, *, turn: int) -> np.ndarray:
+    """The real part of x * (-i)^turn."""
+    out = x.imag if turn & 1 else x.real
+    return -out if turn & 2 else out
 
 
 _ROUNDING_KEEPS = "biu"  # rounding an integer gives the integer itself

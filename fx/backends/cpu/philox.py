@@ -112,8 +112,11 @@ def split(key: np.ndarray, n: int) -> np.ndarray:
 def next_key(key: np.ndarray) -> np.ndarray:
     """The key of the next call: the call word plus one, carried into the stream word."""
     out = _words(key, KEY_WORDS, "key").copy()
-    out[..., 3] += np.uint32(1)
-    out[..., 2] += out[..., 3] == 0
+    for row in out.reshape(-1, KEY_WORDS):
+        call = row[3].item() + 1
+        row[3] = call & 0xFFFFFFFF
+        if call >> 32:
+            row[2] = row[2].item() + 1 & 0xFFFFFFFF
     return out
 
 

@@ -10,12 +10,15 @@ from fx.backends.cpu._arrays import is_narrow, narrowed, widen
 
 Axes = tuple[int, ...]
 
+_add = np.add.reduce
+
 
 def sum(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """The sum in the dtype of ``x``."""
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return np.add.reduce(x, axes, np.float32, None, keepdims).astype(x.dtype)
-    return np.add.reduce(x, axes, x.dtype, None, keepdims)
+    dtype = x.dtype
+    if dtype.itemsize == 2 and dtype.kind not in "iu":
+        return _add(x, axes, np.float32, None, keepdims).astype(dtype)
+    return _add(x, axes, dtype, None, keepdims)
 
 
 def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:

@@ -1,0 +1,84 @@
+"""The PyTorch-named methods of Tensor: most are array functions under their own name."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from fx.ops import (
+    activations,
+    cumulative,
+    elementwise,
+    joining,
+    linear,
+    manipulation,
+    matrices,
+    norms,
+    padding,
+    pointwise,
+    reduction,
+    scattering,
+    searching,
+    selecting,
+    sets,
+    statistics,
+    torch_methods,
+)
+from fx.tensor import Tensor
+
+# functions whose first argument is the tensor and whose others are PyTorch's, in its order
+_SAME: tuple[tuple[ModuleType, str], ...] = (
+    (elementwise, """
+        abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+        atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+        bitwise_xor ceil conj copysign cos cosh digamma eq erf erfc erfinv exp exp2 expm1 fix floor
+        floor_divide fmod ge greater greater_equal gt hypot isfinite isinf isnan le less less_equal
+        lgamma log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor lt
+        maximum minimum ne neg negative nextafter not_equal positive pow reciprocal remainder round
+        rsqrt sigmoid sign signbit sin sinh sqrt square tan tanh trunc"""),
+    (pointwise, """
+        addcdiv addcmul allclose clamp clip div frac isclose lerp logit nan_to_num xlogy"""),
+    (activations, "log_softmax relu softmax"),
+    (reduction, "all amax amin aminmax any argmax argmin count_nonzero logsumexp"),
+    (statistics, "mean nanmean nansum quantile"),
+    (norms, "dist norm"),
+    (cumulative, "cummax cummin cumprod cumsum logcumsumexp"),
+    (searching, "argsort argwhere kthvalue mode topk"),
+    (sets, "unique"),
+    (manipulation, """
+        broadcast_to flatten moveaxis movedim ravel rot90 swapaxes transpose unflatten unsqueeze"""),
+    (joining, "chunk narrow repeat_interleave split tensor_split unbind"),
+    (padding, "unfold"),
+    (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),
+    (scattering, "gather scatter scatter_add scatter_reduce"),
+    (linear, "bmm dot inner kron matmul mm mv outer vdot"),
+    (matrices, "addmm addmv baddbmm cross diagonal trace"),
+)  # fmt: skip
+
+_RENAMED: dict[str, Any] = {
+    "subtract": torch_methods.sub,
+    "mul": elementwise.multiply,
+    "multiply": elementwise.multiply,
+    "divide": pointwise.div,
+    "true_divide": elementwise.divide,
+    "equal": pointwise.array_equal,
+    "ger": linear.outer,
+    "swapdims": manipulation.swapaxes,
+    "reshape_as": torch_methods.view_as,
+    "take_along_dim": scattering.take_along_axis,
+    "__round__": elementwise.round,
+    "__floor__": elementwise.floor,
+    "__ceil__": elementwise.ceil,
+    "__trunc__": elementwise.trunc,
+}
+
+
+def attach() -> None:
+    """Put the methods on Tensor."""
+    for module, names in _SAME:
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for name, function in _RENAMED.items():
+        setattr(Tensor, name, function)
+    for name in torch_methods.METHODS:
+        setattr(Tensor, name, getattr(torch_methods, name))

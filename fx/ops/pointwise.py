@@ -1,0 +1,253 @@
+"""Elementwise functions made of several primitives: limits, interpolation, closeness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as prims
+import fx.prims.reduction as reduction
+from fx.dtypes import FLOATING
+from fx.ops.operands import argument, floating, operands, promoted, public
+from fx._namespace import finfo
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+    """The elements, brought to the nearest of two limits where they lie outside.
+
+    Args:
+        x: a tensor of any shape.
+        min, max: numbers or tensors that broadcast with ``x``, or None for no limit.
+
+    Returns:
+        a tensor of the promoted dtype. At a limit the gradient is that of ``x``; NaN stays NaN.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+
+    Example:
+        >>> import fx
+        >>> fx.clip(fx.tensor([-2, 0, 5]), 0, 3)
+        tensor([0, 0, 3])
+    """
+    x = argument("clip", x)
+    if min is not None:
+        x, low = operands("clip", x, min)
+        x = _limited(x, low, prims.maximum, compare.greater_equal)
+    if max is not None:
+        x, high = operands("clip", x, max)
+        x = _limited(x, high, prims.minimum, compare.less_equal)
+    return x
+
+
+clamp = clip
+
+
+def _limited(x: Tensor, limit: Tensor, choose: Any, inside: Any) -> Tensor:
+    out: Tensor = choose(x, limit)
+    if type(x) is type(limit) is Tensor and x._node is limit._node is None:
+        return out
+    return compare.where(inside(x, limit), x, out)  # a tie is no half, all of it is x
+
+
+def lerp(start: Any, end: Any, weight: Any) -> Tensor:
+    """start + weight * (end - start).
+
+    Example:
+        >>> import fx
+        >>> fx.lerp(fx.tensor([0.0, 10.0]), fx.tensor([10.0, 20.0]), 0.5)
+        tensor([ 5., 15.])
+    """
+    start, end = operands("lerp", start, end)
+    return start + weight * (end - start)
+
+
+def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """x + value * tensor1 * tensor2.
+
+    Example:
+        >>> import fx
+        >>> fx.addcmul(fx.ones(2), fx.ones(2), fx.ones(2), value=0.5)
+        tensor([1.5000, 1.5000])
+    """
+    x, a, b = promoted("addcmul", x, tensor1, tensor2)
+    return x + (a * b if value == 1 else a * b * value)
+
+
+def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """x + value * tensor1 / tensor2.
+
+    Example:
+        >>> import fx
+        >>> fx.addcdiv(fx.ones(2), fx.ones(2), fx.ones(2), value=0.5)
+        tensor([1.5000, 1.5000])
+    """
+    x, a, b = promoted("addcdiv", x, tensor1, tensor2)
+    return x + (a / b if value == 1 else a / b * value)
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """x / y, perhaps rounded.
+
+    Args:
+        x, y: tensors or scalars, promoted.
+        rounding_mode: None for the quotient itself, ``"floor"`` to round it down, ``"trunc"`` to
+            round it towards 0; then integers stay integers.
+
+    Raises:
+        ValueError: for another ``rounding_mode``.
+
+    Example:
+        >>> import fx
+        >>> fx.div(fx.tensor([-3, 3]), 2, rounding_mode="trunc")
+        tensor([-1,  1])
+    """
+    if rounding_mode is None:
+        return prims.divide(*operands("div", x, y, True))
+    if rounding_mode == "floor":
+        return prims.floor_divide(*operands("div", x, y))
+    if rounding_mode != "trunc":
+        raise ValueError(
+            f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}"
+        )
+    x, y = operands("div", x, y)
+    if x.dtype in FLOATING:
+        return prims.trunc(prims.divide(x, y))
+    return prims.floor_divide(prims.subtract(x, prims.fmod(x, y)), y)
+
+
+def nan_to_num(
+    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """The elements, with numbers for NaN and the infinities.
+
+    Args:
+        x: a tensor of any shape.
+        nan: what stands for NaN.
+        posinf, neginf: what stands for the infinities; the largest and the smallest number of the
+            dtype for None.
+
+    Example:
+        >>> import fx
+        >>> fx.nan_to_num(fx.tensor([1.0, float("nan")]), nan=2.0)
+        tensor([1., 2.])
+    """
+    x = argument("nan_to_num", x)
+    if x.dtype.kind in "biu":
+        return x
+    limits = finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    infinity = constant_like(float("inf"), x)
+    out = compare.where(compare.isnan(x), constant_like(nan, x), x)
+    out = compare.where(compare.equal(x, infinity), constant_like(high, x), out)
+    return compare.where(compare.equal(x, prims.negative(infinity)), constant_like(low, x), out)
+
+
+def frac(x: Any) -> Tensor:
+    """x - trunc(x): what stands after the point, with the sign of x.
+
+    Example:
+        >>> import fx
+        >>> fx.frac(fx.tensor([1.5, -1.5]))
+        tensor([ 0.5000, -0.5000])
+    """
+    x = floating("frac", x)
+    return x - prims.trunc(x)
+
+
+def logit(x: Any, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), the inverse of sigmoid; ``eps`` keeps x inside [eps, 1 - eps].
+
+    Example:
+        >>> import fx
+        >>> fx.logit(fx.tensor(0.5))
+        tensor(0.)
+    """
+    x = floating("logit", x)
+    if eps is not None:
+        x = clip(x, eps, 1.0 - eps)
+    return prims.log(x / (1.0 - x))
+
+
+def xlogy(x: Any, y: Any) -> Tensor:
+    """x * log(y), 0 where x is 0 and y is not NaN.
+
+    Example:
+        >>> import fx
+        >>> fx.xlogy(fx.tensor([0.0, 1.0]), fx.tensor([0.0, 1.0]))
+        tensor([0., 0.])
+    """
+    x, y = operands("xlogy", x, y, True)
+    zero = compare.logical_and(compare.equal(x, constant_like(0, x)), compare.equal(y, y))
+    safe = compare.where(zero, constant_like(1, y), y)
+    return x * prims.log(safe)
+
+
+# closeness --------------------------------------------------------------------------------------
+
+
+def isclose(
+    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Whether ``|x - y| <= atol + rtol * |y|``, element by element; infinities are close if equal.
+
+    Args:
+        x, y: tensors or scalars whose shapes broadcast, promoted.
+        rtol, atol: the relative and the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Example:
+        >>> import fx
+        >>> fx.isclose(fx.tensor([1.0, 2.0]), fx.tensor([1.0 + 1e-7, 2.1]))
+        tensor([ True, False])
+    """
+    x, y = operands("isclose", x, y)
+    if x.dtype.kind in "biu":
+        x, y = floating("isclose", x), floating("isclose", y)
+    near = compare.less_equal(prims.abs(x - y), rtol * prims.abs(y) + atol)
+    out = compare.logical_or(compare.equal(x, y), compare.logical_and(near, compare.isfinite(y)))
+    if equal_nan:
+        both = compare.logical_and(compare.isnan(x), compare.isnan(y))
+        out = compare.logical_or(out, both)
+    return out
+
+
+def allclose(
+    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close; see ``isclose``. The answer is Python's.
+
+    Example:
+        >>> import fx
+        >>> fx.allclose(fx.tensor([1.0]), fx.tensor([1.0 + 1e-7]))
+        True
+    """
+    return _whole(isclose(x, y, rtol, atol, equal_nan))
+
+
+def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    """Whether shapes and all elements are equal; the method ``x.equal(y)`` is the same.
+
+    Example:
+        >>> import fx
+        >>> fx.array_equal(fx.tensor([1, 2]), fx.tensor([1, 2]))
+        True
+    """
+    x, y = argument("array_equal", x), argument("array_equal", y)
+    if x.shape != y.shape:
+        return False
+    x, y = operands("array_equal", x, y)
+    same = compare.equal(x, y)
+    if equal_nan and x.dtype.kind not in "biu":
+        same = compare.logical_or(same, compare.logical_and(compare.isnan(x), compare.isnan(y)))
+    return _whole(same)
+
+
+def _whole(mask: Tensor) -> bool:
+    return bool(reduction.all(mask, axes=tuple(range(mask.ndim)), keepdims=False))
+
+
+__all__ = public(globals())

@@ -1,0 +1,44 @@
+"""Complex numbers: the conjugate, and the real and imaginary parts.
+
+Cotangents are paired without a conjugate, ``<u, v> = Re(sum(u * v))``, as everywhere in fx.
+"""
+
+from __future__ import annotations
+
+import fx.backends.cpu.elementwise as cpu
+from fx.dtypes import COMPLEX, real_of
+from fx.prims.compare import astype
+from fx.prims.creation import constant_like
+from fx.prims.families import same_dim_batch
+from fx.prims.sampling import Sample
+from fx.primitive import define
+
+conj = define(
+    "conj", cpu=cpu.conj, spec=lambda x: x,
+    jvp=lambda primals, tangents: (conj(*primals), conj(*tangents)),
+    vjp=lambda needs, x: lambda ct: (conj(ct),),
+    batch=same_dim_batch(lambda: conj),
+    sample=lambda d: Sample([d.floats(d.shape())]),
+)  # fmt: skip
+
+_FACTORS = (1, -1j, -1, 1j)
+
+
+def _part_vjp(needs, x, *, turn):
+    dtype = x.dtype
+    if dtype in COMPLEX:
+        factor = constant_like(_FACTORS[turn], x)
+        return lambda ct: (astype(ct, dtype=dtype) * factor,)
+    return lambda ct: (part(ct, turn=-turn % 4),)
+
+
+part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
+    "part", cpu=cpu.part, spec=lambda x, *, turn: x.with_(dtype=real_of(x.dtype)),
+    torch_name="Real",
+    jvp=lambda primals, tangents, *, turn: (
+        part(*primals, turn=turn), part(*tangents, turn=turn)
+    ),
+    vjp=_part_vjp,
+    batch=same_dim_batch(lambda: part),
+    sample=lambda d: Sample([d.floats(d.shape())], {"turn": d.choice((0, 2))}),
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""Stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.optim._rule import Options, Pure, Rule, Slots, check_positive, pure
+from fx.optim.optimizer import Optimizer
+from fx.prims.compare import where
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+
+def _check(options: Options) -> None:
+    check_positive("SGD", options, "lr", "momentum", "weight_decay")
+    if options["nesterov"] and (not options["momentum"] > 0 or options["dampening"] != 0):
+        raise ValueError("SGD: nesterov momentum requires a momentum and zero dampening")
+
+
+def _slots(options: Options) -> tuple[str, ...]:
+    return ("momentum_buffer",) if options["momentum"] else ()
+
+
+def _counts(options: Options) -> bool:
+    """The first gradient is not dampened: only then does the count matter."""
+    return bool(options["momentum"] and options["dampening"])
+
+
+def _scalars(step: Tensor, options: Options) -> dict[str, Any]:
+    one = constant_like(1.0, step)
+    return {"share": where(step == 1, one, one - options["dampening"])}
+
+
+def _update(
+    x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
+) -> tuple[Tensor, Slots]:
+    if options["maximize"]:
+        g = -g
+    if options["weight_decay"]:
+        g = g + x * options["weight_decay"]
+    momentum = options["momentum"]
+    if momentum:
+        buffer = slots["momentum_buffer"] * momentum
+        buffer = buffer + (g * scalars["share"] if "share" in scalars else g)
+        slots = {"momentum_buffer": buffer}
+        g = g + buffer * momentum if options["nesterov"] else buffer
+    return x - g * options["lr"], slots
+
+
+RULE = Rule(_check, _slots, _counts, _scalars, _update)
+
+
+def sgd(
+    lr: Any = 1e-3,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+    *,
+    maximize: bool = False,
+) -> Pure:
+    """The pure form of ``SGD``.
+
+    Returns:
+        ``(init, update)``: ``init(params) -> state``,
+        ``update(grads, state, params) -> (params, state)``.
+
+    Example:
+        >>> import fx
+        >>> from fx.optim import pure
+        >>> init, update = pure.sgd(lr=0.5)
+        >>> params = {"w": fx.tensor([1.0, 2.0])}
+        >>> params, state = update({"w": fx.tensor([1.0, 1.0])}, init(params), params)
+        >>> params
+        {'w': tensor([0.5000, 1.5000])}
+    """
+    options = {
+        "lr": lr,
+        "momentum": momentum,
+        "dampening": dampening,
+        "weight_decay": weight_decay,
+        "nesterov": nesterov,
+        "maximize": maximize,
+    }
+    return pure("sgd", RULE, options)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum.
+
+    Args:
+        params: parameters, or dicts of a group's parameters and options.
+        lr: the learning rate.
+        momentum: the share of the last step that is kept.
+        dampening: the share of the gradient that momentum leaves out.
+        weight_decay: times the parameter, added to the gradient.
+        nesterov: look ahead along the momentum.
+        maximize: climb instead of descend.
+        foreach, differentiable, fused: accepted for PyTorch's sake; see ``Optimizer``.
+
+    Raises:
+        ValueError: for options out of range.
+
+    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning",
+    2013.
+
+    Example:
+        >>> import fx
+        >>> w = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+        >>> optimizer = fx.optim.SGD([w], lr=0.5)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w.data
+        tensor([0.5000, 1.5000])
+    """
+
+    rule = RULE
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)

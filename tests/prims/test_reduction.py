@@ -1,0 +1,184 @@
+"""Reductions where the laws do not look: ties, NaN, infinities, nothing at all, other dtypes."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import fx.prims.reduction as prims
+from fx.errors import AxisError, DTypeError, ShapeError
+from tests.prims.tools import (
+    BFLOAT16,
+    INF,
+    INTEGERS,
+    NAN,
+    NARROW,
+    bound,
+    draws,
+    gradients,
+    run,
+    tensor,
+)
+
+torch = pytest.importorskip("torch")
+
+EVERY_AXES = [(), (0,), (1,), (0, 1), (0, 2), (0, 1, 2)]
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", EVERY_AXES)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+def test_values_on_integers(name, axes, keepdims):
+    x = np.random.default_rng(0).integers(-3, 4, (3, 1, 4))
+    got = run(getattr(prims, name), x, axes=axes, keepdims=keepdims)
+    want = getattr(np, name)(x, axis=axes, keepdims=keepdims)
+    if axes == () and name in ("any", "all"):
+        want = x != 0
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_sum_and_prod_keep_an_integer_dtype(dtype):
+    x = np.arange(1, 7, dtype=dtype).reshape(2, 3)
+    for name in ("sum", "prod"):
+        got = run(getattr(prims, name), x, axes=(1,), keepdims=False)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis=1, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_narrow_floats_are_summed_in_float32(dtype):
+    # in its own dtype the sum stops growing at 2048 (float16) or 256 (bfloat16)
+    x = np.ones(4096, dtype)
+    assert float(run(prims.sum, x, axes=(0,), keepdims=False)) == 4096
+    assert float(run(prims.logsumexp, np.zeros(4096, dtype), axes=(0,), keepdims=False)) == float(
+        np.float64(np.log(4096)).astype(dtype)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, *NARROW])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extrema_propagate_nan_without_a_warning(name, dtype, recwarn):
+    x = np.array([[1, NAN, 3], [INF, 2, -INF]], dtype)
+    got = run(getattr(prims, name), x, axes=(1,), keepdims=False)
+    want = getattr(torch, f"a{name}")(torch.tensor(x.astype(np.float64)), 1).numpy()
+    np.testing.assert_array_equal(got.astype(np.float64), want)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_ties_share_the_gradient_as_in_torch(name, axes):
+    x = np.array([[1.0, 3.0, 3.0, 1.0], [3.0, 0.0, 0.0, 0.0], [1.0, 1.0, 3.0, 0.0]])
+    t = torch.tensor(x, requires_grad=True)
+    out = getattr(torch, f"a{name}")(t, axes)
+    weights = np.arange(1.0, out.numel() + 1).reshape(tuple(out.shape))
+    (out * torch.tensor(weights)).sum().backward()
+    function = bound(getattr(prims, name), axes=axes, keepdims=False)
+    (got,) = gradients(function, x, weights=weights)
+    np.testing.assert_allclose(got, t.grad.numpy())
+
+
+def test_an_infinite_cotangent_reaches_the_winner_only():
+    function = bound(prims.max, axes=(0,), keepdims=False)
+    np.testing.assert_array_equal(gradients(function, [1.0, 2.0], weights=INF)[0], [0.0, INF])
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
+def test_the_gradient_of_prod_is_right_at_zeros(axes):
+    x = np.array([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0], [1.0, 2.0, 3.0], [4.0, 5.0, 0.0]])
+    t = torch.tensor(x, requires_grad=True)
+    out = t
+    for axis in reversed(axes):
+        out = out.prod(axis)
+    out.sum().backward()
+    (got,) = gradients(bound(prims.prod, axes=axes, keepdims=False), x)
+    np.testing.assert_allclose(got, t.grad.numpy())
+
+
+def test_nothing_sums_to_zero_and_multiplies_to_one():
+    x = np.zeros((2, 0, 3), np.float32)
+    for name, value in (("sum", 0), ("prod", 1), ("any", False), ("all", True)):
+        got = run(getattr(prims, name), x, axes=(1,), keepdims=False)
+        np.testing.assert_array_equal(got, np.full((2, 3), value))
+    assert np.all(run(prims.logsumexp, x, axes=(1,), keepdims=True) == -INF)
+    for name in ("max", "min"):  # nothing is asked of the empty axis
+        assert run(getattr(prims, name), x, axes=(2,), keepdims=False).shape == (2, 0)
+    for name in ("sum", "prod", "logsumexp"):
+        (got,) = gradients(bound(getattr(prims, name), axes=(1,), keepdims=False), x)
+        assert got.shape == x.shape
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_an_extremum_of_nothing_is_refused(name):
+    with pytest.raises(ShapeError, match=rf"{name}: shape \(2, 0\) has no element along axes"):
+        run(getattr(prims, name), np.zeros((2, 0)), axes=(1,), keepdims=False)
+    with pytest.raises(ShapeError, match=rf"arg{name}: shape \(2, 0\) has no element"):
+        run(getattr(prims, f"arg{name}"), np.zeros((2, 0)), axis=1, keepdims=False)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BFLOAT16, np.int8, np.uint16, bool])
+def test_places_are_the_first_and_nan_wins(dtype):
+    values = [[0, 1, 1, 0], [1, 0, 0, 1]]
+    if np.dtype(dtype).kind not in "biu":
+        values = [[0, 1, 1, 0], [1, NAN, 0, NAN]]
+    x = np.array(values, dtype)
+    for name in ("argmax", "argmin"):
+        for keepdims in (False, True):
+            got = run(getattr(prims, name), x, axis=1, keepdims=keepdims)
+            want = getattr(np, name)(x.astype(np.float32), axis=1, keepdims=keepdims)
+            assert got.dtype == np.int64
+            np.testing.assert_array_equal(got, want)
+
+
+INFINITE_ROWS = np.array([[-INF, -INF], [-INF, 3.0], [1e4, 1e4 + 1], [INF, 1e3], [NAN, 1.0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logsumexp_is_stable(dtype, recwarn):
+    x = INFINITE_ROWS.astype(dtype)
+    got = run(prims.logsumexp, x, axes=(1,), keepdims=False)
+    np.testing.assert_allclose(got, torch.logsumexp(torch.tensor(x), 1).numpy(), rtol=1e-6)
+    assert not recwarn.list
+
+
+def test_the_gradient_of_logsumexp_is_zero_where_everything_is_minus_infinity():
+    (got,) = gradients(bound(prims.logsumexp, axes=(1,), keepdims=False), INFINITE_ROWS[:3])
+    want = np.vstack([[0.0, 0.0], scipy.special.softmax(INFINITE_ROWS[1:3], axis=1)])
+    np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_and_its_gradient(name, axis):
+    x, weights = 30 * draws(3, 1, 4), draws(3, 1, 4, seed=1)
+    t = torch.tensor(x, requires_grad=True)
+    out = getattr(torch, name)(t, axis)
+    (out * torch.tensor(weights)).sum().backward()
+    function = bound(getattr(prims, name), axis=axis)
+    np.testing.assert_allclose(function(tensor(x))._a, out.detach().numpy(), rtol=1e-12)
+    (got,) = gradients(function, x, weights=weights)
+    np.testing.assert_allclose(got, t.grad.numpy(), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_masked_rows(name, recwarn):
+    x = np.array([[-INF, 1.0, 2.0], [-INF, -INF, 0.0], [-INF, -INF, -INF]], np.float32)
+    want = getattr(torch, name)(torch.tensor(x), 1).numpy()
+    np.testing.assert_allclose(run(getattr(prims, name), x, axis=1), want, rtol=1e-6)
+    assert run(getattr(prims, name), np.zeros((3, 0)), axis=1).shape == (3, 0)
+    assert not recwarn.list
+
+
+def test_bad_arguments_are_named():
+    x = np.zeros((2, 3))
+    with pytest.raises(AxisError, match=r"sum: axis 2 is out of range for shape \(2, 3\)"):
+        run(prims.sum, x, axes=(2,), keepdims=False)
+    with pytest.raises(AxisError, match=r"softmax: axis 5 is out of range"):
+        run(prims.softmax, x, axis=5)
+    with pytest.raises(AxisError, match="name an axis twice"):
+        run(prims.max, x, axes=(0, 0), keepdims=False)
+    with pytest.raises(DTypeError, match=r"softmax takes a real floating dtype, got int64; write"):
+        prims.softmax.spec(tensor(x.astype(int)).spec, axis=0)
+    with pytest.raises(DTypeError, match=r"max: complex64 has no order; use x.real"):
+        prims.max.spec(tensor(x.astype(np.complex64)).spec, axes=(0,), keepdims=False)
