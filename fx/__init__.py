@@ -144,6 +144,7 @@ from fx.transforms import (
     all_gather,
     axis_index,
     axis_size,
+    checkpoint,
     custom_jvp,
     custom_vjp,
     grad,
@@ -159,6 +160,7 @@ from fx.transforms import (
     pmin,
     ppermute,
     psum,
+    stop_gradient,
     value_and_grad,
     vjp,
     vmap,
@@ -169,3 +171,12 @@ from fx import autograd, dtypes, errors, tree
 from fx.ops.interop import tensor
 
 __version__ = "0.1.0"
+
+
+# nn, optim and data load when they are first asked for ------------------------------------------
+def __getattr__(name: str):
+    if name in ("nn", "optim", "data"):
+        from importlib import import_module
+
+        return import_module(f"fx.{name}")
+    raise AttributeError(f"module 'fx' has no attribute {name!r}")

@@ -32,6 +32,7 @@ class _Modes(threading.local):
     axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
     turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
+    journal: list[Any] | None = None  # of cells that are rebound, with what they held before
 
 
 modes = _Modes()

@@ -80,10 +80,12 @@ def as_dtype(dtype: Any) -> DType[Any]:
         found: DType[Any] | None = np.dtype(dtype)
     except TypeError:
         found = None
+    if found is not None and found.byteorder == ">":
+        found = found.newbyteorder("=")
     if found is None or found not in _ALL_SET:
         names = ", ".join(d.name for d in ALL)
         raise DTypeError(f"{dtype!r} is not a dtype of fx; expected one of {names}")
-    return found.newbyteorder("=") if found.byteorder == ">" else found
+    return found
 
 
 _ALL_SET = frozenset(ALL)

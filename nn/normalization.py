@@ -177,7 +177,7 @@ class LayerNorm(Module):
 
     Example:
         >>> import fx
-        >>> fx.nn.LayerNorm(2)(fx.tensor([[1.0, 3.0]]))
+        >>> fx.nn.LayerNorm(2)(fx.tensor([[1.0, 3.0]])).detach()
         tensor([[-1.0000,  1.0000]])
     """
 

@@ -1,6 +1,7 @@
 """Transforms: functions that take a function and return one."""
 
 from fx.transforms.batching import vmap
+from fx.transforms.checkpoint import checkpoint
 from fx.transforms.collectives import (
     all_gather,
     axis_index,
@@ -15,12 +16,13 @@ from fx.transforms.custom import custom_jvp, custom_vjp
 from fx.transforms.forward import jvp
 from fx.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from fx.transforms.linear import linear_transpose, linearize
-from fx.transforms.reverse import grad, value_and_grad, vjp
+from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 
 __all__ = [
     "all_gather",
     "axis_index",
     "axis_size",
+    "checkpoint",
     "custom_jvp",
     "custom_vjp",
     "grad",
@@ -36,6 +38,7 @@ __all__ = [
     "pmin",
     "ppermute",
     "psum",
+    "stop_gradient",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -8,7 +8,7 @@ from typing import Any
 from fx.dtypes import FLOATING
 from fx.errors import DTypeError
 from fx.ops.convert import as_tensor
-from fx.tape import CELL
+from fx.tape import CELL, off_inner_tape
 from fx.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
@@ -44,6 +44,16 @@ def replace(argnums: Argnums, args: tuple[Any, ...], new: tuple[Any, ...]) -> tu
     return tuple(out)
 
 
+def leave(x: Any, level: int) -> Any:
+    """What a transform's function returned, off the inner tape of backward.
+
+    A cell passes as it is, unless it holds a value of the transform.
+    """
+    if isinstance(x, Tensor) and x.level == CELL and type(x.read()) is not Tensor:
+        x = x.read()
+    return off_inner_tape(x, level)
+
+
 def differentiable_leaf(leaf: Any, what: str) -> Tensor:
     """A leaf as a floating tensor.
 
@@ -69,5 +79,3 @@ def differentiable_leaf(leaf: Any, what: str) -> Tensor:
     raise DTypeError(
         f"{what} differentiates with respect to floating tensors, got {kind}; write {fix}"
     )
-
-

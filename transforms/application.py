@@ -22,10 +22,23 @@ from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer, Node, Select, grad_tracer
 from fx.tensor import Tensor, new_tensor
+from fx.transforms._arguments import leave
 from fx.transforms.batching import Lanes, batch_tracer, lanes_to
 from fx.transforms.reverse import vjp
 
 Pullback = Callable[..., Sequence[Tensor | None]]
+
+
+class _Recorded:
+    """What a node knows of its application: less than the arguments that it holds."""
+
+    __slots__ = ("name", "saves", "torch_name")
+    multiple = True
+
+    def __init__(self, application: Application) -> None:
+        self.name = application.name
+        self.torch_name = application.torch_name
+        self.saves = application.saves
 
 
 class Application(Primitive):
@@ -94,7 +107,7 @@ class Application(Primitive):
             def pullback(cts: list[Any], *saved: Tensor) -> Sequence[Tensor | None]:
                 return (recorded() if _records(level) else bare)(cts, *saved)
 
-        node = tape._node(self, pullback, parents, level)
+        node = tape._node(_Recorded(self), pullback, parents, level)
         node.specs = self.cotangent_specs(outs)
         node.saved = tuple([(i, outs[i]) for i in self.saves])
         return tuple([self._placed(level, o, node, i) for i, o in enumerate(outs)])
@@ -213,7 +226,7 @@ def in_lanes(
         )
         pairs = [
             (x.value, x.dim) if isinstance(x, Tensor) and x.level == number else (x, None)
-            for x in [tape.off_inner_tape(o, number) for o in outs]
+            for x in [leave(o, number) for o in outs]
         ]
     return [x for x, _ in pairs], [d for _, d in pairs]
 

@@ -16,9 +16,9 @@ from fx.ops.convert import as_tensor
 from fx.primitive import Primitive
 from fx.prims.creation import iota
 from fx.random.lanes import Turn
-from fx.tape import CELL, off_inner_tape
+from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import name_of
+from fx.transforms._arguments import leave, name_of
 
 
 class Lanes(Level):
@@ -205,7 +205,7 @@ def vmap(
                 outs, treedef_out = tree.flatten(function(*new_args, **new_kwargs))
                 out_dims = _spread(out_axes, treedef_out, "out_axes", function)
                 landed = [
-                    _land(off_inner_tape(x, number), d, number, size, function)
+                    _land(leave(x, number), d, number, size, function)
                     for x, d in zip(outs, out_dims)
                 ]
             return landed, out_dims, treedef_out
@@ -327,8 +327,6 @@ def _land(x: Any, d: int | None, number: int, size: int, function: Any) -> Tenso
                 f"vmap: {name_of(function)} returned {x!r} of type {type(x).__name__}; return "
                 f"tensors, numbers, or pytrees of them"
             ) from None
-        if x.level == CELL:
-            x = x.read()
         if d is None:
             return x
     rank = x.ndim + (source is None)

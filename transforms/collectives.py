@@ -38,9 +38,7 @@ def _levels(axis_name: AxisName, what: str) -> list[Level]:
     return [_level_of(name, what) for name in names]
 
 
-def _over(
-    x: Any, axis_name: AxisName, what: str, bind: Callable[[Tensor, Level], Tensor]
-) -> Any:
+def _over(x: Any, axis_name: AxisName, what: str, bind: Callable[[Tensor, Level], Tensor]) -> Any:
     levels = _levels(axis_name, what)
 
     def each(leaf: Any) -> Tensor:
@@ -67,9 +65,7 @@ def psum(x: Any, axis_name: AxisName) -> Any:
         >>> fx.vmap(lambda x: x / fx.psum(x, "i"), axis_name="i")(fx.tensor([1.0, 3.0]))
         tensor([0.2500, 0.7500])
     """
-    return _over(
-        x, axis_name, "psum", lambda t, lv: prims.psum(t, axis=lv.number, size=lv.size)
-    )
+    return _over(x, axis_name, "psum", lambda t, lv: prims.psum(t, axis=lv.number, size=lv.size))
 
 
 def pmean(x: Any, axis_name: AxisName) -> Any:
@@ -87,16 +83,12 @@ def pmean(x: Any, axis_name: AxisName) -> Any:
 
 def pmax(x: Any, axis_name: AxisName) -> Any:
     """The maximum over all lanes, the same in every lane; see ``psum``."""
-    return _over(
-        x, axis_name, "pmax", lambda t, lv: prims.pmax(t, axis=lv.number, size=lv.size)
-    )
+    return _over(x, axis_name, "pmax", lambda t, lv: prims.pmax(t, axis=lv.number, size=lv.size))
 
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
     """The minimum over all lanes, the same in every lane; see ``psum``."""
-    return _over(
-        x, axis_name, "pmin", lambda t, lv: prims.pmin(t, axis=lv.number, size=lv.size)
-    )
+    return _over(x, axis_name, "pmin", lambda t, lv: prims.pmin(t, axis=lv.number, size=lv.size))
 
 
 def all_gather(x: Any, axis_name: Hashable) -> Any:

@@ -10,9 +10,8 @@ from fx.errors import DTypeError, ShapeError, TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
-from fx.tape import off_inner_tape
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, name_of
+from fx.transforms._arguments import differentiable_leaf, leave, name_of
 
 
 class JVPTracer(Tracer):
@@ -21,10 +20,6 @@ class JVPTracer(Tracer):
     __slots__ = ("tangent",)
     transform = "jvp"
     tangent: Tensor
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.value.requires_grad  # type: ignore[no-any-return]
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         level = self.level
@@ -98,9 +93,9 @@ def jvp(
                     f"(result, aux), got {type(out).__name__}"
                 )
             out, aux = out
-            aux = tree.map(lambda x: _below(off_inner_tape(x, number), number), aux)
+            aux = tree.map(lambda x: _below(leave(x, number), number), aux)
         outs, treedef_out = tree.flatten(out)
-        outs = [off_inner_tape(x, number) for x in outs]
+        outs = [leave(x, number) for x in outs]
         results = [_below(x, number) for x in outs]
         pushed = [
             x.tangent if _is_at(x, number) else zeros_like_spec(as_tensor(x).spec) for x in outs

@@ -20,7 +20,7 @@ from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.reduction import all as all_true
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, name_of
+from fx.transforms._arguments import differentiable_leaf, leave, name_of
 from fx.transforms.forward import jvp
 
 
@@ -160,7 +160,7 @@ def linear_tracer(level: int, program: Program, slot: int) -> LinearTracer:
 
 
 def _output(x: Any, level: int) -> int | Tensor:
-    x = as_tensor(x)
+    x = as_tensor(leave(x, level))
     return x.slot if isinstance(x, LinearTracer) and x.level == level else x
 
 
@@ -326,9 +326,7 @@ def _check_linear(eq: Equation, program: Program, name: str) -> None:
         ]
         try:
             primitive.jvp(primals, given, **eq.params)
-            linear = not any(
-                isinstance(x, _Unknown) for e in pushed.equations for x in e.args
-            )
+            linear = not any(isinstance(x, _Unknown) for e in pushed.equations for x in e.args)
         except FxError:
             linear = False
     if not linear:

@@ -10,10 +10,18 @@ from fx import tree
 from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.levels import Level
 from fx.ops.convert import as_tensor
+from fx.prims.compare import stop_gradient as stop
 from fx.prims.creation import constant_like, zeros_like_spec
-from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer, off_inner_tape
-from fx.tensor import Tensor
-from fx.transforms._arguments import Argnums, differentiable_leaf, name_of, replace, select
+from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer
+from fx.tensor import Tensor, new_tensor
+from fx.transforms._arguments import (
+    Argnums,
+    differentiable_leaf,
+    leave,
+    name_of,
+    replace,
+    select,
+)
 
 
 class _Pulled:
@@ -31,9 +39,17 @@ class _Pulled:
         roots = [(n, ct) for n, ct in zip(self.nodes, cts, strict=True) if n is not None]
         wanted = [leaf for leaf, _ in self.inputs]
         found = backward_pass(roots, level=self.level, keep=keep, inputs=wanted, accumulate=False)
-        return [
-            found[leaf] if leaf in found else zeros_like_spec(x.spec) for leaf, x in self.inputs
-        ]
+        out, seen = [], set()
+        for leaf, x in self.inputs:
+            ct = found.get(leaf)
+            if ct is None:
+                ct = zeros_like_spec(x.spec)
+            elif type(ct) is Tensor and ct._node is None:
+                if id(ct) in seen:  # each its own object: one of them may come to require grad
+                    ct = new_tensor(ct._a)
+                seen.add(id(ct))
+            out.append(ct)
+        return out
 
 
 def _run(
@@ -56,9 +72,9 @@ def _run(
                     f"(result, aux), got {type(out).__name__}"
                 )
             out, aux = out
-            aux = tree.map(lambda x: _below(off_inner_tape(x, number), number), aux)
+            aux = tree.map(lambda x: _below(leave(x, number), number), aux)
         outs, pulled.treedef_out = tree.flatten(out)
-        outs = [off_inner_tape(x, number) for x in outs]
+        outs = [leave(x, number) for x in outs]
         pulled.outs = [_below(x, number) for x in outs]
         pulled.nodes = [x._node if _is_at(x, number) else None for x in outs]
     return pulled, aux
@@ -156,7 +172,7 @@ def value_and_grad(
 
         pulled, aux = _run(of_chosen, chosen, "grad", has_aux)
         value = _scalar(pulled, function)
-        cts = pulled.back([constant_like(1.0, value)], keep=False)
+        cts = pulled.back([new_tensor(constant_like(1.0, value)._a)], keep=False)
         grads = tree.unflatten(pulled.treedef_in, cts)
         gradient = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux), gradient) if has_aux else (value, gradient)
@@ -201,3 +217,17 @@ def grad(
         return (gradient, value[1]) if has_aux else gradient
 
     return grad_of
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same values, through which no transform and no ``.backward()`` differentiates.
+
+    Args:
+        x: a tensor or a pytree; leaves that are no tensors pass.
+
+    Example:
+        >>> import fx
+        >>> fx.grad(lambda x: x * fx.stop_gradient(x))(fx.tensor(3.0))
+        tensor(3.)
+    """
+    return tree.map(lambda leaf: stop(leaf) if isinstance(leaf, Tensor) else leaf, x)

@@ -1,15 +1,22 @@
 """Eager reverse mode with PyTorch's names: ``backward``, ``grad``, hooks, ``Function``."""
 
+from fx.autograd import functional
 from fx.autograd.engine import backward, grad
-from fx.autograd.function import Function
+from fx.autograd.function import Function, once_differentiable
+from fx.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from fx.config import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "backward",
     "enable_grad",
+    "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "once_differentiable",
     "set_grad_enabled",
 ]

@@ -59,11 +59,9 @@ class Call:
         self.constant: frozenset[int] = frozenset()  # the results without a gradient
         self.materialize = True
 
-    def given(self, *names: str) -> bool:
-        """Whether the user's class has one of these methods."""
-        from fx.autograd.function import Function
-
-        return any(getattr(self.cls, n) is not getattr(Function, n) for n in names)
+    def given(self, name: str) -> bool:
+        """Whether the user's class has that method."""
+        return not hasattr(getattr(self.cls, name), "absent")
 
     def filled(self, tensors: Sequence[Any]) -> list[Any]:
         """All arguments."""

@@ -14,6 +14,12 @@ from fx.config import no_grad
 from fx.tensor import Tensor
 
 
+def _absent(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark what a subclass has not given."""
+    method.absent = True  # type: ignore[attr-defined]
+    return method
+
+
 class Function:
     """An operation with its own derivative: subclass it, and call ``apply``.
 
@@ -51,16 +57,19 @@ class Function:
         )
 
     @staticmethod
+    @_absent
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute; ``forward(ctx, *args)``, or ``forward(*args)`` beside ``setup_context``."""
         raise TypeError("a Function needs a static method forward(ctx, ...)")
 
     @staticmethod
+    @_absent
     def setup_context(ctx: Context, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep in ``ctx`` what ``backward`` needs; where it is given, ``forward`` gets no ctx."""
         raise TypeError("this Function has no setup_context")
 
     @staticmethod
+    @_absent
     def backward(ctx: Context, *cotangents: Any) -> Any:
         """The gradients of all arguments of ``forward``, from those of its results."""
         raise TypeError("a Function needs a static method backward(ctx, ...) to be differentiated")
@@ -68,11 +77,13 @@ class Function:
     vjp = backward
 
     @staticmethod
+    @_absent
     def jvp(ctx: Context, *tangents: Any) -> Any:
         """The tangents of the results, from those of the arguments."""
         raise TypeError("this Function has no jvp")
 
     @staticmethod
+    @_absent
     def vmap(info: VmapInfo, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         """The results for a batch, and where their lanes lie."""
         raise TypeError("this Function has no vmap")
@@ -81,7 +92,7 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` on ``args``; where a gradient is needed, record it with ``backward``."""
         if kwargs:
-            ctx = () if cls.setup_context is not Function.setup_context else (None,)
+            ctx = (None,) if hasattr(cls.setup_context, "absent") else ()
             bound = signature(cls.forward).bind(*ctx, *args, **kwargs)
             bound.apply_defaults()
             args = bound.args[len(ctx) :]

@@ -138,6 +138,8 @@ def _get_is_leaf(self: Tensor) -> bool:
 def _get_grad_fn(self: Tensor) -> Node | None:
     """The node that computed this tensor; None for a leaf."""
     node = self._node
+    if type(node) is Select:
+        return node.of
     return None if type(node) is Leaf else node
 
 

@@ -69,7 +69,7 @@ class Place:
     __slots__ = ("_index", "_x")
 
     def __init__(self, x: Tensor, index: Any) -> None:
-        self._x = x.read() if x.level == CELL else x  # type: ignore[attr-defined]
+        self._x = x.read() if x.level == CELL else x
         self._index = index
 
     def get(self) -> Tensor:
@@ -317,7 +317,7 @@ def _mask(given: tuple[Any, ...], x: Tensor, value: Tensor) -> Tensor | None:
     if value.ndim > x.ndim - rank:
         return None
     mask = as_tensor(mask, device=x.device)
-    return mask.read() if mask.level == CELL else mask  # type: ignore[attr-defined]
+    return mask.read() if mask.level == CELL else mask
 
 
 def _cast(x: Tensor, value: Any, mode: str) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.config import default_device
 from fx.devices import as_device, backend
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.levels import Tracer
@@ -42,6 +43,9 @@ def as_operand(value: Any, other: Tensor) -> Any:
         return from_array(value, other.device.name)
     if isinstance(value, np.generic) and type(value.item()) in _SCALAR_SET:
         return as_operand(value.item(), other)
+    for kind in (int, float, complex):
+        if isinstance(value, kind):  # a subclass, as ``x.size`` is
+            return as_operand(kind(value), other)
     return NotImplemented
 
 
@@ -83,7 +87,7 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
         return (
             value if dtype is None or value.dtype == dtype else compare.astype(value, dtype=dtype)
         )
-    name = as_device(device).name
+    name = device_name(device)
     if type(value) in _SCALAR_SET:
         dtype = dtype or dtypes.dtype_of_scalar(value)
         try:
@@ -225,13 +229,18 @@ def _unfit(what: str, shown: str, dtype: Any, error: Exception) -> DTypeError:
 # devices ----------------------------------------------------------------------------------------
 
 
+def device_name(device: Any) -> str:
+    """The name of a device; of the default device for None."""
+    return default_device() if device is None else as_device(device).name
+
+
 def to_device(x: Tensor, device: Any) -> Tensor:
     """``x`` on another device; itself where it is there already.
 
     Raises:
         DeviceError: from ``meta``, which holds no values, and for a value inside a transform.
     """
-    name = as_device(device).name
+    name = device_name(device)
     here = x.device.name
     if here == name:
         return x
@@ -241,7 +250,7 @@ def to_device(x: Tensor, device: Any) -> Tensor:
             f"move the arguments before you call the transformed function"
         )
     if x.level == CELL:
-        x = x.read()  # type: ignore[attr-defined]
+        x = x.read()
     if name == "meta":
         return new_tensor(TensorSpec(x.shape, x.dtype, "meta"))
     return new_tensor(backend(name).from_numpy(backend(here).to_numpy(x._a)))

@@ -11,9 +11,8 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_dtype
-from fx.devices import as_device
 from fx.errors import DTypeError, ShapeError
-from fx.ops.convert import as_tensor
+from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
 from fx.tensor import Tensor
 
@@ -42,7 +41,7 @@ def _filled(
     name: str, shape: tuple[int, ...], value: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    out = prims.full(shape=shape, value=value, dtype=wanted, device=as_device(device).name)
+    out = prims.full(shape=shape, value=value, dtype=wanted, device=device_name(device))
     return with_grad(out, name) if requires_grad else out
 
 
@@ -135,7 +134,7 @@ def full(
     """
     sizes = _shape("full", (shape,), None)
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
-    name = as_device(device).name
+    name = device_name(device)
     if type(fill_value) in (int, float, bool):
         value = as_tensor(fill_value, wanted, name, "full")  # refuses what does not fit
         out = prims.full(shape=sizes, value=fill_value, dtype=value.dtype, device=name)
@@ -268,7 +267,7 @@ def arange(
         wanted = dtypes.int64 if exact else default_dtype()
     else:
         wanted = dtypes.as_dtype(dtype)
-    out = _iota((size,), 0, start, step, wanted, as_device(device).name)
+    out = _iota((size,), 0, start, step, wanted, device_name(device))
     return with_grad(out, "arange") if requires_grad else out
 
 
@@ -308,10 +307,10 @@ def linspace(
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     (num,) = _shape("linspace", (num,), None)
-    name = as_device(device).name
+    name = device_name(device)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         t = linspace(0.0, 1.0, num, endpoint=endpoint, device=name)
-        out = start * (1 - t) + stop * t
+        out = start * (1.0 - t) + stop * t
         return out if dtype is None else compare.astype(out, dtype=dtypes.as_dtype(dtype))
     if dtype is None:
         is_complex = isinstance(start, complex) or isinstance(stop, complex)

@@ -148,8 +148,8 @@ def logcumsumexp(x: Any, axis: int | None = None, *, dim: int | None = None) -> 
 
     Example:
         >>> import fx
-        >>> fx.logcumsumexp(fx.tensor([1000.0, 1000.0]), axis=0)
-        tensor([1000.0000, 1000.6931])
+        >>> fx.logcumsumexp(fx.tensor([0.0, 0.0]), axis=0)
+        tensor([0.0000, 0.6931])
     """
     x = floating("logcumsumexp", x)
     at = required_axis("logcumsumexp", axis if dim is None else dim, x.shape)

@@ -40,7 +40,7 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Tens
             f"write fx.asarray(x)"
         )
     exporter = _Exporter(x)
-    array = np.from_dlpack(exporter, copy=copy)  # type: ignore[arg-type]
+    array = np.from_dlpack(exporter, copy=copy)
     if exporter.is_bfloat:
         array = array.view(dtypes.bfloat16)
     out = from_array(array, "cpu")

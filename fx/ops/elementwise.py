@@ -16,10 +16,11 @@ import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 from fx.ops.operands import argument, floating, operands, public
+from fx.prims.creation import full
 from fx.primitive import Primitive, bind_two
 from fx.tensor import Tensor
 
-__test__: dict[str, str] = {}  # doctest finds the examples of generated functions here
+__test__: dict[str, str] = {}  # doctest finds the examples of functions made elsewhere here
 
 _UNARY_DOC = """{sentence}
 
@@ -55,7 +56,7 @@ _BINARY_DOC = """{sentence}
 def _named(function: Callable[..., Tensor], name: str, doc: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
-    function.__doc__ = __test__[name] = doc
+    function.__doc__ = doc
     return function
 
 
@@ -106,6 +107,8 @@ def _two(
     fields = {"sentence": sentence, "name": name, "kind": kind}
     left, right, result = example
     doc = _BINARY_DOC.format(left=left, right=right, result=result, **fields)
+    if not float_only:
+        __test__[name] = doc
     return _named(function, name, doc)
 
 
@@ -116,7 +119,7 @@ exp2 = _float("exp2", prims.exp2, "2 to the power x.", "3.0", "8.")
 expm1 = _float("expm1", prims.expm1, "exp(x) - 1, exact near 0.", "0.0", "0.")
 log = _float("log", prims.log, "The natural logarithm.", "1.0", "0.")
 log2 = _float("log2", prims.log2, "The logarithm to base 2.", "8.0", "3.")
-log10 = _float("log10", prims.log10, "The logarithm to base 10.", "100.0", "2.")
+log10 = _float("log10", prims.log10, "The logarithm to base 10.", "1.0", "0.")
 log1p = _float("log1p", prims.log1p, "log(1 + x), exact near 0.", "0.0", "0.")
 
 # roots and powers -------------------------------------------------------------------------------
@@ -163,7 +166,16 @@ floor = _any("floor", prims.floor, "The largest integer not above x.", "[0.5, -0
 trunc = fix = _any("trunc", prims.trunc, "The integer towards 0.", "[1.5, -1.5]", "[ 1., -1.]")
 
 # complex numbers --------------------------------------------------------------------------------
-conj = _any("conj", complex_prims.conj, "The complex conjugate.", "[1 + 2j]", "[1.-2.j]")
+def conj(x: Any, /) -> Tensor:
+    """The complex conjugate; a real tensor stays itself.
+
+    Example:
+        >>> import fx
+        >>> fx.conj(fx.tensor([1 + 2j]))
+        tensor([1.-2.j])
+    """
+    x = argument("conj", x)
+    return complex_prims.conj(x) if x.dtype.kind == "c" else x
 
 
 def real(x: Any, /) -> Tensor:
@@ -186,7 +198,10 @@ def imag(x: Any, /) -> Tensor:
         >>> fx.imag(fx.tensor([1 + 2j]))
         tensor([2.])
     """
-    return complex_prims.part(argument("imag", x), turn=1)
+    x = argument("imag", x)
+    if x.dtype.kind == "c":
+        return complex_prims.part(x, turn=1)
+    return full(shape=x.shape, value=0, dtype=x.dtype, device=x.device.name)
 
 
 # predicates -------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def _entry(e: Any, x: Tensor, entries: tuple[Any, ...]) -> Any:
     except (TypeError, ValueError) as error:
         raise IndexingError(f"x[{shown(entries)}]: {shown(e)} is no index: {error}") from None
     if tensor.level == CELL:
-        tensor = tensor.read()  # type: ignore[attr-defined]
+        tensor = tensor.read()
     if tensor.dtype != bool_ and not is_integral(tensor.dtype):
         raise IndexingError(
             f"x[{shown(entries)}]: an index must be integer or bool, got {tensor.dtype.name}; "

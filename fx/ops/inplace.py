@@ -114,7 +114,7 @@ def __delitem__(self: Tensor, index: Any) -> None:
     )
 
 
-def __dir__(self: Tensor) -> list[str]:
+def _dir(self: Tensor) -> list[str]:
     cls = type(self)
     return [n for n in object.__dir__(self) if not isinstance(getattr(cls, n, None), _Refused)]
 
@@ -124,5 +124,9 @@ def attach() -> None:
     for name in NAMES:
         if not hasattr(Tensor, name):
             setattr(Tensor, name, _Refused(name))
-    for method in (__setitem__, __delitem__, __dir__):
-        setattr(Tensor, method.__name__, method)
+    for name, method in {
+        "__setitem__": __setitem__,
+        "__delitem__": __delitem__,
+        "__dir__": _dir,
+    }.items():
+        setattr(Tensor, name, method)

@@ -77,9 +77,10 @@ def _warned_detach(x: Tensor) -> Tensor:
 def _has_history(x: Any) -> bool:
     """Whether a derivative passes through ``x`` on any tape or in any transform."""
     while isinstance(x, Tracer):
-        if x._node is not None or x.transform == "jvp":
+        below = getattr(x, "value", None)
+        if below is None or x._node is not None or hasattr(x, "tangent"):
             return True
-        x = x.value
+        x = below
     return x._node is not None
 
 
@@ -190,7 +191,7 @@ def readable(x: Tensor, what: str) -> np.ndarray:
         DeviceError: on ``meta``.
     """
     if x.level == CELL:
-        x = x.read()  # type: ignore[attr-defined]
+        x = x.read()
     if isinstance(x, Tracer):
         check_live(x)
         if _has_history(x):
@@ -240,7 +241,7 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
 def reduce_tensor(x: Tensor) -> Any:
     """What ``pickle`` keeps: values, dtype, whether it requires grad; history is dropped."""
     if x.level == CELL:
-        value = x.read()  # type: ignore[attr-defined]
+        value = x.read()
         return type(x), (new_tensor(value._a), value._node is not None)
     if isinstance(x, Tracer):
         raise TypeError(

@@ -254,7 +254,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     return prims.flip(swapaxes(x, a, b), axes=(b,)) if k % 4 else x
 
 
-def roll(x: Any, shift: Any, axis: Axis = None, *, shifts: Any = None, dims: Axis = None) -> Tensor:
+def roll(x: Any, shift: Any = None, axis: Axis = None, *, shifts: Any = None, dims: Axis = None) -> Tensor:
     """Moved along axes, what leaves at one end coming in at the other.
 
     Args:

@@ -13,6 +13,7 @@ import fx.ops.inplace as inplace
 import fx.ops.interop as interop
 import fx.ops.scalars as scalars
 import fx.prims.compare as compare
+import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.devices import Device, as_device
 from fx.errors import DeviceError, InPlaceError
@@ -154,7 +155,7 @@ def _cast(name: str, dtype: Any) -> Callable[..., Tensor]:
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes. No operation asks for it."""
     if self.level == CELL:
-        self = self.read()  # type: ignore[attr-defined]
+        self = self.read()
     if type(self) is not Tensor or not isinstance(self._a, np.ndarray):
         return True
     return bool(self._a.flags.c_contiguous)
@@ -162,7 +163,10 @@ def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
 
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values in the order of the axes; itself if they are."""
-    return self if is_contiguous(self) else interop.clone(self)
+    if is_contiguous(self):
+        return self
+    flat = shape_prims.reshape(self, shape=(numel(self),))  # this one has to move the elements
+    return shape_prims.reshape(flat, shape=self.shape)
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:

@@ -9,9 +9,8 @@ import fx.prims.creation as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_dtype
-from fx.devices import as_device
 from fx.errors import ShapeError
-from fx.ops.convert import as_tensor
+from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
 from fx.ops.operands import promoted
 from fx.tensor import Tensor
@@ -60,7 +59,7 @@ def eye(
     """
     n, m = _sides("eye", n_rows, n_cols)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    ones = compare.equal(*_places(n, m, k, as_device(device).name))
+    ones = compare.equal(*_places(n, m, k, device_name(device)))
     out = compare.astype(ones, dtype=wanted)
     return with_grad(out, "eye") if requires_grad else out
 
@@ -84,7 +83,7 @@ def tri(
     """
     n, m = _sides("tri", n_rows, n_cols)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    ones = compare.greater_equal(*_places(n, m, k, as_device(device).name))
+    ones = compare.greater_equal(*_places(n, m, k, device_name(device)))
     out = compare.astype(ones, dtype=wanted)
     return with_grad(out, "tri") if requires_grad else out
 

@@ -100,7 +100,7 @@ def tensor_repr(x: Tensor) -> str:
     if isinstance(x, Tracer):
         return _tracer_repr(x)
     if x.level == CELL:
-        x = x.read()  # type: ignore[attr-defined]
+        x = x.read()
     if isinstance(x, Tracer):
         return _tracer_repr(x)
     return _described(x._a, x.device.name, _history(x._node))
@@ -116,16 +116,22 @@ def _tracer_repr(x: Tracer) -> str:
     spec = TensorSpec(x.shape, x.dtype)
     if x.level & ~1 not in live:
         return f"<{spec!r} that outlived its {x.transform}>"
-    if x.transform == "vmap":  # one value a lane, of which none stands for all
-        return f"vmap({spec!r})"
-    return f"{x.transform}({x.value!r})"
+    value = getattr(x, "value", None)
+    if x.transform == "vmap" or value is None:  # one value a lane, or none yet
+        return f"{x.transform}({spec!r})"
+    return f"{x.transform}({value!r})"
 
 
 def _described(array: Any, device: str, history: list[str]) -> str:
     dtype, shape = array.dtype, array.shape
     default = default_dtype()
     suffixes = [] if device == default_device() else [f"device='{device}'"]
-    usual = (default, complex128 if default == float64 else complex64, int64, bool_)
+    usual: tuple[Any, ...] = (
+        default,
+        complex128 if default == float64 else complex64,
+        int64,
+        bool_,
+    )
     if isinstance(array, TensorSpec):
         content = "..."
         suffixes.append(f"size={shape}")

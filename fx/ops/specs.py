@@ -37,7 +37,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> import fx
         >>> big = fx.TensorSpec((100_000, 100_000), fx.float32)
         >>> fx.eval_shape(lambda x: {"row": x[0], "product": x @ x}, big)
-        {'product': float32[100000,100000], 'row': float32[100000]}
+        {'row': float32[100000], 'product': float32[100000,100000]}
     """
     backend("meta")
     device = default_device()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import INEXACT, bool_, is_integral
 from fx.errors import DTypeError
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.creation import constant_like
 from fx.prims.families import (
-    REAL, accept, broadcast_shapes, comparison, elementwise_batch, same_dim_batch, same_dtype,
-    spread, unbroadcast,
+    REAL,
+    accept,
+    broadcast_shapes,
+    comparison,
+    elementwise_batch,
+    same_dim_batch,
+    same_dtype,
+    spread,
+    unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
-from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.spec import TensorSpec
 
 # relations --------------------------------------------------------------------------------------

@@ -9,17 +9,21 @@ import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, real_of
 from fx.prims.compare import astype
 from fx.prims.creation import constant_like
-from fx.prims.families import same_dim_batch
+from fx.prims.families import float_spec, same_dim_batch
 from fx.prims.sampling import Sample
 from fx.primitive import define
 
 conj = define(
-    "conj", cpu=cpu.conj, spec=lambda x: x,
+    "conj", cpu=cpu.conj, spec=float_spec("conj"),
     jvp=lambda primals, tangents: (conj(*primals), conj(*tangents)),
     vjp=lambda needs, x: lambda ct: (conj(ct),),
     batch=same_dim_batch(lambda: conj),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
+
+def _part_spec(x, *, turn):
+    return float_spec("part")(x).with_(dtype=real_of(x.dtype))
+
 
 _FACTORS = (1, -1j, -1, 1j)
 
@@ -33,8 +37,7 @@ def _part_vjp(needs, x, *, turn):
 
 
 part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
-    "part", cpu=cpu.part, spec=lambda x, *, turn: x.with_(dtype=real_of(x.dtype)),
-    torch_name="Real",
+    "part", cpu=cpu.part, spec=_part_spec, torch_name="Real",
     jvp=lambda primals, tangents, *, turn: (
         part(*primals, turn=turn), part(*tangents, turn=turn)
     ),

@@ -7,8 +7,8 @@ from typing import Any
 
 import fx.backends.cpu.creation as cpu
 from fx.devices import backend
-from fx.prims.sampling import Sample
 from fx.primitive import NOT_DIFFERENTIABLE, define
+from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
 

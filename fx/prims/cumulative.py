@@ -15,7 +15,7 @@ from fx.dtypes import INEXACT, int64
 from fx.errors import DTypeError, ShapeError
 from fx.primitive import define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
-from fx.prims.creation import constant_like, zeros_like_spec
+from fx.prims.creation import constant_like
 from fx.prims.elementwise import exp, maximum
 from fx.prims.families import same_dtype, to_front
 from fx.prims.sampling import Sample
@@ -182,11 +182,11 @@ def _records_rules(get):
         return (values, indices), (indexing.take_along_axis(tangents[0], indices, axis=axis), None)
 
     def vjp(needs, x, *, axis, reverse):
-        spec = x.spec
+        shape = x.shape
 
         def pullback(cts, indices):
-            zeros = zeros_like_spec(spec)
-            return (indexing.scatter_along_axis(zeros, indices, cts[0], axis=axis, mode="add"),)
+            into = indexing.zeros(cts[0], shape)
+            return (indexing.scatter_along_axis(into, indices, cts[0], axis=axis, mode="add"),)
 
         return pullback
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 
 import fx.backends.cpu.elementwise as cpu
-from fx.dtypes import FLOATING, INEXACT, bool_, real_of
+from fx.dtypes import COMPLEX, FLOATING, INEXACT, bool_, real_of
 from fx.errors import DTypeError
-from fx.prims.compare import equal, greater, less, where
+from fx.primitive import define
+from fx.prims.compare import astype, equal, greater, less, where
+from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like
 from fx.prims.families import (
-    NUMBERS, REAL, binary, elementwise_batch, elementwise_spec, piecewise_constant,
-    same_dim_batch, unary, unbroadcast,
+    NUMBERS,
+    REAL,
+    binary,
+    elementwise_batch,
+    elementwise_spec,
+    piecewise_constant,
+    same_dim_batch,
+    unary,
+    unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
-from fx.primitive import define
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -191,10 +199,49 @@ negative = define(
     batch=same_dim_batch(lambda: negative),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
-abs = unary(
-    "abs", cpu=cpu.abs, spec=_real_result, sample=_away_from_zero, from_in=lambda x: sign(x)
-)
-sign = piecewise_constant("sign", cpu=cpu.sign, takes=NUMBERS, sample=_away_from_zero)
+abs = define(
+    "abs", cpu=cpu.abs, spec=_real_result,
+    jvp=lambda primals, tangents: (abs(*primals), _abs_slope(*primals, *tangents)),
+    vjp=lambda needs, x: lambda ct: (_abs_pull(x, ct),),
+    batch=same_dim_batch(lambda: abs),
+    sample=_away_from_zero,
+)  # fmt: skip
+sign = define(  # x / abs(x)
+    "sign", cpu=cpu.sign, spec=elementwise_spec("sign", takes=NUMBERS),
+    jvp=lambda primals, tangents: (sign(*primals), _sign_slope(*primals, *tangents)),
+    vjp=lambda needs, x: _sign_vjp(x),
+    batch=same_dim_batch(lambda: sign),
+    sample=_away_from_zero,
+)  # fmt: skip
+
+
+def _abs_slope(x, t):
+    s = sign(x)
+    return part(t * conj(s), turn=0) if x.dtype in COMPLEX else t * s
+
+
+def _abs_pull(x, ct):
+    s = sign(x)
+    return astype(ct, dtype=x.dtype) * conj(s) if x.dtype in COMPLEX else ct * s
+
+
+def _across(x, t, along, scale):
+    """``(t - Re(t * along) * scale) / abs(x)``: what is left of t across a direction."""
+    common = astype(part(t * along, turn=0), dtype=x.dtype)
+    return (t - common * scale) / astype(abs(x), dtype=x.dtype)
+
+
+def _sign_slope(x, t):
+    s = sign(x)
+    return _across(x, t, conj(s), s) if x.dtype in COMPLEX else t * 0.0
+
+
+def _sign_vjp(x):
+    if x.dtype not in COMPLEX:
+        return lambda ct: (ct * 0.0,)
+    return lambda ct: (_across(x, ct, sign(x), conj(sign(x))),)
+
+
 square = unary("square", cpu=cpu.square, takes=NUMBERS, from_in=lambda x: x * 2.0)
 sqrt = unary("sqrt", cpu=cpu.sqrt, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
 rsqrt = unary("rsqrt", cpu=cpu.rsqrt, domain=(0.2, 3.0), from_out=lambda y: y * y * y * -0.5)
@@ -234,8 +281,8 @@ arctanh = unary(
     "arctanh", cpu=cpu.arctanh, torch_name="Atanh", domain=(-0.8, 0.8),
     from_in=lambda x: 1.0 / (1.0 - x * x),
 )  # fmt: skip
-sigmoid = unary("sigmoid", cpu=cpu.sigmoid, from_out=lambda y: y * (1.0 - y))
-softplus = unary("softplus", cpu=cpu.softplus, from_in=lambda x: sigmoid(x))
+sigmoid = unary("sigmoid", cpu=cpu.sigmoid, takes=FLOATING, from_out=lambda y: y * (1.0 - y))
+softplus = unary("softplus", cpu=cpu.softplus, takes=FLOATING, from_in=lambda x: sigmoid(x))
 relu = define(
     "relu", cpu=cpu.relu, spec=elementwise_spec("relu", takes=REAL), saves=(0,),
     jvp=lambda primals, tangents: (y := relu(*primals), _gate(tangents[0], y)),
@@ -252,7 +299,9 @@ erfinv = unary(
 lgamma = unary(
     "lgamma", cpu=cpu.lgamma, takes=FLOATING, domain=(0.3, 3.0), from_in=lambda x: digamma(x)
 )
-digamma = unary("digamma", cpu=cpu.digamma, domain=(0.3, 3.0), from_in=lambda x: trigamma(x))
+digamma = unary(
+    "digamma", cpu=cpu.digamma, takes=FLOATING, domain=(0.3, 3.0), from_in=lambda x: trigamma(x)
+)
 trigamma = unary(
     "trigamma", cpu=cpu.trigamma, takes=FLOATING, domain=(0.5, 3.0),
     from_in=lambda x: polygamma(constant_like(2.0, x), x),

@@ -8,9 +8,9 @@ from typing import Any
 import fx.prims.shape as shape_prims
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_
 from fx.errors import DTypeError, ShapeError
+from fx.primitive import NOT_DIFFERENTIABLE, Primitive, define
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Draw, Sample
-from fx.primitive import NOT_DIFFERENTIABLE, Primitive, define
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 

@@ -24,7 +24,7 @@ from fx.dtypes import int64
 from fx.errors import IndexingError, ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import check_axes, check_integer, check_ordered
-from fx.prims.creation import iota, zeros_like_spec
+from fx.prims.creation import constant_like, iota
 from fx.prims.families import same_dim_batch, same_dtype, to_front
 from fx.prims.sampling import Sample
 from fx.prims.scatter_rules import AlongRules, SliceRules
@@ -122,6 +122,11 @@ def _lanes_first(level, args, dims):
     ]
 
 
+def zeros(like, shape):
+    """A view of one zero: where cotangents are scattered to."""
+    return shape_prims.broadcast_to(constant_like(0, like), shape=shape)
+
+
 # take -------------------------------------------------------------------------------------------
 
 
@@ -139,8 +144,8 @@ def _take_jvp(primals, tangents, *, axis):
 def _take_vjp(needs, x, idx, *, axis):
     if needs[0] is None:
         return None
-    spec = x.spec
-    return lambda ct: (scatter(zeros_like_spec(spec), idx, ct, axis=axis, mode="add"), None)
+    shape = x.shape
+    return lambda ct: (scatter(zeros(ct, shape), idx, ct, axis=axis, mode="add"), None)
 
 
 def _take_batch(level, args, dims, *, axis):
@@ -204,9 +209,9 @@ def _take_along_jvp(primals, tangents, *, axis):
 def _take_along_vjp(needs, x, idx, *, axis):
     if needs[0] is None:
         return None
-    spec = x.spec
+    shape = x.shape
     return lambda ct: (
-        scatter_along_axis(zeros_like_spec(spec), idx, ct, axis=axis, mode="add"),
+        scatter_along_axis(zeros(ct, shape), idx, ct, axis=axis, mode="add"),
         None,
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import fx.backends.cpu.matmul as cpu
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
+from fx.primitive import define
 from fx.prims.families import align_lanes, broadcast_shapes, same_dtype, unbroadcast
 from fx.prims.sampling import Sample
-from fx.primitive import define
-
 
 _SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
 

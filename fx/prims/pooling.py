@@ -11,8 +11,7 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.axes import check_ordered
-from fx.prims.creation import zeros_like_spec
-from fx.prims.indexing import scatter_along_axis, take_along_axis
+from fx.prims.indexing import scatter_along_axis, take_along_axis, zeros
 from fx.prims.sampling import Sample
 from fx.prims.windows import (
     check_fits,
@@ -79,13 +78,12 @@ def _max_pool_jvp(primals, tangents, **params):
 
 
 def _max_pool_vjp(needs, x, **params):
-    spec = x.spec
-    shape = (*spec.shape[:2], prod(spec.shape[2:]))
+    shape = x.shape
 
     def pullback(cts, indices):
-        zeros = zeros_like_spec(spec.with_(shape=shape))
-        into = scatter_along_axis(zeros, _flat(indices), _flat(cts[0]), axis=2, mode="add")
-        return (shape_prims.reshape(into, shape=spec.shape),)
+        into = zeros(cts[0], (*shape[:2], prod(shape[2:])))
+        out = scatter_along_axis(into, _flat(indices), _flat(cts[0]), axis=2, mode="add")
+        return (shape_prims.reshape(out, shape=shape),)
 
     return pullback
 

@@ -7,10 +7,10 @@ from math import prod
 import fx.backends.cpu.shape as cpu
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
+from fx.primitive import define
 from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
-from fx.primitive import define
 from fx.spec import TensorSpec
 
 

@@ -59,7 +59,7 @@ def key(seed: Any, device: Any = None) -> Tensor:
     Example:
         >>> import fx
         >>> fx.random.uniform(fx.random.key(0), 2)
-        tensor([0.7313, 0.3703])
+        tensor([0.7945, 0.3131])
     """
     if not isinstance(seed, Tensor):
         return as_tensor([*seed_words("key", seed), 0, 0, 0, 0], dtypes.uint32, device)
@@ -161,6 +161,10 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
         number = creation.constant(data & _WORD, dtypes.int64, found.device.name)
     else:
         number = argument("fold_in", data)
+        if number.dtype not in dtypes.INTEGRAL:
+            raise DTypeError(
+                f"fold_in takes an integer, got {number.dtype.name}; write data.astype(fx.int64)"
+            )
         if number.shape != ():
             raise ShapeError(
                 f"fold_in takes one number, got shape {number.shape}; "

@@ -44,7 +44,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     Example:
         >>> import fx
         >>> fx.random.permutation(fx.random.key(0), 5)
-        tensor([2, 1, 3, 0, 4])
+        tensor([1, 4, 3, 0, 2])
     """
     key = as_key("permutation", key)
     if isinstance(x, int):
@@ -92,7 +92,7 @@ def choice(
     Example:
         >>> import fx
         >>> fx.random.choice(fx.random.key(0), fx.tensor([10, 20, 30]), 4)
-        tensor([30, 20, 20, 20])
+        tensor([30, 10, 30, 20])
     """
     key = as_key("choice", key)
     shape = sample_shape("choice", shape)
@@ -140,7 +140,7 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
         speed = elementwise.divide(weights, ones)
         return sorting.top_k_indices(speed, k=count, axis=axis, largest=True)
     wide = cast(weights, dtypes.float64)
-    totals = cumulative.cumsum(wide, axis=axis)  # (*A, n)
+    totals = cumulative.cumsum(wide, axis=axis, reverse=False)  # (*A, n)
     last = shape_prims.slice(
         totals,
         start=(*[0] * len(rows), n - 1),

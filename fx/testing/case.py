@@ -11,10 +11,12 @@ import attrs
 import numpy as np
 
 from fx.devices import backend
-from fx.dtypes import FLOATING, INEXACT, float64
+from fx.dtypes import COMPLEX, FLOATING, INEXACT, float64
+from fx.errors import FxError
 from fx.ops.convert import from_array
 from fx.primitive import Primitive
 from fx.prims.sampling import Draw, Sample
+from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
 Arrays = list[np.ndarray]
@@ -147,12 +149,28 @@ def _variant(array: np.ndarray, k: int, fixed: bool) -> np.ndarray:
     )
 
 
+def in_complex(primitive: Primitive, sample: Sample) -> Sample | None:
+    """The sample with imaginary parts added; None if the spec rule refuses complex arguments."""
+    wide = cast(sample, np.dtype("complex128"))
+    if not any(a.dtype in COMPLEX for a in wide.args):
+        return None
+    generator = np.random.default_rng(9)
+    for i, a in enumerate(wide.args):
+        if a.dtype in COMPLEX and i not in sample.fixed:
+            wide.args[i] = a + 1j * generator.uniform(0.05, 0.3, a.shape)
+    try:
+        primitive.spec(*[TensorSpec(a.shape, a.dtype) for a in wide.args], **wide.params)
+    except FxError:
+        return None
+    return wide
+
+
 def differentiable_args(primitive: Primitive, sample: Sample) -> tuple[int, ...]:
     """The numbers of the arguments that have a derivative."""
     if not primitive.differentiable:
         return ()
     return tuple(
-        i for i, a in enumerate(sample.args) if a.dtype in FLOATING and i not in sample.fixed
+        i for i, a in enumerate(sample.args) if a.dtype in INEXACT and i not in sample.fixed
     )
 
 
@@ -193,10 +211,16 @@ def call(primitive: Primitive, args: Sequence[np.ndarray], params: dict[str, Any
 
 
 def smooth(
-    primitive: Primitive, sample: Sample, wrt: Sequence[int]
+    primitive: Primitive,
+    sample: Sample,
+    wrt: Sequence[int],
+    args: Sequence[Tensor] | None = None,
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """The floating outputs as a function of the arguments ``wrt``, tensors of any level."""
-    rest = [tensor(a) for a in sample.args]
+    """The floating outputs as a function of the arguments ``wrt``, tensors of any level.
+
+    The other arguments are the sample's, or those of ``args``.
+    """
+    rest = [tensor(a) for a in sample.args] if args is None else args
 
     def function(*xs: Tensor) -> tuple[Tensor, ...]:
         full = list(rest)
@@ -220,11 +244,16 @@ def numeric(function: Callable[..., Any]) -> Callable[..., Arrays]:
 def directions(arrays: Iterable[np.ndarray], seed: int = 0) -> Arrays:
     """Fixed generic values of the shapes and dtypes of ``arrays``, all of a size near 1."""
     generator = np.random.default_rng(seed)
+
+    def generic(shape: tuple[int, ...]) -> np.ndarray:
+        return generator.uniform(0.4, 1.0, shape) * generator.choice([-1.0, 1.0], shape)
+
     return [
-        np.asarray(generator.uniform(0.4, 1.0, a.shape) * generator.choice([-1.0, 1.0], a.shape))
-        .astype(a.dtype)
+        np.asarray(generic(a.shape) + (1j * generic(a.shape) if a.dtype in COMPLEX else 0)).astype(
+            a.dtype
+        )
         for a in arrays
-    ]  # fmt: skip
+    ]
 
 
 # comparison -------------------------------------------------------------------------------------
@@ -288,10 +317,13 @@ def expect_like(x: Any, like: np.ndarray, what: str) -> None:
 
 
 def inner(xs: Arrays, ys: Arrays) -> tuple[float, float]:
-    """The inner product of two lists of arrays, and the sum of the absolute terms."""
+    """The inner product of two lists of arrays, and the sum of the absolute terms.
+
+    Complex numbers are paired without a conjugate: ``Re(sum(x * y))``.
+    """
     total, size = 0.0, 0.0
     for x, y in zip(xs, ys, strict=True):
-        terms = x.astype(np.float64) * y.astype(np.float64)
+        terms = (x.astype(np.complex128) * y.astype(np.complex128)).real
         total += float(terms.sum())
         size += float(np.abs(terms).sum())
     return total, size

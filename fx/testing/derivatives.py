@@ -26,6 +26,7 @@ from fx.testing.case import (
     expect_all_close,
     expect_close,
     expect_like,
+    in_complex,
     inner,
     numeric,
     smooth,
@@ -129,6 +130,22 @@ def dot_product(primitive: Primitive, sample: Sample) -> None:
             size += more
         if not abs(left - right) <= _DOT * (size + 1e-9):
             raise Mismatch(f"<u, Jv> = {left:.12g}, <J'u, v> = {right:.12g}, wanted {wanted}")
+
+
+@law("jvp", "J v = finite differences, for complex arguments", differentiable=True)
+def jvp_of_complex(primitive: Primitive, sample: Sample) -> None:
+    """Where the spec rule accepts complex arguments; the function need not be holomorphic."""
+    wide = in_complex(primitive, sample)
+    if wide is not None:
+        jvp_is_the_difference.check(primitive, wide)
+
+
+@law("vjp", "Re <u, Jv> = Re <J'u, v>, for complex arguments", differentiable=True)
+def dot_product_of_complex(primitive: Primitive, sample: Sample) -> None:
+    """The pairing has no conjugate."""
+    wide = in_complex(primitive, sample)
+    if wide is not None:
+        dot_product.check(primitive, wide)
 
 
 def _pulled(

@@ -95,37 +95,30 @@ def _never_batched(primitive: Primitive, sample: Sample) -> None:
 @law("batch", "vmap(vmap(f)) = the double loop over f")
 def nested_vmap_is_the_loop(primitive: Primitive, sample: Sample) -> None:
     """The inner and the outer level map all arguments, or different ones."""
-    count = len(sample.args)
-    everything = tuple(range(count))
+    everything = tuple(range(len(sample.args)))
     function = _bound(primitive, sample.params)
     variants = lanes(sample, 3)
-    plans = [(everything, everything)] if count else []
-    if count > 1:
+    plans = [(everything, everything)] if everything else []
+    if len(everything) > 1:
         plans += [(everything[:1], everything[1:]), (everything[1:], everything[:1])]
     for outer, inner in plans:
-        inner_axes = tuple([(0 if i in inner else None) for i in everything])
-
-        def mapped(*xs: Tensor, axes: Any = inner_axes) -> tuple[Tensor, ...]:
-            return as_tuple(vmap(function, axes)(*xs))
-
-        rows = []
-        for k in range(2):
-            rows.append([
-                np.stack([variants[k][i], variants[k + 1][i]]) if i in inner else variants[k][i]
-                for i in everything
-            ])  # fmt: skip
+        axes = tuple([0 if i in inner else None for i in everything])
+        mapped = _mapped(function, axes)
+        pairs = [_paired(variants[k], variants[k + 1], inner) for k in range(2)]
+        what = f"vmap(vmap(f, in_axes={axes}))"
         for place in ("first", "last"):
-            is_the_loop(mapped, rows, outer, place, f"vmap(vmap(f)), inner over {inner}")
-        single = [list(r) for r in rows]
-        _inner_loop(function, single[0], inner)
+            is_the_loop(mapped, pairs, outer, place, what)
+        is_the_loop(function, variants[:2], inner, "first", "vmap(f)")
 
 
-def _inner_loop(function: Function, args: Arrays, inner: Sequence[int]) -> None:
-    """The inner level alone, so that the outer comparison stands on a loop."""
-    variants = [
-        [a[k] if i in inner else a for i, a in enumerate(args)] for k in range(2)
-    ]  # fmt: skip
-    is_the_loop(function, variants, inner, "first", "vmap(f)")
+def _mapped(function: Function, axes: tuple[int | None, ...]) -> Function:
+    return lambda *xs: as_tuple(vmap(function, axes)(*xs))
+
+
+def _paired(one: Arrays, other: Arrays, mapped: Sequence[int]) -> Arrays:
+    """Two lanes of the arguments ``mapped`` along a first axis, and one of the rest."""
+    pairs = enumerate(zip(one, other, strict=True))
+    return [np.stack([a, b]) if i in mapped else a for i, (a, b) in pairs]
 
 
 def _with_others(sample: Sample, others: Arrays, count: int) -> list[Arrays]:
@@ -155,7 +148,7 @@ def vmap_of_jvp(primitive: Primitive, sample: Sample) -> None:
     count = len(sample.args)
 
     def pushed(*both: Tensor) -> tuple[Tensor, ...]:
-        function = _of(primitive, sample, wrt, both[:count])
+        function = smooth(primitive, sample, wrt, both[:count])
         return jvp(function, tuple([both[i] for i in wrt]), both[count:])[1]  # type: ignore[no-any-return]
 
     tangents = directions([sample.args[i] for i in wrt], 2)
@@ -173,31 +166,10 @@ def vmap_of_vjp(primitive: Primitive, sample: Sample) -> None:
     count = len(sample.args)
 
     def pulled(*both: Tensor) -> tuple[Tensor, ...]:
-        function = _of(primitive, sample, wrt, both[:count])
+        function = smooth(primitive, sample, wrt, both[:count])
         return vjp(function, *[both[i] for i in wrt])[1](both[count:])  # type: ignore[no-any-return]
 
     outs = [o for o in call(primitive, sample.args, sample.params) if o.dtype in INEXACT]
     variants = _with_others(sample, directions(outs, 2), 2)
     for mapped, place in _plans(count, count + len(outs)):
         is_the_loop(pulled, variants, mapped, place, "vmap(vjp(f))")
-
-
-def _of(
-    primitive: Primitive, sample: Sample, wrt: Sequence[int], args: Sequence[Tensor]
-) -> Function:
-    """The floating outputs as a function of the arguments ``wrt``; the rest are ``args``."""
-
-    def function(*xs: Tensor) -> tuple[Tensor, ...]:
-        full = list(args)
-        for i, x in zip(wrt, xs, strict=True):
-            full[i] = x
-        out = as_tuple(primitive(*full, **sample.params))
-        return tuple([x for x in out if x.dtype in INEXACT])
-
-    return function
-
-
-__all__ = [
-    "is_the_loop", "nested_vmap_is_the_loop", "smooth", "vmap_is_the_loop", "vmap_of_jvp",
-    "vmap_of_vjp",
-]  # fmt: skip

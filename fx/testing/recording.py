@@ -25,7 +25,6 @@ from fx.testing.case import (
     directions,
     draw,
     expect_all_close,
-    inner,
     lanes,
     numeric,
     smooth,
@@ -216,6 +215,3 @@ def _or_zeros(grads: Sequence[Tensor | None], like: Arrays) -> Arrays:
     return [
         np.zeros_like(a) if g is None else array_of(g) for g, a in zip(grads, like, strict=True)
     ]
-
-
-__all__ = ["inner", "recorded", "residuals", "results_are_freed", "tape_is_the_transform"]

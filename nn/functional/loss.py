@@ -288,8 +288,8 @@ def cross_entropy(
     Example:
         >>> import fx
         >>> logits = fx.tensor([[0.0, 0.0], [100.0, 0.0]])
-        >>> fx.nn.functional.cross_entropy(logits, fx.tensor([1, 0]), reduction="none")
-        tensor([0.6931, 0.0000])
+        >>> fx.nn.functional.cross_entropy(logits, fx.tensor([1, 1]), reduction="none")
+        tensor([  0.6931, 100.0000])
     """
     x = floating("cross_entropy", input)
     y = argument("cross_entropy", target)

@@ -1,6 +1,6 @@
 """Reference functions of the random primitives, from the contract that every backend keeps.
 
-Source of the bits: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+Source of the bits: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3".
 """
 
 import math
@@ -98,6 +98,19 @@ def truncated(stream, i, n, *, lower, upper, dtype):
     return NORMAL.inv_cdf(below + open_unit(long_word(stream, i, n)) * (above - below))
 
 
+def permutation(key, *, shape):
+    """Places in the order of 64-bit words, whose low bits give way to the place."""
+    *lead, n = shape
+    out = np.empty((*key.shape[:-1], *shape), np.int64)
+    keys, count = key.reshape(-1, 6), math.prod(lead)
+    rows, low = out.reshape(len(keys), count, n), max(n - 1, 0).bit_length()
+    for r, line in np.ndindex(len(keys), count):
+        stream = Stream(keys[r])
+        words = [long_word(stream, line * n + i, count * n) >> low for i in range(n)]
+        rows[r, line] = sorted(range(n), key=words.__getitem__)
+    return out
+
+
 def bounded(stream, i, n, span, *, planes):
     return long_word(stream, i, n, planes) * int(span) >> 32 * planes
 
@@ -178,6 +191,7 @@ RANDOM = {
     "random_bits": each_key(lambda stream, i, n: stream.word(i), np.uint32),
     "random_draw": (each_key(draw, None), 1e-12),
     "random_gamma": (each_key(gamma, np.float64), 1e-11),
+    "random_permutation": permutation,
     "random_poisson": each_key(poisson, None),
     "random_truncated_normal": (each_key(truncated, None), 1e-12),
     "with_lane": each_pair(lambda key, lane: (*key[:4], lane & MASK, lane >> 32)),

@@ -10,6 +10,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.dtypes import float64
 from fx.prims.families import elementwise_spec
+from fx.prims.linear import matmul
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.testing import LAWS, LawBroken, draw, primitive
@@ -93,6 +94,9 @@ BREAKS = {
     "spec_over_dtypes": (
         elementwise.divide, {elementwise.divide: {"spec": elementwise_spec("divide")}}
     ),
+    "spec_refuses": (
+        matmul, {matmul: {"spec": lambda x, y: x.with_(shape=(*x.shape[:-1], y.shape[-1]))}}
+    ),
     "precision": (tanh, {tanh: {"cpu": coarse}}),
     "purity": (negative, {negative: {"cpu": writes}}),
     "layout": (tanh, {tanh: {"cpu": in_memory_order}}),
@@ -101,6 +105,14 @@ BREAKS = {
     "jvp_of_jvp": (tanh, {tanh: {"jvp": constant_slope_jvp}}),
     "jvp_of_vjp": (tanh, {tanh: {"vjp": constant_slope_vjp}}),
     "vjp_of_vjp": (tanh, {multiply: {"vjp": twisted_vjp}}),
+    "jvp_of_complex": (
+        elementwise.abs,
+        {elementwise.abs: {"jvp": lambda p, t: (elementwise.abs(*p), t[0] * elementwise.sign(*p))}},
+    ),
+    "dot_product_of_complex": (
+        elementwise.abs,
+        {elementwise.abs: {"vjp": lambda needs, x: lambda ct: (ct * elementwise.sign(x),)}},
+    ),
     "jvp_keeps_dtype": (tanh, {tanh: {"jvp": lifting_jvp}}),
     "vjp_keeps_dtype": (tanh, {tanh: {"vjp": lifting_vjp}}),
     "vmap_is_the_loop": (multiply, {multiply: {"batch": reversed_lanes(multiply.batch)}}),

@@ -71,7 +71,7 @@ def test_updates_under_grad_and_vmap(update, mode):
     def changed(x, v):
         return getattr(x.at[index], mode)(v)
 
-    out, pullback = fx.vjp(changed, x, v)
+    _, pullback = fx.vjp(changed, x, v)
     ct = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     dx, dv = pullback(fx.from_numpy(ct))
     expected = ct if mode == "add" else numpy_at("set", ct, index, 0)

@@ -64,7 +64,9 @@ def mixed_index(draw, shape):
             entries.append(np.array(draw(st.integers(-n, max(n, 1) - 1))))
             axis += 1
         elif kind == "array" and n:
-            own = tuple(1 if draw(st.booleans()) else k for k in block[draw(st.integers(0, len(block))) :])
+            own = tuple(
+                1 if draw(st.booleans()) else k for k in block[draw(st.integers(0, len(block))) :]
+            )
             dtype = draw(st.sampled_from([np.int64, np.int32, np.int8]))
             entries.append(draw(hnp.arrays(dtype, own, elements=st.integers(-n, max(n, 1) - 1))))
             axis += 1
@@ -173,7 +175,9 @@ def test_the_number_of_operations(index, binds, monkeypatch):
     seen = []
     call = Primitive.__call__
     monkeypatch.setattr(
-        Primitive, "__call__", lambda self, *a, **k: (seen.append(self.name), call(self, *a, **k))[1]
+        Primitive,
+        "__call__",
+        lambda self, *a, **k: (seen.append(self.name), call(self, *a, **k))[1],
     )
     x[index]
     assert sorted(n for n in seen if n not in ("multiply", "add")) == sorted(binds)
@@ -290,3 +294,31 @@ def test_meta_indexing_gives_shapes():
     assert x[fx.zeros(7, dtype=fx.int64, device="meta")].shape == (7, 2000)
     with pytest.raises(fx.errors.DeviceError, match="how many elements it selects"):
         x[x > 0]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [1, (slice(None), 0), [0, 0, 1], ([0, 1], [1, 1]), (None, slice(None, None, 2)), ..., "mask"],
+    ids=str,
+)
+def test_backward_as_torch(index):
+    torch = pytest.importorskip("torch")
+    array = numbers((2, 3)) - 2
+    x = fx.tensor(array, requires_grad=True)
+    t = torch.tensor(array, requires_grad=True)
+    y, u = (x[x > 0], t[t > 0]) if index == "mask" else (x[index], t[index])
+    (y * y).sum().backward()
+    (u * u).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), t.grad.numpy())
+
+
+def test_a_cell_is_indexed_as_what_it_holds():
+    from fx.state import Cell
+
+    cell = Cell(fx.from_numpy(numbers((2, 3))))
+    places = Cell(fx.tensor([1, 0]))
+    assert cell[1].tolist() == [3, 4, 5]
+    assert cell[places, 0].tolist() == [3, 0]
+    assert cell[places].tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert cell[Cell(cell.read() > 3)].tolist() == [4, 5]
+    assert cell.at[places[0]].set(0.0).tolist() == [[0, 1, 2], [0, 0, 0]]

@@ -26,7 +26,9 @@ def same(array):
     array = np.asarray(array)
     expected = repr(as_torch(array)).replace("torch.", "fx.")
     # "torch." is longer than "fx.", so the dtype may find room where PyTorch breaks the line
-    one_line = [re.sub(r",\s+dtype=", ", dtype=", s) for s in (repr(fx.from_numpy(array)), expected)]
+    one_line = [
+        re.sub(r",\s+dtype=", ", dtype=", s) for s in (repr(fx.from_numpy(array)), expected)
+    ]
     assert one_line[0] == one_line[1]
 
 
@@ -37,18 +39,26 @@ def default_options():
     torch.set_printoptions(profile="default")
 
 
-FLOATS = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, -2.0, 1e-5, 1e9, math.inf, math.nan])
+FLOATS = st.floats(width=32) | st.sampled_from(
+    [0.0, -0.0, 1.0, -2.0, 1e-5, 1e9, math.inf, math.nan]
+)
 
 
 @settings(max_examples=200)
-@given(hnp.arrays(np.float32, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=FLOATS))
+@given(
+    hnp.arrays(
+        np.float32,
+        hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),
+        elements=FLOATS,
+    )
+)
 def test_floats_as_torch(array):
     same(array)
 
 
 @settings(max_examples=100)
 @given(
-    st.sampled_from(["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float64", "complex64", "complex128"])
+    st.sampled_from(list("?bBhiledFD"))
     .flatmap(lambda d: hnp.arrays(d, hnp.array_shapes(min_dims=0, max_dims=3, max_side=6)))
 )  # fmt: skip
 def test_every_dtype_as_torch(array):
@@ -109,7 +119,9 @@ def test_cases_as_torch(name):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("name", ["long", "wide doubles", "huge", "complex", "summary", "ratio", "whole"])
+@pytest.mark.parametrize(
+    "name", ["long", "wide doubles", "huge", "complex", "summary", "ratio", "whole"]
+)
 def test_options_as_torch(options, name):
     fx.set_printoptions(**options)
     torch.set_printoptions(**options)

@@ -28,6 +28,8 @@ REDUCTIONS = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
 def test_gathers_in_every_dtype(dtype):
     x = np.arange(24).reshape(2, 4, 3).astype(dtype)
     np.testing.assert_array_equal(run(prims.take, x, IDX, axis=1), np.take(x, IDX, 1))
+    np.testing.assert_array_equal(run(prims.take, x[..., ::2], np.array(-2), axis=1), x[:, 2, ::2])
+    assert run(prims.take, x[0, ::2, 0], np.array(1), axis=0).shape == ()
     idx = np.random.default_rng(0).integers(-4, 4, (2, 5, 3)).astype(np.int8)
     got = run(prims.take_along_axis, x, idx, axis=1)
     np.testing.assert_array_equal(got, np.take_along_axis(x, idx.astype(int), 1))
@@ -78,6 +80,16 @@ def test_gradients_with_ties_and_zeros_follow_torch(mode):
         np.testing.assert_allclose(got[1], du[row])
 
 
+@pytest.mark.parametrize("mode", ["mul", "min", "max"])
+def test_tangents_with_ties_and_zeros(mode):
+    x, idx, updates = np.array([2.0, 3.0]), np.array([0, 0, 1]), np.array([0.0, 2.0, 3.0])
+    dx, du = np.array([1.0, 2.0]), np.array([10.0, 20.0, 40.0])
+    function = lambda x, u: prims.scatter(x, tensor(idx), u, axis=0, mode=mode)
+    tangent = fx.jvp(function, (tensor(x), tensor(updates)), (tensor(dx), tensor(du)))[1]
+    want = {"mul": [2 * 2 * 10, 3 * 2 + 3 * 40], "min": [10, 21], "max": [10.5, 21]}
+    np.testing.assert_array_equal(array(tangent), want[mode])
+
+
 def test_an_update_that_is_overwritten_has_no_gradient():
     x, updates, weights = draws(4), draws(7, seed=1), draws(4, seed=2)
     function = bound(prims.scatter, axis=0, mode="set")
@@ -86,7 +98,9 @@ def test_an_update_that_is_overwritten_has_no_gradient():
     np.testing.assert_array_equal(du, [0, 0, 0, 0, weights[3], weights[0], weights[2]])
     wrong = np.array([1, 1, 1])
     tangent = fx.jvp(
-        lambda u: function(tensor(x), tensor(wrong), u), (tensor([1.0, 2, 3]),), (tensor([4.0, 5, 6]),)
+        lambda u: function(tensor(x), tensor(wrong), u),
+        (tensor([1.0, 2, 3]),),
+        (tensor([4.0, 5, 6]),),
     )[1]
     np.testing.assert_array_equal(array(tangent), [0, 6, 0, 0])
 
@@ -148,7 +162,9 @@ def test_an_index_of_one_lane_never_reaches_into_the_next():
 
 def test_bad_indices_are_named_with_axis_and_size():
     x, one = draws(2, 3), np.array([3])
-    message = r"{}: index 3 is out of range for axis 1 of \(2, 3\), which has size 3; valid are -3..2"
+    message = (
+        r"{}: index 3 is out of range for axis 1 of \(2, 3\), which has size 3; valid are -3..2"
+    )
     with pytest.raises(IndexingError, match=message.format("take")):
         run(prims.take, x, one, axis=1)
     with pytest.raises(IndexingError, match="index 3"):
@@ -156,7 +172,9 @@ def test_bad_indices_are_named_with_axis_and_size():
     with pytest.raises(IndexingError, match=message.format("scatter")):
         run(prims.scatter, x, one, np.zeros((2, 1)), axis=1, mode="set")
     at = np.full((2, 1), -4)
-    with pytest.raises(IndexingError, match=r"take_along_axis: index -4 is out of range for axis 1"):
+    with pytest.raises(
+        IndexingError, match=r"take_along_axis: index -4 is out of range for axis 1"
+    ):
         run(prims.take_along_axis, x, at, axis=1)
     with pytest.raises(IndexingError, match=r"scatter_along_axis: index -4 is out of range"):
         run(prims.scatter_along_axis, x, at, np.zeros((2, 1)), axis=1, mode="add")

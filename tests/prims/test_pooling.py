@@ -81,11 +81,17 @@ def test_window_sum_follows_avg_pool(case):
 def test_bad_arguments_are_named():
     x = np.zeros((1, 2, 4, 4))
     plain = parameters(((4, 4), (2, 2), (2, 2), (0, 0), (1, 1)))
-    with pytest.raises(ShapeError, match=r"max_pool: a window of \(5, 2\) .* reaches over 5 elements"):
+    with pytest.raises(
+        ShapeError, match=r"max_pool: a window of \(5, 2\) .* reaches over 5 elements"
+    ):
         run(prims.max_pool, x, **plain | {"window": (5, 2)})
-    with pytest.raises(ShapeError, match="holds nothing but padding, and has no maximum; pad by at"):
+    with pytest.raises(
+        ShapeError, match="holds nothing but padding, and has no maximum; pad"
+    ):
         run(prims.max_pool, x, **plain | {"padding": ((2, 0), (0, 0))})
-    with pytest.raises(ShapeError, match="holds nothing but padding"):  # the input fell between taps
+    with pytest.raises(
+        ShapeError, match="holds nothing but padding"
+    ):  # the input fell between taps
         run(prims.max_pool, x[..., :1], **plain | {"padding": ((0, 0), (1, 2)), "dilation": (1, 3)})
     with pytest.raises(ShapeError, match=r"window_sum: x must be \(N, C, \*spatial\)"):
         run(prims.window_sum, x[0, 0], **plain)

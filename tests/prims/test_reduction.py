@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import fx
 import fx.prims.reduction as prims
 from fx.errors import AxisError, DTypeError, ShapeError
 from tests.prims.tools import (
@@ -77,6 +78,14 @@ def test_ties_share_the_gradient_as_in_torch(name, axes):
     function = bound(getattr(prims, name), axes=axes, keepdims=False)
     (got,) = gradients(function, x, weights=weights)
     np.testing.assert_allclose(got, t.grad.numpy())
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_the_tangents_of_ties_are_averaged(name):
+    x, t = np.array([[2.0, 2.0, 5.0, 5.0]]), np.array([[1.0, 3.0, 10.0, 30.0]])
+    function = bound(getattr(prims, name), axes=(1,), keepdims=False)
+    tangent = fx.jvp(function, (tensor(x),), (tensor(t),))[1]
+    np.testing.assert_array_equal(tangent._a, [20.0 if name == "max" else 2.0])
 
 
 def test_an_infinite_cotangent_reaches_the_winner_only():

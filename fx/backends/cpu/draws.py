@@ -121,14 +121,17 @@ def gamma(
 
 
 def poisson(key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN, or -1 for integers."""
+    """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN.
+
+    Integers are -1 there, and where they cannot hold the count.
+    """
     from fx.backends.cpu import _nb_rejection as nb
 
     out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
     keys, rows = _rows(key, out, shape)
     nb.poisson(keys, _flat(rate, out, _FLOAT64), _log_factorials(), rows)
     if np.dtype(dtype).kind in "iu":
-        out[np.isnan(out)] = -1.0
+        out[~(out < np.iinfo(dtype).max)] = -1.0
     return out.astype(dtype, copy=False)
 
 

@@ -54,7 +54,7 @@ def scatter(
     if x.dtype.kind == "c" and mode != "set":
         return _accumulate_complex(x, (slice(None),) * axis + (idx,), updates, mode)
     cells, values, mode = _operands(x, updates, mode)
-    out = np.array(cells, order="C", copy=True)
+    out = _copied(cells)
     if not at.size or not out.size:
         return _restored(out, x.dtype)
     a, m, b = math.prod(before), at.size, math.prod(after)
@@ -98,7 +98,7 @@ def scatter_along_axis(
         grid[axis] = idx
         return _accumulate_complex(x, tuple(grid), updates, mode)
     cells, values, mode = _operands(x, updates, mode)
-    out = np.array(cells, order="C", copy=True)
+    out = _copied(cells)
     if at.size:
         args = (out.reshape(a, n, b), at.reshape(a, m, b), contiguous(values).reshape(a, m, b))
         if mode == "set":
@@ -137,6 +137,13 @@ def _accumulate_complex(
     out = np.array(x, order="C", copy=True)
     (np.add if mode == "add" else np.multiply).at(out, at, updates)
     return out
+
+
+def _copied(x: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy; of a broadcast zero, memory that the system hands out when touched."""
+    if not any(x.strides) and x.size > 1 and not x[(0,) * x.ndim]:
+        return np.zeros(x.shape, x.dtype)
+    return np.array(x, order="C", copy=True)
 
 
 def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,116 @@
+"""Every row of the table: values and gradients against PyTorch, lanes against a loop, meta shapes."""
+
+import numpy as np
+import pytest
+
+import fx
+from tests.ops.table import CASES, leaves
+
+torch = pytest.importorskip("torch")
+
+SMOOTH = [name for name, case in CASES.items() if case.smooth]
+OPEN = [name for name, case in CASES.items() if not case.known]
+
+
+def weights(outs):
+    """Fixed cotangents for the floating outputs."""
+    source = np.random.default_rng(1)
+    return [source.uniform(0.5, 1.0, tuple(o.shape)) for o in outs]
+
+
+def floating(outs):
+    return [o for o in outs if o.dtype in (fx.float64, torch.float64)]
+
+
+def on_torch(case):
+    arrays = case.floats()
+    tensors = [torch.tensor(a, requires_grad=case.smooth) for a in arrays]
+    ints = [torch.tensor(a) for a in case.integers()]
+    return tensors, leaves((case.torch or case.function)(torch, *tensors, *ints))
+
+
+def on_fx(case, floats, ints):
+    return leaves(case.function(fx, *floats, *ints))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name):
+    case = CASES[name]
+    _, want = on_torch(case)
+    got = on_fx(case, list(map(fx.asarray, case.floats())), list(map(fx.asarray, case.integers())))
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        assert g.shape == tuple(w.shape)
+        assert g.dtype.name == str(w.dtype).removeprefix("torch.")
+        np.testing.assert_allclose(g.numpy(), w.detach().numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients(name):
+    case = CASES[name]
+    tensors, outs = on_torch(case)
+    outs = floating(outs)
+    total = sum((o * torch.tensor(w)).sum() for o, w in zip(outs, weights(outs), strict=True))
+    want = torch.autograd.grad(total, tensors, allow_unused=True, materialize_grads=True)
+    ints = list(map(fx.asarray, case.integers()))
+
+    def loss(floats):
+        found = floating(on_fx(case, floats, ints))
+        return sum((o * w).sum() for o, w in zip(found, weights(found), strict=True))
+
+    got = fx.grad(loss)(list(map(fx.asarray, case.floats())))
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_lanes_equal_the_loop(name):
+    case = CASES[name]
+    lanes = [(case.floats(seed), case.integers(seed)) for seed in range(2)]
+    stacked = [np.stack(column) for column in zip(*[f + i for f, i in lanes], strict=True)]
+    n = len(case.shapes)
+
+    def function(*args):
+        return tuple(on_fx(case, list(args[:n]), list(args[n:])))
+
+    got = fx.vmap(function)(*map(fx.asarray, stacked))
+    loops = [function(*map(fx.asarray, f + i)) for f, i in lanes]
+    for k, g in enumerate(got):
+        want = np.stack([loop[k].numpy() for loop in loops])
+        np.testing.assert_allclose(g.numpy(), want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_meta_knows_the_shapes(name):
+    case = CASES[name]
+    arrays = [*case.floats(), *case.integers()]
+    n = len(case.shapes)
+    real = list(map(fx.asarray, arrays))
+    bare = [fx.empty(a.shape, dtype=a.dtype.name, device="meta") for a in arrays]
+    want = on_fx(case, real[:n], real[n:])
+    with fx.device("meta"):
+        got = on_fx(case, bare[:n], bare[n:])
+    assert [(g.shape, g.dtype, g.device.name) for g in got] == [
+        (w.shape, w.dtype, "meta") for w in want
+    ]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_lanes_of_gradients(name):
+    case = CASES[name]
+    if case.known:
+        return
+    lanes = [(case.floats(seed), case.integers(seed)) for seed in range(2)]
+    stacked = [np.stack(column) for column in zip(*[f + i for f, i in lanes], strict=True)]
+    n = len(case.shapes)
+
+    def loss(*args):
+        found = floating(on_fx(case, list(args[:n]), list(args[n:])))
+        return sum((o * w).sum() for o, w in zip(found, weights(found), strict=True))
+
+    gradient = fx.grad(loss, tuple(range(n)))
+    got = fx.vmap(gradient)(*map(fx.asarray, stacked))
+    loops = [gradient(*map(fx.asarray, f + i)) for f, i in lanes]
+    for k, g in enumerate(got):
+        want = np.stack([loop[k].numpy() for loop in loops])
+        np.testing.assert_allclose(g.numpy(), want, rtol=1e-9, atol=1e-11)

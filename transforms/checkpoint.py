@@ -1,0 +1,254 @@
+"""``checkpoint``: keep a function's arguments, not its intermediate results, and run it again.
+
+The function runs once at a level of its own, whose tracers carry values that nothing is recorded
+of, and note what the function closes over (parameters, values of other transforms). Its results are
+then bound, with the arguments and what was closed over, to an operation that returns them unchanged
+and whose pullback runs the function again. So what it closes over gets its gradient too.
+
+The second run draws the random numbers of the first, and leaves no trace in cells: a running mean
+is updated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from fx import tree
+from fx.config import modes
+from fx.dtypes import FLOATING
+from fx.errors import BackwardError
+from fx.levels import Level, Tracer
+from fx.prims.compare import stop_gradient
+from fx.random.lanes import Replay
+from fx.tape import CELL
+from fx.tensor import Tensor, _new
+from fx.transforms._arguments import leave, name_of
+from fx.transforms.application import Application, Pullback, lanes_first
+from fx.transforms.batching import lanes_to
+from fx.transforms.forward import jvp
+from fx.transforms.reverse import vjp
+
+Tensors = Sequence[Tensor]
+
+
+class _Way:
+    """What a run met that was not computed from its arguments, in order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.captured: list[Tensor] = []
+        self.met: list[int | None] = []  # for each one met, its place among the captured
+        self.known: dict[int, int] = {}
+
+    def meet(self, x: Tensor) -> Tensor:
+        """The first run: a value without a derivative."""
+        if type(x) is Tensor and x._node is None:
+            self.met.append(None)
+            return x
+        place = self.known.get(id(x))
+        if place is None:
+            place = self.known[id(x)] = len(self.captured)
+            self.captured.append(x)  # which keeps its id its own
+        self.met.append(place)
+        return stop_gradient(x)
+
+    def again(self, given: Tensors) -> Callable[[Tensor], Tensor]:
+        """A later run: what stands for the one that is met now."""
+        places = iter(self.met)
+
+        def meet(x: Tensor) -> Tensor:
+            place = next(places, -1)
+            if place == -1 or (place is not None and given[place].shape != x.shape):
+                raise BackwardError(
+                    f"checkpoint: {self.name} took another way when it ran again for its "
+                    f"gradient; it must not depend on anything that changes between the runs"
+                )
+            return x if place is None else given[place]
+
+        return meet
+
+
+class CheckpointTracer(Tracer):
+    """A value inside a checkpointed function."""
+
+    __slots__ = ("meet",)
+    transform = "checkpoint"
+    meet: Callable[[Tensor], Tensor]
+
+    def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        level, meet = self.level, self.meet
+        out = primitive(*[x.value if x.level == level else meet(x) for x in args], **params)
+        if not primitive.differentiable:  # no longer computed from the arguments, so to speak
+            return out
+        if primitive.multiple:
+            return tuple([_tracer(level, meet, o) for o in out])
+        return _tracer(level, meet, out)
+
+
+def _tracer(level: int, meet: Callable[[Tensor], Tensor], value: Tensor) -> CheckpointTracer:
+    tracer = _new(CheckpointTracer)
+    tracer.level = level
+    tracer.value = value
+    tracer.meet = meet
+    tracer._node = None
+    return tracer
+
+
+class _Rerun(Application):
+    """Results, arguments and captured tensors in; the results out, with the pullback of a rerun."""
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        rerun: Callable[..., Tensors],
+        place: Callable[[Tensors], Tensors],
+    ) -> None:
+        super().__init__(name, "Checkpoint")
+        self.count, self.rerun, self.place = count, rerun, place
+
+    def run(self, *args: Tensor) -> Tensors:
+        return self.place(args[: self.count])
+
+    def _moving(self, args: Tensors, needs: Sequence[Any]) -> tuple[list[int], Callable[..., Any]]:
+        """The arguments with a derivative, and the function of these."""
+        moving = [
+            i
+            for i, (x, need) in enumerate(zip(args, needs))
+            if i >= self.count and need is not None and x.dtype in FLOATING
+        ]
+        rerun, count = self.rerun, self.count
+
+        def of_moving(*xs: Tensor) -> list[Tensor]:
+            every = list(args)
+            for i, x in zip(moving, xs):
+                every[i] = x
+            return list(rerun(*every[count:]))
+
+        return moving, of_moving
+
+    def forward(self, args: Tensors, needs: Sequence[Any]) -> tuple[Tensors, Pullback]:
+        moving, of_moving = self._moving(args, needs)
+        total = len(args)
+
+        def pullback(cts: list[Any]) -> list[Tensor | None]:
+            _, pull = vjp(of_moving, *[args[i] for i in moving])
+            out: list[Tensor | None] = [None] * total
+            for i, ct in zip(moving, pull(list(cts))):
+                out[i] = ct
+            return out
+
+        return self.run(*args), pullback
+
+    def jvp(
+        self, primals: Tensors, tangents: Sequence[Tensor | None]
+    ) -> tuple[Tensors, Sequence[Tensor]]:
+        moving, of_moving = self._moving(primals, tangents)
+        at = tuple([primals[i] for i in moving])
+        _, pushed = jvp(of_moving, at, tuple([tangents[i] for i in moving]))
+        return self.run(*primals), pushed
+
+    def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
+        own = dims[: self.count]
+
+        def place(outs: Tensors) -> Tensors:
+            return [lanes_to(o, d, 0, size) for o, d in zip(self.place(outs), own)]
+
+        rerun = lanes_first(self.rerun, size, axis_name, dims[self.count :])
+        return _Rerun(self.name, self.count, rerun, place)
+
+
+def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, of which backward keeps the arguments only, and runs it again for the rest.
+
+    Saves memory for the price of a second forward pass. Whatever it closes over is differentiated
+    as well. Also called rematerialization.
+
+    Args:
+        function: takes and returns pytrees; it must compute the same when it runs again.
+
+    Returns:
+        a function with the same values and derivatives.
+
+    Source: Griewank and Walther, "Algorithm 799: revolve", 2000; ``torch.utils.checkpoint``.
+
+    Example:
+        >>> import fx
+        >>> w = fx.tensor(2.0, requires_grad=True)
+        >>> block = fx.checkpoint(lambda x: fx.sin(w * x))
+        >>> block(fx.tensor(0.0, requires_grad=True)).backward()
+        >>> fx.grad(block)(fx.tensor(0.0))
+        tensor(2., grad_fn=<...>)
+    """
+
+    @wraps(function)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree.flatten((args, kwargs))
+        leaves = [x.read() if isinstance(x, Tensor) and x.level == CELL else x for x in leaves]
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+        xs = [leaves[i] for i in places]
+        static = [None if isinstance(x, Tensor) else x for x in leaves]
+        way = _Way(name_of(function))
+
+        def run(values: Tensors, meet: Callable[[Tensor], Tensor]) -> tuple[list[Any], Any]:
+            with draws, Level("checkpoint") as level:
+                number = level.number
+                filled = list(static)
+                for i, x in zip(places, values):
+                    filled[i] = _tracer(number, meet, x)
+                new_args, new_kwargs = tree.unflatten(treedef, filled)
+                outs, treedef_out = tree.flatten(function(*new_args, **new_kwargs))
+                outs = [leave(o, number) for o in outs]
+                mine = [isinstance(o, CheckpointTracer) and o.level == number for o in outs]
+                return [(o.value if m else o, m) for o, m in zip(outs, mine)], treedef_out
+
+        draws = Replay()
+        before = modes.journal
+        modes.journal = journal = []
+        try:
+            pairs, treedef_out = run([stop_gradient(x) for x in xs], way.meet)
+        finally:
+            modes.journal = before
+        way.known.clear()
+        started: dict[Any, Any] = {}
+        for cell, value in journal:
+            started.setdefault(cell, value)
+
+        def rerun(*every: Tensor) -> list[Tensor]:
+            ended = [(cell, cell.value) for cell in started]
+            before = modes.journal
+            modes.journal = touched = []
+            try:
+                for cell, value in started.items():
+                    if value is not None:
+                        cell.value = value
+                again, _ = run(every[: len(xs)], way.again(every[len(xs) :]))
+            finally:
+                modes.journal = before
+                for cell, value in reversed(touched):
+                    cell.value = value
+                for cell, value in ended:
+                    cell.value = value
+            return [o for o, m in again if m]
+
+        outs = [o for o, _ in pairs]
+        derived = [i for i, (_, m) in enumerate(pairs) if m]
+        inputs, way.captured = [*xs, *way.captured], []
+        if derived and any(_moves(x) for x in inputs):
+            bound = _Rerun(way.name, len(derived), rerun, list)
+            for i, o in zip(derived, bound(*[outs[i] for i in derived], *inputs)):
+                outs[i] = o
+        return tree.unflatten(treedef_out, outs)
+
+    return checkpointed
+
+
+def _moves(x: Any) -> bool:
+    """Whether a transform or the tape differentiates this tensor."""
+    while isinstance(x, Tracer):
+        if x._node is not None or x.transform in ("jvp", "checkpoint"):
+            return True
+        x = x.value
+    return x._node is not None
