@@ -19,7 +19,7 @@ from fx import tree
 from fx.config import modes
 from fx.dtypes import FLOATING
 from fx.errors import BackwardError
-from fx.levels import Level, Tracer
+from fx.levels import Level, Tracer, live
 from fx.prims.compare import stop_gradient
 from fx.random.lanes import Replay
 from fx.tape import CELL
@@ -204,7 +204,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                 mine = [isinstance(o, CheckpointTracer) and o.level == number for o in outs]
                 return [(o.value if m else o, m) for o, m in zip(outs, mine)], treedef_out
 
-        draws = Replay()
+        draws, around = Replay(), dict(live)
         before = modes.journal
         modes.journal = journal = []
         try:
@@ -218,6 +218,9 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
         def rerun(*every: Tensor) -> list[Tensor]:
             ended = [(cell, cell.value) for cell in started]
+            # what it does to values of transforms that have returned is done again, and replaced
+            returned = {n: level for n, level in around.items() if n not in live}
+            live.update(returned)
             before = modes.journal
             modes.journal = touched = []
             try:
@@ -227,6 +230,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                 again, _ = run(every[: len(xs)], way.again(every[len(xs) :]))
             finally:
                 modes.journal = before
+                for number in returned:
+                    del live[number]
                 for cell, value in reversed(touched):
                     cell.value = value
                 for cell, value in ended:

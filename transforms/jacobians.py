@@ -68,7 +68,8 @@ def jacfwd(
             return pushed, aux
 
         basis = _basis([x.spec for x in values])
-        pushed, aux = vmap(push, out_axes=(-1, None), chunk_size=chunk_size)(*basis)
+        every = vmap(push, out_axes=(-1, None), chunk_size=chunk_size, randomness="same")
+        pushed, aux = every(*basis)
 
         def columns(t: Tensor) -> Any:
             lead = t.shape[:-1]
@@ -135,7 +136,8 @@ def jacrev(
         def pull(*cts: Tensor) -> Any:
             return pullback(tree.unflatten(treedef, cts))
 
-        pulled = vmap(pull, chunk_size=chunk_size)(*_basis([x.spec for x in results]))
+        every = vmap(pull, chunk_size=chunk_size, randomness="same")
+        pulled = every(*_basis([x.spec for x in results]))
         blocks, inner = tree.flatten(pulled)
         rows, at = [], 0
         for x in results:

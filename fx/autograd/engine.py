@@ -151,7 +151,7 @@ def grad(
         return pull(*cts)
     from fx.transforms.batching import vmap
 
-    return vmap(pull)(*cts)
+    return vmap(pull, randomness="same")(*cts)
 
 
 def _listed(tensors: Any) -> list[Any]:

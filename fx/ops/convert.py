@@ -14,7 +14,6 @@ from fx.devices import as_device, backend
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.levels import Tracer
 from fx.prims.creation import constant
-from fx.spec import TensorSpec
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 
@@ -252,5 +251,5 @@ def to_device(x: Tensor, device: Any) -> Tensor:
     if x.level == CELL:
         x = x.read()
     if name == "meta":
-        return new_tensor(TensorSpec(x.shape, x.dtype, "meta"))
+        return new_tensor(backend(name).ARRAY(x.shape, x.dtype, name))
     return new_tensor(backend(name).from_numpy(backend(here).to_numpy(x._a)))

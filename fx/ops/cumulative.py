@@ -12,6 +12,7 @@ from fx.dtypes import bool_
 from fx.ops.axes import normal_axis, required_axis
 from fx.ops.operands import accumulator, argument, cast, floating, promoted, public, requested
 from fx.primitive import Primitive
+from fx.prims.axes import check_ordered
 from fx.prims.creation import full
 from fx.tensor import Tensor
 
@@ -126,6 +127,7 @@ def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
         tensor([1, 3, 3])
     """
     x = argument("cummax", x)
+    check_ordered("cummax", x)
     at = required_axis("cummax", axis if dim is None else dim, x.shape)
     return Records(*prims.cummax(x, axis=at, reverse=False))
 
@@ -139,6 +141,7 @@ def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
         tensor([3, 1, 1])
     """
     x = argument("cummin", x)
+    check_ordered("cummin", x)
     at = required_axis("cummin", axis if dim is None else dim, x.shape)
     return Records(*prims.cummin(x, axis=at, reverse=False))
 

@@ -133,6 +133,19 @@ def averaged(name: str, x: Any, dtype: Any = None) -> Tensor:
     return x
 
 
+def boolean(name: str, mask: Any) -> Tensor:
+    """A condition or mask as a tensor.
+
+    Raises:
+        DTypeError: if it is not bool.
+    """
+    mask = argument(name, mask)
+    if mask.dtype != dtypes.bool_:
+        word = "condition" if name == "where" else "mask"
+        raise DTypeError(f"{name}: the {word} must be bool, got {mask.dtype.name}; write m != 0")
+    return mask
+
+
 def truth(x: Tensor) -> Tensor:
     """``x != 0`` as bool."""
     if x.dtype == dtypes.bool_:

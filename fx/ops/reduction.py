@@ -25,6 +25,7 @@ from fx.ops.operands import (
     requested,
     truth,
 )  # fmt: skip
+from fx.prims.axes import check_ordered
 from fx.primitive import Primitive
 from fx.tensor import Tensor
 
@@ -102,6 +103,8 @@ _REDUCED_DOC = """{sentence}
 
 
 def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: Any) -> Any:
+    ordered = name in ("max", "min")
+
     def function(
         x: Any,
         axis: Axis = None,
@@ -112,6 +115,8 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
     ) -> Tensor:
         if type(x) is not Tensor:
             x = argument(name, x)
+        if ordered:
+            check_ordered(name, x)
         if dim is not None:
             axis = dim
         return prim(x, axes=normal_axes(name, axis, x.shape), keepdims=keepdims or keepdim)
@@ -215,6 +220,7 @@ def logsumexp(
 
 def _place(prim: Primitive, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     x = argument(prim.name, x)
+    check_ordered(prim.name, x)
     if axis is not None:
         return prim(x, axis=normal_axis(prim.name, axis, x.shape), keepdims=keepdims)
     flat = shape_prims.reshape(x, shape=(product(x.shape),))

@@ -228,7 +228,8 @@ def scatter_reduce(
         first = broadcast_to(one if include_self else one * 0, x.shape)
         count = _scatter("scatter_reduce", first, axis, index, 1, "add")
         count = compare.where(count == 0, one, count)
-        out = out / cast(count, x.dtype) if x.dtype.kind not in "iu" else out // count
+        count = cast(count, x.dtype)
+        out = out // count if x.dtype.kind in "iu" else out / count
     return out
 
 

@@ -21,7 +21,8 @@ from fx.errors import BatchedValueError, DeviceError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.index_language import places_of
 from fx.ops.manipulation import along
-from fx.ops.operands import SCALARS, argument, cast, common_dtype, iota, operands, public, truth
+from fx.ops.operands import SCALARS, argument, boolean, cast, common_dtype, iota, operands, public, truth
+from fx.prims.axes import check_ordered
 from fx.prims.creation import constant, constant_like
 from fx.prims.cumulative import cummax
 from fx.tensor import Tensor
@@ -59,6 +60,7 @@ def argsort(
         tensor([1, 2, 0])
     """
     x = argument("argsort", x)
+    check_ordered("argsort", x)
     at = normal_axis("argsort", axis if dim is None else dim, x.shape)
     return prims.argsort(x, axis=at, descending=descending)
 
@@ -66,6 +68,7 @@ def argsort(
 def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Found:
     """Sorted values along an axis, and where they came from."""
     x = argument(name, x)
+    check_ordered(name, x)
     at = normal_axis(name, axis, x.shape)
     order = prims.argsort(x, axis=at, descending=descending)
     return Found(indexing.take_along_axis(x, order, axis=at), order)
@@ -117,6 +120,7 @@ def topk(
         Found(values=tensor([4, 3]), indices=tensor([1, 2]))
     """
     x = argument("topk", x)
+    check_ordered("topk", x)
     at = normal_axis("topk", axis if dim is None else dim, x.shape)
     if not 0 <= k <= x.shape[at]:
         raise ShapeError(
@@ -137,6 +141,7 @@ def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
     x = argument(name, x)
+    check_ordered(name, x)
     at = normal_axis(name, axis, x.shape)
     if not x.shape[at]:
         raise ShapeError(f"{name}: shape {x.shape} has no element along axis {at}")
@@ -252,6 +257,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     sequence, wanted = operands("searchsorted", sorted_sequence, values)
+    check_ordered("searchsorted", sequence)
     if sorter is not None:
         order = argument("searchsorted", sorter)
         sequence = indexing.take_along_axis(sequence, order, axis=max(sequence.ndim - 1, 0))
@@ -362,7 +368,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         if x is y:
             return nonzero(condition)
         raise TypeError("where takes a condition, or a condition and two values")
-    condition = argument("where", condition)
+    condition = boolean("where", condition)
     if type(x) in SCALARS and type(y) in SCALARS:  # on the device of the condition
         dtype = common_dtype("where", (x, y))
         x, y = [constant(v, dtype, condition.device.name) for v in (x, y)]

@@ -15,7 +15,7 @@ from fx.errors import DTypeError
 from fx.ops.axes import normal_axis, required_axis
 from fx.ops.convert import as_operand, as_tensor
 from fx.ops.manipulation import broadcast_to, ravel
-from fx.ops.operands import argument, cast, iota, public
+from fx.ops.operands import argument, boolean, cast, iota, public
 from fx.ops.searching import true_places
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
@@ -142,7 +142,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
     """
     x = argument("masked_fill", x)
     value = cast(as_operand(value, x), x.dtype)
-    return compare.where(argument("masked_fill", mask), value, x)
+    return compare.where(boolean("masked_fill", mask), value, x)
 
 
 def masked_select(x: Any, mask: Any) -> Tensor:
@@ -156,7 +156,7 @@ def masked_select(x: Any, mask: Any) -> Tensor:
         >>> fx.masked_select(fx.tensor([1, 2, 3]), fx.tensor([True, False, True]))
         tensor([1, 3])
     """
-    x, mask = argument("masked_select", x), argument("masked_select", mask)
+    x, mask = argument("masked_select", x), boolean("masked_select", mask)
     shape = broadcast_shapes("masked_select", x.shape, mask.shape)
     places = true_places("masked_select", broadcast_to(mask, shape))
     return prims.take(ravel(broadcast_to(x, shape)), places, axis=0)

@@ -22,6 +22,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.norms import root
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.reduction import sum
+from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -284,6 +285,7 @@ def quantile(
         tensor(3.)
     """
     x = floating("quantile", x)
+    check_ordered("quantile", x)
     if interpolation not in (*_ROUNDED, "linear", "midpoint"):
         raise ValueError(
             f"quantile: interpolation must be linear, lower, higher, nearest or midpoint, "

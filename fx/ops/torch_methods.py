@@ -30,7 +30,7 @@ from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.convert import as_operand, promote
 from fx.ops.elementwise import imag, real
 from fx.ops.linear import matmul
-from fx.ops.operands import operands
+from fx.ops.operands import boolean, operands
 from fx.ops.reduction import amax, amin, total
 from fx.ops.searching import Found
 from fx.tensor import Tensor
@@ -294,7 +294,7 @@ def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False)
 
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
-    mask = manipulation.broadcast_to(mask, self.shape)
+    mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self.shape)
     places = searching.true_places("masked_scatter", mask)
     values = manipulation.ravel(source)
     if values.shape[0] < places.shape[0]:

@@ -246,7 +246,7 @@ def directions(arrays: Iterable[np.ndarray], seed: int = 0) -> Arrays:
     generator = np.random.default_rng(seed)
 
     def generic(shape: tuple[int, ...]) -> np.ndarray:
-        return generator.uniform(0.4, 1.0, shape) * generator.choice([-1.0, 1.0], shape)
+        return np.asarray(generator.uniform(0.4, 1.0, shape) * generator.choice([-1.0, 1.0], shape))
 
     return [
         np.asarray(generic(a.shape) + (1j * generic(a.shape) if a.dtype in COMPLEX else 0)).astype(

@@ -48,29 +48,44 @@ def recorded(arrays: Sequence[np.ndarray], wrt: Sequence[int]) -> list[Tensor]:
 
 @law("vjp", "a result lives no longer than its last user", differentiable=True)
 def results_are_freed(primitive: Primitive, sample: Sample) -> None:
-    """Without the cyclic collector: a pullback never holds the result that holds its node."""
+    """Without the cyclic collector, on the tape of ``.backward()`` and through the transform."""
     wrt = differentiable_args(primitive, sample)
-    if not wrt:
-        return
     enabled = gc.isenabled()
     gc.disable()
     try:
-        xs = recorded(sample.args, wrt)
-        outs = as_tuple(primitive(*xs, **sample.params))
-        alive = [weakref.ref(o) for o in outs]
-        leaves = [weakref.ref(x._node) for x in xs if x._node is not None]
-        del outs, xs
-        held = [i for i, o in enumerate(alive) if o() is not None]
-        if held:
-            raise Mismatch(
-                f"outputs {held} are kept alive by their own pullback; "
-                f"name them in saves=(...) and take them as arguments of the pullback"
-            )
-        if any(leaf() is not None for leaf in leaves):
-            raise Mismatch("the graph of a dropped result is still alive")
+        if wrt:
+            _freed_on_the_tape(primitive, sample, wrt)
+            _freed_after_the_transform(primitive, sample, wrt)
     finally:
         if enabled:
             gc.enable()
+
+
+def _freed_on_the_tape(primitive: Primitive, sample: Sample, wrt: Sequence[int]) -> None:
+    xs = recorded(sample.args, wrt)
+    outs = as_tuple(primitive(*xs, **sample.params))
+    alive = [weakref.ref(o) for o in outs]
+    leaves = [weakref.ref(x._node) for x in xs if x._node is not None]
+    del outs, xs
+    held = [i for i, o in enumerate(alive) if o() is not None]
+    if held:
+        raise Mismatch(
+            f"outputs {held} are kept alive by their own pullback; "
+            f"name them in saves=(...) and take them as arguments of the pullback"
+        )
+    if any(leaf() is not None for leaf in leaves):
+        raise Mismatch("the graph of a dropped result is still alive")
+
+
+def _freed_after_the_transform(primitive: Primitive, sample: Sample, wrt: Sequence[int]) -> None:
+    args = [np.array(a) for a in sample.args]
+    alive = [weakref.ref(a) for a in args]
+    function = smooth(primitive, sample, wrt, list(map(tensor, args)))
+    outs, pullback = vjp(function, *[tensor(args[i]) for i in wrt])
+    grads = pullback(tuple(map(tensor, directions(list(map(array_of, outs)), 2))))
+    del args, function, outs, pullback, grads
+    if any(a() is not None for a in alive):
+        raise Mismatch("the arguments of a dropped vjp are still alive")
 
 
 @law("vjp", "the pullback keeps only what it needs", differentiable=True)
@@ -115,7 +130,7 @@ def _saved_matters(primitive: Primitive, sample: Sample, i: int) -> bool:
     cotangents = _cotangents(primitive, sample)
     given = cotangents if primitive.multiple else cotangents[0]
     needs = tuple([Leaf() if k in wrt else None for k in range(len(args))])
-    pullback = primitive.vjp(needs, *args, **sample.params) if wrt else None
+    pullback: Any = primitive.vjp(needs, *args, **sample.params) if wrt else None
 
     def pulled(output: Tensor) -> Arrays:
         saved = [output if k == i else outs[k] for k in primitive.saves]

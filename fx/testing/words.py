@@ -94,7 +94,7 @@ def _switched(primitive: Primitive, sample: Sample) -> Function:
     args = [(tensor(a), tensor(np.flip(a))) for a in sample.args]
 
     def function(x: Tensor) -> tuple[Tensor, ...]:
-        first = x < 1.0
+        first = compare.less(x, tensor(np.asarray(1.0)))
         chosen = [compare.where(first, a, b) for a, b in args]
         outs = as_tuple(primitive(*chosen, **sample.params))
         return tuple([
@@ -137,7 +137,7 @@ def _grad(function: Function, subject: Subject) -> Function:
 
 
 def _jvp(function: Function, subject: Subject) -> Function:
-    return lambda x: jvp(function, (x,), (tensor(_direction(x)),))[1]  # type: ignore[no-any-return]
+    return lambda x: jvp(function, (x,), (tensor(_direction(x)),))[1]
 
 
 def _vmap(function: Function, subject: Subject) -> Function:

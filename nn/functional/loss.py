@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+import warnings
+from math import exp, prod
 from typing import Any
 
 import fx.prims.compare as compare
@@ -14,7 +15,9 @@ from fx.dtypes import INEXACT, INTEGRAL
 from fx.errors import DTypeError, ShapeError
 from fx.ops.operands import argument, floating, operands
 from fx.prims.creation import constant_like
+from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
+from fx.transforms import custom_jvp
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -45,14 +48,23 @@ def _total(x: Tensor) -> Tensor:
     return reduction_prims.sum(x, axes=tuple(range(x.ndim)), keepdims=False)  # type: ignore[no-any-return]
 
 
-def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
-    """Input and target promoted; their shapes must be equal."""
+def _pair(name: str, input: Any, target: Any, strict: bool = False) -> tuple[Tensor, Tensor]:
+    """Input and target promoted; shapes that differ are a warning, or an error where ``strict``."""
     x, y = operands(name, input, target, True)
     if x.shape != y.shape:
-        raise ShapeError(
-            f"{name}: the input has shape {x.shape} and the target {y.shape}; bring them to one "
-            f"shape, for example with target.reshape(input.shape) or x.squeeze(-1)"
+        fix = "bring them to one shape, for example with x.squeeze(-1) or y.reshape(x.shape)"
+        if strict:
+            raise ShapeError(
+                f"{name}: the input has shape {x.shape} and the target {y.shape}; {fix}"
+            )
+        both = broadcast_shapes(name, x.shape, y.shape)
+        warnings.warn(
+            f"{name}: the input has shape {x.shape} and the target {y.shape}, and the loss is over "
+            f"all pairs of their broadcast {both}, which is rarely meant; {fix}",
+            stacklevel=3,
         )
+        x = shape_prims.broadcast_to(x, shape=both)
+        y = shape_prims.broadcast_to(y, shape=both)
     return x, y
 
 
@@ -70,13 +82,13 @@ def mse_loss(
     """The squared difference.
 
     Args:
-        input, target: of one shape.
+        input, target: of one shape; others are broadcast, with a warning.
         size_average, reduce: PyTorch's old form of ``reduction``.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for a loss an element.
         weight: a factor an element; the mean is then divided by the sum of the weights.
 
     Raises:
-        ShapeError: if the shapes differ.
+        ShapeError: if the shapes do not broadcast.
         ValueError: for another ``reduction``.
 
     Example:
@@ -120,7 +132,7 @@ def smooth_l1_loss(
     """``d**2 / (2 * beta)`` for differences d below ``beta``, ``|d| - beta / 2`` above.
 
     Raises:
-        ShapeError: if the shapes differ.
+        ShapeError: if the shapes do not broadcast.
         ValueError: if ``beta`` is negative, or for another ``reduction``.
 
     Example:
@@ -144,7 +156,7 @@ def huber_loss(
     """``d**2 / 2`` for differences d below ``delta``, ``delta * (|d| - delta / 2)`` above.
 
     Raises:
-        ShapeError: if the shapes differ.
+        ShapeError: if the shapes do not broadcast.
         ValueError: if ``delta`` is not positive, or for another ``reduction``.
 
     Example:
@@ -159,7 +171,9 @@ def huber_loss(
     losses = compare.where(
         d <= delta, elementwise.square(x - y) * 0.5, (d - 0.5 * delta) * delta
     )
-    return _weighted("huber_loss", losses, weight, reduction_of(None, None, reduction))
+    if weight is not None:  # unlike that of the other two, its mean is over the elements
+        losses = _weighted("huber_loss", losses, weight, "none")
+    return _reduced(losses, reduction_of(None, None, reduction))
 
 
 def _weighted(name: str, losses: Tensor, weight: Any, how: str) -> Tensor:
@@ -203,19 +217,34 @@ def binary_cross_entropy(
         >>> fx.nn.functional.binary_cross_entropy(fx.tensor([0.5]), fx.tensor([1.0]))
         tensor(0.6931)
     """
-    p, y = _pair("binary_cross_entropy", input, target)
-    losses = -(y * _clamped_log(p) + (1.0 - y) * _clamped_log(1.0 - p))
+    p, y = _pair("binary_cross_entropy", input, target, strict=True)
+    losses = _bce(p, y)
     if weight is not None:
         losses = losses * weight
     return _reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
-def _clamped_log(p: Tensor) -> Tensor:
-    """log(p), at least -100, with the finite slope 1 / max(p, 1e-12) that PyTorch uses."""
-    low = constant_like(1e-12, p)
-    safe = elementwise.maximum(compare.stop_gradient(p), low)
-    value = elementwise.maximum(elementwise.log(compare.stop_gradient(p)), constant_like(-100.0, p))
-    return value + (p - compare.stop_gradient(p)) / safe
+@custom_jvp
+def _bce(p: Tensor, y: Tensor) -> Tensor:
+    return -(y * _log(p) + (1.0 - y) * _log(1.0 - p))
+
+
+@_bce.defjvp
+def _bce_rule(primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
+    # PyTorch's slope, finite at 0 and 1 where the logarithms end
+    (p, y), (tp, ty) = primals, tangents
+    slope = (p - y) / elementwise.maximum((1.0 - p) * p, constant_like(1e-12, p))
+    return _bce(p, y), tp * slope + ty * (_log(1.0 - p) - _log(p))
+
+
+def _log(p: Tensor) -> Tensor:
+    """log(p), at least -100; where it ends there, without a slope."""
+    inside = p > _LEAST
+    safe = compare.where(inside, p, constant_like(1.0, p))
+    return compare.where(inside, elementwise.log(safe), constant_like(-100.0, p))
+
+
+_LEAST = exp(-100.0)
 
 
 def binary_cross_entropy_with_logits(
@@ -245,7 +274,7 @@ def binary_cross_entropy_with_logits(
         >>> fx.nn.functional.binary_cross_entropy_with_logits(fx.tensor([0.0]), fx.tensor([1.0]))
         tensor(0.6931)
     """
-    x, y = _pair("binary_cross_entropy_with_logits", input, target)
+    x, y = _pair("binary_cross_entropy_with_logits", input, target, strict=True)
     if pos_weight is None:
         losses = (1.0 - y) * x + elementwise.softplus(-x)
     else:

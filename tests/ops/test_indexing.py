@@ -10,12 +10,10 @@ import fx
 from fx.errors import BatchedValueError, IndexingError
 from fx.primitive import Primitive
 
+from .indices import mixed_index, numbers, random_shape, sources
+
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 many = settings(max_examples=300)
-
-
-def numbers(shape, dtype=np.float32):
-    return np.arange(np.prod(shape, dtype=int), dtype=dtype).reshape(shape)
 
 
 def check(array, index, fx_index=None):
@@ -33,55 +31,11 @@ def check(array, index, fx_index=None):
     np.testing.assert_array_equal(got.numpy(), expected)
 
 
-@st.composite
-def mixed_index(draw, shape):
-    """Any mixture of ints, slices, None, Ellipsis, masks and index arrays, sometimes wrong."""
-    block = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=3))
-    entries, axis, dots = [], 0, False
-    for _ in range(draw(st.integers(0, len(shape) + 2))):
-        kinds = ["none"]
-        if not dots:
-            kinds.append("dots")
-        if axis < len(shape):
-            kinds += ["int", "slice", "slice", "array", "array", "mask", "zero", "bool"]
-        kind = draw(st.sampled_from(kinds))
-        n = shape[axis] if axis < len(shape) else 0
-        if kind == "none":
-            entries.append(None)
-        elif kind == "dots":
-            entries.append(Ellipsis)
-            dots = True
-            axis = draw(st.integers(axis, len(shape)))
-        elif kind == "bool":
-            entries.append(draw(st.booleans()))
-        elif kind == "slice" or (kind == "array" and not n):
-            entries.append(draw(st.slices(n)))
-            axis += 1
-        elif kind == "int":
-            entries.append(draw(st.integers(-n, max(n, 1) - 1)))
-            axis += 1
-        elif kind == "zero":
-            entries.append(np.array(draw(st.integers(-n, max(n, 1) - 1))))
-            axis += 1
-        elif kind == "array" and n:
-            own = tuple(
-                1 if draw(st.booleans()) else k for k in block[draw(st.integers(0, len(block))) :]
-            )
-            dtype = draw(st.sampled_from([np.int64, np.int32, np.int8]))
-            entries.append(draw(hnp.arrays(dtype, own, elements=st.integers(-n, max(n, 1) - 1))))
-            axis += 1
-        else:
-            width = draw(st.integers(1, len(shape) - axis))
-            entries.append(draw(hnp.arrays(bool, shape[axis : axis + width])))
-            axis += width
-    return tuple(entries)
-
-
 @many
-@given(st.data())
-def test_any_mixture_as_numpy(data):
-    shape = data.draw(SHAPES)
-    index = data.draw(mixed_index(shape))
+@given(sources())
+def test_any_mixture_as_numpy(rng):
+    shape = random_shape(rng)
+    index = mixed_index(rng, shape)
     check(numbers(shape), index)
     as_tensors = tuple(fx.from_numpy(e) if isinstance(e, np.ndarray) else e for e in index)
     check(numbers(shape), index, as_tensors)
@@ -243,10 +197,10 @@ def test_a_bound_of_lanes_is_refused():
 
 
 @many
-@given(st.data())
-def test_the_gradient_is_one_where_an_element_was_taken(data):
-    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, max_side=3))
-    index = data.draw(mixed_index(shape))
+@given(sources())
+def test_the_gradient_is_one_where_an_element_was_taken(rng):
+    shape = random_shape(rng, max_dims=3)
+    index = mixed_index(rng, shape)
     try:
         expected = np.zeros(shape, np.float32)
         np.add.at(expected, index, 1.0)
@@ -260,10 +214,10 @@ def test_the_gradient_is_one_where_an_element_was_taken(data):
 
 
 @many
-@given(st.data())
-def test_vmap_is_the_loop(data):
-    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, max_side=3))
-    index = data.draw(mixed_index(shape))
+@given(sources())
+def test_vmap_is_the_loop(rng):
+    shape = random_shape(rng, max_dims=3)
+    index = mixed_index(rng, shape)
     lanes = np.stack([numbers(shape), numbers(shape) * 2])
     try:
         expected = np.stack([lane[index] for lane in lanes])

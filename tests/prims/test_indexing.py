@@ -1,4 +1,4 @@
-"""Gathers and scatters where the laws do not look: duplicates, ties, bad indices, batched indices."""
+"""Gathers and scatters beyond the laws: duplicates, ties, bad indices, batched indices."""
 
 import numpy as np
 import pytest

@@ -85,9 +85,7 @@ def test_bad_arguments_are_named():
         ShapeError, match=r"max_pool: a window of \(5, 2\) .* reaches over 5 elements"
     ):
         run(prims.max_pool, x, **plain | {"window": (5, 2)})
-    with pytest.raises(
-        ShapeError, match="holds nothing but padding, and has no maximum; pad"
-    ):
+    with pytest.raises(ShapeError, match="holds nothing but padding, and has no maximum; pad"):
         run(prims.max_pool, x, **plain | {"padding": ((2, 0), (0, 0))})
     with pytest.raises(
         ShapeError, match="holds nothing but padding"

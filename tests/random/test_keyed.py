@@ -132,7 +132,7 @@ def test_parameters_broadcast_and_are_mapped():
         for i in range(3):
             assert bits_of(both[i]) == bits_of(sample(keys[i], means[i]))
             assert bits_of(parameters[i]) == bits_of(sample(KEY, means[i]))
-    with pytest.raises(ShapeError, match=r"normal: a parameter of shape \(3,\) does not broadcast to"):
+    with pytest.raises(ShapeError, match=r"normal: a parameter of shape \(3,\) does not broadcast"):
         random.normal(KEY, (4,), means)
 
 
@@ -156,5 +156,5 @@ def test_bad_shapes_and_dtypes_are_refused():
         random.normal(KEY, (2,), dtype=fx.int64)
     with pytest.raises(DTypeError, match=r"bits: the dtype must be unsigned, got int32"):
         random.bits(KEY, dtype=fx.int32)
-    with pytest.raises(ValueError, match="lower must be less than upper, got 2.0, 1.0"):
+    with pytest.raises(ValueError, match=r"lower must be less than upper, got 2\.0, 1\.0"):
         random.truncated_normal(KEY, 2.0, 1.0)

@@ -44,7 +44,7 @@ def by_backward(f):
 def by_accumulation(f):
     def g(x):
         x = (x + 0.0).requires_grad_()
-        f(x).backward()
+        f(x).backward(inputs=[x], create_graph=True)
         return (x.grad * W).sum()
 
     return g
@@ -88,6 +88,7 @@ LETTERS = {
     "F": lambda f: lambda x: (fx.jacfwd(f, chunk_size=2)(x) * W).sum(),
     "c": fx.checkpoint,
 }
+CLOSED = [letter for letter in LETTERS if letter not in "ab"]  # those make leaves of plain tensors
 MEANING = {"b": "g", "a": "g", "p": "g", "R": "g", "F": "g", "l": "j", "t": "j", "c": ""}
 JAX_LETTERS = {
     "g": lambda f: lambda x: jnp.sum(jax.grad(f)(x) * WEIGHTS),
@@ -132,14 +133,30 @@ def test_words_of_four_letters_equal_jax(word):
 def test_a_leaf_outside_gets_its_gradient_through_every_word(word):
     """A level-0 leaf that the function closes over, against the same leaf as an argument."""
 
-    def through(matrix):
+    def through(matrix, word):
         f = function(fx, matrix)
         for letter in reversed(word):
             f = LETTERS[letter](f)
         return f(fx.tensor(POINT))
 
     leaf = fx.tensor(MATRIX, requires_grad=True)
-    through(leaf).backward()
-    np.testing.assert_allclose(
-        array(leaf.grad), array(fx.grad(through)(fx.tensor(MATRIX))), rtol=1e-9, atol=1e-12
-    )
+    through(leaf, word).backward()
+    meaning = "".join(MEANING.get(letter, letter) for letter in word)
+    wanted = fx.grad(through)(fx.tensor(MATRIX), meaning)
+    np.testing.assert_allclose(array(leaf.grad), array(wanted), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("word", ["".join(w) for n in (1, 2) for w in product(CLOSED, repeat=n)])
+def test_a_value_of_an_outer_transform_gets_its_gradient_through_every_word(word):
+    """The same for a function that closes over a tracer of ``grad``."""
+
+    def through(matrix, word):
+        f = function(fx, matrix)
+        for letter in reversed(word):
+            f = LETTERS[letter](f)
+        return f(fx.tensor(POINT))
+
+    meaning = "".join(MEANING.get(letter, letter) for letter in word)
+    wanted = fx.grad(through)(fx.tensor(MATRIX), meaning)
+    found = fx.grad(through)(fx.tensor(MATRIX), word)
+    np.testing.assert_allclose(array(found), array(wanted), rtol=1e-9, atol=1e-12)

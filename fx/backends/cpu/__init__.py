@@ -5,6 +5,7 @@ Modules whose names start with ``_nb_`` hold the Numba kernels; they are importe
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ import numpy as np
 from fx.errors import DeviceError
 
 ARRAY = np.ndarray
+
+# Infinities and NaN are values like others. Only what fx's own frames compute is kept quiet: a
+# user's NumPy code warns as before, and an errstate around each kernel would cost 0.7 us a call.
+warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, r"fx\.(primitive|backends)")
 
 
 def kernel_for(primitive: Any) -> Any:

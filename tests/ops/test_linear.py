@@ -1,0 +1,211 @@
+"""Products against NumPy: every specification of einsum, vectors and stacks, narrow dtypes, errors."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fx
+from fx import dtypes
+from fx.errors import AxisError, ShapeError
+from fx.testing import primitive
+from tests.ops.test_elementwise import python_calls
+
+LETTERS = "abcde"
+
+
+@st.composite
+def specifications(draw):
+    """An einsum of one to four operands, its result perhaps implicit, its axes perhaps of size 1."""
+    sizes = {c: draw(st.integers(1, 3)) for c in LETTERS}
+    count = draw(st.integers(1, 4))
+    dots = draw(st.lists(st.integers(1, 3), max_size=2))
+    terms, shapes = [], []
+    for _ in range(count):
+        names = draw(st.lists(st.sampled_from(LETTERS), max_size=3))
+        shape = [sizes[c] for c in names]
+        if dots and draw(st.booleans()):
+            kept = dots[draw(st.integers(0, len(dots))) :]
+            kept = [draw(st.sampled_from((1, n))) for n in kept]
+            at = draw(st.integers(0, len(names)))
+            names.insert(at, "...")
+            shape[at:at] = kept
+        terms.append("".join(names))
+        shapes.append(tuple(shape))
+    left = ",".join(terms)
+    if draw(st.booleans()):
+        return left, shapes
+    used = sorted(set(left) - set(".,"))
+    out = draw(st.permutations(used))[: draw(st.integers(0, len(used)))]
+    return f"{left}->{'...' if '...' in left else ''}{''.join(out)}", shapes
+
+
+@given(case=specifications())
+@settings(max_examples=150)
+def test_any_specification(case):
+    spec, shapes = case
+    source = np.random.default_rng(0)
+    arrays = [source.integers(-3, 4, shape).astype(np.float64) for shape in shapes]
+    got = fx.einsum(spec, *map(fx.asarray, arrays))
+    want = np.einsum(spec, *arrays)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+
+
+def test_specification_by_numbers():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    ours = fx.asarray(x), fx.asarray(y)
+    want = x @ y
+    for got in (
+        fx.einsum(ours[0], [0, 1], ours[1], [1, 2], [0, 2]),
+        fx.einsum(ours[0], [0, 1], ours[1], [1, 2]),
+        fx.einsum(ours[0], [..., 1], ours[1], [1, 2], [..., 2]),
+        fx.einsum("ij,jk", [*ours]),
+    ):
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_einsum_promotes_and_takes_every_dtype():
+    for dtype in dtypes.ALL:
+        x = fx.ones((2, 3), dtype=dtype)
+        assert fx.einsum("ij,kj->ik", x, x).dtype == dtype
+    assert fx.einsum("i,i", fx.ones(3, dtype=fx.int64), fx.ones(3)).dtype == fx.float32
+    half = fx.full((1, 4096), 1.0, dtype=fx.float16)
+    assert fx.einsum("ij,kj->ik", half, half).item() == 4096
+
+
+def test_opt_einsum_is_loaded_for_three_operands_only():
+    code = (
+        "import sys, fx; x = fx.ones((2, 2)); fx.einsum('ij,jk', x, x); "
+        "assert 'opt_einsum' not in sys.modules; fx.einsum('ij,jk,kl', x, x, x); "
+        "assert 'opt_einsum' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_order_of_contraction_is_cheap():
+    """(1, n) @ (n, n) @ (n, n) must not multiply the two square matrices."""
+    row, square = fx.ones((1, 400)), fx.ones((400, 400))
+    seen = []
+    matmul = fx.ops.einsum.linear.matmul
+    fx.ops.einsum.linear.matmul = lambda a, b: seen.append((a.shape, b.shape)) or matmul(a, b)
+    try:
+        fx.einsum("ij,jk,kl->il", row, square, square)
+    finally:
+        fx.ops.einsum.linear.matmul = matmul
+    assert len(seen) == 2 and all(1 in (a[0], b[1]) for a, b in seen)
+
+
+def test_a_matrix_product_is_not_transposed():
+    """The plain products run the matmul primitive alone."""
+    x = fx.ones((4, 4))
+    for spec in ("ij,jk->ik", "...ij,...jk->...ik"):
+        names = []
+        fx.einsum(spec, x, x)
+        old = fx.primitive.Primitive.__call__
+        fx.primitive.Primitive.__call__ = lambda self, *a, **k: names.append(self.name) or old(
+            self, *a, **k
+        )
+        try:
+            fx.einsum(spec, x, x)
+        finally:
+            fx.primitive.Primitive.__call__ = old
+        assert names == ["matmul"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((5, 2, 3), (3,)),
+     ((3,), (5, 3, 2)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 1, 2, 3), (4, 3, 2)),
+     ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,))],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", (fx.int64, fx.float32, fx.bfloat16, fx.complex64), ids=str)
+def test_matmul(a, b, dtype):
+    source = np.random.default_rng(0)
+    x, y = source.integers(-3, 4, a).astype(dtype), source.integers(-3, 4, b).astype(dtype)
+    wide = np.float64 if dtype == fx.bfloat16 else dtype
+    want = np.matmul(x.astype(wide), y.astype(wide))
+    for got in (fx.matmul(fx.asarray(x), fx.asarray(y)), fx.asarray(x) @ fx.asarray(y)):
+        assert got.shape == want.shape and got.dtype == dtype
+        np.testing.assert_array_equal(got.numpy().astype(wide), want)
+    if len(b) < 3:
+        got = fx.dot(fx.asarray(x), fx.asarray(y))
+        np.testing.assert_array_equal(got.numpy().astype(wide), want)
+
+
+@pytest.mark.parametrize("name", ("dot", "inner", "outer", "kron", "tensordot", "vecdot"))
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3,), (3,)), ((2, 3), (2, 3)), ((4, 2, 3), (2, 3)), ((2, 3), (4, 2, 3)), ((3,), (4, 3)),
+     ((), (3,)), ((3, 2), (4, 2, 3))],
+)  # fmt: skip
+def test_products(name, a, b):
+    x, y = np.arange(np.prod(a, dtype=int)) + 1.0, np.arange(np.prod(b, dtype=int)) - 2.0
+    x, y = x.reshape(a), y.reshape(b)
+    more = (1,) if name == "tensordot" else ()
+    try:
+        want = getattr(np, name)(x, y, *more)
+    except (ValueError, IndexError):
+        with pytest.raises((ShapeError, AxisError), match=name):
+            getattr(fx, name)(fx.asarray(x), fx.asarray(y), *more)
+        return
+    got = getattr(fx, name)(fx.asarray(x), fx.asarray(y), *more)
+    assert got.shape == np.shape(want)
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_complex_products():
+    x, y = np.asarray([1 + 2j, 3j]), np.asarray([2 - 1j, 1 + 1j])
+    np.testing.assert_array_equal(fx.vecdot(fx.asarray(x), fx.asarray(y)).numpy(), np.vecdot(x, y))
+    np.testing.assert_array_equal(fx.vdot(fx.asarray(x), fx.asarray(y)).numpy(), np.vdot(x, y))
+    np.testing.assert_array_equal(fx.dot(fx.asarray(x), fx.asarray(y)).numpy(), x @ y)
+
+
+@given(
+    m=st.integers(0, 4), n=st.integers(0, 4), offset=st.integers(-5, 5), swap=st.booleans()
+)
+def test_diagonals(m, n, offset, swap):
+    x = np.arange(2 * m * n).reshape(m, 2, n)
+    axes = (2, 0) if swap else (0, 2)
+    got = fx.diagonal(fx.asarray(x), offset, *axes)
+    np.testing.assert_array_equal(got.numpy(), np.diagonal(x, offset, *axes))
+    want = np.trace(x, offset, *axes)
+    np.testing.assert_array_equal(fx.trace(fx.asarray(x), offset, *axes).numpy(), want)
+
+
+def test_products_that_are_refused():
+    x = fx.ones((2, 3))
+    for error, words, call in (
+        (ShapeError, r"matmul.* \(2, 3\).*\(2, 3\).*x.mT", lambda: fx.matmul(x, x)),
+        (ShapeError, r"matmul.* \(2, 3\).*\(2, 3\).*x.mT", lambda: x @ x),
+        (ShapeError, r"matmul: shapes \(2, 3\) and \(2,\) do not fit", lambda: x @ fx.ones(2)),
+        (ShapeError, r"a scalar has no matrix product; write x \* y", lambda: fx.matmul(x, 2.0)),
+        (ShapeError, "mm takes tensors with 2 and 2 axes", lambda: fx.mm(x, fx.ones(3))),
+        (ShapeError, "bmm: the stacks", lambda: fx.bmm(fx.ones((2, 1, 3)), fx.ones((3, 3, 1)))),
+        (ShapeError, "matrix_transpose takes matrices", lambda: fx.matrix_transpose(fx.ones(3))),
+        (ShapeError, "tensordot: axes", lambda: fx.tensordot(x, x, 1)),
+        (AxisError, "3 axes do not fit", lambda: fx.tensordot(x, x, 3)),
+        (ShapeError, "vecdot", lambda: fx.vecdot(x, fx.ones(2))),
+        (ShapeError, "axis 1 of .* must have size 3, got 2", lambda: fx.cross(x.mT, x.mT)),
+        (ShapeError, "cdist: rows", lambda: fx.cdist(x, fx.ones((2, 2)))),
+        (ShapeError, r"'j' in 'ij,jk' has size 3 in one operand and 2", lambda: fx.einsum(
+            "ij,jk", x, x)),
+        (ShapeError, "'ijk' in 'ijk' names 3 axes, but the operand has 2", lambda: fx.einsum(
+            "ijk", x)),
+        (ValueError, "names 2 operands, got 1", lambda: fx.einsum("ij,jk", x)),
+        (ValueError, "'k' of the result of 'ij->k' is in no operand", lambda: fx.einsum("ij->k", x)),
+        (ValueError, "names an axis twice", lambda: fx.einsum("ij->ii", x)),
+        (ValueError, "is not made of letters", lambda: fx.einsum("i1", x)),
+        (ValueError, "needs a specification", lambda: fx.einsum()),
+        (TypeError, "unsupported operand", lambda: x @ "x"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_matmul_is_one_call_above_its_primitive():
+    x = fx.ones((2, 2))
+    assert python_calls(fx.matmul, x, x) == 1 + python_calls(primitive("matmul"), x, x)
