@@ -380,6 +380,7 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
     useful: dict[Node, bool] = {}
     done: set[Node] = set()
     wanted = set(wanted)
+    oldest = min([n.seq for n in wanted], default=0)  # nothing wanted lies beyond it
     stack = [(root, False) for root in roots]
     while stack:
         node, expanded = stack.pop()
@@ -389,9 +390,11 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
                 useful[node] = beyond
         elif node not in done:
             done.add(node)
+            stack.append((node, True))
+            if node.seq <= oldest:
+                continue
             if type(node) is Node and node.pullback is None:
                 raise BackwardError(_FREED.format(node.name()))
-            stack.append((node, True))
             stack.extend((p, False) for p in node.parents if p is not None and p not in done)
     return useful
 

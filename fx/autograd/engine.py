@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.dtypes import FLOATING
+from fx.dtypes import COMPLEX, INEXACT
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
@@ -273,6 +273,11 @@ def cotangent_for(x: Tensor, ct: Any, level: int, what: str, create_graph: bool)
                 f"{what}: a tensor of shape {shape} is not a scalar, so it has no single gradient. "
                 f"Reduce it, for example y.sum(), or weigh its elements: {hint}"
             )
+        if x.dtype in COMPLEX:
+            raise BackwardError(
+                f"{what}: a result of dtype {x.dtype.name} has no single gradient; differentiate a "
+                f"real number, for example fx.real(y)"
+            )
         one = constant_like(1.0, x)
         return zeros_like_spec(x.spec) + one if shape else new_tensor(one._a)
     if not isinstance(ct, Tensor):
@@ -309,10 +314,10 @@ def _input_node(x: Any, level: int, what: str) -> Node:
     if node is None or (own and not own & 1):
         if isinstance(x, Tracer):
             raise BackwardError(_only_the_transform(x, what))
-        if x.dtype not in FLOATING:
+        if x.dtype not in INEXACT:
             raise DTypeError(
-                f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating tensors "
-                f"can require gradients: write x.astype(fx.float32).requires_grad_()"
+                f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating and "
+                f"complex tensors can require gradients: write x.astype(fx.float32).requires_grad_()"
             )
         raise BackwardError(
             f"{what}: the input {x.spec!r} does not require grad; write x.requires_grad_() before "
@@ -344,7 +349,7 @@ def backward_from(
     """
     if gradient is None and inputs is None and type(self) is Tensor:
         node, shape = self._node, self.shape
-        if node is not None and shape == ():  # a loss: nothing to check
+        if node is not None and shape == () and self.dtype.kind != "c":  # a loss
             keep = create_graph if retain_graph is None else retain_graph
             one = new_tensor(constant_like(1.0, self)._a)
             backward_pass(((node, one),), level=0, keep=keep, create_graph=create_graph)

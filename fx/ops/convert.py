@@ -90,7 +90,8 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
     if type(value) in _SCALAR_SET:
         dtype = dtype or dtypes.dtype_of_scalar(value)
         try:
-            return constant(value, dtype, name)
+            # its own object: the shared one must never come to require grad
+            return new_tensor(constant(value, dtype, name)._a)
         except (OverflowError, TypeError, ValueError) as error:
             raise _unfit(what, repr(value), dtype, error) from None
     if isinstance(value, list | tuple):

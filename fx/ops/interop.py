@@ -69,7 +69,7 @@ def _warned_detach(x: Tensor) -> Tensor:
         warnings.warn(
             "fx.tensor copies and detaches, so no gradient flows through it: write fx.asarray(x) "
             "to keep the gradient, or x.detach() to say that none is wanted",
-            stacklevel=4,
+            stacklevel=3,
         )
     return compare.stop_gradient(x)
 
@@ -95,10 +95,7 @@ def with_grad(x: Tensor, what: str) -> Tensor:
             f"{what}: only floating and complex tensors can require grad, got {x.dtype.name}; "
             f"write dtype=fx.float32"
         )
-    if type(x) is not Tensor:
-        return x.requires_grad_()  # type: ignore[no-any-return]
-    x._node = Leaf()
-    return x
+    return x.requires_grad_()  # type: ignore[no-any-return]
 
 
 def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -273,7 +270,9 @@ def __copy__(self: Tensor) -> Tensor:
     if type(self) is not Tensor:
         return _copied_other(self)
     out = new_tensor(self._a)
-    out._node = Leaf() if isinstance(self._node, Leaf) else self._node
+    if isinstance(self._node, Leaf):
+        return out.requires_grad_()  # type: ignore[no-any-return]
+    out._node = self._node
     return out
 
 

@@ -21,7 +21,17 @@ from fx.errors import BatchedValueError, DeviceError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.index_language import places_of
 from fx.ops.manipulation import along
-from fx.ops.operands import SCALARS, argument, boolean, cast, common_dtype, iota, operands, public, truth
+from fx.ops.operands import (
+    SCALARS,
+    argument,
+    boolean,
+    cast,
+    common_dtype,
+    iota,
+    operands,
+    public,
+    truth,
+)
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant, constant_like
 from fx.prims.cumulative import cummax

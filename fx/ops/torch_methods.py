@@ -48,11 +48,6 @@ def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return self - other if alpha == 1 else self - other * alpha  # type: ignore[no-any-return]
 
 
-def rsub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """other - alpha * self."""
-    return other - self if alpha == 1 else other - self * alpha  # type: ignore[no-any-return]
-
-
 def where(self: Tensor, condition: Any, other: Any) -> Tensor:
     """self where the condition holds, ``other`` elsewhere."""
     return searching.where(condition, self, other)  # type: ignore[no-any-return]
@@ -189,11 +184,11 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     return reshape(self, other.shape)
 
 
-def permute(self: Tensor, *dims: Any, axes: Any = None) -> Tensor:
+def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Tensor:
     """The axes in another order."""
-    given = dims if axes is None else (axes,)
-    order = given[0] if len(given) == 1 and isinstance(given[0], tuple | list) else given
-    return manipulation.permute_dims(self, order)
+    if not order:
+        order = (axes if dims is None else dims,)
+    return manipulation.permute_dims(self, sizes(order))
 
 
 def t(self: Tensor) -> Tensor:
@@ -253,9 +248,9 @@ def tile(self: Tensor, *dims: Any) -> Tensor:
     return joining.tile(self, sizes(dims))
 
 
-def flip(self: Tensor, *dims: Any, axis: Axis = None) -> Tensor:
+def flip(self: Tensor, *order: Any, dims: Axis = None, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes."""
-    return manipulation.flip(self, sizes(dims) if dims else axis)
+    return manipulation.flip(self, sizes(order) if order else axis if dims is None else dims)
 
 
 def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> Tensor:
@@ -364,7 +359,7 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub rsub where clamp_min clamp_max type_as sum prod var std max min median sort diff reshape
+    add sub where clamp_min clamp_max type_as sum prod var std max min median sort diff reshape
     view view_as permute t squeeze expand expand_as repeat tile flip roll sum_to_size select take
     index_put masked_scatter nonzero adjoint tril triu diag T mT H mH real imag __matmul__ __rmatmul__ __divmod__
     __rdivmod__

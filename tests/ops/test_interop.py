@@ -95,8 +95,9 @@ def test_it_copies():
 
 def test_it_detaches_and_says_so():
     x = leaf(1.0)
-    with pytest.warns(UserWarning, match="no gradient flows through it: write fx.asarray"):
+    with pytest.warns(UserWarning, match="no gradient flows through it: write fx.asarray") as seen:
         assert not requires_grad(fx.tensor(x))
+    assert seen[0].filename == __file__
     with pytest.warns(UserWarning, match="write fx.asarray"):
         (gradient,) = fx.vjp(lambda x: fx.tensor([x, x]) * x, fx.tensor(3.0))[1](fx.ones(2))
     assert gradient.item() == 6.0

@@ -1,19 +1,12 @@
 """Samplers with keys: vmap = loop bit for bit, determinism, dtypes and shapes, refusals."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import fx
 from fx import random
 from fx.errors import DTypeError, ShapeError
-
-_spec = importlib.util.spec_from_file_location("samplers", Path(__file__).parent / "samplers.py")
-_module = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_module)
-SAMPLERS = _module.SAMPLERS
+from tests.random.samplers import SAMPLERS
 
 KEY = random.key(42)
 
