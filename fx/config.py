@@ -165,6 +165,8 @@ class inference_mode(_GradMode):  # noqa: N801
             return _leave_inference()
         return super().__new__(cls, None if mode is True else mode)
 
+    def __init__(self, mode: bool | Callable[..., Any] = True) -> None: ...
+
 
 class _leave_inference(_GradMode):  # noqa: N801
     """``inference_mode(False)``."""

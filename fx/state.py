@@ -108,6 +108,19 @@ class Cell(Tensor):
     def device(self) -> Device:
         return self.value.device
 
+    # a copy is another cell; gradients stay behind, as in PyTorch --------------------------------
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.value.detach(), self.leaf is not None, self.name)
+
+    def __copy__(self) -> Cell:
+        make, args = self.__reduce__()
+        return make(*args)  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Cell:
+        out = memo[id(self)] = self.__copy__()
+        return out
+
     # what writes into a tensor elsewhere rebinds a cell -----------------------------------------
 
     def __iadd__(self, other: Any) -> Cell:

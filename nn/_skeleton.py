@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fx.errors import StateError
 from fx.nn.parameter import Buffer
 from fx.state import Cell
+from fx.tensor import Tensor
 
 if TYPE_CHECKING:
     from fx.nn.module import Module
@@ -144,6 +145,7 @@ class _Walk:
         self.leaves: list[Any] = []
         self.names: list[str] = []
         self.leaf_numbers: dict[int, int] = {}  # id of a cell or of a tie -> its leaf
+        self.tensors: dict[int, int] = {}  # id of a leaf that is a tensor -> its number
         self.places: list[dict[str, int | None]] = []  # of each module: name -> leaf
         self.starts: list[str] = []  # of each module: its path and a dot
         self._visit(root, "")
@@ -167,6 +169,8 @@ class _Walk:
                 self.names.append(path + name)
                 if key is not None:
                     self.leaf_numbers[key] = number
+                if isinstance(value, Tensor):
+                    self.tensors.setdefault(id(value), number)
             place[name] = number
         self.places.append(place)
         for name, below in own["_modules"].items():
@@ -209,8 +213,8 @@ class _Walk:
             return _Method(value.__func__, self.numbers[id(value.__self__)])
         if id(value) in self.numbers:
             return _Ref("module", self.numbers[id(value)])
-        if id(value) in self.leaf_numbers:
-            return _Ref("leaf", self.leaf_numbers[id(value)])
+        if id(value) in self.tensors:
+            return _Ref("leaf", self.tensors[id(value)])
         return value
 
 

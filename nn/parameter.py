@@ -16,8 +16,10 @@ def _value(data: Any) -> Tensor:
     return value.read() if isinstance(value, Cell) else value
 
 
-def _rebuild(cls: type, value: Tensor, settings: dict[str, Any]) -> Any:
-    return cls(value, **settings)
+def _rebuild(cls: type, value: Tensor, name: str, settings: dict[str, Any]) -> Any:
+    cell = cls(value, **settings)
+    cell.name = name
+    return cell
 
 
 class Parameter(Cell):
@@ -67,7 +69,8 @@ class Parameter(Cell):
         return f"Parameter containing:\n{self.read()!r}"
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.data, {"requires_grad": self.leaf is not None})
+        settings = {"requires_grad": self.leaf is not None}
+        return _rebuild, (type(self), self.data, self.name, settings)
 
 
 class Buffer(Cell):
@@ -98,4 +101,5 @@ class Buffer(Cell):
         return repr(self.read())
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self.data, {"persistent": self.persistent})
+        settings = {"persistent": self.persistent}
+        return _rebuild, (type(self), self.data, self.name, settings)

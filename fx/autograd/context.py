@@ -46,15 +46,10 @@ class Context:
         raise InPlaceError("mark_dirty: tensors are immutable; return a new tensor from forward")
 
 
-class _In(NamedTuple):
-    index: int
+class _Mark(NamedTuple):
+    """What stands for a tensor: an argument, a result, or one of the other tensors kept."""
 
-
-class _Result(NamedTuple):
-    index: int
-
-
-class _Kept(NamedTuple):
+    kind: str
     index: int
 
 
@@ -80,17 +75,17 @@ class Notes(NamedTuple):
 
 def notes_of(ctx: Context, args: Sequence[Tensor], outs: Sequence[Tensor]) -> Notes:
     """Take notes of a context that ``forward`` filled."""
-    marks: dict[int, Any] = {id(x): _Result(i) for i, x in enumerate(outs)}
-    marks |= {id(x): _In(i) for i, x in enumerate(args)}
+    marks = {id(x): _Mark("result", i) for i, x in enumerate(outs)}
+    marks |= {id(x): _Mark("argument", i) for i, x in enumerate(args)}
     kept: list[Tensor] = []
-    seen: set[Any] = set()
+    seen: set[_Mark] = set()
 
     def note(x: Any) -> Any:
         if not isinstance(x, Tensor) or x.level == CELL:
             return x
         mark = marks.get(id(x))
         if mark is None:
-            mark = marks[id(x)] = _Kept(len(kept))
+            mark = marks[id(x)] = _Mark("kept", len(kept))
             kept.append(x)
         seen.add(mark)
         return mark
@@ -104,8 +99,8 @@ def notes_of(ctx: Context, args: Sequence[Tensor], outs: Sequence[Tensor]) -> No
         same = all(a is b for a, b in zip(leaves, noted))
         attributes[name] = value if same else _Shape(treedef, noted)
     return Notes(
-        tuple(sorted(m.index for m in seen if type(m) is _In)),
-        tuple(sorted(m.index for m in seen if type(m) is _Result)),
+        tuple(sorted(m.index for m in seen if m.kind == "argument")),
+        tuple(sorted(m.index for m in seen if m.kind == "result")),
         kept,
         attributes,
     )
@@ -120,11 +115,11 @@ def context_of(
     """A context from notes, with the arguments and results of one level."""
 
     def find(x: Any) -> Any:
-        if type(x) is _In:
+        if type(x) is not _Mark:
+            return x
+        if x.kind == "argument":
             return inputs[x.index]
-        if type(x) is _Result:
-            return outs[x.index]
-        return notes.kept[x.index] if type(x) is _Kept else x
+        return (outs if x.kind == "result" else notes.kept)[x.index]
 
     ctx = Context(needs_input_grad)
     for name, value in notes.attributes.items():

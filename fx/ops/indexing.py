@@ -1,6 +1,6 @@
 """NumPy's index language: ``x[...]`` with ints, slices, None, Ellipsis, masks, index tensors.
 
-Ints and ranges are at most one ``slice``, one ``flip`` and one ``reshape``. All index tensors
+Ints and ranges are one ``slice``, and where needed one ``flip`` and one ``reshape``. All index tensors
 together are one ``take`` along one axis, into which the axes that they index are merged.
 """
 
@@ -63,10 +63,14 @@ def _row(x: Tensor, index: int) -> Tensor:
     i = index + n if index < 0 else index
     if not 0 <= i < n:
         raise out_of_range(index, 0, shape)
-    if n != 1:
-        zeros = (0,) * len(rest)
-        x = shape_prims.slice(x, start=(i, *zeros), stop=(i + 1, *rest), step=(1,) * len(shape))
-    return shape_prims.reshape(x, shape=rest)
+    step = _ONES[len(shape)]
+    return shape_prims.slice(
+        x, start=(i, *_ZEROS[len(rest)]), stop=(i + 1, *rest), step=step, drop=_FIRST
+    )
+
+
+_FIRST = (0,)
+_ZEROS, _ONES = [(0,) * n for n in range(64)], [(1,) * n for n in range(64)]
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
@@ -84,10 +88,10 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 def _basic(x: Tensor, entries: tuple[Any, ...]) -> Tensor:
-    """At most one ``slice``, one ``flip`` and one ``reshape``."""
+    """At most one ``slice``, one ``flip`` and, where there is a None, one ``reshape``."""
     shape = x.shape
     rank = len(shape)
-    start, stop, step, flips, out = [0] * rank, list(shape), [1] * rank, [], []
+    start, stop, step, drop, flips, out = [0] * rank, list(shape), [1] * rank, [], [], []
     sliced = reshaped = False
     axis = 0
     for e in entries:
@@ -123,15 +127,17 @@ def _basic(x: Tensor, entries: tuple[Any, ...]) -> Tensor:
                 i += n
             if not 0 <= i < n:
                 raise out_of_range(e, axis, shape)
-            if n != 1:
-                start[axis], stop[axis] = i, i + 1
-                sliced = True
-            reshaped = True
+            start[axis], stop[axis] = i, i + 1
+            drop.append(axis)
+            sliced = True
             axis += 1
     if sliced:
-        x = shape_prims.slice(x, start=tuple(start), stop=tuple(stop), step=tuple(step))
+        x = shape_prims.slice(
+            x, start=tuple(start), stop=tuple(stop), step=tuple(step), drop=tuple(drop)
+        )
     if flips:
-        x = shape_prims.flip(x, axes=tuple(flips))
+        kept = [a - len([d for d in drop if d < a]) for a in flips]
+        x = shape_prims.flip(x, axes=tuple(kept))
     if reshaped:
         out += shape[axis:]
         x = shape_prims.reshape(x, shape=tuple(out))

@@ -138,28 +138,39 @@ sum_to = define(
 # slice and its transpose pad --------------------------------------------------------------------
 
 
-def _slice_spec(x, *, start, stop, step):
+def _sliced_shape(start, stop, step):
+    return tuple([-(-(b - a) // s) for a, b, s in zip(start, stop, step, strict=True)])
+
+
+def _slice_spec(x, *, start, stop, step, drop=()):
     if not len(start) == len(stop) == len(step) == x.ndim:
         raise ShapeError(f"slice: {x.shape} needs {x.ndim} starts, stops and steps")
     for i, (a, b, s, n) in enumerate(zip(start, stop, step, x.shape, strict=True)):
         if not 0 <= a <= b <= n or s < 1:
             raise ShapeError(f"slice: {a}:{b}:{s} does not fit axis {i} of {x.shape}")
-    shape = [-(-(b - a) // s) for a, b, s in zip(start, stop, step, strict=True)]
-    return x.with_(shape=tuple(shape))
+    shape = _sliced_shape(start, stop, step)
+    if any([shape[a] != 1 for a in drop]):
+        raise ShapeError(f"slice: the axes {drop} of {shape} are not all of size 1")
+    return x.with_(shape=tuple([n for i, n in enumerate(shape) if i not in drop]))
 
 
-def _slice_transpose(ct, x_shape, *, start, stop, step):
+def _slice_transpose(ct, x_shape, *, start, stop, step, drop=()):
+    sliced = _sliced_shape(start, stop, step)
+    if drop:
+        ct = reshape(ct, shape=sliced)
     high, inside = [], []
-    for n, a, s, m in zip(x_shape, start, step, ct.shape, strict=True):
+    for n, a, s, m in zip(x_shape, start, step, sliced, strict=True):
         high.append(n - a - (0 if m == 0 else (m - 1) * s + 1))
         inside.append(s - 1)
     return pad(ct, constant_like(0, ct), low=start, high=tuple(high), inside=tuple(inside))
 
 
-def _slice_batch(level, args, dims, *, start, stop, step):
+def _slice_batch(level, args, dims, *, start, stop, step, drop=()):
     d, n = dims[0], level.size
     put = lambda t, v: (*t[:d], v, *t[d:])  # noqa: E731
-    return slice(args[0], start=put(start, 0), stop=put(stop, n), step=put(step, 1)), d
+    shifted = tuple([a + (a >= d) for a in drop])
+    out = slice(args[0], start=put(start, 0), stop=put(stop, n), step=put(step, 1), drop=shifted)
+    return out, d - len([a for a in drop if a < d])
 
 
 def _slice_sample(d):
@@ -167,10 +178,12 @@ def _slice_sample(d):
     start = tuple(d.integer(0, n) for n in shape)
     stop = tuple(d.integer(a, n) for a, n in zip(start, shape, strict=True))
     step = tuple(d.integer(1, 3) for _ in shape)
-    return Sample([d.floats(shape)], {"start": start, "stop": stop, "step": step})
+    ones = [i for i, n in enumerate(_sliced_shape(start, stop, step)) if n == 1]
+    drop = tuple(i for i in ones if d.flag())
+    return Sample([d.floats(shape)], {"start": start, "stop": stop, "step": step, "drop": drop})
 
 
-slice = define(
+slice = define(  # a range an axis; the axes ``drop``, of size 1, are left out
     "slice", cpu=cpu.slice, spec=_slice_spec,
     **_linear(lambda: slice, _slice_transpose),
     batch=_slice_batch,

@@ -93,13 +93,14 @@ def sum_to(x, *, shape):
     return gathered(shape, x, lambda j: math.fsum(terms[j]))
 
 
-def slice_(x, *, start, stop, step):
+def slice_(x, *, start, stop, step, drop=()):
     kept = [range(a, b, s) for a, b, s in zip(start, stop, step, strict=True)]
 
     def source(i):
         return x[tuple([places[k] for places, k in zip(kept, i, strict=True)])]
 
-    return gathered([len(places) for places in kept], x, source)
+    out = gathered([len(places) for places in kept], x, source)
+    return np.squeeze(out, drop) if drop else out
 
 
 def pad(x, value, *, low, high, inside):

@@ -14,6 +14,7 @@ from tests.nn.oracle import arrays, check, close
 
 F, T = fx.nn.functional, torch.nn.functional
 REDUCTIONS = ["none", "mean", "sum"]
+FLAGS = list(itertools.product([None, True, False], repeat=2))
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -171,7 +172,7 @@ def test_cross_entropy_of_large_logits_and_nothing_used():
     assert np.isnan(float(F.cross_entropy(fx.tensor(x), fx.tensor(none))))
 
 
-@pytest.mark.parametrize(("average", "reduce"), itertools.product([None, True, False], repeat=2))
+@pytest.mark.parametrize(("average", "reduce"), FLAGS)
 @pytest.mark.filterwarnings("ignore:size_average and reduce args")
 def test_the_old_pair_of_flags(average, reduce):
     x, y = arrays((3,), (3,))

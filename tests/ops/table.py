@@ -307,9 +307,7 @@ _SPECS = {
     "...,...->...": ((2, 1), (3,)), "ab...,b->...a": ((2, 3, 4), (3,)),
 }  # fmt: skip
 for _spec, _shapes in _SPECS.items():
-    CASES[f"einsum({_spec})"] = Case(
-        lambda m, *xs, spec=_spec: m.einsum(spec, *xs), _shapes
-    )
+    CASES[f"einsum({_spec})"] = Case(lambda m, *xs, spec=_spec: m.einsum(spec, *xs), _shapes)
 
 
 def leaves(result: Any) -> list[Any]:

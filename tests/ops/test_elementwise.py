@@ -54,7 +54,9 @@ BITS = {
 def draw(shape, dtype, low=-2.0, high=2.0, seed=0):
     source = np.random.default_rng(seed)
     if dtype.kind in "iu":
-        return source.integers(max(int(low), -5 if dtype.kind == "i" else 0), 6, shape).astype(dtype)
+        return source.integers(max(int(low), -5 if dtype.kind == "i" else 0), 6, shape).astype(
+            dtype
+        )
     return source.uniform(low, high, shape).astype(dtype)
 
 
@@ -153,7 +155,10 @@ def test_scalars_are_weak(dtype, scalar):
     ):  # fmt: skip
         assert got.dtype == want
     if not isinstance(scalar, complex):
-        assert fx.multiply(x, np.float64(scalar) if isinstance(scalar, float) else scalar).dtype == want
+        assert (
+            fx.multiply(x, np.float64(scalar) if isinstance(scalar, float) else scalar).dtype
+            == want
+        )
 
 
 def test_two_scalars():

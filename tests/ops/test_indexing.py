@@ -111,7 +111,7 @@ def test_slices_of_integer_tensors():
 @pytest.mark.parametrize(
     ("index", "binds"),
     [
-        (0, ["slice", "reshape"]),
+        (0, ["slice"]),
         (slice(1, 2), ["slice"]),
         (slice(None, None, -1), ["flip"]),
         ((slice(None), slice(None)), []),

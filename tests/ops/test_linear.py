@@ -106,8 +106,8 @@ def test_a_matrix_product_is_not_transposed():
         names = []
         fx.einsum(spec, x, x)
         old = fx.primitive.Primitive.__call__
-        fx.primitive.Primitive.__call__ = lambda self, *a, **k: names.append(self.name) or old(
-            self, *a, **k
+        fx.primitive.Primitive.__call__ = lambda self, *a, **k: (
+            names.append(self.name) or old(self, *a, **k)
         )
         try:
             fx.einsum(spec, x, x)
@@ -164,9 +164,7 @@ def test_complex_products():
     np.testing.assert_array_equal(fx.dot(fx.asarray(x), fx.asarray(y)).numpy(), x @ y)
 
 
-@given(
-    m=st.integers(0, 4), n=st.integers(0, 4), offset=st.integers(-5, 5), swap=st.booleans()
-)
+@given(m=st.integers(0, 4), n=st.integers(0, 4), offset=st.integers(-5, 5), swap=st.booleans())
 def test_diagonals(m, n, offset, swap):
     x = np.arange(2 * m * n).reshape(m, 2, n)
     axes = (2, 0) if swap else (0, 2)

@@ -51,7 +51,13 @@ def test_dtypes_of_totals(dtype):
     x = fx.ones(3, dtype=dtype)
     unsigned = dtype in UNSIGNED
     want = fx.uint64 if unsigned else fx.int64 if dtype.kind in "ib" else dtype
-    for got in (fx.sum(x), fx.prod(x), fx.cumulative_sum(x), fx.cumulative_prod(x), fx.cumsum(x, 0)):
+    for got in (
+        fx.sum(x),
+        fx.prod(x),
+        fx.cumulative_sum(x),
+        fx.cumulative_prod(x),
+        fx.cumsum(x, 0),
+    ):
         assert got.dtype == want
     method = fx.int64 if unsigned else want
     assert x.sum().dtype == x.prod(0).dtype == method
@@ -129,7 +135,9 @@ def test_axes_out_of_range(name):
 @pytest.mark.parametrize("name", ("mean", "var", "std", "norm", "nanmean"))
 def test_integers_have_no_mean(name):
     for x in (fx.asarray([1, 2]), fx.asarray([True])):
-        with pytest.raises(DTypeError, match=rf"{name} takes a floating dtype.*x.astype\(fx.float32"):
+        with pytest.raises(
+            DTypeError, match=rf"{name} takes a floating dtype.*x.astype\(fx.float32"
+        ):
             getattr(fx, name)(x)
     assert fx.mean(fx.asarray([1, 2]), dtype=fx.float64).item() == 1.5
 

@@ -8,7 +8,14 @@ from hypothesis.extra import numpy as hnp
 
 import fx
 from fx import dtypes
-from fx.errors import AxisError, BatchedValueError, DeviceError, DTypeError, IndexingError, ShapeError
+from fx.errors import (
+    AxisError,
+    BatchedValueError,
+    DeviceError,
+    DTypeError,
+    IndexingError,
+    ShapeError,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -175,9 +182,7 @@ def test_searches_that_are_refused():
 )
 def test_scatters(x, reduce, data):
     axis = data.draw(st.integers(0, x.ndim - 1))
-    sides = tuple(
-        data.draw(st.integers(1, 5 if i == axis else n)) for i, n in enumerate(x.shape)
-    )
+    sides = tuple(data.draw(st.integers(1, 5 if i == axis else n)) for i, n in enumerate(x.shape))
     index = data.draw(hnp.arrays(np.int64, sides, elements=st.integers(0, x.shape[axis] - 1)))
     src = data.draw(hnp.arrays(np.float64, sides, elements=FEW))
     want = x.copy()
@@ -189,7 +194,9 @@ def test_scatters(x, reduce, data):
             want[place] *= src[at]
         else:
             want[place] = src[at]
-    got = fx.scatter(*map(fx.asarray, (x,)), axis, fx.asarray(index), fx.asarray(src), reduce=reduce)
+    got = fx.scatter(
+        *map(fx.asarray, (x,)), axis, fx.asarray(index), fx.asarray(src), reduce=reduce
+    )
     np.testing.assert_array_equal(got.numpy(), want)
 
 
@@ -202,7 +209,9 @@ def test_scatter_reduce_of_every_kind(dtype, reduce, own):
     want = torch.tensor(x).scatter_reduce(
         0, torch.tensor(index), torch.tensor(src), reduce, include_self=own
     )
-    got = fx.asarray(x).scatter_reduce(0, fx.asarray(index), fx.asarray(src), reduce, include_self=own)
+    got = fx.asarray(x).scatter_reduce(
+        0, fx.asarray(index), fx.asarray(src), reduce, include_self=own
+    )
     assert got.dtype == dtype
     np.testing.assert_allclose(got.numpy(), want.numpy())
 

@@ -47,9 +47,12 @@ def sum_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
     return x.sum(axis=axes, dtype=x.dtype).reshape(shape)
 
 
-def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any) -> np.ndarray:
-    """A view."""
-    return x[tuple(map(builtins.slice, start, stop, step))]
+def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any, drop: Any = ()) -> np.ndarray:
+    """A view, without the axes ``drop``."""
+    index: list[Any] = list(map(builtins.slice, start, stop, step))
+    for axis in drop:
+        index[axis] = start[axis]
+    return x[tuple(index)]
 
 
 def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Benchmarks of fx against its peers: ``python -m benchmarks --list``."""

@@ -1,0 +1,164 @@
+"""How benchmarks are run: candidates side by side, in turns, and medians of their ratios.
+
+A shared machine speeds up and slows down within seconds. So every round takes one sample of each
+candidate, one right after the other, in an order that changes from round to round; what is
+reported is the median over the rounds of the ratio within a round.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from statistics import median
+from time import perf_counter
+
+import attrs
+
+Run = Callable[[], object]  # does the work once
+Sample = Callable[[], float]  # does the work some times; seconds for one
+
+SAMPLE_SECONDS = 0.01
+LIBRARIES = ("fx", "torch", "jax")
+
+
+@attrs.define
+class Case:
+    """One row of the table.
+
+    Args:
+        name: short, for the command line.
+        title: what is measured.
+        setups: for each library a function that prepares the work and returns what does it once.
+        samples: the same for work that measures itself: it returns what gives seconds.
+        per: divide the time by this, for the time of one of many operations.
+    """
+
+    name: str
+    title: str
+    setups: dict[str, Callable[[], Run]] = attrs.field(factory=dict)
+    samples: dict[str, Callable[[], Sample]] = attrs.field(factory=dict)
+    per: int = 1
+
+
+@attrs.define
+class Result:
+    """The medians of one case."""
+
+    case: Case
+    seconds: dict[str, float]
+    ratios: dict[str, float]  # fx / peer
+    rounds: int
+
+
+def timed(run: Run) -> Sample:
+    """A sample that repeats the work for about ``SAMPLE_SECONDS``."""
+    run()
+    start = perf_counter()
+    run()
+    once = perf_counter() - start
+    loops = 1
+    while once * loops < SAMPLE_SECONDS / 2:
+        loops *= 2
+        start = perf_counter()
+        for _ in range(loops):
+            run()
+        once = (perf_counter() - start) / loops
+
+    def sample() -> float:
+        start = perf_counter()
+        for _ in range(loops):
+            run()
+        return (perf_counter() - start) / loops
+
+    return sample
+
+
+def prepared(case: Case) -> dict[str, Sample]:
+    """The samples of the libraries that are installed."""
+    out: dict[str, Sample] = {}
+    for library in LIBRARIES:
+        try:
+            if library in case.samples:
+                out[library] = case.samples[library]()
+            elif library in case.setups:
+                out[library] = timed(case.setups[library]())
+        except ModuleNotFoundError as error:
+            if library == "fx" or (error.name or "").split(".")[0] not in ("torch", "jax"):
+                raise
+    return out
+
+
+def measure(case: Case, rounds: int) -> Result:
+    """Run a case.
+
+    Args:
+        case: what to run.
+        rounds: how many samples of each candidate; a quarter of that where one takes long.
+    """
+    samples = prepared(case)
+    gc.collect()
+    gc.freeze()  # what the libraries hold is not walked through at every collection
+    names = list(samples)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    try:
+        done = 0
+        while done < rounds:
+            start = perf_counter()
+            for name in names[done % len(names) :] + names[: done % len(names)]:
+                times[name].append(samples[name]())
+            done += 1
+            if perf_counter() - start > 0.5:
+                rounds = max(3, min(rounds, done + (rounds - done) // 4))
+    finally:
+        gc.unfreeze()
+    ratios = {
+        name: median([ours / theirs for ours, theirs in zip(times["fx"], times[name])])
+        for name in names
+        if name != "fx"
+    }
+    seconds = {name: median(values) / case.per for name, values in times.items()}
+    return Result(case, seconds, ratios, done)
+
+
+# the table --------------------------------------------------------------------------------------
+
+
+def shown(seconds: float) -> str:
+    """A time with three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            break
+    value = seconds / size
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f} {unit}"
+
+
+def rows(results: list[Result]) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    yield "| eager, float32 | fx | torch | fx / torch | jax | fx / jax |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for r in results:
+        cells = [r.case.title, shown(r.seconds["fx"])]
+        for peer in LIBRARIES[1:]:
+            if peer in r.ratios:
+                cells += [shown(r.seconds[peer]), f"{r.ratios[peer]:.2f}"]
+            else:
+                cells += ["", ""]
+        yield f"| {' | '.join(cells)} |"
+
+
+def environment() -> str:
+    """The machine and the versions, in one line."""
+    import os
+    import platform
+    from importlib import metadata
+
+    versions = []
+    for name in ("numpy", "torch", "jax"):
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {python}, {', '.join(versions)}"
