@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ def _arrays() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Parameters of an MLP, inputs (batch, 64) and one-hot targets (batch, 10)."""
     rng = np.random.default_rng(0)
     parameters = {}
-    for i, (n, m) in enumerate(zip(SIZES, SIZES[1:])):
+    for i, (n, m) in enumerate(pairwise(SIZES)):
         parameters[f"w{i}"] = (rng.normal(size=(n, m)) / np.sqrt(n)).astype(np.float32)
         parameters[f"b{i}"] = np.zeros(m, np.float32)
     x = rng.normal(size=(BATCH, SIZES[0])).astype(np.float32)

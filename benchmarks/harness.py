@@ -1,6 +1,6 @@
 """How benchmarks are run: candidates side by side, in turns, and medians of their ratios.
 
-A shared machine speeds up and slows down within seconds. So every round takes one sample of each
+A busy machine speeds up and slows down within seconds. So every round takes one sample of each
 candidate, one right after the other, in an order that changes from round to round; what is
 reported is the median over the rounds of the ratio within a round.
 """
@@ -126,10 +126,9 @@ def measure(case: Case, rounds: int) -> Result:
 
 def shown(seconds: float) -> str:
     """A time with three digits and a unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            break
-    value = seconds / size
+    unit, value = "µs", seconds * 1e6
+    if seconds >= 1e-3:
+        unit, value = ("s", seconds) if seconds >= 1 else ("ms", seconds * 1e3)
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
     return f"{value:.{digits}f} {unit}"
 

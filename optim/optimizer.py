@@ -131,7 +131,7 @@ class Optimizer:
             if g is None:
                 continue
             x = p.read()
-            held = self.state[p]
+            held = self.state[p] if names or counts else {}
             if len(held) < len(names) + counts:
                 _begin(held, names, counts, x)
             clock = idle

@@ -21,6 +21,8 @@ def normal_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
         AxisError: naming the function, the axis and the shape.
     """
     ndim = len(shape)
+    if type(axis) is int and -ndim <= axis < ndim:
+        return axis + ndim if axis < 0 else axis
     try:
         number = index(axis)
     except TypeError:
@@ -31,7 +33,8 @@ def normal_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
         return number + ndim if number < 0 else number
     expected = f"expected {-ndim} to {ndim - 1}" if ndim else "a scalar has none"
     raise AxisError(
-        f"{name}: axis {number} is out of range for shape {shape}, which has {ndim} axes; {expected}"
+        f"{name}: axis {number} is out of range for shape {shape}, which has {ndim} axes; "
+        f"{expected}"
     )
 
 
@@ -59,6 +62,8 @@ def normal_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...
     """
     if axis is None:
         return _ALL[len(shape)]
+    if type(axis) is int:
+        return (normal_axis(name, axis, shape),)
     axes = ordered_axes(name, axis, shape)
     return axes if len(axes) == 1 else tuple(sorted(axes))
 
@@ -95,7 +100,10 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Sizes from ``f(2, 3)`` or ``f((2, 3))``, as plain ints."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = tuple(args[0])
-    return tuple([index(n) for n in args])
+    for n in args:
+        if type(n) is not int:
+            return tuple([index(n) for n in args])
+    return args
 
 
 def infer_size(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
@@ -106,6 +114,8 @@ def infer_size(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> tu
     """
     if -1 not in wanted:
         return wanted
+    if len(wanted) == 1:
+        return (prod(shape),)
     known = prod([n for n in wanted if n != -1])
     size = prod(shape)
     if wanted.count(-1) > 1:

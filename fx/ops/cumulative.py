@@ -10,6 +10,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.ops.axes import normal_axis, required_axis
+from fx.ops.manipulation import along
 from fx.ops.operands import accumulator, argument, cast, floating, promoted, public, requested
 from fx.primitive import Primitive
 from fx.prims.axes import check_ordered
@@ -197,16 +198,10 @@ def diff(
         x = shape_prims.concatenate(*promoted("diff", *parts), axis=at)
     for _ in range(n):
         size = x.shape[at]
-        after, before = _between(x, at, min(1, size), size), _between(x, at, 0, max(size - 1, 0))
+        after, before = along(x, at, min(1, size), size), along(x, at, 0, max(size - 1, 0))
         subtract = compare.logical_xor if x.dtype == bool_ else elementwise.subtract
         x = subtract(after, before)
     return x
-
-
-def _between(x: Tensor, axis: int, start: int, stop: int) -> Tensor:
-    starts = tuple([start if i == axis else 0 for i in range(x.ndim)])
-    stops = tuple([stop if i == axis else n for i, n in enumerate(x.shape)])
-    return shape_prims.slice(x, start=starts, stop=stops, step=(1,) * x.ndim)
 
 
 __all__ = public(globals())

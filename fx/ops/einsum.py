@@ -1,8 +1,8 @@
 """Einstein summation: any specification, any number of operands.
 
 Two operands become one matrix product: their axes are sorted into batch axes (in both and in the
-result), free axes (in one of them) and contracted ones (in both, not in the result). More operands are
-contracted pair by pair, in the order that opt_einsum finds.
+result), free axes (in one of them) and contracted ones (in both, not in the result). More operands
+are contracted pair by pair, in the order that opt_einsum finds.
 """
 
 from __future__ import annotations
@@ -48,6 +48,13 @@ def einsum(*operands: Any) -> Tensor:
     """
     spec, given = _arguments(operands)
     tensors = promoted("einsum", *given)
+    if len(tensors) == 2:
+        x, y = tensors
+        straight = _straight(spec, x.shape, y.shape)
+        if straight is not None:
+            swap, plan, order = straight
+            out = _carried_out(y, x, plan) if swap else _carried_out(x, y, plan)
+            return out if order is None else shape_prims.transpose(out, axes=order)
     terms, out = _parse(spec, tuple([x.ndim for x in tensors]))
     sizes = _sizes(spec, terms, [x.shape for x in tensors])
     pairs = [_prepared(x, term, sizes) for x, term in zip(tensors, terms, strict=True)]
@@ -185,16 +192,43 @@ def _product(
     """
     x, x_labels = _summed(x, x_labels, {*keep, *y_labels})
     y, y_labels = _summed(y, y_labels, {*keep, *x_labels})
-    for name in order:
-        if (name in x_labels) != (name in y_labels):
-            if name in y_labels:
-                x, x_labels, y, y_labels = y, y_labels, x, x_labels
-            break
+    if _second_first(x_labels, y_labels, order):
+        x, x_labels, y, y_labels = y, y_labels, x, x_labels
     plan = _plan(x_labels, y_labels, x.shape, y.shape, tuple(keep))
-    x, y = _laid_out(x, *plan[0]), _laid_out(y, *plan[1])
-    contracted, shape, labels = plan[2:]
+    return _carried_out(x, y, plan), plan[4]
+
+
+def _second_first(x: Labels, y: Labels, order: Labels) -> bool:
+    """Whether the first free axis of the result belongs to the second operand."""
+    for name in order:
+        if (name in x) != (name in y):
+            return name in y
+    return False
+
+
+@lru_cache(maxsize=1024)
+def _straight(spec: str, x_shape: Any, y_shape: Any) -> Any:
+    """All decisions of a product of two operands that need nothing but that product, or None.
+
+    That is whether to exchange them, the plan, and the permutation at the end.
+    """
+    (x, y), out = _parse(spec, (len(x_shape), len(y_shape)))
+    sizes = _sizes(spec, (x, y), [x_shape, y_shape])
+    for own, other, shape in ((x, y, x_shape), (y, x, y_shape)):
+        alone = [n for n in own if n not in out and n not in other]
+        if alone or len(set(own)) < len(own) or shape != tuple([sizes[n] for n in own]):
+            return None
+    swap = _second_first(x, y, out)
+    plan = _plan(y, x, y_shape, x_shape, out) if swap else _plan(x, y, x_shape, y_shape, out)
+    labels = plan[4]
+    return swap, plan, None if labels == out else tuple([labels.index(n) for n in out])
+
+
+def _carried_out(x: Tensor, y: Tensor, plan: Any) -> Tensor:
+    first, second, contracted, shape, _ = plan
+    x, y = _laid_out(x, *first), _laid_out(y, *second)
     out = linear.matmul(x, y) if contracted else x * y
-    return out if out.shape == shape else shape_prims.reshape(out, shape=shape), labels
+    return out if out.shape == shape else shape_prims.reshape(out, shape=shape)
 
 
 def _laid_out(x: Tensor, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Tensor:

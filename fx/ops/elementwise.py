@@ -15,9 +15,9 @@ from typing import Any
 import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
-from fx.ops.operands import argument, floating, operands, public
-from fx.prims.creation import full
+from fx.ops.operands import argument, floating, known_scalar, operands, public
 from fx.primitive import Primitive, bind_two
+from fx.prims.creation import full
 from fx.tensor import Tensor
 
 __test__: dict[str, str] = {}  # doctest finds the examples of functions made elsewhere here
@@ -93,6 +93,9 @@ def _two(
     """A function of two operands."""
 
     def otherwise(x1: Any, x2: Any) -> Tensor:
+        known = known_scalar(x1, x2)
+        if known is not None:
+            return fast(x1, known)
         return prim(*operands(name, x1, x2, float_only))
 
     function = fast = bind_two(prim, otherwise)
@@ -160,7 +163,8 @@ digamma = _float(
 # sign and rounding ------------------------------------------------------------------------------
 abs = absolute = _any("abs", prims.abs, "The magnitude, real for complex x.", "[-2, 3]", "[2, 3]")
 negative = neg = _any("negative", prims.negative, "-x.", "[1, -2]", "[-1,  2]")
-sign = _any("sign", prims.sign, "-1, 0 or 1 by the sign; NaN stays NaN.", "[-3, 0, 2]", "[-1,  0,  1]")
+sign = _any(
+    "sign", prims.sign, "-1, 0 or 1 by the sign; NaN stays NaN.", "[-3, 0, 2]", "[-1,  0,  1]")
 ceil = _any("ceil", prims.ceil, "The smallest integer not below x.", "[0.5, -0.5]", "[1., -0.]")
 floor = _any("floor", prims.floor, "The largest integer not above x.", "[0.5, -0.5]", "[ 0., -1.]")
 trunc = fix = _any("trunc", prims.trunc, "The integer towards 0.", "[1.5, -1.5]", "[ 1., -1.]")
@@ -206,7 +210,8 @@ def imag(x: Any, /) -> Tensor:
 
 # predicates -------------------------------------------------------------------------------------
 isnan = _any("isnan", compare.isnan, "Whether x is NaN.", "[1.0, float('nan')]", "[False,  True]")
-isinf = _any("isinf", compare.isinf, "Whether x is infinite.", "[1.0, float('inf')]", "[False,  True]")
+isinf = _any(
+    "isinf", compare.isinf, "Whether x is infinite.", "[1.0, float('inf')]", "[False,  True]")
 isfinite = _any(
     "isfinite", compare.isfinite, "Whether x is neither infinite nor NaN.",
     "[1.0, float('inf')]", "[ True, False]")
@@ -214,7 +219,8 @@ signbit = _any(
     "signbit", compare.signbit, "Whether the sign bit is set, as it is in -0.0.",
     "[1.0, -0.0]", "[False,  True]")
 logical_not = _any(
-    "logical_not", compare.logical_not, "Whether x is 0 (or False).", "[True, False]", "[False,  True]")
+    "logical_not", compare.logical_not, "Whether x is 0 (or False).",
+    "[True, False]", "[False,  True]")
 bitwise_invert = bitwise_not = _any(
     "bitwise_invert", compare.bitwise_not, "Every bit of an integer turned over; not of a bool.",
     "[0, 5]", "[-1, -6]")
@@ -235,7 +241,8 @@ fmod = _two(
     ("[-3, 3]", "2", "[-1,  1]"))
 pow = power = _two("pow", prims.power, "x1 to the power x2.", ("[1, 2, 3]", "2", "[1, 4, 9]"))
 maximum = _two("maximum", prims.maximum, "The larger operand; NaN wins.", ("[1, 5]", "3", "[3, 5]"))
-minimum = _two("minimum", prims.minimum, "The smaller operand; NaN wins.", ("[1, 5]", "3", "[1, 3]"))
+minimum = _two(
+    "minimum", prims.minimum, "The smaller operand; NaN wins.", ("[1, 5]", "3", "[1, 3]"))
 atan2 = arctan2 = _two(
     "atan2", prims.arctan2, "The angle of the point (x2, x1), in [-pi, pi].",
     ("[0.0, 0.0]", "1.0", "[0., 0.]"), float_only=True)
@@ -254,9 +261,11 @@ nextafter = _two(
 
 # relations --------------------------------------------------------------------------------------
 equal = eq = _two("equal", compare.equal, "x1 == x2.", ("[1, 2]", "2", "[False,  True]"))
-not_equal = ne = _two("not_equal", compare.not_equal, "x1 != x2.", ("[1, 2]", "2", "[ True, False]"))
+not_equal = ne = _two(
+    "not_equal", compare.not_equal, "x1 != x2.", ("[1, 2]", "2", "[ True, False]"))
 less = lt = _two("less", compare.less, "x1 < x2.", ("[1, 2]", "2", "[ True, False]"))
-less_equal = le = _two("less_equal", compare.less_equal, "x1 <= x2.", ("[1, 3]", "2", "[ True, False]"))
+less_equal = le = _two(
+    "less_equal", compare.less_equal, "x1 <= x2.", ("[1, 3]", "2", "[ True, False]"))
 greater = gt = _two("greater", compare.greater, "x1 > x2.", ("[1, 3]", "2", "[False,  True]"))
 greater_equal = ge = _two(
     "greater_equal", compare.greater_equal, "x1 >= x2.", ("[1, 2]", "2", "[False,  True]"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import index
 from typing import Any
 
@@ -52,13 +52,14 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
     if axis is None:
         return prims.concatenate(*[ravel(x) for x in tensors], axis=0)
     at = normal_axis("concat", axis, tensors[0].shape)
-    shapes = [x.shape for x in tensors]
-    if len({(*s[:at], *s[at + 1 :]) if len(s) > at else None for s in shapes}) > 1:
+    try:
+        return prims.concatenate(*tensors, axis=at)
+    except ShapeError:
+        shapes = ", ".join([str(x.shape) for x in tensors])
         raise ShapeError(
-            f"concat along axis {at}: shapes {', '.join(map(str, shapes))} must agree on every "
-            f"other axis; to put them along a new axis write fx.stack"
-        )
-    return prims.concatenate(*tensors, axis=at)
+            f"concat along axis {at}: shapes {shapes} must agree on every other axis; to put them "
+            f"along a new axis write fx.stack"
+        ) from None
 
 
 cat = concatenate = concat
@@ -83,7 +84,7 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
     """
     tensors = _sequence("stack", arrays)
     shape = tensors[0].shape
-    if any([x.shape != shape for x in tensors]):
+    if any(x.shape != shape for x in tensors):
         raise ShapeError(
             f"stack: shapes {', '.join(str(x.shape) for x in tensors)} must be equal; to join "
             f"tensors that differ along one axis write fx.concat"
@@ -138,7 +139,7 @@ def hstack(arrays: Any) -> Tensor:
 
 
 def _pieces(x: Tensor, axis: int, bounds: list[int]) -> tuple[Tensor, ...]:
-    return tuple([along(x, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)])
+    return tuple([along(x, axis, a, b) for a, b in pairwise(bounds)])
 
 
 def split(

@@ -254,7 +254,9 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     return prims.flip(swapaxes(x, a, b), axes=(b,)) if k % 4 else x
 
 
-def roll(x: Any, shift: Any = None, axis: Axis = None, *, shifts: Any = None, dims: Axis = None) -> Tensor:
+def roll(
+    x: Any, shift: Any = None, axis: Axis = None, *, shifts: Any = None, dims: Axis = None
+) -> Tensor:
     """Moved along axes, what leaves at one end coming in at the other.
 
     Args:
@@ -290,10 +292,14 @@ def roll(x: Any, shift: Any = None, axis: Axis = None, *, shifts: Any = None, di
 
 def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
     """The slice start:stop:step along one axis, 0 <= start <= stop <= size."""
-    starts = tuple([start if i == axis else 0 for i in range(x.ndim)])
-    stops = tuple([stop if i == axis else n for i, n in enumerate(x.shape)])
-    steps = tuple([step if i == axis else 1 for i in range(x.ndim)])
-    return prims.slice(x, start=starts, stop=stops, step=steps)
+    shape = x.shape
+    before, after = (0,) * axis, (0,) * (len(shape) - axis - 1)
+    return prims.slice(
+        x,
+        start=(*before, start, *after),
+        stop=(*shape[:axis], stop, *shape[axis + 1 :]),
+        step=(1,) * len(shape) if step == 1 else (*(1,) * axis, step, *(1,) * len(after)),
+    )
 
 
 # broadcast --------------------------------------------------------------------------------------

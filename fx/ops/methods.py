@@ -46,7 +46,8 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (searching, "argsort argwhere kthvalue mode topk"),
     (sets, "unique"),
     (manipulation, """
-        broadcast_to flatten moveaxis movedim ravel rot90 swapaxes transpose unflatten unsqueeze"""),
+        broadcast_to flatten moveaxis movedim ravel rot90 swapaxes transpose unflatten
+        unsqueeze"""),
     (joining, "chunk narrow repeat_interleave split tensor_split unbind"),
     (padding, "unfold"),
     (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),
@@ -80,5 +81,5 @@ def attach() -> None:
             setattr(Tensor, name, getattr(module, name))
     for name, function in _RENAMED.items():
         setattr(Tensor, name, function)
-    for name in torch_methods.METHODS:
+    for name in torch_methods.METHODS.split():
         setattr(Tensor, name, getattr(torch_methods, name))

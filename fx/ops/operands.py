@@ -1,7 +1,7 @@
 """Operands: what the array functions take, as tensors of one dtype.
 
-Array functions take tensors, NumPy arrays and Python scalars. Lists are refused: reading one element
-by element is slow, and ``fx.asarray`` says that it happens.
+Array functions take tensors, NumPy arrays and Python scalars. Lists are refused: reading one
+element by element is slow, and ``fx.asarray`` says that it happens.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import fx.prims.creation as creation
 from fx import dtypes
 from fx.errors import DTypeError
 from fx.ops.convert import as_operand, as_tensor, promote
+from fx.ops.operators import floating as known_floats
 from fx.tape import CELL
 from fx.tensor import Tensor
 
 SCALARS = frozenset((bool, int, float, complex))
+_REAL = frozenset((int, float))
 
 
 def argument(name: str, x: Any) -> Tensor:
@@ -56,6 +58,18 @@ def requested(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None else cast(x, dtypes.as_dtype(dtype))
 
 
+def known_scalar(x: Any, value: Any) -> Tensor | None:
+    """The tensor of a weak scalar that met the dtype of ``x`` before, ``x`` being plain.
+
+    A shortcut: in a floating tensor's company every real Python number is weak.
+    """
+    if type(x) is Tensor and type(value) in _REAL and value:
+        array = x._a
+        if type(array) is np.ndarray and (known := known_floats.get(array.dtype)) is not None:
+            return known.get(value)
+    return None
+
+
 def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tensor, Tensor]:
     """Both operands in their common dtype, Python scalars being weak.
 
@@ -63,6 +77,9 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
         DTypeError: if one is no tensor, array or scalar, or the dtypes have no common one.
     """
     if isinstance(x, Tensor):
+        known = known_scalar(x, y)
+        if known is not None:
+            return x, known
         other = as_operand(y, x)
         if other is not NotImplemented:
             return promote(x, other, float_only)
@@ -94,6 +111,13 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
 
 def promoted(name: str, *values: Any) -> list[Tensor]:
     """All operands in their common dtype, Python scalars being weak."""
+    if type(values[0]) is Tensor:
+        dtype = values[0]._a.dtype
+        for v in values:
+            if type(v) is not Tensor or v._a.dtype is not dtype:
+                break
+        else:
+            return list(values)
     dtype = common_dtype(name, values)
     values = tuple([v.item() if isinstance(v, np.generic) else v for v in values])
     device = next((v.device.name for v in values if isinstance(v, Tensor)), None)

@@ -31,7 +31,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
             axis. With ``"constant"`` a negative width cuts off.
         mode: what stands in the border: ``"constant"``; ``"edge"`` (or ``"replicate"``), the
             outermost element; ``"reflect"``, the mirror image without the outermost element;
-            ``"symmetric"``, the mirror image with it; ``"wrap"`` (or ``"circular"``), the other end.
+            ``"symmetric"``, the mirror image with it; ``"wrap"`` (or ``"circular"``), the other
+            end.
         constant_values: the constant, a number or a tensor without axes.
 
     Raises:

@@ -7,9 +7,9 @@ from typing import Any
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
+from fx._namespace import finfo
 from fx.dtypes import FLOATING
 from fx.ops.operands import argument, floating, operands, promoted, public
-from fx._namespace import finfo
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 

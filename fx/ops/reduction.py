@@ -1,7 +1,7 @@
 """Reductions: sums, extrema, truth and places along axes.
 
-``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's words
-for ``axis`` and ``keepdims``.
+``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's
+words for ``axis`` and ``keepdims``.
 
 Source: Python Array API standard 2024.12, "Statistical functions" and "Utility functions".
 """
@@ -25,8 +25,8 @@ from fx.ops.operands import (
     requested,
     truth,
 )  # fmt: skip
-from fx.prims.axes import check_ordered
 from fx.primitive import Primitive
+from fx.prims.axes import check_ordered
 from fx.tensor import Tensor
 
 _TOTAL_DOC = """The {word} of the elements along axes.
@@ -65,7 +65,7 @@ def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tenso
             x = argument(name, x)
         if dtype is not None:
             x = requested(x, dtype)
-        elif x.dtype.kind in "biu":
+        elif x._a.dtype.kind in "biu" if type(x) is Tensor else x.dtype.kind in "biu":
             x = cast(x, accumulator(x.dtype, unsigned))
         if dim is not None:
             axis = dim
@@ -115,7 +115,7 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
     ) -> Tensor:
         if type(x) is not Tensor:
             x = argument(name, x)
-        if ordered:
+        if ordered and x.dtype.kind == "c":
             check_ordered(name, x)
         if dim is not None:
             axis = dim

@@ -1,7 +1,7 @@
 """Sorting and searching: sort, topk, the places of elements, where.
 
-``axis`` counts as usual; ``dim`` is PyTorch's word for it. NaN is larger than every number, and every
-order is stable.
+``axis`` counts as usual; ``dim`` is PyTorch's word for it. NaN is larger than every number, and
+every order is stable.
 
 Source: Python Array API standard 2024.12, "Searching functions" and "Sorting functions".
 """

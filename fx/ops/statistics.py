@@ -1,7 +1,7 @@
 """Statistics: means, variances and quantiles along axes.
 
-``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's words
-for ``axis`` and ``keepdims``.
+``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's
+words for ``axis`` and ``keepdims``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def mean(
         >>> fx.mean(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
         tensor([2., 3.])
     """
-    x = averaged("mean", x, dtype)
+    if dtype is not None or type(x) is not Tensor or x._a.dtype.kind != "f":
+        x = averaged("mean", x, dtype)
     axes = normal_axes("mean", axis if dim is None else dim, x.shape)
     return _mean(x, axes, keepdims or keepdim)
 
@@ -75,7 +76,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 def _moments(
     name: str, x: Any, axis: Axis, correction: float, keepdims: bool, dtype: Any
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean, in at least float32."""
+    """The variance and the mean (its axes kept), in at least float32."""
     x = averaged(name, x, dtype)
     axes = normal_axes(name, axis, x.shape)
     if x.dtype.itemsize == 2:
@@ -85,9 +86,11 @@ def _moments(
     square = elementwise.square(gap if x.dtype.kind != "c" else elementwise.abs(gap))
     freedom = float(_count(x.shape, axes) - correction)
     spread = prims.sum(square, axes=axes, keepdims=keepdims) / (freedom if freedom > 0 else 0.0)
-    if not keepdims:
-        center = shape_prims.reshape(center, shape=spread.shape)
     return spread, center
+
+
+def _like(center: Tensor, spread: Tensor, dtype: Any) -> Tensor:
+    return cast(shape_prims.reshape(center, shape=spread.shape), dtype)
 
 
 def _result_dtype(x: Any, dtype: Any) -> Any:
@@ -170,7 +173,7 @@ def var_mean(
     x = argument("var_mean", x)
     keep = keepdims or keepdim
     spread, center = _moments("var_mean", x, axis if dim is None else dim, correction, keep, None)
-    return cast(spread, dtypes.real_of(x.dtype)), cast(center, x.dtype)
+    return cast(spread, dtypes.real_of(x.dtype)), _like(center, spread, x.dtype)
 
 
 def std_mean(
@@ -187,7 +190,7 @@ def std_mean(
     x = argument("std_mean", x)
     keep = keepdims or keepdim
     spread, center = _moments("std_mean", x, axis if dim is None else dim, correction, keep, None)
-    return cast(root(spread), dtypes.real_of(x.dtype)), cast(center, x.dtype)
+    return cast(root(spread), dtypes.real_of(x.dtype)), _like(center, spread, x.dtype)
 
 
 def nansum(

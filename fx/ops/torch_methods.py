@@ -113,9 +113,11 @@ def _extremum(function: Any, elementwise_one: Any, place: Any, name: str) -> Any
             return elementwise_one(*operands(name, self, dim if other is None else other))
         if dim is None:
             return function(self)
-        at = normal_axis(name, dim, self.shape)
-        places = place(self, axis=at, keepdims=True)
-        return searching.without_axis(self, places, at, keepdim or keepdims)
+        at, keep = normal_axis(name, dim, self.shape), keepdim or keepdims
+        if type(self) is Tensor and self._node is None:
+            return Found(function(self, at, keep), place(self, axis=at, keepdims=keep))
+        places = place(self, axis=at, keepdims=True)  # the derivative belongs to one of those equal
+        return searching.without_axis(self, places, at, keep)
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -361,6 +363,6 @@ imag = property(imag)
 METHODS = """
     add sub where clamp_min clamp_max type_as sum prod var std max min median sort diff reshape
     view view_as permute t squeeze expand expand_as repeat tile flip roll sum_to_size select take
-    index_put masked_scatter nonzero adjoint tril triu diag T mT H mH real imag __matmul__ __rmatmul__ __divmod__
-    __rdivmod__
-""".split()
+    index_put masked_scatter nonzero adjoint tril triu diag T mT H mH real imag
+    __matmul__ __rmatmul__ __divmod__ __rdivmod__
+"""

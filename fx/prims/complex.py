@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, real_of
+from fx.primitive import define
 from fx.prims.compare import astype
 from fx.prims.creation import constant_like
 from fx.prims.families import float_spec, same_dim_batch
 from fx.prims.sampling import Sample
-from fx.primitive import define
 
 conj = define(
     "conj", cpu=cpu.conj, spec=float_spec("conj"),

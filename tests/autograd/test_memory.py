@@ -49,13 +49,13 @@ def test_a_long_chain_is_passed_and_its_memory_given_back(traced):
     assert y.grad_fn is not None
 
 
-def test_a_long_chain_dropped_without_a_pass(traced):
+def test_a_long_chain_dropped_without_a_pass(no_gc):
     x = fx.ones((), requires_grad=True)
-    before = used()
+    before = len(gc.get_objects())
     y = chain(x)
-    held = used() - before
+    assert len(gc.get_objects()) - before > LONG
     del y
-    assert used() - before < held / 50
+    assert len(gc.get_objects()) - before < 50
 
 
 def test_a_long_chain_in_a_thread_with_a_small_stack(no_gc):
@@ -80,10 +80,10 @@ def test_a_long_chain_in_a_thread_with_a_small_stack(no_gc):
     assert result == [1.0]
 
 
-def test_grad_of_a_long_chain(traced):
-    before = used()
+def test_grad_of_a_long_chain(no_gc):
+    before = len(gc.get_objects())
     assert fx.grad(chain)(fx.tensor(2.0)).item() == 1.0
-    assert used() - before < 100_000
+    assert len(gc.get_objects()) - before < 50
 
 
 def test_a_long_chain_under_the_other_transforms():
@@ -192,7 +192,7 @@ def test_transforms_leave_nothing_behind(graph, no_gc):
     assert len(probes) >= 4 and all(p() is None for p in probes)
 
 
-def test_training_does_not_grow(traced):
+def test_training_does_not_grow(no_gc):
     w = fx.nn.Parameter(fx.ones((20, 20)))
     x = fx.ones((20, 20))
 
@@ -204,9 +204,9 @@ def test_training_does_not_grow(traced):
             w.grad = None
 
     steps(5)
-    before = used()
+    before = len(gc.get_objects())
     steps(50)
-    assert used() - before < 2_000
+    assert len(gc.get_objects()) - before < 20
 
 
 def test_threads_train_as_they_would_one_after_another():

@@ -1,7 +1,7 @@
 """One table of array functions, from which values, gradients, lanes and shapes are tested.
 
-A row: a function of a namespace ``m`` (fx or torch) and of tensors, and the shapes of the tensors. The
-same line runs on both, unless ``torch`` gives PyTorch's own.
+A row: a function of a namespace ``m`` (fx or torch) and of tensors, and the shapes of the tensors.
+The same line runs on both, unless ``torch`` gives PyTorch's own.
 """
 
 from __future__ import annotations
@@ -74,8 +74,12 @@ CASES: dict[str, Case] = {
     "lerp": Case(lambda m, x, y, w: m.lerp(x, y, w), ((3, 4), (3, 4), (4,))),
     "addcmul": Case(lambda m, x, y, z: m.addcmul(x, y, z, value=0.5), ((3, 4), (4,), (3, 1))),
     "addcdiv": Case(lambda m, x, y, z: m.addcdiv(x, y, z, value=2), ((3, 4), (4,), (3, 1))),
-    "div_floor": Case(lambda m, x, y: m.div(x, y, rounding_mode="floor"), ((4,), (4,)), smooth=False),
-    "div_trunc": Case(lambda m, x, y: m.div(x, y, rounding_mode="trunc"), ((4,), (4,)), smooth=False),
+    **{
+        f"div_{way}": Case(
+            lambda m, x, y, way=way: m.div(x, y, rounding_mode=way), ((4,), (4,)), smooth=False
+        )
+        for way in ("floor", "trunc")
+    },
     "nan_to_num": Case(lambda m, x: m.nan_to_num(m.log(x), nan=0.5, neginf=-3.0)),
     "frac": Case(lambda m, x: m.frac(x)),
     "logit": Case(lambda m, x: m.logit(m.sigmoid(x), eps=0.3)),
@@ -150,7 +154,8 @@ CASES: dict[str, Case] = {
     "topk_smallest": Case(lambda m, x: m.topk(x, 2, dim=0, largest=False)),
     "kthvalue": Case(lambda m, x: m.kthvalue(x, 2, dim=1)),
     "mode": Case(
-        lambda m, x: m.mode(m.round(x), dim=1).values, torch=lambda t, x: t.mode(t.round(x), 1).values
+        lambda m, x: m.mode(m.round(x), dim=1).values,
+        torch=lambda t, x: t.mode(t.round(x), dim=1).values,
     ),
     "median": Case(
         lambda m, x: m.median(x, axis=1), torch=lambda t, x: t.quantile(x, 0.5, dim=1)
@@ -158,7 +163,9 @@ CASES: dict[str, Case] = {
     "searchsorted": Case(
         lambda m, x, y: m.searchsorted(x.sort().values, y), ((3, 5), (3, 4)), smooth=False
     ),
-    "bucketize": Case(lambda m, x, y: m.bucketize(x, y.sort().values), ((3, 4), (5,)), smooth=False),
+    "bucketize": Case(
+        lambda m, x, y: m.bucketize(x, y.sort().values), ((3, 4), (5,)), smooth=False
+    ),
     "nonzero": Case(
         lambda m, x: m.nonzero(x > 0), smooth=False, known=True,
         torch=lambda t, x: t.nonzero(x > 0, as_tuple=True),
@@ -247,7 +254,9 @@ CASES: dict[str, Case] = {
         torch=lambda t, x: t.repeat_interleave(x, t.tensor([2, 0, 1]), dim=0),
     ),
     "tile": Case(lambda m, x: m.tile(x, (2, 1, 3))),
-    "unfold": Case(lambda m, x: m.unfold(x, 1, 3, 2), ((2, 7),), torch=lambda t, x: x.unfold(1, 3, 2)),
+    "unfold": Case(
+        lambda m, x: m.unfold(x, 1, 3, 2), ((2, 7),), torch=lambda t, x: x.unfold(1, 3, 2)
+    ),
     **{
         f"pad_{mode}": Case(
             lambda m, x, mode=mode: m.pad(x, ((0, 0), (0, 0), (2, 1)), mode=mode),
@@ -294,16 +303,20 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 _SPECS = {
-    "ij,jk->ik": ((3, 4), (4, 2)), "ij,jk": ((3, 4), (4, 2)), "bij,bjk->bik": ((2, 3, 4), (2, 4, 5)),
+    "ij,jk->ik": ((3, 4), (4, 2)), "ij,jk": ((3, 4), (4, 2)),
+    "bij,bjk->bik": ((2, 3, 4), (2, 4, 5)),
     "ii": ((4, 4),), "ii->i": ((4, 4),), "iij->ji": ((3, 3, 2),), "ij->ji": ((3, 4),),
     "ij->": ((3, 4),), "i,j->ij": ((3,), (4,)), "i,j->ji": ((3,), (4,)), "i,i->": ((4,), (4,)),
     "ij,ij->ij": ((3, 4), (3, 4)), "ij,ij->i": ((3, 4), (3, 4)), "ij,kj->ki": ((3, 4), (2, 4)),
     "...ij,...jk->...ik": ((2, 3, 4), (1, 4, 5)), "...i,i": ((2, 3, 4), (4,)),
     "i...,j...->ij...": ((2, 4), (3, 4)), "b...d,d->b...": ((2, 3, 5, 4), (4,)),
-    "bhqd,bhkd->bhqk": ((2, 2, 3, 4), (2, 2, 5, 4)), "bqhd,bkhd->bhqk": ((2, 3, 2, 4), (2, 5, 2, 4)),
+    "bhqd,bhkd->bhqk": ((2, 2, 3, 4), (2, 2, 5, 4)),
+    "bqhd,bkhd->bhqk": ((2, 3, 2, 4), (2, 5, 2, 4)),
     "ij,jk,kl->il": ((3, 4), (4, 2), (2, 5)), "ij,j,i->": ((3, 4), (4,), (3,)),
-    "a,b,c,d->dcba": ((2,), (3,), (2,), (4,)), "ijk,jl,kl,il->": ((2, 3, 4), (3, 2), (4, 2), (2, 2)),
-    "ij,jk->k": ((3, 1), (4, 2)), "iji,jk->ik": ((3, 4, 3), (4, 2)), " ij , jk -> ki ": ((3, 4), (4, 2)),
+    "a,b,c,d->dcba": ((2,), (3,), (2,), (4,)),
+    "ijk,jl,kl,il->": ((2, 3, 4), (3, 2), (4, 2), (2, 2)),
+    "ij,jk->k": ((3, 1), (4, 2)), "iji,jk->ik": ((3, 4, 3), (4, 2)),
+    " ij , jk -> ki ": ((3, 4), (4, 2)),
     "...,...->...": ((2, 1), (3,)), "ab...,b->...a": ((2, 3, 4), (3,)),
 }  # fmt: skip
 for _spec, _shapes in _SPECS.items():

@@ -1,4 +1,4 @@
-"""Every row of the table: values and gradients against PyTorch, lanes against a loop, meta shapes."""
+"""Every row of the table: values and gradients as PyTorch's, lanes as a loop's, meta shapes."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,83 @@
+"""The benchmark harness: turns, ratios, the table and its place in the README."""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.__main__ import BEGIN, CASES, END, chosen, written
+from benchmarks.harness import Case, measure, prepared, rows, shown
+
+
+def test_candidates_take_turns_and_ratios_are_those_of_a_round():
+    order = []
+
+    def candidate(name, times):
+        def sample():
+            order.append(name)
+            return times[order.count(name) - 1]
+
+        return lambda: sample
+
+    case = Case(
+        "case",
+        "a case",
+        samples={
+            "fx": candidate("fx", [1.0, 9.0, 2.0]),
+            "torch": candidate("torch", [2.0, 10.0, 8.0]),
+        },
+        per=2,
+    )
+    result = measure(case, 3)
+    assert order == ["fx", "torch", "torch", "fx", "fx", "torch"]
+    assert result.ratios == {"torch": 0.5}
+    assert result.seconds == {"fx": 1.0, "torch": 4.0}
+    assert list(rows([result]))[2] == "| a case | 1.00 s | 4.00 s | 0.50 |  |  |"
+
+
+def test_work_is_repeated_until_it_can_be_measured():
+    calls = Counter()
+
+    def setup():
+        return lambda: calls.update(["run"])
+
+    samples = prepared(Case("case", "a case", {"fx": setup}))
+    before = calls["run"]
+    seconds = samples["fx"]()
+    assert calls["run"] - before > 100
+    assert 0 < seconds < 1e-3
+
+
+def test_a_peer_that_is_not_installed_is_left_out_and_other_failures_are_not():
+    def missing():
+        raise ModuleNotFoundError("no torch", name="torch")
+
+    case = Case("case", "a case", {"fx": lambda: int, "torch": missing})
+    assert list(prepared(case)) == ["fx"]
+    with pytest.raises(ModuleNotFoundError):
+        prepared(Case("case", "a case", {"fx": missing}))
+
+
+def test_names_and_readme():
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert chosen([]) == CASES
+    assert [case.name for case in chosen(["chain"])] == ["chain_10k", "chain_100k"]
+    with pytest.raises(SystemExit, match="no benchmark is called 'nothing'; there are add"):
+        chosen(["nothing"])
+    text = f"before {BEGIN} old {END} after"
+    assert written(text, "new") == f"before {BEGIN}\n\nnew\n\n{END} after"
+    with pytest.raises(SystemExit, match=r"README\.md has no place for the table"):
+        written("nothing", "new")
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(2.5, "2.50 s"), (0.0123, "12.3 ms"), (4.5e-4, "450 µs"), (8.7e-7, "0.87 µs")],
+)
+def test_times_have_three_digits(seconds, words):
+    assert shown(seconds) == words
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_fx_runs_every_case(case):
+    if "fx" in case.setups and case.per < 100_000:
+        case.setups["fx"]()()
