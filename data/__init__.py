@@ -1,6 +1,6 @@
 """Datasets, samplers and loaders, with PyTorch's names and defaults."""
 
-from fx.data.collate import default_collate
+from fx.data.collate import default_collate, default_convert
 from fx.data.dataset import (
     ConcatDataset,
     Dataset,
@@ -21,7 +21,7 @@ from fx.data.sampler import (
 
 __all__ = [
     *("ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"),
-    *("DataLoader", "default_collate", "get_worker_info"),
+    *("DataLoader", "default_collate", "default_convert", "get_worker_info"),
     *("BatchSampler", "RandomSampler", "Sampler", "SequentialSampler"),
     *("SubsetRandomSampler", "WeightedRandomSampler"),
 ]

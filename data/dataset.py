@@ -78,10 +78,13 @@ class TensorDataset(Dataset):
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
 
-    def batch(self, indices: Sequence[int]) -> list[Tensor] | None:
-        """The samples of ``indices``, collated; None if a subclass has a ``__getitem__`` of its own."""
-        if type(self).__getitem__ is not TensorDataset.__getitem__:
-            return None
+    @property
+    def batches(self) -> bool:
+        """Whether ``batch`` gives what collating single samples would."""
+        return type(self).__getitem__ is TensorDataset.__getitem__
+
+    def batch(self, indices: Sequence[int]) -> list[Tensor]:
+        """The samples of ``indices``, collated."""
         idx = as_tensor(list(indices), dtype="int64")
         return [indexing.take(t, idx, axis=0) for t in self.tensors]
 
@@ -111,12 +114,15 @@ class Subset(Dataset):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def batch(self, indices: Sequence[int]) -> list[Tensor] | None:
-        """The samples of ``indices``, collated, where the dataset can do that by itself."""
-        batch = getattr(self.dataset, "batch", None)
-        if batch is None or type(self).__getitem__ is not Subset.__getitem__:
-            return None
-        return batch([self.indices[i] for i in indices])  # type: ignore[no-any-return]
+    @property
+    def batches(self) -> bool:
+        """Whether the dataset fetches batches by itself."""
+        own = type(self).__getitem__ is Subset.__getitem__
+        return own and getattr(self.dataset, "batches", False)
+
+    def batch(self, indices: Sequence[int]) -> list[Tensor]:
+        """The samples of ``indices``, collated."""
+        return self.dataset.batch([self.indices[i] for i in indices])  # type: ignore[no-any-return]
 
 
 class ConcatDataset(Dataset):
@@ -172,7 +178,7 @@ def random_split(
     """
     n = len(dataset)
     sizes = list(lengths)
-    if math.isclose(sum(sizes), 1) and sum(sizes) <= 1 + 1e-9 and any(0 < s < 1 for s in sizes):
+    if math.isclose(sum(sizes), 1):
         if any(not 0 <= s <= 1 for s in sizes):
             raise ValueError(f"random_split: fractions must lie in [0, 1], got {sizes}")
         sizes = [math.floor(n * s) for s in sizes]

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from fx.config import modes
-from fx.data.collate import default_collate
+from fx.data.collate import default_collate, default_convert
 from fx.data.dataset import IterableDataset
 from fx.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from fx.random import Generator, fold_in, next_key, using
@@ -116,6 +116,11 @@ class DataLoader:
                 "an IterableDataset gives its samples in its own order: leave out shuffle, sampler "
                 "and batch_sampler"
             )
+        if stream and num_workers:
+            raise ValueError(
+                "a stream has no order that workers could share; write num_workers=0 for an "
+                "IterableDataset"
+            )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -169,7 +174,7 @@ class DataLoader:
         """The dataset's own way to fetch a batch, where it has one and nothing asks for another."""
         if self.batch_sampler is None or self.collate_fn is not default_collate:
             return None
-        return getattr(self.dataset, "batch", None)
+        return self.dataset.batch if getattr(self.dataset, "batches", False) else None
 
     def _fetch(self, indices: Any) -> Any:
         if self.batch_sampler is None:
@@ -177,30 +182,23 @@ class DataLoader:
         return self.collate_fn([self.dataset[i] for i in indices])
 
     def _single(self, sample: Any) -> Any:
-        return sample if self.collate_fn is default_collate else self.collate_fn(sample)
+        collates = self.collate_fn is not default_collate
+        return self.collate_fn(sample) if collates else default_convert(sample)
 
     def _now(self, tasks: Iterable[Any]) -> Iterator[Any]:
         plain = self._plain_batch()
+        if plain is not None:
+            yield from map(plain, tasks)
+            return
         key = None
         for number, indices in enumerate(tasks):
-            if plain is not None:
-                batch = plain(indices)
-                if batch is not None:
-                    yield batch
-                    continue
-                plain = None
-            if key is None:
+            if key is None:  # after the sampler has drawn its own
                 key = next_key(self.generator, "cpu")
             with using(_generator_of(key, number)):
                 batch = self._fetch(indices)
             yield batch
 
     def _stream(self) -> Iterator[Any]:
-        if self.num_workers:
-            raise ValueError(
-                "DataLoader: a stream has no order that workers could share; write num_workers=0 "
-                "for an IterableDataset"
-            )
         if self.batch_size is None:
             for sample in self.dataset:
                 yield self._single(sample)
@@ -217,7 +215,6 @@ class DataLoader:
     # workers ------------------------------------------------------------------------------------
 
     def _ahead(self, tasks: Iterable[Any]) -> Iterator[Any]:
-        key = next_key(self.generator, "cpu")
         plain = self._plain_batch()
         device, numbers = modes.device, count()
 
@@ -227,19 +224,21 @@ class DataLoader:
             if self.worker_init_fn is not None:
                 self.worker_init_fn(_worker.info.id)
 
-        def fetch(number: int, indices: Any) -> Any:
-            batch = plain(indices) if plain is not None else None
-            if batch is None:
-                with using(_generator_of(key, number)):
-                    batch = self._fetch(indices)
-            return batch
+        def fetch(key: Tensor, number: int, indices: Any) -> Any:
+            with using(_generator_of(key, number)):
+                return self._fetch(indices)
 
         room = self.num_workers * (self.prefetch_factor or 2)
         pool = ThreadPoolExecutor(self.num_workers, "fx-data", begin)
         pending: deque[Future[Any]] = deque()
+        key = None
         try:
             for number, indices in enumerate(tasks):
-                pending.append(pool.submit(fetch, number, indices))
+                if plain is not None:
+                    pending.append(pool.submit(plain, indices))
+                else:
+                    key = next_key(self.generator, "cpu") if key is None else key
+                    pending.append(pool.submit(fetch, key, number, indices))
                 if len(pending) >= room:
                     yield self._result(pending)
             while pending:

@@ -19,6 +19,20 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def pair(out: Any, what: str, function: Callable[..., Any]) -> tuple[Any, Any]:
+    """What a function with ``has_aux`` returned.
+
+    Raises:
+        TypeError: if it is no pair.
+    """
+    if isinstance(out, tuple) and len(out) == 2:
+        return out
+    got = "a tensor" if isinstance(out, Tensor) else type(out).__name__
+    raise TypeError(
+        f"{what} with has_aux=True: {name_of(function)} must return a pair (result, aux), got {got}"
+    )
+
+
 def select(argnums: Argnums, args: tuple[Any, ...], what: str) -> tuple[Any, ...]:
     """The arguments that ``argnums`` names.
 

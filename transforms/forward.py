@@ -11,7 +11,7 @@ from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, leave, name_of
+from fx.transforms._arguments import differentiable_leaf, leave, pair
 
 
 class JVPTracer(Tracer):
@@ -87,12 +87,7 @@ def jvp(
         out = function(*tree.unflatten(treedef, tracers))
         aux = None
         if has_aux:
-            if not isinstance(out, tuple) or len(out) != 2:
-                raise TypeError(
-                    f"jvp with has_aux=True: {name_of(function)} must return a pair "
-                    f"(result, aux), got {type(out).__name__}"
-                )
-            out, aux = out
+            out, aux = pair(out, "jvp", function)
             aux = tree.map(lambda x: _below(leave(x, number), number), aux)
         outs, treedef_out = tree.flatten(out)
         outs = [leave(x, number) for x in outs]
@@ -100,8 +95,8 @@ def jvp(
         pushed = [
             x.tangent if _is_at(x, number) else zeros_like_spec(as_tensor(x).spec) for x in outs
         ]
-    pair = (tree.unflatten(treedef_out, results), tree.unflatten(treedef_out, pushed))
-    return (*pair, aux) if has_aux else pair
+    both = (tree.unflatten(treedef_out, results), tree.unflatten(treedef_out, pushed))
+    return (*both, aux) if has_aux else both
 
 
 def _is_at(x: Any, level: int) -> bool:

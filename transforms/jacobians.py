@@ -17,7 +17,14 @@ from fx.prims.compare import astype, equal
 from fx.prims.creation import iota
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
-from fx.transforms._arguments import Argnums, differentiable_leaf, name_of, replace, select
+from fx.transforms._arguments import (
+    Argnums,
+    differentiable_leaf,
+    name_of,
+    pair,
+    replace,
+    select,
+)
 from fx.transforms.batching import vmap
 from fx.transforms.forward import jvp
 from fx.transforms.reverse import grad, vjp
@@ -61,7 +68,7 @@ def jacfwd(
 
         def of_values(*new: Tensor) -> Any:
             out = function(*replace(argnums, args, tree.unflatten(treedef, new)), **kwargs)
-            return out if has_aux else (out, None)
+            return pair(out, "jacfwd", function) if has_aux else (out, None)
 
         def push(*direction: Tensor) -> Any:
             _, pushed, aux = jvp(of_values, tuple(values), direction, has_aux=True)
@@ -121,7 +128,7 @@ def jacrev(
 
         def of_chosen(*new: Any) -> Any:
             out = function(*replace(argnums, args, new), **kwargs)
-            return out if has_aux else (out, None)
+            return pair(out, "jacrev", function) if has_aux else (out, None)
 
         out, pullback, aux = vjp(of_chosen, *chosen, has_aux=True)
         leaves, treedef = tree.flatten(out)

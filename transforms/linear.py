@@ -20,7 +20,7 @@ from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.reduction import all as all_true
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, leave, name_of
+from fx.transforms._arguments import differentiable_leaf, leave, name_of, pair
 from fx.transforms.forward import jvp
 
 
@@ -195,7 +195,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
 
         def flat(*xs: Tensor) -> Any:
             out = function(*tree.unflatten(treedef, xs))
-            return out if has_aux else (out, None)
+            return pair(out, "linearize", function) if has_aux else (out, None)
 
         out, pushed, aux = jvp(flat, tuple(values), tuple(tangents), has_aux=True)
         results, treedef_out = tree.flatten(pushed)

@@ -19,6 +19,7 @@ from fx.transforms._arguments import (
     differentiable_leaf,
     leave,
     name_of,
+    pair,
     replace,
     select,
 )
@@ -53,7 +54,11 @@ class _Pulled:
 
 
 def _run(
-    function: Callable[..., Any], primals: tuple[Any, ...], what: str, has_aux: bool
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    what: str,
+    has_aux: bool,
+    named: Callable[..., Any] | None = None,
 ) -> tuple[_Pulled, Any]:
     leaves, treedef = tree.flatten(primals)
     pulled = _Pulled()
@@ -66,12 +71,7 @@ def _run(
         out = function(*tree.unflatten(treedef, tracers))
         aux = None
         if has_aux:
-            if not isinstance(out, tuple) or len(out) != 2:
-                raise TypeError(
-                    f"{what} with has_aux=True: {name_of(function)} must return a pair "
-                    f"(result, aux), got {type(out).__name__}"
-                )
-            out, aux = out
+            out, aux = pair(out, what, named or function)
             aux = tree.map(lambda x: _below(leave(x, number), number), aux)
         outs, pulled.treedef_out = tree.flatten(out)
         outs = [leave(x, number) for x in outs]
@@ -170,7 +170,7 @@ def value_and_grad(
         def of_chosen(*new: Any) -> Any:
             return function(*replace(argnums, args, new), **kwargs)
 
-        pulled, aux = _run(of_chosen, chosen, "grad", has_aux)
+        pulled, aux = _run(of_chosen, chosen, "grad", has_aux, function)
         value = _scalar(pulled, function)
         cts = pulled.back([new_tensor(constant_like(1.0, value)._a)], keep=False)
         grads = tree.unflatten(pulled.treedef_in, cts)

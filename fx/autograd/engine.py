@@ -219,15 +219,14 @@ def _only_the_transform(x: Tracer, what: str) -> str:
         if below._node is not None and (below.level & 1 or below.level < 0):
             leaf = _first_leaf(below._node)
             fix = (
-                "has one gradient for all lanes; call backward() outside, on a result of vmap, or "
-                "take a gradient per lane with fx.vmap(fx.grad(f), in_axes=(None, 0))"
+                "It has one gradient for all lanes: call backward() outside, on a result of vmap, "
+                "or take a gradient per lane with fx.vmap(fx.grad(f), in_axes=(None, 0))"
                 if name == "vmap"
-                else "is a constant inside it; differentiate by it too, "
-                "fx.grad(f, argnums=(0, 1)), or call backward() outside, on a result"
+                else "Call backward() outside, on a result, or differentiate by it with fx.grad"
             )
             return (
-                f"{what} inside {name} reaches {leaf}, which requires grad outside of {name}: "
-                f"it {fix}"
+                f"{what} inside {name} reaches {leaf}, which belongs outside of {name}, as does "
+                f"every tensor that is not computed from what {name} passes in. {fix}"
             )
     return (
         f"{what}: {TensorSpec(x.shape, x.dtype)!r} inside {name} does not require grad, save for "
@@ -317,7 +316,7 @@ def _input_node(x: Any, level: int, what: str) -> Node:
         if x.dtype not in INEXACT:
             raise DTypeError(
                 f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating and "
-                f"complex tensors can require gradients: write x.astype(fx.float32).requires_grad_()"
+                f"complex tensors can require gradients: write x = x.astype(fx.float32)"
             )
         raise BackwardError(
             f"{what}: the input {x.spec!r} does not require grad; write x.requires_grad_() before "

@@ -322,6 +322,4 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
     return prims.round(x / scale) * scale
 
 
-
-
 __all__ = public(globals())

@@ -30,9 +30,10 @@ from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.convert import as_operand, promote
 from fx.ops.elementwise import imag, real
 from fx.ops.linear import matmul
-from fx.ops.operands import boolean, operands
+from fx.ops.operands import argument, boolean, cast, operands
 from fx.ops.reduction import amax, amin, total
 from fx.ops.searching import Found
+from fx.primitive import bind_two
 from fx.tensor import Tensor
 
 # arithmetic -------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def clamp_max(self: Tensor, max: Any) -> Tensor:
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """In the dtype of ``other``."""
-    return self if self.dtype == other.dtype else compare.astype(self, dtype=other.dtype)
+    return cast(argument("type_as", self), other.dtype)
 
 
 # reductions -------------------------------------------------------------------------------------
@@ -164,7 +165,9 @@ def diff(
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
     wanted = infer_size("reshape", self.shape, sizes(shape))
-    return self if wanted == self.shape else shape_prims.reshape(self, shape=wanted)
+    if wanted == self.shape:
+        return argument("reshape", self)
+    return shape_prims.reshape(self, shape=wanted)
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:
@@ -172,7 +175,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and not isinstance(shape[0], int | tuple | list | Tensor):
         wanted = as_dtype(shape[0])
         if wanted == self.dtype:
-            return self
+            return argument("view", self)
         raise DTypeError(
             f"x.view({wanted.name}) would read the bytes of {self.dtype.name} anew; fx tensors do "
             f"not show their bytes: write x.astype(fx.{wanted.name}) to convert the values, or "
@@ -199,7 +202,7 @@ def t(self: Tensor) -> Tensor:
         raise ShapeError(
             f"x.t() takes at most two axes, got {self.shape}; write x.mT or x.transpose(0, 1)"
         )
-    return linear.swap_last(self) if self.ndim == 2 else self
+    return linear.swap_last(self) if self.ndim == 2 else argument("t", self)
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -217,7 +220,9 @@ def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
     """Without axes of size 1: all of them, or those of ``dim`` that have size 1."""
     axes = normal_axes("squeeze", axis if dim is None else dim, self.shape)
     kept = tuple([n for i, n in enumerate(self.shape) if n != 1 or i not in axes])
-    return self if kept == self.shape else shape_prims.reshape(self, shape=kept)
+    if kept == self.shape:
+        return argument("squeeze", self)
+    return shape_prims.reshape(self, shape=kept)
 
 
 def expand(self: Tensor, *shape: Any) -> Tensor:
@@ -263,7 +268,9 @@ def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> 
 def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
     wanted = sizes(shape)
-    return self if wanted == self.shape else shape_prims.sum_to(self, shape=wanted)
+    if wanted == self.shape:
+        return argument("sum_to_size", self)
+    return shape_prims.sum_to(self, shape=wanted)
 
 
 def select(self: Tensor, dim: int = 0, index: int = 0, *, axis: int | None = None) -> Tensor:
@@ -328,11 +335,17 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def __matmul__(self: Tensor, other: Any) -> Any:
-    if not isinstance(other, Tensor):
+    if type(self) is Tensor and type(other) is Tensor:
+        if self._a.ndim > 1 and other._a.ndim > 1:
+            return _matrix_product(self, other)
+    elif not isinstance(other, Tensor):
         other = as_operand(other, self)
         if other is NotImplemented:
             return other
     return matmul(self, other)
+
+
+_matrix_product = bind_two(linear.matmul, matmul)
 
 
 def __rmatmul__(self: Tensor, other: Any) -> Any:

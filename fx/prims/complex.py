@@ -21,6 +21,7 @@ conj = define(
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
 
+
 def _part_spec(x, *, turn):
     return float_spec("part")(x).with_(dtype=real_of(x.dtype))
 

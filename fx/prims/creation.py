@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from numpy import ndarray
+
 import fx.backends.cpu.creation as cpu
 from fx.devices import backend
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -44,6 +46,7 @@ iota = define(  # start + step * index along one axis
 
 
 constants: dict[str, dict[Any, dict[Any, Tensor]]] = {}  # device -> dtype -> value -> tensor
+_on_cpu = constants.setdefault("cpu", {})
 _MOST = 4096  # scalars kept for a dtype
 
 
@@ -69,6 +72,14 @@ def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
 
 def constant_like(value: Any, x: Tensor) -> Tensor:
     """``constant`` with the dtype and the device of ``x``."""
+    if type(x) is Tensor and type(x._a) is ndarray:
+        dtype = x._a.dtype
+        known = _on_cpu.get(dtype)
+        if known is not None and (value or type(value) is int):  # a float 0.0 may be -0.0
+            found = known.get(value)
+            if found is not None:
+                return found
+        return constant(value, dtype)
     return constant(value, x.dtype, x.device.name)
 
 

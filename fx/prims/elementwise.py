@@ -41,13 +41,21 @@ def _and_negative(ct):
     return ct, negative(ct)
 
 
+def _multiply_vjp(needs, x, y):
+    if needs[1] is None:
+        return lambda ct: (ct * y, None)
+    if needs[0] is None:
+        return lambda ct: (None, ct * x)
+    return lambda ct: (ct * y, ct * x)
+
+
 def _zero(x, y):
     return lambda t: t * 0.0
 
 
 def _share(t, wins, ties):
     """All of t where x wins, half at a tie: the symmetric subgradient of max and min."""
-    zero = constant_like(0.0, t)
+    zero = constant_like(0, t)
     return where(wins, t, where(ties, t * 0.5, zero))
 
 
@@ -81,19 +89,19 @@ add = binary(
     "add", cpu=cpu.add,
     dx=lambda x, y: _keep,
     dy=lambda x, y: _keep,
-    both=lambda x, y: _twice,
+    same_shape=lambda needs, x, y: _twice,
 )  # fmt: skip
 subtract = binary(
     "subtract", cpu=cpu.subtract, takes=NUMBERS, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
-    both=lambda x, y: _and_negative,
+    same_shape=lambda needs, x, y: _and_negative,
 )  # fmt: skip
 multiply = binary(
     "multiply", cpu=cpu.multiply, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
-    both=lambda x, y: lambda ct: (ct * y, ct * x),
+    same_shape=lambda needs, x, y: _multiply_vjp(needs, x, y),
 )  # fmt: skip
 divide = binary(
     "divide", cpu=cpu.divide, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
@@ -176,7 +184,7 @@ def _away_from_integers(d):
 
 
 def _gate(t, y):
-    return where(y > 0, t, constant_like(0.0, t))
+    return where(y > 0, t, constant_like(0, t))
 
 
 def _real_result(x):

@@ -206,7 +206,7 @@ def binary(
     cpu: Callable[..., Any],
     dx: Callable[..., Callable[[Tensor], Tensor]] | None,
     dy: Callable[..., Callable[[Tensor], Tensor]] | None,
-    both: Callable[..., Any] | None = None,
+    same_shape: Callable[..., Any] | None = None,
     sample: Callable[[Draw], Sample] = two_floats,
     takes: frozenset[Any] | None = None,
     torch_name: str = "",
@@ -214,8 +214,8 @@ def binary(
     """An elementwise function of two broadcasting arguments, by its two partial derivatives.
 
     ``dx(x, y)`` returns the linear map ``t -> t * df/dx``, which keeps only what it closes over and
-    serves the JVP and, being diagonal, the VJP as well. ``both(x, y)`` is the whole pullback for two
-    arguments of one shape: hot primitives give it to be recorded faster.
+    serves the JVP and, being diagonal, the VJP as well. ``same_shape(needs, x, y)`` is the VJP rule
+    for two arguments of one shape: hot primitives give it, for a recording of one closure.
     """
     prim: Primitive
 
@@ -231,15 +231,15 @@ def binary(
         return out, ty if tx is None else tx if ty is None else tx + ty
 
     def vjp(needs: Any, x: Tensor, y: Tensor) -> Any:
-        if needs[1] is None:
-            from_x, shape = dx(x, y), x.shape  # type: ignore[misc]
-            return lambda ct: (unbroadcast(from_x(ct), shape), None)
-        if needs[0] is None:
-            from_y, shape = dy(x, y), y.shape  # type: ignore[misc]
-            return lambda ct: (None, unbroadcast(from_y(ct), shape))
         shape_x, shape_y = x.shape, y.shape
-        if both is not None and shape_x == shape_y:
-            return both(x, y)
+        if same_shape is not None and shape_x == shape_y:
+            return same_shape(needs, x, y)
+        if needs[1] is None:
+            from_x = dx(x, y)  # type: ignore[misc]
+            return lambda ct: (unbroadcast(from_x(ct), shape_x), None)
+        if needs[0] is None:
+            from_y = dy(x, y)  # type: ignore[misc]
+            return lambda ct: (None, unbroadcast(from_y(ct), shape_y))
         map_x, map_y = dx(x, y), dy(x, y)  # type: ignore[misc]
         return lambda ct: (unbroadcast(map_x(ct), shape_x), unbroadcast(map_y(ct), shape_y))
 

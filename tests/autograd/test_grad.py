@@ -31,9 +31,7 @@ def test_it_returns_a_tuple_and_leaves_grad_alone():
 def test_with_respect_to_inner_tensors():
     x, t = pair(X)
     y, u = x * x, t * t
-    equal(
-        fx.autograd.grad((y * y).sum(), [y, x]), torch.autograd.grad((u * u).sum(), [u, t])
-    )
+    equal(fx.autograd.grad((y * y).sum(), [y, x]), torch.autograd.grad((u * u).sum(), [u, t]))
     z = y.sum()
     assert fx.autograd.grad(z, z)[0].item() == 1.0
 

@@ -15,7 +15,6 @@ LONG = 100_000
 
 @pytest.fixture
 def no_gc():
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

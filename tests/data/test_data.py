@@ -21,6 +21,7 @@ from fx.data import (
     TensorDataset,
     WeightedRandomSampler,
     default_collate,
+    default_convert,
     get_worker_info,
     random_split,
 )
@@ -60,6 +61,8 @@ def equal(a, b):
         assert list(a) == list(b)
         for k in a:
             equal(a[k], b[k])
+    elif isinstance(a, int):
+        assert a == b
     else:
         assert len(a) == len(b)
         for x, y in zip(a, b):
@@ -175,6 +178,14 @@ def test_default_collate_is_torchs(samples):
                 compare(x, y)
 
     compare(default_collate(samples), TD.default_collate(samples))
+
+
+def test_single_samples_are_converted():
+    sample = {"a": np.ones(2), "b": (1, np.float32(2)), "c": "x", "d": Pair(1, np.zeros(1))}
+    got, expected = default_convert(sample), TD.default_convert(sample)
+    assert type(got["b"]) is type(expected["b"]) and type(got["d"]) is Pair
+    assert isinstance(got["a"], fx.Tensor) and isinstance(got["d"].b, fx.Tensor)
+    assert got["b"][0] == 1 and got["c"] == "x" and got["b"][1].dtype == fx.float32
 
 
 def test_what_collation_refuses():
@@ -362,6 +373,8 @@ def test_streams():
     assert list(DataLoader(Stream(), None)) == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="an IterableDataset gives its samples in its own order"):
         DataLoader(Stream(), shuffle=True)
+    with pytest.raises(ValueError, match="a stream has no order that workers could share"):
+        DataLoader(Stream(), num_workers=1)
 
 
 @pytest.mark.parametrize(

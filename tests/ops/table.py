@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
     "round_decimals": Case(lambda m, x: m.round(x, decimals=1)),
     "hypot": Case(lambda m, x, y: m.hypot(x, y), ((3, 4), (4,))),
     "where": Case(lambda m, x, y: m.where(x > 0, x, y), ((3, 4), (4,))),
-    "where_scalars": Case(lambda m, x: m.where(x > 0, x, 0.0) + m.where(x > 1, 2.0, 1.0)),
+    "where_scalars": Case(lambda m, x: m.where(x > 0, x, 0.0) + m.where(x > 1, 2.0, x)),
     # reductions
     "sum": Case(lambda m, x: m.sum(x, dim=(0, 2), keepdim=True), _M),
     "prod": Case(lambda m, x: m.prod(x, dim=1), _M),

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import fx
+from fx.state import Cell
 from tests.ops.table import CASES, leaves
 
 torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # log of negative numbers
 
 SMOOTH = [name for name, case in CASES.items() if case.smooth]
 OPEN = [name for name, case in CASES.items() if not case.known]
@@ -114,3 +117,50 @@ def test_lanes_of_gradients(name):
     for k, g in enumerate(got):
         want = np.stack([loop[k].numpy() for loop in loops])
         np.testing.assert_allclose(g.numpy(), want, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_forward_mode_is_the_transpose_of_reverse_mode(name):
+    case = CASES[name]
+    floats, ints = list(map(fx.asarray, case.floats())), list(map(fx.asarray, case.integers()))
+    moving = list(map(fx.asarray, case.floats(seed=7)))
+
+    def function(*xs):
+        return tuple(floating(on_fx(case, list(xs), ints)))
+
+    outs, pushed = fx.jvp(function, tuple(floats), tuple(moving))
+    cts = tuple(map(fx.asarray, weights(outs)))
+    _, pullback = fx.vjp(function, *floats)
+    left = sum((u * t).sum().item() for u, t in zip(cts, pushed, strict=True))
+    right = sum((g * t).sum().item() for g, t in zip(pullback(cts), moving, strict=True))
+    assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("dtype", (fx.float32, fx.bfloat16, fx.float16), ids=str)
+def test_narrow_dtypes_stay_and_are_near(name, dtype):
+    case = CASES[name]
+    arrays = [a.astype(dtype) for a in case.floats()]
+    ints = list(map(fx.asarray, case.integers()))
+    got = on_fx(case, list(map(fx.asarray, arrays)), ints)
+    want = on_fx(case, [fx.asarray(a.astype(np.float64)) for a in arrays], ints)
+    near = {"float32": 1e-5, "bfloat16": 0.1, "float16": 0.02}[dtype.name]
+    for g, w in zip(got, want, strict=True):
+        assert g.shape == w.shape and (g.dtype == dtype or w.dtype == fx.int64)
+        g, w = g.numpy().astype(np.float64), w.numpy().astype(np.float64)
+        np.testing.assert_allclose(g, w, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cells_are_read(name):
+    case = CASES[name]
+    arrays = case.floats()
+    ints = list(map(fx.asarray, case.integers()))
+    cells = [Cell(fx.asarray(a)) for a in arrays]
+    got = on_fx(case, cells, ints)
+    want = [g.numpy() for g in on_fx(case, list(map(fx.asarray, arrays)), ints)]
+    for cell in cells:
+        cell.rebind(cell * 0.0)
+    for g, w in zip(got, want, strict=True):
+        assert type(g) is fx.Tensor
+        np.testing.assert_array_equal(g.numpy(), w)

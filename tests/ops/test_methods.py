@@ -176,6 +176,28 @@ def test_gradients_pass_methods_as_in_torch():
     np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-9)
 
 
+def test_gradients_where_elements_tie():
+    def loss(x, low):
+        picked = x.max(1).values * 2 + x.min(1).values
+        return (picked + x.amax(1)).sum() + (x.clamp(low).clamp(max=2.0) * x.clamp(min=1.0)).sum()
+
+    source = np.asarray([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0], [0.0, 1.0, 0.0, 1.0]])
+    arguments = [
+        [face(a, requires_grad=True) for a in (source, np.ones((3, 1)))]
+        for face in (fx.tensor, torch.tensor)
+    ]
+    for xs in arguments:
+        loss(*xs).backward()
+    ours, theirs = [[x.grad.numpy() for x in xs] for xs in arguments]
+    np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+def test_limits_of_nan_give_nan_recorded_or_not():
+    for x in (fx.ones(2), fx.ones(2, requires_grad=True)):
+        assert fx.isnan(x.clamp(fx.asarray([float("nan"), 0.0]))).tolist() == [True, False]
+        assert fx.isnan((x * float("nan")).clamp(0, 1)).all()
+
+
 def test_methods_that_refuse():
     x = fx.ones((2, 3))
     for error, words, call in (

@@ -216,6 +216,13 @@ def test_scatter_reduce_of_every_kind(dtype, reduce, own):
     np.testing.assert_allclose(got.numpy(), want.numpy())
 
 
+def test_no_index_takes_nothing():
+    x = fx.ones((2, 3))
+    empty = fx.asarray([], dtype=fx.int64)
+    for got in (fx.take(x, [], axis=1), fx.index_select(x, 1, []), fx.take(x, empty, axis=1)):
+        assert got.shape == (2, 0)
+
+
 def test_where_and_masks():
     x = fx.asarray([1, 2, 3])
     assert fx.where(x > 1, x, 0.5).tolist() == [0.5, 2.0, 3.0]

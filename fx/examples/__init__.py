@@ -1,0 +1,1 @@
+"""Programs that show fx at work; each runs as ``python -m fx.examples.<name>``."""
