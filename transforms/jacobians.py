@@ -70,13 +70,15 @@ def jacfwd(
             out = function(*replace(argnums, args, tree.unflatten(treedef, new)), **kwargs)
             return pair(out, "jacfwd", function) if has_aux else (out, None)
 
+        aux = None  # anything, and the same in every direction
+
         def push(*direction: Tensor) -> Any:
+            nonlocal aux
             _, pushed, aux = jvp(of_values, tuple(values), direction, has_aux=True)
-            return pushed, aux
+            return pushed
 
         basis = _basis([x.spec for x in values])
-        every = vmap(push, out_axes=(-1, None), chunk_size=chunk_size, randomness="same")
-        pushed, aux = every(*basis)
+        pushed = vmap(push, out_axes=-1, chunk_size=chunk_size, randomness="same")(*basis)
 
         def columns(t: Tensor) -> Any:
             lead = t.shape[:-1]
@@ -125,6 +127,8 @@ def jacrev(
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = select(argnums, args, "jacrev")
+        for leaf in tree.leaves(chosen):
+            differentiable_leaf(leaf, "jacrev")
 
         def of_chosen(*new: Any) -> Any:
             out = function(*replace(argnums, args, new), **kwargs)

@@ -227,8 +227,8 @@ bitwise_invert = bitwise_not = _any(
 
 # arithmetic of two operands ---------------------------------------------------------------------
 add = _two("add", prims.add, "x1 + x2.", ("[1, 2]", "3", "[4, 5]"))
-subtract = _two("subtract", prims.subtract, "x1 - x2.", ("[1, 2]", "3", "[-2, -1]"))
-multiply = _two("multiply", prims.multiply, "x1 * x2.", ("[1, 2]", "3", "[3, 6]"))
+subtract = sub = _two("subtract", prims.subtract, "x1 - x2.", ("[1, 2]", "3", "[-2, -1]"))
+multiply = mul = _two("multiply", prims.multiply, "x1 * x2.", ("[1, 2]", "3", "[3, 6]"))
 divide = true_divide = _two(
     "divide", prims.divide, "x1 / x2.", ("[1, 2]", "2", "[0.5000, 1.0000]"), float_only=True)
 floor_divide = _two(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing

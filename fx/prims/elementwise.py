@@ -33,11 +33,31 @@ def _keep(t):
     return t
 
 
-def _twice(ct):
+def _add_vjp(needs, x, y):
+    return _to_x if needs[1] is None else _to_y if needs[0] is None else _to_both
+
+
+def _to_x(ct):
+    return ct, None
+
+
+def _to_y(ct):
+    return None, ct
+
+
+def _to_both(ct):
     return ct, ct
 
 
-def _and_negative(ct):
+def _subtract_vjp(needs, x, y):
+    return _to_x if needs[1] is None else _less_to_y if needs[0] is None else _less_to_both
+
+
+def _less_to_y(ct):
+    return None, negative(ct)
+
+
+def _less_to_both(ct):
     return ct, negative(ct)
 
 
@@ -89,19 +109,19 @@ add = binary(
     "add", cpu=cpu.add,
     dx=lambda x, y: _keep,
     dy=lambda x, y: _keep,
-    same_shape=lambda needs, x, y: _twice,
+    same_shape=_add_vjp,
 )  # fmt: skip
 subtract = binary(
     "subtract", cpu=cpu.subtract, takes=NUMBERS, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
-    same_shape=lambda needs, x, y: _and_negative,
+    same_shape=_subtract_vjp,
 )  # fmt: skip
 multiply = binary(
     "multiply", cpu=cpu.multiply, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
-    same_shape=lambda needs, x, y: _multiply_vjp(needs, x, y),
+    same_shape=_multiply_vjp,
 )  # fmt: skip
 divide = binary(
     "divide", cpu=cpu.divide, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,

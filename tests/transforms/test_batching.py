@@ -80,7 +80,7 @@ def test_dataclasses_none_and_numbers_in_and_out():
         Box(ours(A))
     )
     assert type(out) is Box and out.b["none"] is None
-    same((out.a, out.b["n"], out.b["f"]), (A.sum((1, 2)), [3, 3, 3], [0.5, 0.5, 0.5]))
+    same((out.a, out.b["n"], out.b["f"]), (A.sum((1, 2)), np.full(3, 3), np.full(3, 0.5)))
     assert out.b["b"].tolist() == [True] * 3 and out.b["n"].dtype == fx.int64
 
 
@@ -154,7 +154,7 @@ COLLECTIVES = {
     "pmin": lambda m, x: x / m.pmin(x, "i"),
     "axis_index": lambda m, x: x * m.axis_index("i"),
     "all_gather": lambda m, x: m.all_gather(x, "i")[0] * x,
-    "ppermute": lambda m, x: m.ppermute(x, "i", [(0, 2), (1, 0)]) * x,
+    "ppermute": lambda m, x: m.ppermute(x, "i", [(0, 2), (2, 1), (1, 0)]) * x,
     "of a constant": lambda m, x: x * m.psum(1.0, "i"),
     "of a tree": lambda m, x: m.psum({"a": x, "b": (x * x,)}, "i")["b"][0],
 }
@@ -169,10 +169,16 @@ AROUND = {
 
 
 class JaxNames:
-    """JAX's transforms and collectives in one namespace."""
+    """JAX's transforms and collectives in one namespace, with extrema that have a derivative."""
 
     def __getattr__(self, name):
         return getattr(jax, name, None) or getattr(jax.lax, name)
+
+    def pmax(self, x, name):
+        return jnp.max(jax.lax.all_gather(x, name), 0)
+
+    def pmin(self, x, name):
+        return jnp.min(jax.lax.all_gather(x, name), 0)
 
 
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
@@ -184,6 +190,15 @@ def test_collectives_equal_jax(collective, around):
     m = JaxNames()
     with x64():
         same(found, around(m, lambda x: collective(m, x))(jnp.asarray(x)))
+
+
+def test_lanes_that_nothing_is_sent_to_get_zeros():
+    shift = fx.vmap(lambda x: fx.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")
+    same(shift(ours(A)), np.concatenate([0 * A[:1], A[:2]]))
+    same(
+        fx.grad(lambda x: (shift(x) * x).sum())(ours(A)),
+        array(shift(ours(A))) + np.concatenate([A[1:], 0 * A[:1]]),
+    )
 
 
 def test_names_reach_through_nested_maps():
@@ -205,9 +220,9 @@ def test_the_innermost_of_two_equal_names_is_meant():
 
 def test_a_collective_of_what_is_differentiated_inside():
     """The mean loss over lanes inside a function that is differentiated lane by lane."""
-    f = lambda m, x: m.vmap(
-        lambda v: m.grad(lambda y: y * m.pmean(y * v, "i"))(v), axis_name="i"
-    )(x)
+    f = lambda m, x: m.vmap(lambda v: m.grad(lambda y: y * m.pmean(y * v, "i"))(v), axis_name="i")(
+        x
+    )
     x = np.array([1.0, 2.0, 4.0])
     m = JaxNames()
     with x64():

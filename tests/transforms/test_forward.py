@@ -38,10 +38,7 @@ def test_jvp_with_aux():
 def test_a_result_that_does_not_move_has_a_zero_tangent():
     out, pushed = fx.jvp(lambda x: (x, 3.0, fx.tensor([1, 2])), ours((X,)), ours((X,)))
     assert out[1] == 3.0
-    same(pushed, (X, 0.0, [0, 0]))
-
-
-JACOBIANS = {"jacfwd": ("jacfwd", {}), "jacrev": ("jacrev", {})}
+    same(pushed, (X, 0.0, np.zeros(2)))
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 4])
@@ -88,7 +85,9 @@ def test_aux(name):
 
 
 def test_keywords_and_vmap_of_a_hessian():
-    found = fx.vmap(fx.hessian(lambda x, *, k: (x**k).sum()), (0,))(ours(Y), k=ours(np.full(2, 3.0)))
+    found = fx.vmap(fx.hessian(lambda x, *, k: (x**k).sum()), (0,))(
+        ours(Y), k=ours(np.full(2, 3.0))
+    )
     same(found, np.stack([np.diag(6 * row) for row in Y]))
 
 
@@ -106,9 +105,9 @@ def test_hvp_equals_the_hessian_times_the_vector():
 
 def test_jacobians_keep_dtypes_apart():
     x, y = fx.ones(2, dtype=fx.float32), fx.ones(2, dtype=fx.float64)
-    a, b = fx.jacfwd(lambda x, y: (x.astype(fx.float64) * y), (0, 1))(x, y)
+    a, b = fx.jacfwd(lambda x, y: x.astype(fx.float64) * y, (0, 1))(x, y)
     assert (a.dtype, b.dtype) == (fx.float64, fx.float64)
-    a, b = fx.jacrev(lambda x, y: (x.astype(fx.float64) * y), (0, 1))(x, y)
+    a, b = fx.jacrev(lambda x, y: x.astype(fx.float64) * y, (0, 1))(x, y)
     assert (a.dtype, b.dtype) == (fx.float32, fx.float64)
 
 
