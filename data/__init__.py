@@ -20,8 +20,20 @@ from fx.data.sampler import (
 )
 
 __all__ = [
-    *("ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"),
-    *("DataLoader", "default_collate", "default_convert", "get_worker_info"),
-    *("BatchSampler", "RandomSampler", "Sampler", "SequentialSampler"),
-    *("SubsetRandomSampler", "WeightedRandomSampler"),
+    "BatchSampler",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "random_split",
 ]

@@ -84,7 +84,7 @@ def default_convert(sample: Any) -> Any:
 
 def _same_mapping(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     try:
-        return type(like)(values)  # type: ignore[call-arg]
+        return type(like)(values)
     except TypeError:  # a mapping that is not made from a mapping
         return values
 
@@ -99,7 +99,7 @@ def _stacked(samples: Sequence[Tensor]) -> Tensor:
     rows = [shape_prims.reshape(x, shape=(1, *x.shape)) for x in samples]
     if len(rows) == 1:
         return rows[0].read() if isinstance(rows[0], Cell) else rows[0]
-    return shape_prims.concatenate(*rows, axis=0)  # type: ignore[no-any-return]
+    return shape_prims.concatenate(*rows, axis=0)
 
 
 def _columns(batch: Sequence[Any]) -> list[Any]:

@@ -122,7 +122,7 @@ class Subset(Dataset):
 
     def batch(self, indices: Sequence[int]) -> list[Tensor]:
         """The samples of ``indices``, collated."""
-        return self.dataset.batch([self.indices[i] for i in indices])  # type: ignore[no-any-return]
+        return self.dataset.batch([self.indices[i] for i in indices])
 
 
 class ConcatDataset(Dataset):

@@ -10,7 +10,7 @@ from fx.random import Generator, choice, next_key, permutation, randint
 
 
 class Sampler:
-    """An iterable of indices: a subclass gives ``__iter__()``, and ``__len__()`` where it is known."""
+    """An iterable of indices: a subclass gives ``__iter__()``, and ``__len__()`` where known."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__(self)")
@@ -187,5 +187,5 @@ class BatchSampler(Sampler):
             yield batch
 
     def __len__(self) -> int:
-        n = len(self.sampler)  # type: ignore[arg-type]
+        n = len(self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)

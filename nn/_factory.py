@@ -14,7 +14,7 @@ from fx.tensor import Tensor
 
 def filled(shape: tuple[int, ...], value: Any, device: Any = None, dtype: Any = None) -> Tensor:
     """A constant tensor, of the default dtype on the default device unless told."""
-    return full(  # type: ignore[no-any-return]
+    return full(
         shape=shape,
         value=value,
         dtype=default_dtype() if dtype is None else as_dtype(dtype),

@@ -79,7 +79,7 @@ class Skeleton:
     buffers: then a program that was made for one is right for the other.
     """
 
-    __slots__ = ("parts", "names")
+    __slots__ = ("names", "parts")
 
     parts: list[_Part]
     names: tuple[str, ...]  # the path of each leaf
@@ -265,7 +265,9 @@ def _resolve(value: Any, modules: list[Any], leaves: tuple[Any, ...]) -> Any:
         return kind(value if simple else [_resolve(x, modules, leaves) for x in value])
     if kind is dict:
         simple = _all_simple(value.values())
-        return dict(value) if simple else {k: _resolve(x, modules, leaves) for k, x in value.items()}
+        return (
+            dict(value) if simple else {k: _resolve(x, modules, leaves) for k, x in value.items()}
+        )
     if kind in (set, frozenset):
         return kind(value)
     if kind is _Method:

@@ -1,4 +1,4 @@
-"""What a Module holds: iteration over its submodules, parameters and buffers, and look-up by path."""
+"""What a Module holds: iteration over submodules, parameters and buffers, look-up by path."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Traversal:
             if not isinstance(below, Traversal):
                 raise AttributeError(f"`{step}` is not an nn.Module")
             module = below
-        return module  # type: ignore[no-any-return]
+        return module
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path.
@@ -105,7 +105,7 @@ class Traversal:
         Raises:
             AttributeError: if there is none.
         """
-        return self._get(target, "_parameters", "nn.Parameter")  # type: ignore[no-any-return]
+        return self._get(target, "_parameters", "nn.Parameter")
 
     def get_buffer(self, target: str) -> Buffer:
         """The buffer at a path.
@@ -113,7 +113,7 @@ class Traversal:
         Raises:
             AttributeError: if there is none.
         """
-        return self._get(target, "_buffers", "buffer")  # type: ignore[no-any-return]
+        return self._get(target, "_buffers", "buffer")
 
     def _get(self, target: str, kind: str, what: str) -> Any:
         path, _, name = target.rpartition(".")

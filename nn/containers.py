@@ -176,7 +176,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        return self._modules[key]  # type: ignore[no-any-return]
+        return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -211,7 +211,7 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Remove and return a module."""
-        return self._modules.pop(key)  # type: ignore[no-any-return]
+        return self._modules.pop(key)
 
     def update(self, modules: Any) -> None:
         """Add or replace modules.
@@ -234,7 +234,7 @@ def _key(container: Any, index: int) -> str:
     size, i = len(container), as_index(index)
     if not -size <= i < size:
         raise IndexError(f"index {i} is out of range for a container of {size} modules")
-    return next(islice(container._modules, i % size, None))  # type: ignore[no-any-return]
+    return next(islice(container._modules, i % size, None))
 
 
 def _delete(container: Any, index: int | slice) -> None:

@@ -154,9 +154,7 @@ class Conv1d(_Conv):
     def forward(self, input: Any) -> Tensor:
         """(batch, in_channels, length) to (batch, out_channels, out_length)."""
         x, padding = self._padded(input)
-        return F.conv1d(
-            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Conv):
@@ -171,8 +169,8 @@ class Conv2d(_Conv):
         device, dtype: of the parameters.
 
     Attributes:
-        weight: (out_channels, in_channels // groups, *kernel_size), uniform in ``±1 / sqrt(fan_in)``
-            at first, where fan_in is the number of inputs that one output sees.
+        weight: (out_channels, in_channels // groups, *kernel_size), uniform in
+            ``±1 / sqrt(fan_in)`` at first, where fan_in is how many inputs one output sees.
         bias: (out_channels,), the same, or None.
 
     Raises:
@@ -192,9 +190,7 @@ class Conv2d(_Conv):
     def forward(self, input: Any) -> Tensor:
         """(batch, in_channels, height, width) to (batch, out_channels, ...)."""
         x, padding = self._padded(input)
-        return F.conv2d(
-            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_Conv):
@@ -211,9 +207,7 @@ class Conv3d(_Conv):
     def forward(self, input: Any) -> Tensor:
         """(batch, in_channels, depth, height, width) to (batch, out_channels, ...)."""
         x, padding = self._padded(input)
-        return F.conv3d(
-            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTranspose(_Convolution):
@@ -326,7 +320,9 @@ class ConvTranspose2d(_ConvTranspose):
 
     Example:
         >>> import fx
-        >>> fx.nn.ConvTranspose2d(4, 2, 3, stride=2)(fx.ones((1, 4, 5, 5)), output_size=(12, 12)).shape
+        >>> fx.nn.ConvTranspose2d(4, 2, 3, stride=2)(
+        ...     fx.ones((1, 4, 5, 5)), output_size=(12, 12)
+        ... ).shape
         (1, 2, 12, 12)
     """
 

@@ -325,8 +325,8 @@ def bias_uniform_(bias: Any, weight: Any, generator: Any = None) -> Any:
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """A (semi-)orthogonal matrix: its rows, or its columns if those are fewer, are orthonormal.
 
-    Further axes count as one with the second. It is the orthogonal factor of the polar decomposition
-    of a normal matrix, found by Newton-Schulz iteration in float64.
+    Further axes count as one with the second. It is the orthogonal factor of the polar
+    decomposition of a normal matrix, found by Newton-Schulz iteration in float64.
 
     Raises:
         ShapeError: for fewer than two axes.

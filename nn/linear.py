@@ -100,7 +100,7 @@ class Flatten(Module):
 
     def forward(self, input: Any) -> Tensor:
         """The same elements in fewer axes."""
-        return input.flatten(self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The axes."""
@@ -124,7 +124,7 @@ class Unflatten(Module):
     def forward(self, input: Any) -> Tensor:
         """The same elements in more axes."""
         shape, dim = tuple(input.shape), self.dim % input.ndim
-        return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))  # type: ignore[no-any-return]
+        return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))
 
     def extra_repr(self) -> str:
         """The axis and its new sizes."""

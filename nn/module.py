@@ -221,7 +221,7 @@ class Module(Traversal, Conversions):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
         if "." in name:
-            raise KeyError(f"{kind} name can't contain \".\", got: {name}")
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
         if not name:
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in self.__dict__[where] and hasattr(self, name):
@@ -267,9 +267,7 @@ class Module(Traversal, Conversions):
 
     # state --------------------------------------------------------------------------------------
 
-    def state_dict(
-        self, *, prefix: str = "", keep_vars: bool = False
-    ) -> OrderedDict[str, Tensor]:
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
         """The values of parameters and persistent buffers by path, in PyTorch's order.
 
         Args:

@@ -54,9 +54,9 @@ def get_total_norm(
 def _norm(x: Tensor, p: float) -> Tensor:
     axes = tuple(range(x.ndim))
     if p == math.inf:
-        return reduction.max(elementwise.abs(x), axes=axes, keepdims=False)  # type: ignore[no-any-return]
+        return reduction.max(elementwise.abs(x), axes=axes, keepdims=False)
     if p == 2:
-        return elementwise.sqrt(reduction.sum(elementwise.square(x), axes=axes, keepdims=False))  # type: ignore[no-any-return]
+        return elementwise.sqrt(reduction.sum(elementwise.square(x), axes=axes, keepdims=False))
     return reduction.sum(elementwise.abs(x) ** p, axes=axes, keepdims=False) ** (1.0 / p)
 
 
@@ -128,7 +128,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         (8,)
     """
     flat = [shape_prims.reshape(p, shape=(math.prod(p.shape),)) for p in parameters]
-    return shape_prims.concatenate(*flat, axis=0)  # type: ignore[no-any-return]
+    return shape_prims.concatenate(*flat, axis=0)
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Cell]) -> None:
@@ -149,8 +149,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Cell]) -> None:
     wanted = sum(math.prod(p.shape) for p in cells)
     if vec.shape != (wanted,):
         raise ShapeError(
-            f"vector_to_parameters: the parameters have {wanted} elements, and the vector has shape "
-            f"{vec.shape}"
+            f"vector_to_parameters: the parameters have {wanted} elements, and the vector has "
+            f"shape {vec.shape}"
         )
     start = 0
     for p in cells:

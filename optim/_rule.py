@@ -74,7 +74,7 @@ def first_step(device: Any) -> Tensor:
 
 def zeros(like: Tensor) -> Tensor:
     """A slot at first."""
-    return full(shape=like.shape, value=0, dtype=like.dtype, device=like.device.name)  # type: ignore[no-any-return]
+    return full(shape=like.shape, value=0, dtype=like.dtype, device=like.device.name)
 
 
 class State(NamedTuple):

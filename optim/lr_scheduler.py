@@ -12,8 +12,8 @@ from fx.optim.optimizer import Optimizer
 class LRScheduler:
     """What every scheduler shares, as ``torch.optim.lr_scheduler.LRScheduler``.
 
-    A subclass gives ``get_lr``: the next learning rates from those that the groups have now, so that
-    several schedulers of one optimizer combine.
+    A subclass gives ``get_lr``: the next learning rates from those that the groups have now, so
+    that several schedulers of one optimizer combine.
 
     Args:
         optimizer: whose learning rates are set.
@@ -178,7 +178,7 @@ class LambdaLR(LRScheduler):
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; functions count as None, callable objects by their state."""
+        """Everything but the optimizer; a function counts as None, other callables by their state."""
         out = super().state_dict()
         out["lr_lambdas"] = [
             None if isinstance(f, type(lambda: 0)) else dict(f.__dict__) for f in self.lr_lambdas

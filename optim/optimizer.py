@@ -22,8 +22,8 @@ class Optimizer:
     A step computes new values and rebinds the parameters; nothing is written into, so a tensor that
     was read from a parameter before keeps its value. The arithmetic is that of the pure form in
     ``fx.optim.pure``. ``foreach``, ``fused`` and ``capturable`` choose among PyTorch's
-    implementations and change nothing here; ``differentiable=True`` is refused, since rebinding drops
-    history: the pure form differentiates.
+    implementations and change nothing here; ``differentiable=True`` is refused, since rebinding
+    drops history: the pure form differentiates.
 
     Args:
         params: parameters, pairs of a name and a parameter, or dicts with ``"params"`` and options

@@ -14,7 +14,7 @@ from typing import Any
 from fx import tape
 from fx.config import modes
 from fx.dtypes import FLOATING
-from fx.errors import BackwardError, DTypeError, ShapeError
+from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.levels import check_live
 from fx.ops.convert import as_tensor
 from fx.primitive import Primitive
@@ -191,10 +191,12 @@ def fitting(ct: Any, x: TensorSpec, what: str, index: int) -> Tensor | None:
     """A cotangent (or tangent) that a user's rule returned, checked against its argument.
 
     Raises:
-        ShapeError, DTypeError: if it does not fit.
+        TreeError, ShapeError, DTypeError: if it does not fit.
     """
     if ct is None:
         return None
+    if isinstance(ct, tuple | list | dict):
+        raise TreeError(f"{what} {index} is a {type(ct).__name__}, expected a tensor {x!r}")
     ct = as_tensor(ct, dtype=None if isinstance(ct, Tensor) else x.dtype)
     if ct.level == CELL:
         ct = ct.read()

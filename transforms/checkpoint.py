@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import compress
 from typing import Any
 
 from fx import tree
@@ -54,18 +55,20 @@ class _Way:
         self.met.append(place)
         return stop_gradient(x)
 
-    def again(self, given: Tensors) -> Callable[[Tensor], Tensor]:
-        """A later run: what stands for the one that is met now."""
+    def again(self, given: Tensors) -> Callable[[Tensor | None], Any]:
+        """A later run: what stands for the one that is met now; None says that it has ended."""
         places = iter(self.met)
 
-        def meet(x: Tensor) -> Tensor:
+        def meet(x: Tensor | None) -> Any:
             place = next(places, -1)
-            if place == -1 or (place is not None and given[place].shape != x.shape):
+            if (place == -1) != (x is None) or (
+                place is not None and x is not None and given[place].shape != x.shape
+            ):
                 raise BackwardError(
                     f"checkpoint: {self.name} took another way when it ran again for its "
                     f"gradient; it must not depend on anything that changes between the runs"
                 )
-            return x if place is None else given[place]
+            return x if place is None or x is None else given[place]
 
         return meet
 
@@ -102,12 +105,13 @@ class _Rerun(Application):
     def __init__(
         self,
         name: str,
-        count: int,
+        floating: Sequence[bool],
         rerun: Callable[..., Tensors],
         place: Callable[[Tensors], Tensors],
     ) -> None:
         super().__init__(name, "Checkpoint")
-        self.count, self.rerun, self.place = count, rerun, place
+        self.floating, self.count = floating, len(floating)
+        self.rerun, self.place = rerun, place
 
     def run(self, *args: Tensor) -> Tensors:
         return self.place(args[: self.count])
@@ -119,36 +123,37 @@ class _Rerun(Application):
             for i, (x, need) in enumerate(zip(args, needs))
             if i >= self.count and need is not None and x.dtype in FLOATING
         ]
-        rerun, count = self.rerun, self.count
+        rerun, floating = self.rerun, self.floating
 
         def of_moving(*xs: Tensor) -> list[Tensor]:
             every = list(args)
             for i, x in zip(moving, xs):
                 every[i] = x
-            return list(rerun(*every[count:]))
+            return list(compress(rerun(*every[len(floating) :]), floating))
 
         return moving, of_moving
 
     def forward(self, args: Tensors, needs: Sequence[Any]) -> tuple[Tensors, Pullback]:
         moving, of_moving = self._moving(args, needs)
-        total = len(args)
+        total, floating = len(args), self.floating
 
         def pullback(cts: list[Any]) -> list[Tensor | None]:
             _, pull = vjp(of_moving, *[args[i] for i in moving])
             out: list[Tensor | None] = [None] * total
-            for i, ct in zip(moving, pull(list(cts))):
+            for i, ct in zip(moving, pull(list(compress(cts, floating)))):
                 out[i] = ct
             return out
 
-        return self.run(*args), pullback
+        return self(*args), pullback
 
     def jvp(
         self, primals: Tensors, tangents: Sequence[Tensor | None]
-    ) -> tuple[Tensors, Sequence[Tensor]]:
+    ) -> tuple[Tensors, Sequence[Tensor | None]]:
         moving, of_moving = self._moving(primals, tangents)
         at = tuple([primals[i] for i in moving])
         _, pushed = jvp(of_moving, at, tuple([tangents[i] for i in moving]))
-        return self.run(*primals), pushed
+        rest = iter(pushed)
+        return self(*primals), [next(rest) if f else None for f in self.floating]
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
         own = dims[: self.count]
@@ -157,7 +162,7 @@ class _Rerun(Application):
             return [lanes_to(o, d, 0, size) for o, d in zip(self.place(outs), own)]
 
         rerun = lanes_first(self.rerun, size, axis_name, dims[self.count :])
-        return _Rerun(self.name, self.count, rerun, place)
+        return _Rerun(self.name, self.floating, rerun, place)
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,7 +195,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
         xs = [leaves[i] for i in places]
         static = [None if isinstance(x, Tensor) else x for x in leaves]
-        way = _Way(name_of(function))
+        way, count = _Way(name_of(function)), len(xs)
 
         def run(values: Tensors, meet: Callable[[Tensor], Tensor]) -> tuple[list[Any], Any]:
             with draws, Level("checkpoint") as level:
@@ -211,10 +216,13 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             pairs, treedef_out = run([stop_gradient(x) for x in xs], way.meet)
         finally:
             modes.journal = before
+            if before is not None:
+                before.extend(journal)
         way.known.clear()
-        started: dict[Any, Any] = {}
+        started: dict[Any, Any] = {}  # what the cells held that it rebinds, but for generators
         for cell, value in journal:
-            started.setdefault(cell, value)
+            if value is not None and cell not in draws.cells:
+                started.setdefault(cell, value)
 
         def rerun(*every: Tensor) -> list[Tensor]:
             ended = [(cell, cell.value) for cell in started]
@@ -225,9 +233,10 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             modes.journal = touched = []
             try:
                 for cell, value in started.items():
-                    if value is not None:
-                        cell.value = value
-                again, _ = run(every[: len(xs)], way.again(every[len(xs) :]))
+                    cell.value = value
+                meet = way.again(every[count:])
+                outs, _ = run(every[:count], meet)
+                meet(None)
             finally:
                 modes.journal = before
                 for number in returned:
@@ -236,13 +245,14 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                     cell.value = value
                 for cell, value in ended:
                     cell.value = value
-            return [o for o, m in again if m]
+            return [o for o, m in outs if m]
 
         outs = [o for o, _ in pairs]
         derived = [i for i, (_, m) in enumerate(pairs) if m]
         inputs, way.captured = [*xs, *way.captured], []
         if derived and any(_moves(x) for x in inputs):
-            bound = _Rerun(way.name, len(derived), rerun, list)
+            floating = [outs[i].dtype in FLOATING for i in derived]
+            bound = _Rerun(way.name, floating, rerun, list)
             for i, o in zip(derived, bound(*[outs[i] for i in derived], *inputs)):
                 outs[i] = o
         return tree.unflatten(treedef_out, outs)

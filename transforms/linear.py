@@ -36,9 +36,10 @@ class Equation(NamedTuple):
 class Program:
     """A straight list of operations from input slots to output slots."""
 
-    __slots__ = ("equations", "inputs", "outputs", "specs")
+    __slots__ = ("equations", "inputs", "outputs", "purpose", "specs")
 
-    def __init__(self, specs: Sequence[TensorSpec]) -> None:
+    def __init__(self, specs: Sequence[TensorSpec], purpose: str = "linear_transpose") -> None:
+        self.purpose = purpose
         self.specs = list(specs)  # of every slot
         self.inputs = range(len(self.specs))
         self.equations: list[Equation] = []
@@ -105,9 +106,13 @@ class LinearTracer(Tracer):
     """A tangent that is not known yet: its place in a program."""
 
     __slots__ = ("program", "slot")
-    transform = "linearize"
     program: Program
     slot: int
+
+    @property
+    def transform(self) -> str:  # type: ignore[override]
+        """What records the program, for messages."""
+        return self.program.purpose
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -188,7 +193,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     """
     leaves, treedef = tree.flatten(primals)
     values = [differentiable_leaf(x, "linearize") for x in leaves]
-    program = Program([x.spec for x in values])
+    program = Program([x.spec for x in values], "linearize")
     with Level("linearize") as level:
         number = level.number
         tangents = [linear_tracer(number, program, i) for i in program.inputs]

@@ -192,6 +192,11 @@ class Replay(Turn):
         modes.lanes = self._saved
         super().__exit__(*error)
 
+    @property
+    def cells(self) -> set[Any]:
+        """The cells of the generators that were drawn from."""
+        return {generator.cell for generator, _ in self._notes.keys}
+
     def _joined(self) -> _Group:
         return self._notes
 

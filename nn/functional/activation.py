@@ -22,7 +22,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
         >>> fx.nn.functional.relu(fx.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-    return elementwise.relu(floating("relu", input))  # type: ignore[no-any-return]
+    return elementwise.relu(floating("relu", input))
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
@@ -48,7 +48,7 @@ def hardtanh(
     """
     x = floating("hardtanh", input)
     low, high = constant_like(min_val, x), constant_like(max_val, x)
-    return compare.where(x >= max_val, high, compare.where(x <= min_val, low, x))  # type: ignore[no-any-return]
+    return compare.where(x >= max_val, high, compare.where(x <= min_val, low, x))
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -60,7 +60,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
         tensor([-0.5000,  2.0000])
     """
     x = floating("leaky_relu", input)
-    return compare.where(x > 0, x, x * negative_slope)  # type: ignore[no-any-return]
+    return compare.where(x > 0, x, x * negative_slope)
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -78,7 +78,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     positive = x > 0
     # the branch that is not taken must not overflow, or its gradient would be 0 * inf
     below = elementwise.expm1(compare.where(positive, constant_like(0.0, x), x))
-    return compare.where(positive, x, below * alpha)  # type: ignore[no-any-return]
+    return compare.where(positive, x, below * alpha)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:
@@ -127,7 +127,7 @@ def sigmoid(input: Any) -> Tensor:
         >>> fx.nn.functional.sigmoid(fx.tensor([0.0]))
         tensor([0.5000])
     """
-    return elementwise.sigmoid(floating("sigmoid", input))  # type: ignore[no-any-return]
+    return elementwise.sigmoid(floating("sigmoid", input))
 
 
 def tanh(input: Any) -> Tensor:
@@ -138,7 +138,7 @@ def tanh(input: Any) -> Tensor:
         >>> fx.nn.functional.tanh(fx.tensor([0.0, 1.0]))
         tensor([0.0000, 0.7616])
     """
-    return elementwise.tanh(floating("tanh", input))  # type: ignore[no-any-return]
+    return elementwise.tanh(floating("tanh", input))
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -152,7 +152,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     x = floating("softplus", input)
     scaled = x if beta == 1 else x * beta
     smooth = elementwise.softplus(scaled)
-    return compare.where(scaled > threshold, x, smooth if beta == 1 else smooth / beta)  # type: ignore[no-any-return]
+    return compare.where(scaled > threshold, x, smooth if beta == 1 else smooth / beta)
 
 
 def logsigmoid(input: Any) -> Tensor:
@@ -163,12 +163,10 @@ def logsigmoid(input: Any) -> Tensor:
         >>> fx.nn.functional.logsigmoid(fx.tensor([0.0]))
         tensor([-0.6931])
     """
-    return -elementwise.softplus(-floating("logsigmoid", input))  # type: ignore[no-any-return]
+    return -elementwise.softplus(-floating("logsigmoid", input))
 
 
-def softmax(
-    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along an axis.
 
     Args:
@@ -185,7 +183,7 @@ def softmax(
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(input, dtype))
-    return reduction.softmax(x, axis=_axis("softmax", dim, x))  # type: ignore[no-any-return]
+    return reduction.softmax(x, axis=_axis("softmax", dim, x))
 
 
 def log_softmax(
@@ -199,12 +197,10 @@ def log_softmax(
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(input, dtype))
-    return reduction.log_softmax(x, axis=_axis("log_softmax", dim, x))  # type: ignore[no-any-return]
+    return reduction.log_softmax(x, axis=_axis("log_softmax", dim, x))
 
 
-def softmin(
-    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``softmax(-x)`` along an axis.
 
     Example:
@@ -213,7 +209,7 @@ def softmin(
         tensor([0.7311, 0.2689])
     """
     x = floating("softmin", requested(input, dtype))
-    return reduction.softmax(-x, axis=_axis("softmin", dim, x))  # type: ignore[no-any-return]
+    return reduction.softmax(-x, axis=_axis("softmin", dim, x))
 
 
 def _axis(name: str, dim: int | None, x: Tensor) -> int:

@@ -83,7 +83,7 @@ def scaled_dot_product_attention(
             weights = reduction.softmax(scores, axis=scores.ndim - 1)
     if dropout_p:
         weights = dropout(weights, dropout_p)
-    return linear_prims.matmul(weights, v)  # type: ignore[no-any-return]
+    return linear_prims.matmul(weights, v)
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -92,12 +92,12 @@ def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     scores = compare.where(mask, scores, none)
     axis = scores.ndim - 1
     if mask.ndim < 1 or mask.shape[-1] == 0:
-        return reduction.softmax(scores, axis=axis)  # type: ignore[no-any-return]
+        return reduction.softmax(scores, axis=axis)
     some = reduction.any(mask, axes=(mask.ndim - 1,), keepdims=True)  # (..., targets, 1)
     # a row of -inf only would give nan, and nan gradients: such a row is 0 everywhere instead
     zero = creation.constant_like(0.0, scores)
     weights = reduction.softmax(compare.where(some, scores, zero), axis=axis)
-    return compare.where(some, weights, zero)  # type: ignore[no-any-return]
+    return compare.where(some, weights, zero)
 
 
 def _causal(targets: int, sources: int, device: str) -> Tensor:

@@ -128,9 +128,7 @@ def _conv(
     return unbatched(_biased(name, out, bias, rank), single)
 
 
-def _padding(
-    name: str, padding: Any, rank: int, kernel: Any, strides: Any, steps: Any
-) -> Pairs:
+def _padding(name: str, padding: Any, rank: int, kernel: Any, strides: Any, steps: Any) -> Pairs:
     if not isinstance(padding, str):
         return tuple([(p, p) for p in entries(name, "padding", padding, rank, least=0)])
     if padding == "valid":
@@ -302,7 +300,9 @@ def _conv_transpose(
         )
     # what is longer at the end uncovers part of what the padding cuts off there; past that, zeros
     sizes, pads, zeros = [], [], []
-    for n, k, s, d, p, e in zip(x.shape[2:], w.shape[2:], strides, steps, cuts, longer, strict=True):
+    for n, k, s, d, p, e in zip(
+        x.shape[2:], w.shape[2:], strides, steps, cuts, longer, strict=True
+    ):
         sizes.append((n - 1) * s - 2 * p + d * (k - 1) + 1 + min(e, p))
         pads.append((p, max(p - e, 0)))
         zeros.append(max(e - p, 0))

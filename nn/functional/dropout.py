@@ -40,4 +40,4 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
         return x
     zero = constant_like(0.0, x)
     kept = bernoulli(next_key(device=x.device), 1.0 - p, x.shape)
-    return compare.where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), zero)  # type: ignore[no-any-return]
+    return compare.where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), zero)

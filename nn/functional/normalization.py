@@ -217,9 +217,9 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
 def vector_norm(x: Tensor, p: float, axis: int) -> Tensor:
     """The p-norm along an axis, which is kept as 1; its gradient at 0 is 0."""
     if p == 1:
-        return reduction.sum(elementwise.abs(x), axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
+        return reduction.sum(elementwise.abs(x), axes=(axis,), keepdims=True)
     if p == float("inf"):
-        return reduction.max(elementwise.abs(x), axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
+        return reduction.max(elementwise.abs(x), axes=(axis,), keepdims=True)
     total = reduction.sum(
         elementwise.square(x) if p == 2 else elementwise.abs(x) ** p, axes=(axis,), keepdims=True
     )

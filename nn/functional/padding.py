@@ -73,7 +73,7 @@ def _constant(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     if not any(low) and not any(high):
         return x
     filler = constant_like(0 if value is None else value, x)
-    return shape_prims.pad(x, filler, low=low, high=high, inside=(0,) * x.ndim)  # type: ignore[no-any-return]
+    return shape_prims.pad(x, filler, low=low, high=high, inside=(0,) * x.ndim)
 
 
 def _places(x: Tensor, axis: int, before: int, behind: int, mode: str) -> list[int]:

@@ -292,7 +292,7 @@ def _avg_pool(
 def _counts(
     sizes: Ints, window: Ints, strides: Ints, lows: Ints, given: Ints, outs: Ints, padded: bool
 ) -> tuple[Ints, ...]:
-    """In each dimension, how many elements of each window count; what ceil mode added never does."""
+    """How many elements of each window count, by dimension; what ceil mode added never does."""
     out = []
     for n, k, s, low, p, m in zip(sizes, window, strides, lows, given, outs, strict=True):
         first, end = (-low, n + p) if padded else (0, n)

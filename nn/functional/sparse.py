@@ -6,7 +6,6 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.creation as creation
-import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
@@ -68,19 +67,19 @@ def embedding(
     fixed = compare.stop_gradient
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise ShapeError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
+            raise ShapeError(
+                f"embedding: padding_idx {padding_idx} is out of range for {rows} rows"
+            )
         is_padding = shape_prims.reshape(idx == padding_idx % rows, shape=(*idx.shape, 1))
         out = compare.where(is_padding, fixed(out), out)
     if scale_grad_by_freq:
         flat = shape_prims.reshape(idx, shape=(idx.size,))
-        none = creation.full(
-            shape=(rows,), value=0, dtype=out.dtype, device=out.device.name
-        )
+        none = creation.full(shape=(rows,), value=0, dtype=out.dtype, device=out.device.name)
         one = shape_prims.broadcast_to(creation.constant_like(1, out), shape=(idx.size,))
         counts = indexing.scatter(none, flat, one, axis=0, mode="add")  # (rows,)
         share = shape_prims.reshape(1.0 / indexing.take(counts, idx, axis=0), shape=(*idx.shape, 1))
         out = fixed(out) + (out - fixed(out)) * share
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
@@ -94,7 +93,9 @@ def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
         flat = shape_prims.reshape(idx, shape=(idx.size,))
         rows = indexing.take(held, flat, axis=0)  # (looked up, features)
         norms = vector_norm(rows, p, 1)
-        scale = compare.where(norms > max_norm, max_norm / (norms + 1e-7), creation.constant_like(1.0, norms))
+        scale = compare.where(
+            norms > max_norm, max_norm / (norms + 1e-7), creation.constant_like(1.0, norms)
+        )
         weight.rebind(indexing.scatter(held, flat, rows * scale, axis=0, mode="set"))
 
 
@@ -131,4 +132,4 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         shape=(num_classes,), axis=0, start=0, step=1, dtype=idx.dtype, device=idx.device.name
     )
     hits = shape_prims.reshape(idx, shape=(*idx.shape, 1)) == classes
-    return compare.astype(hits, dtype=int64)  # type: ignore[no-any-return]
+    return compare.astype(hits, dtype=int64)

@@ -77,7 +77,9 @@ def test_tensor_dataset():
     data = TensorDataset(x, y)
     assert len(data) == 11
     np.testing.assert_array_equal(data[-1][0].numpy(), x[10].numpy())
-    with pytest.raises(ShapeError, match=r"size mismatch between tensors of shapes \(11, 3\), \(4,\)"):
+    with pytest.raises(
+        ShapeError, match=r"size mismatch between tensors of shapes \(11, 3\), \(4,\)"
+    ):
         TensorDataset(x, y[:4])
 
 
@@ -89,7 +91,9 @@ def test_subset_and_concat():
         both[4]
 
 
-@pytest.mark.parametrize("lengths", [[7, 3], [0.75, 0.25], [0.33, 0.33, 0.34], [10], [1.0], [0, 10]])
+@pytest.mark.parametrize(
+    "lengths", [[7, 3], [0.75, 0.25], [0.33, 0.33, 0.34], [10], [1.0], [0, 10]]
+)
 def test_random_split_sizes_are_torchs(lengths):
     fx.manual_seed(0)
     parts = random_split(range(10), lengths)
@@ -208,7 +212,9 @@ def test_batches_are_torchs(size, drop_last):
         drop_last = False
     ours = DataLoader(TensorDataset(x, y), size, drop_last=drop_last)
     theirs = TD.DataLoader(
-        TD.TensorDataset(torch.tensor(x.numpy()), torch.tensor(y.numpy())), size, drop_last=drop_last
+        TD.TensorDataset(torch.tensor(x.numpy()), torch.tensor(y.numpy())),
+        size,
+        drop_last=drop_last,
     )
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
@@ -273,7 +279,9 @@ def test_workers_give_the_same_batches_in_the_same_order(options, shuffle):
     runs = []
     for workers in (0, 1, 3):
         fx.manual_seed(3)
-        loader = DataLoader(Items(slow=workers == 3), shuffle=shuffle, num_workers=workers, **options)
+        loader = DataLoader(
+            Items(slow=workers == 3), shuffle=shuffle, num_workers=workers, **options
+        )
         runs.append([list(loader), list(loader)])
         assert len(loader) == len(runs[-1][0])
     equal(runs[0], runs[1])

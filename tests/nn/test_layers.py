@@ -218,7 +218,9 @@ def test_orthogonal(shape):
     np.testing.assert_allclose(small, np.eye(len(small)), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"])
+@pytest.mark.parametrize(
+    "name", ["linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"]
+)
 def test_gains(name):
     assert init.calculate_gain(name) == torch.nn.init.calculate_gain(name)
     assert init.calculate_gain("leaky_relu", 0.2) == torch.nn.init.calculate_gain("leaky_relu", 0.2)
@@ -286,7 +288,7 @@ def test_clip_grad_norm(p, limit):
 def test_clip_grad_norm_that_is_not_finite():
     w = fx.nn.Parameter(fx.tensor([1.0]))
     w.grad = fx.tensor([float("inf")])
-    with pytest.raises(RuntimeError, match="the total norm of order 2.0 of the gradients is inf"):
+    with pytest.raises(RuntimeError, match=r"the total norm of order 2.0 of the gradients is inf"):
         fx.nn.utils.clip_grad_norm_([w], 1.0, error_if_nonfinite=True)
 
 

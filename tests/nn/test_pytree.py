@@ -111,7 +111,9 @@ def test_shared_weights_are_one_leaf_and_references_follow():
     gradient = fx.grad(lambda m: m(x).sum())(model)
     assert gradient.first.weight is gradient.second.weight
     model(x).sum().backward()
-    np.testing.assert_allclose(gradient.first.weight.detach().numpy(), model.first.weight.grad.numpy())
+    np.testing.assert_allclose(
+        gradient.first.weight.detach().numpy(), model.first.weight.grad.numpy()
+    )
     halved = fx.tree.map(lambda p: p.detach() / 2, model)
     assert halved.order[1] is halved.first and halved.weights["w"] is halved.first.weight
     assert halved.run.__self__ is halved
@@ -194,7 +196,7 @@ def test_second_derivatives_with_respect_to_a_module():
 
 
 def test_backward_through_grad_of_a_module():
-    """A gradient penalty: the gradient with respect to the input is a function of the parameters."""
+    """A gradient penalty: the gradient with respect to the input depends on the parameters."""
     model, theirs = twins(lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)))
     (x,) = arrays((5, 3))
     g = fx.grad(lambda x: model(x).sum())(fx.tensor(x))
@@ -285,7 +287,9 @@ def test_functional_call_with_buffers_a_lane_and_with_buffers_to_read():
     out, new = fx.vmap(step)(state, x)
     for i in range(2):
         lane = fx.nn.BatchNorm1d(3)
-        np.testing.assert_allclose(out[i].numpy(), lane(x[i]).detach().numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            out[i].numpy(), lane(x[i]).detach().numpy(), rtol=1e-5, atol=1e-6
+        )
         for k, b in lane.named_buffers():
             np.testing.assert_allclose(new[k][i].numpy(), b.numpy(), rtol=1e-6)
 
@@ -296,7 +300,9 @@ def test_functional_call_ties():
     one = fx.nn.functional_call(model, {"first.weight": w}, x)
     other = fx.nn.functional_call(model, {"second.weight": w}, x)
     np.testing.assert_array_equal(one.numpy(), other.numpy())
-    with pytest.raises(StateError, match="are one shared parameter and were given different values"):
+    with pytest.raises(
+        StateError, match="are one shared parameter and were given different values"
+    ):
         fx.nn.functional_call(model, {"first.weight": w, "second.weight": v}, x)
     apart = fx.nn.functional_call(
         model, {"first.weight": w, "second.weight": v}, x, tie_weights=False

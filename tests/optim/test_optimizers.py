@@ -266,12 +266,15 @@ def test_what_loading_refuses():
         (lambda o, p: o.SGD([p], lr=-1), ValueError, "SGD: invalid lr -1"),
         (lambda o, p: o.SGD([p], nesterov=True), ValueError, "nesterov momentum requires"),
         (lambda o, p: o.SGD([p], differentiable=True), ValueError, "use fx.optim.pure"),
-        (lambda o, p: o.Adam([p], betas=(1.0, 0.9)), ValueError, "invalid beta parameter at index 0"),
+        (
+            lambda o, p: o.Adam([p], betas=(1.0, 0.9)),
+            ValueError,
+            "invalid beta parameter at index 0",
+        ),
         (lambda o, p: o.RMSprop([p], eps=-1.0), ValueError, "RMSprop: invalid eps"),
         (lambda o, p: pure.adam(lr=-1.0), ValueError, "Adam: invalid lr"),
         (lambda o, p: pure.sgd().init(fx.tensor([1])), DTypeError, "keep integers out of params"),
     ],
-    ids=str,
 )
 def test_what_optimizers_refuse(make, kind, message):
     with pytest.raises(kind, match=message):
@@ -339,7 +342,10 @@ def test_a_module_is_a_tree_of_parameters():
 )
 def test_schedulers_are_torchs(name, args):
     def run(nn, module, ones):
-        groups = [{"params": [nn.Parameter(ones(1))]}, {"params": [nn.Parameter(ones(1))], "lr": 0.3}]
+        groups = [
+            {"params": [nn.Parameter(ones(1))]},
+            {"params": [nn.Parameter(ones(1))], "lr": 0.3},
+        ]
         optimizer = module.SGD(groups, lr=0.1)
         scheduler = getattr(module.lr_scheduler, name)(optimizer, *args)
         seen = [scheduler.get_last_lr()]

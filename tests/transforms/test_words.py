@@ -19,10 +19,10 @@ MATRIX = np.array([[0.2, -0.4, 0.9], [1.1, 0.3, -0.6]])
 
 
 def function(m, matrix):
-    """Elementwise functions, a product of matrices, a reduction, an index."""
+    """Elementwise functions around a product of matrices, a reduction, an index."""
 
     def f(x):
-        return m.sum(m.tanh(matrix @ x) * m.exp(0.3 * x[0])) + m.sin(x[1] * x[2]) * x[0]
+        return m.exp(m.sum(m.tanh(matrix @ x) * m.exp(0.3 * x[0])) + m.sin(x[1] * x[2]) * x[0])
 
     return f
 
@@ -86,13 +86,15 @@ LETTERS = {
     "t": by_transpose,
     "R": lambda f: lambda x: (fx.jacrev(f)(x) * W).sum(),
     "F": lambda f: lambda x: (fx.jacfwd(f, chunk_size=2)(x) * W).sum(),
-    "c": fx.checkpoint,
+    "c": lambda f: lambda x: fx.sin(fx.checkpoint(f)(x)),
 }
+PLAIN = {"s": lambda f: lambda x: fx.sin(f(x)), **LETTERS}
 CLOSED = [letter for letter in LETTERS if letter not in "ab"]  # those make leaves of plain tensors
-MEANING = {"b": "g", "a": "g", "p": "g", "R": "g", "F": "g", "l": "j", "t": "j", "c": ""}
+MEANING = {"b": "g", "a": "g", "p": "g", "R": "g", "F": "g", "l": "j", "t": "j", "c": "s"}
 JAX_LETTERS = {
     "g": lambda f: lambda x: jnp.sum(jax.grad(f)(x) * WEIGHTS),
     "j": lambda f: lambda x: jax.jvp(f, (x,), (WEIGHTS * x,))[1],
+    "s": lambda f: lambda x: jnp.sin(f(x)),
     "v": lambda f: lambda x: jnp.sum(jax.vmap(lambda s: f(s * x))(jnp.asarray(SCALES))),
 }
 
@@ -114,7 +116,7 @@ def test_words_of_up_to_three_letters_equal_jax(outer, middle):
         word = outer + middle + inner
         f = function(fx, matrix)
         for letter in reversed(word):
-            f = LETTERS[letter](f)
+            f = PLAIN[letter](f)
         meaning = "".join(MEANING.get(letter, letter) for letter in word)
         found = array(f(fx.tensor(POINT)))
         np.testing.assert_allclose(found, expected(meaning), rtol=1e-9, err_msg=word)
@@ -124,7 +126,7 @@ def test_words_of_up_to_three_letters_equal_jax(outer, middle):
 def test_words_of_four_letters_equal_jax(word):
     f = function(fx, fx.tensor(MATRIX))
     for letter in reversed(word):
-        f = LETTERS[letter](f)
+        f = PLAIN[letter](f)
     meaning = "".join(MEANING.get(letter, letter) for letter in word)
     np.testing.assert_allclose(array(f(fx.tensor(POINT))), expected(meaning), rtol=1e-9)
 
@@ -136,7 +138,7 @@ def test_a_leaf_outside_gets_its_gradient_through_every_word(word):
     def through(matrix, word):
         f = function(fx, matrix)
         for letter in reversed(word):
-            f = LETTERS[letter](f)
+            f = PLAIN[letter](f)
         return f(fx.tensor(POINT))
 
     leaf = fx.tensor(MATRIX, requires_grad=True)
@@ -153,7 +155,7 @@ def test_a_value_of_an_outer_transform_gets_its_gradient_through_every_word(word
     def through(matrix, word):
         f = function(fx, matrix)
         for letter in reversed(word):
-            f = LETTERS[letter](f)
+            f = PLAIN[letter](f)
         return f(fx.tensor(POINT))
 
     meaning = "".join(MEANING.get(letter, letter) for letter in word)

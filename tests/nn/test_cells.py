@@ -1,0 +1,94 @@
+"""Parameters and buffers as cells: tensors to whoever reads them, rebound by whoever writes."""
+
+import numpy as np
+import pytest
+
+import fx
+from fx.errors import BatchedValueError, DTypeError, InPlaceError
+
+torch = pytest.importorskip("torch")
+
+
+def test_a_parameter_is_a_tensor():
+    p = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+    assert isinstance(p, fx.Tensor) and p.is_leaf and p.requires_grad
+    assert p.shape == (2,) and p.ndim == 1 and p.size == 2 and len(p) == 2
+    y = (p * 3 + 1 / p - p[0]).sum() + fx.sum(fx.stack([p, p]))
+    y.backward()
+    np.testing.assert_allclose(p.grad.numpy(), [3 - 1 - 2 + 2, 3 - 0.25 + 2])
+    np.testing.assert_array_equal(p.detach().numpy(), [1, 2])
+    assert float(p[1]) == 2 and p.tolist() == [1, 2]
+
+
+def test_data_rebinds_and_snapshots():
+    p = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+    old = p.data
+    (p * p).sum().backward()
+    p.data = p.data - 0.5 * p.grad
+    np.testing.assert_array_equal(p.detach().numpy(), [0, 0])
+    np.testing.assert_array_equal(old.numpy(), [1, 2])
+    np.testing.assert_array_equal(p.grad.numpy(), [2, 4])
+    assert not p.data.requires_grad and p.requires_grad
+
+
+def test_what_was_recorded_keeps_the_old_value():
+    p = fx.nn.Parameter(fx.tensor(3.0))
+    y = p * p
+    p.data = fx.tensor(10.0)
+    y.backward()
+    assert float(p.grad) == 6
+
+
+def test_writing_into_a_cell_rebinds_it():
+    p = q = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+    with fx.no_grad():
+        p -= 0.5
+        p *= 2
+        p += fx.ones(2)
+        p /= 2
+        p[0] = 7.0
+        p.add_(fx.ones(2), alpha=2).sub_(1).mul_(2).div_(4)
+    assert p is q
+    t = torch.tensor([1.0, 2.0])
+    t -= 0.5
+    t *= 2
+    t += 1
+    t /= 2
+    t[0] = 7.0
+    t.add_(torch.ones(2), alpha=2).sub_(1).mul_(2).div_(4)
+    np.testing.assert_array_equal(q.detach().numpy(), t.numpy())
+    with fx.no_grad():
+        np.testing.assert_array_equal(p.copy_(fx.tensor(3)).detach().numpy(), [3, 3])
+        np.testing.assert_array_equal(p.fill_(2).detach().numpy(), [2, 2])
+        np.testing.assert_array_equal(p.zero_().detach().numpy(), [0, 0])
+
+
+def test_what_writing_into_a_cell_refuses():
+    p = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+    with pytest.raises(InPlaceError, match=r"\+= on .* requires grad .*with fx.no_grad\(\):"):
+        p += 1
+    with fx.no_grad(), pytest.raises(InPlaceError, match=r"gives float32\[2,2\], but it holds"):
+        p += fx.ones((2, 2))
+    with pytest.raises(DTypeError, match="only floating and complex tensors can require grad"):
+        fx.nn.Parameter(fx.tensor([1, 2]))
+    assert not fx.nn.Parameter(fx.tensor([1, 2]), requires_grad=False).requires_grad
+
+
+def test_vmap_refuses_to_rebind_a_buffer_with_a_value_a_lane():
+    layer = fx.nn.BatchNorm1d(3)
+    with pytest.raises(BatchedValueError, match=r"vmap: BatchNorm1d.running_mean was made outside"):
+        fx.vmap(layer)(fx.ones((2, 4, 3)))
+    np.testing.assert_array_equal(layer.running_mean.numpy(), 0)
+    layer.eval()
+    assert fx.vmap(layer)(fx.ones((2, 4, 3))).shape == (2, 4, 3)
+
+
+def test_cells_made_inside_vmap_may_hold_a_value_a_lane():
+    def counted(x):
+        total = fx.nn.Buffer(fx.zeros(()))
+        for i in range(3):
+            total += x[i]
+        return total * 1.0
+
+    x = fx.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(fx.vmap(counted)(x).numpy(), [3.0, 12.0])
