@@ -8,7 +8,7 @@ from typing import Any, Self
 from fx.config import no_grad
 from fx.devices import Device, as_device
 from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
-from fx.errors import DeviceError, DTypeError
+from fx.errors import DTypeError
 from fx.state import Cell
 from fx.tensor import Tensor
 
@@ -77,7 +77,7 @@ def _target(*args: Any, dtype: Any = None, device: Any = None) -> tuple[Any, Any
     for arg in args:
         if isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, Device) or (isinstance(arg, str) and _is_device(arg)):
+        elif isinstance(arg, Device) or (isinstance(arg, str) and not _names_dtype(arg)):
             device = arg
         elif arg is not None:
             dtype = arg
@@ -87,9 +87,9 @@ def _target(*args: Any, dtype: Any = None, device: Any = None) -> tuple[Any, Any
     )
 
 
-def _is_device(name: str) -> bool:
+def _names_dtype(name: str) -> bool:
     try:
-        Device(name)
-    except DeviceError:
+        as_dtype(name)
+    except DTypeError:
         return False
     return True

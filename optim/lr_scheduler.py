@@ -178,7 +178,7 @@ class LambdaLR(LRScheduler):
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; a function counts as None, other callables by their state."""
+        """Everything but the optimizer; functions count as None, other callables by state."""
         out = super().state_dict()
         out["lr_lambdas"] = [
             None if isinstance(f, type(lambda: 0)) else dict(f.__dict__) for f in self.lr_lambdas

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from fx.autograd.call import Call, Out
 from fx.autograd.context import Context, Notes, context_of, notes_of
 from fx.config import no_grad
 from fx.dtypes import FLOATING, bool_
 from fx.errors import BackwardError, ShapeError
-from fx.levels import Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.compare import astype
 from fx.prims.creation import zeros_like_spec
@@ -38,74 +38,6 @@ class VmapInfo(NamedTuple):
 
     batch_size: int
     randomness: str
-
-
-class _Out(NamedTuple):
-    """Where a tensor stands among the results."""
-
-    index: int
-
-
-class Call:
-    """One ``apply``: the user's class, its static arguments, the form of its results."""
-
-    def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
-        self.cls = cls
-        self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-        self.args = [None if isinstance(x, Tensor) else x for x in args]
-        self.wanted = tuple([isinstance(x, Tensor) and _differentiated(x) for x in args])
-        self.template: list[Any] = []
-        self.single = True
-        self.constant: frozenset[int] = frozenset()  # the results without a gradient
-        self.materialize = True
-
-    def given(self, name: str) -> bool:
-        """Whether the user's class has that method."""
-        return not hasattr(getattr(self.cls, name), "absent")
-
-    def filled(self, tensors: Sequence[Any]) -> list[Any]:
-        """All arguments."""
-        args = list(self.args)
-        for i, x in zip(self.places, tensors):
-            args[i] = x
-        return args
-
-    def aligned(self, values: Sequence[Any], other: Any = None) -> tuple[Any, ...]:
-        """One value for each argument, ``other`` for those that are no tensors."""
-        out = [other] * len(self.args)
-        for i, value in zip(self.places, values):
-            out[i] = value
-        return tuple(out)
-
-    def taken_apart(self, out: Any) -> list[Tensor]:
-        """The tensors among the results."""
-        self.single = not isinstance(out, tuple)
-        tensors: list[Tensor] = []
-        self.template = []
-        for x in (out,) if self.single else out:
-            if isinstance(x, Tensor):
-                self.template.append(_Out(len(tensors)))
-                tensors.append(x.read() if x.level == CELL else x)
-            else:
-                self.template.append(x)
-        return tensors
-
-    def assembled(self, outs: Tensors) -> Any:
-        """The results as the user's ``forward`` returned them."""
-        parts = [outs[x.index] if type(x) is _Out else x for x in self.template]
-        return parts[0] if self.single else tuple(parts)
-
-    def by_result(self, values: Sequence[Any]) -> list[Any]:
-        """One value for each result, None for those that are no tensors."""
-        return [values[x.index] if type(x) is _Out else None for x in self.template]
-
-
-def _differentiated(x: Any) -> bool:
-    while isinstance(x, Tracer):
-        if x._node is not None or x.transform == "jvp":
-            return True
-        x = x.value
-    return x.requires_grad
 
 
 class Applied(Application):
@@ -240,7 +172,7 @@ class Applied(Application):
         return [
             _as_like(p, outs[x.index].spec, what)
             for p, x in zip(parts, call.template)
-            if type(x) is _Out
+            if type(x) is Out
         ]
 
     def _push_by_pull(
@@ -293,7 +225,7 @@ class Applied(Application):
         out, out_dims = cls.vmap(info, call.aligned(dims), *call.filled(args))
         outs = call.taken_apart(out)
         spread = [out_dims] if call.single else [
-            d for d, x in zip(out_dims, call.template) if type(x) is _Out
+            d for d, x in zip(out_dims, call.template) if type(x) is Out
         ]  # fmt: skip
         lanes = [batch_tracer(level.number, o, d) for o, d in zip(outs, spread)]
         traced = [batch_tracer(level.number, x, d) for x, d in zip(args, dims)]

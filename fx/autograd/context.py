@@ -92,18 +92,29 @@ def notes_of(ctx: Context, args: Sequence[Tensor], outs: Sequence[Tensor]) -> No
 
     attributes = {}
     for name, value in vars(ctx).items():
-        if name in ("_non_differentiable", "needs_input_grad"):
-            continue
-        leaves, treedef = tree.flatten(value)
-        noted = [note(x) for x in leaves]
-        same = all(a is b for a, b in zip(leaves, noted))
-        attributes[name] = value if same else _Shape(treedef, noted)
+        if name in _OWN or type(value) in _PLAIN:
+            attributes[name] = value
+        elif isinstance(value, Tensor):
+            attributes[name] = note(value)
+        else:
+            leaves, treedef = tree.flatten(value)
+            noted = [note(x) for x in leaves]
+            same = all(a is b for a, b in zip(leaves, noted))
+            attributes[name] = value if same else _Shape(treedef, noted)
+    # these are flat
+    attributes["_non_differentiable"] = ()
+    attributes["saved_tensors"] = tuple([note(x) for x in ctx.saved_tensors])
+    attributes["_for_forward"] = tuple([note(x) for x in ctx._for_forward])
     return Notes(
-        tuple(sorted(m.index for m in seen if m.kind == "argument")),
-        tuple(sorted(m.index for m in seen if m.kind == "result")),
+        tuple(sorted([m.index for m in seen if m.kind == "argument"])),
+        tuple(sorted([m.index for m in seen if m.kind == "result"])),
         kept,
         attributes,
     )
+
+
+_OWN = {"saved_tensors", "_for_forward", "_non_differentiable", "_materialize", "needs_input_grad"}
+_PLAIN = {type(None), bool, int, float, str}
 
 
 def context_of(
@@ -121,9 +132,19 @@ def context_of(
             return inputs[x.index]
         return (outs if x.kind == "result" else notes.kept)[x.index]
 
-    ctx = Context(needs_input_grad)
+    ctx = _new(Context)
+    own = ctx.__dict__
     for name, value in notes.attributes.items():
-        if type(value) is _Shape:
+        kind = type(value)
+        if kind is _Mark:
+            value = find(value)
+        elif kind is _Shape:
             value = tree.unflatten(value.treedef, [find(x) for x in value.leaves])
-        setattr(ctx, name, value)
+        own[name] = value
+    own["saved_tensors"] = tuple([find(x) for x in own["saved_tensors"]])
+    own["_for_forward"] = tuple([find(x) for x in own["_for_forward"]])
+    own["needs_input_grad"] = needs_input_grad
     return ctx
+
+
+_new = object.__new__

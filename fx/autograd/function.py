@@ -8,7 +8,8 @@ from inspect import signature
 from typing import Any
 
 from fx import tree
-from fx.autograd.applied import Applied, Call, VmapInfo
+from fx.autograd.applied import Applied, VmapInfo
+from fx.autograd.call import Call
 from fx.autograd.context import Context
 from fx.config import no_grad
 from fx.tensor import Tensor

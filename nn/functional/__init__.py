@@ -53,7 +53,8 @@ from fx.nn.functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from fx.nn.functional.sparse import embedding, one_hot
+from fx.nn.functional.sparse import embedding
+from fx.ops.selecting import one_hot
 
 __all__ = [
     "adaptive_avg_pool1d",

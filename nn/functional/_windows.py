@@ -58,4 +58,9 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
     return shape_prims.reshape(x, shape=x.shape[1:]) if single else x
 
 
+def key(value: Any) -> Any:
+    """An argument as what a cache can look up."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 LAYOUTS = ("", "length", "height, width", "depth, height, width")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
+from fx.ops import activations as ops
 from fx.ops.axes import normal_axis
 from fx.ops.operands import floating, requested
 from fx.prims.creation import constant_like
@@ -22,7 +22,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
         >>> fx.nn.functional.relu(fx.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-    return elementwise.relu(floating("relu", input))
+    return ops.relu(input)
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
@@ -98,13 +98,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
         >>> fx.nn.functional.gelu(fx.tensor([-1.0, 2.0]))
         tensor([-0.1587,  1.9545])
     """
-    x = floating("gelu", input)
-    if approximate == "none":
-        return x * (elementwise.erf(x * math.sqrt(0.5)) * 0.5 + 0.5)
-    if approximate != "tanh":
-        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    inner = (x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)
-    return x * (elementwise.tanh(inner) * 0.5 + 0.5)
+    return ops.gelu(input, approximate)
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:
@@ -115,8 +109,7 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
         >>> fx.nn.functional.silu(fx.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
     """
-    x = floating("silu", input)
-    return x * elementwise.sigmoid(x)
+    return ops.silu(input)
 
 
 def sigmoid(input: Any) -> Tensor:

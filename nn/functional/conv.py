@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import fx.prims.convolution as conv_prims
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
-from fx.nn.functional._windows import LAYOUTS, Pairs, batched, entries, unbatched
+from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
 from fx.ops.operands import argument
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -104,28 +105,40 @@ def _conv(
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     w = argument(name, weight)
-    layout = LAYOUTS[rank].replace(", ", ", kernel ")
-    if w.ndim != rank + 2:
+    strides, pads, steps = _conv_plan(
+        name, x.shape, w.shape, key(stride), key(padding), key(dilation), groups
+    )
+    out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
+    return unbatched(_biased(name, out, bias, rank), single)
+
+
+@lru_cache(maxsize=512)
+def _conv_plan(
+    name: str, x: Ints, w: Ints, stride: Any, padding: Any, dilation: Any, groups: int
+) -> tuple[Ints, Pairs, Ints]:
+    """Stride, padding and dilation of a convolution of shapes x and w, once they are checked."""
+    rank = len(x) - 2
+    if len(w) != rank + 2:
+        layout = LAYOUTS[rank].replace(", ", ", kernel ")
         raise ShapeError(
             f"{name} takes a weight (out channels, in channels // groups, kernel {layout}), got "
-            f"shape {w.shape}"
+            f"shape {w}"
         )
-    if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+    if groups < 1 or x[1] != w[1] * groups or w[0] % groups:
         raise ShapeError(
-            f"{name}: an input of shape {x.shape} has {x.shape[1]} channels, but a weight of shape "
-            f"{w.shape} with groups={groups} takes {w.shape[1] * groups}"
+            f"{name}: an input of shape {x} has {x[1]} channels, but a weight of shape {w} with "
+            f"groups={groups} takes {w[1] * groups}"
         )
     strides = entries(name, "stride", stride, rank)
     steps = entries(name, "dilation", dilation, rank)
-    pads = _padding(name, padding, rank, w.shape[2:], strides, steps)
-    for size, kernel, step, (low, high) in zip(x.shape[2:], w.shape[2:], steps, pads, strict=True):
+    pads = _padding(name, padding, rank, w[2:], strides, steps)
+    for size, kernel, step, (low, high) in zip(x[2:], w[2:], steps, pads, strict=True):
         if size + low + high < step * (kernel - 1) + 1:
             raise ShapeError(
-                f"{name}: a kernel {w.shape[2:]} with dilation {steps} does not fit into an input "
-                f"of shape {x.shape} with padding {padding}; pad it or take a smaller kernel"
+                f"{name}: a kernel {w[2:]} with dilation {steps} does not fit into an input of "
+                f"shape {x} with padding {padding}; pad it or take a smaller kernel"
             )
-    out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
-    return unbatched(_biased(name, out, bias, rank), single)
+    return strides, pads, steps
 
 
 def _padding(name: str, padding: Any, rank: int, kernel: Any, strides: Any, steps: Any) -> Pairs:
@@ -283,11 +296,49 @@ def _conv_transpose(
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     w = argument(name, weight)
-    if w.ndim != rank + 2 or groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
+    sizes, strides, pads, steps, zeros = _transpose_plan(
+        name,
+        x.shape,
+        w.shape,
+        key(stride),
+        key(padding),
+        key(output_padding),
+        groups,
+        key(dilation),
+    )
+    out = conv_prims.conv_input_grad(
+        x,
+        w,
+        input_size=sizes,
+        stride=strides,
+        padding=pads,
+        dilation=steps,
+        groups=groups,
+    )
+    if any(zeros):
+        none = (0,) * (rank + 2)
+        out = shape_prims.pad(out, constant_like(0, out), low=none, high=zeros, inside=none)
+    return unbatched(_biased(name, out, bias, rank), single)
+
+
+@lru_cache(maxsize=512)
+def _transpose_plan(
+    name: str,
+    x: Ints,
+    w: Ints,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> tuple[Ints, Ints, Pairs, Ints, Ints]:
+    """Sizes, stride, padding and dilation of the convolution to transpose, and zeros behind it."""
+    rank = len(x) - 2
+    if len(w) != rank + 2 or groups < 1 or x[1] != w[0] or w[0] % groups:
         raise ShapeError(
-            f"{name}: an input of shape {x.shape} has {x.shape[1]} channels, which does not fit a "
-            f"weight of shape {w.shape} with groups={groups}; expected (in channels, out channels "
-            f"// groups, kernel sizes)"
+            f"{name}: an input of shape {x} has {x[1]} channels, which does not fit a weight of "
+            f"shape {w} with groups={groups}; expected (in channels, out channels // groups, "
+            f"kernel sizes)"
         )
     strides = entries(name, "stride", stride, rank)
     steps = entries(name, "dilation", dilation, rank)
@@ -299,29 +350,14 @@ def _conv_transpose(
             f"{steps}"
         )
     # what is longer at the end uncovers part of what the padding cuts off there; past that, zeros
-    sizes, pads, zeros = [], [], []
-    for n, k, s, d, p, e in zip(
-        x.shape[2:], w.shape[2:], strides, steps, cuts, longer, strict=True
-    ):
+    sizes, pads, zeros = [], [], [0, 0]
+    for n, k, s, d, p, e in zip(x[2:], w[2:], strides, steps, cuts, longer, strict=True):
         sizes.append((n - 1) * s - 2 * p + d * (k - 1) + 1 + min(e, p))
         pads.append((p, max(p - e, 0)))
         zeros.append(max(e - p, 0))
     if min(sizes) < 1:
         raise ShapeError(
-            f"{name}: an input of shape {x.shape} and a kernel {w.shape[2:]} with padding {cuts} "
-            f"leave nothing: the result would have sizes {tuple(sizes)}"
+            f"{name}: an input of shape {x} and a kernel {w[2:]} with padding {cuts} leave "
+            f"nothing: the result would have sizes {tuple(sizes)}"
         )
-    out = conv_prims.conv_input_grad(
-        x,
-        w,
-        input_size=tuple(sizes),
-        stride=strides,
-        padding=tuple(pads),
-        dilation=steps,
-        groups=groups,
-    )
-    if any(zeros):
-        none = (0,) * (rank + 2)
-        high = (0, 0, *zeros)
-        out = shape_prims.pad(out, constant_like(0, out), low=none, high=high, inside=none)
-    return unbatched(_biased(name, out, bias, rank), single)
+    return tuple(sizes), strides, tuple(pads), steps, tuple(zeros)

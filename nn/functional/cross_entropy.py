@@ -9,10 +9,10 @@ import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, INTEGRAL
+from fx.dtypes import INEXACT, INTEGRAL, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.loss import reduced, reduction_of, total
-from fx.ops.operands import argument, floating
+from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -139,6 +139,7 @@ def _at_target(
             f"{(*shape[:axis], *shape[axis + 1 :])}, one class index for each, got {y.shape}; "
             f"perhaps y.squeeze(-1) or y.argmax(1)"
         )
+    y = cast(y, int64)  # which holds any ignore_index
     used = y != ignore_index
     safe = compare.where(used, y, constant_like(0, y))
     places = shape_prims.reshape(safe, shape=(*shape[:axis], 1, *shape[axis + 1 :]))

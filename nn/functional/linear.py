@@ -49,4 +49,4 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     out = linear_prims.matmul(x, w)  # (..., out_features)
     if len(lead) == 0 or weight.ndim == 1:
         out = shape_prims.reshape(out, shape=lead if weight.ndim == 1 else (out.shape[-1],))
-    return out if bias is None else out + bias
+    return out if bias is None else out + argument("linear", bias)

@@ -10,10 +10,11 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
+from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.ops.axes import normal_axis
-from fx.ops.operands import floating
-from fx.prims.compare import stop_gradient
+from fx.ops.norms import norm
+from fx.ops.operands import cast, floating
 from fx.prims.creation import constant_like
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -26,6 +27,11 @@ def _centred(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     centred = x - mean
     variance = reduction.sum(elementwise.square(centred), axes=axes, keepdims=True) / count
     return mean, centred, variance
+
+
+def _widened(function: Any, x: Tensor) -> Tensor:
+    """Statistics of float16 and bfloat16 are taken in float32."""
+    return cast(function(cast(x, float32)), x.dtype)
 
 
 def batch_norm(
@@ -76,6 +82,9 @@ def batch_norm(
                 f"batch_norm: {name} must have shape ({channels},), one entry for each channel of "
                 f"the input {x.shape}, got {v.shape}"
             )
+    if x.dtype.itemsize == 2:
+        given = (weight, bias, training, momentum, eps)
+        return _widened(lambda x: batch_norm(x, running_mean, running_var, *given), x)
     line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
     if training:
         axes = (0, *range(2, x.ndim))
@@ -110,9 +119,9 @@ def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 
             f"pass fx.nn.Buffer({name}), or None to leave it"
         )
     with no_grad():
-        new = shape_prims.reshape(stop_gradient(value), shape=cell.shape)
+        new = shape_prims.reshape(value.detach(), shape=cell.shape)
         held = cell.read()
-        cell.rebind(held * (1 - momentum) + new * (momentum * factor))
+        cell.rebind(cast(held * (1 - momentum) + new * (momentum * factor), held.dtype))
 
 
 def layer_norm(
@@ -153,6 +162,8 @@ def layer_norm(
             raise ShapeError(
                 f"layer_norm: {name} must have normalized_shape {sizes}, got {v.shape}"
             )
+    if x.dtype.itemsize == 2:
+        return _widened(lambda x: layer_norm(x, sizes, weight, bias, eps), x)
     _, centred, variance = _centred(x, tuple(range(first, x.ndim)))
     out = centred * elementwise.rsqrt(variance + eps)
     if weight is not None:
@@ -190,6 +201,8 @@ def group_norm(
             f"group_norm: an input of shape {shape}, (batch, channels, ...), cannot be cut into "
             f"{num_groups} groups of channels"
         )
+    if x.dtype.itemsize == 2:
+        return _widened(lambda x: group_norm(x, num_groups, weight, bias, eps), x)
     grouped = shape_prims.reshape(
         x, shape=(shape[0], num_groups, prod(shape[1:]) // num_groups)
     )  # (batch, groups, channels // groups * positions)
@@ -210,19 +223,5 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
         tensor([[0.6000, 0.8000]])
     """
     x = floating("normalize", input)
-    norm = vector_norm(x, p, normal_axis("normalize", dim, x.shape))
-    return x / elementwise.maximum(norm, constant_like(eps, norm))
-
-
-def vector_norm(x: Tensor, p: float, axis: int) -> Tensor:
-    """The p-norm along an axis, which is kept as 1; its gradient at 0 is 0."""
-    if p == 1:
-        return reduction.sum(elementwise.abs(x), axes=(axis,), keepdims=True)
-    if p == float("inf"):
-        return reduction.max(elementwise.abs(x), axes=(axis,), keepdims=True)
-    total = reduction.sum(
-        elementwise.square(x) if p == 2 else elementwise.abs(x) ** p, axes=(axis,), keepdims=True
-    )
-    safe = total + (total == 0).astype(x.dtype)  # 1 where the norm is 0: no infinite slope there
-    root = elementwise.sqrt(safe) if p == 2 else safe ** (1.0 / p)
-    return root * (total != 0).astype(x.dtype)
+    length = norm(x, p, normal_axis("normalize", dim, x.shape), keepdims=True)
+    return x / elementwise.maximum(length, constant_like(eps, length))

@@ -12,7 +12,7 @@ import fx.prims.pooling as pool_prims
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
-from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, unbatched
+from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
 from fx.ops.convert import as_tensor
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -110,10 +110,9 @@ def _max_pool(
     return_indices: bool,
 ) -> Any:
     x, single = batched(name, input, rank, LAYOUTS[rank])
-    window = entries(name, "kernel_size", kernel_size, rank)
-    strides = window if _is_unset(stride) else entries(name, "stride", stride, rank)
-    steps = entries(name, "dilation", dilation, rank)
-    pads, _ = _geometry(name, x.shape, window, strides, padding, steps, ceil_mode)
+    window, strides, steps, pads, _ = _plan(
+        name, x.shape, key(kernel_size), key(stride), key(padding), key(dilation), ceil_mode
+    )
     values, indices = pool_prims.max_pool(
         x, window=window, stride=strides, padding=pads, dilation=steps
     )
@@ -121,21 +120,22 @@ def _max_pool(
     return (values, unbatched(indices, single)) if return_indices else values
 
 
-def _is_unset(stride: Any) -> bool:
-    return stride is None or (isinstance(stride, tuple | list) and not stride)
-
-
-def _geometry(
+@lru_cache(maxsize=512)
+def _plan(
     name: str,
     shape: Ints,
-    window: Ints,
-    strides: Ints,
+    kernel_size: Any,
+    stride: Any,
     padding: Any,
-    steps: Ints,
+    dilation: Any,
     ceil_mode: bool,
-) -> tuple[Pairs, Ints]:
-    """The padding on both sides, what ceil mode adds at the end included, and the output sizes."""
-    lows = entries(name, "padding", padding, len(window), least=0)
+) -> tuple[Ints, Ints, Ints, Pairs, Ints]:
+    """Window, stride, dilation, the padding on both sides (what ceil mode adds included), sizes."""
+    rank = len(shape) - 2
+    window = entries(name, "kernel_size", kernel_size, rank)
+    strides = window if stride in (None, ()) else entries(name, "stride", stride, rank)
+    steps = entries(name, "dilation", dilation, rank)
+    lows = entries(name, "padding", padding, rank, least=0)
     pads, outs = [], []
     for n, k, s, p, d in zip(shape[2:], window, strides, lows, steps, strict=True):
         reach = d * (k - 1) + 1
@@ -157,7 +157,7 @@ def _geometry(
             out += 1
         pads.append((p, high))
         outs.append(out)
-    return tuple(pads), tuple(outs)
+    return window, strides, steps, tuple(pads), tuple(outs)
 
 
 def avg_pool1d(
@@ -267,18 +267,16 @@ def _avg_pool(
     divisor_override: int | None,
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
-    window = entries(name, "kernel_size", kernel_size, rank)
-    strides = window if _is_unset(stride) else entries(name, "stride", stride, rank)
-    steps = (1,) * rank
-    pads, outs = _geometry(name, x.shape, window, strides, padding, steps, ceil_mode)
+    window, strides, steps, pads, outs = _plan(
+        name, x.shape, key(kernel_size), key(stride), key(padding), 1, ceil_mode
+    )
     total = pool_prims.window_sum(x, window=window, stride=strides, padding=pads, dilation=steps)
     if divisor_override is not None:
         if not divisor_override:
             raise ValueError(f"{name}: divisor_override must not be 0")
         return unbatched(total / divisor_override, single)
     lows = tuple([low for low, _ in pads])
-    given = entries(name, "padding", padding, rank, least=0)
-    counts = _counts(x.shape[2:], window, strides, lows, given, outs, count_include_pad)
+    counts = _counts(x.shape[2:], window, strides, lows, outs, count_include_pad)
     divisor: Any = prod([c[0] for c in counts])
     if any(len(set(c)) > 1 for c in counts):
         divisor = as_tensor(1, dtype=x.dtype, device=x.device)
@@ -290,13 +288,13 @@ def _avg_pool(
 
 @lru_cache(maxsize=256)
 def _counts(
-    sizes: Ints, window: Ints, strides: Ints, lows: Ints, given: Ints, outs: Ints, padded: bool
+    sizes: Ints, window: Ints, strides: Ints, lows: Ints, outs: Ints, padded: bool
 ) -> tuple[Ints, ...]:
     """How many elements of each window count, by dimension; what ceil mode added never does."""
     out = []
-    for n, k, s, low, p, m in zip(sizes, window, strides, lows, given, outs, strict=True):
-        first, end = (-low, n + p) if padded else (0, n)
-        starts = [i * s - low for i in range(m)]
+    for n, k, s, p, m in zip(sizes, window, strides, lows, outs, strict=True):
+        first, end = (-p, n + p) if padded else (0, n)
+        starts = [i * s - p for i in range(m)]
         out.append(tuple([min(a + k, end) - max(a, first) for a in starts]))
     return tuple(out)
 

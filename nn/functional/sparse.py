@@ -1,4 +1,4 @@
-"""Look-ups by index: embeddings and one-hot vectors."""
+"""Look-ups by index: embeddings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
-import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
-from fx.dtypes import INTEGRAL, int64
+from fx.dtypes import INTEGRAL
 from fx.errors import DTypeError, InPlaceError, ShapeError
-from fx.nn.functional.normalization import vector_norm
+from fx.ops.norms import norm
 from fx.ops.operands import argument
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -92,44 +91,8 @@ def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
         held = weight.read()
         flat = shape_prims.reshape(idx, shape=(idx.size,))
         rows = indexing.take(held, flat, axis=0)  # (looked up, features)
-        norms = vector_norm(rows, p, 1)
+        norms = norm(rows, p, axis=1, keepdims=True)
         scale = compare.where(
             norms > max_norm, max_norm / (norms + 1e-7), creation.constant_like(1.0, norms)
         )
         weight.rebind(indexing.scatter(held, flat, rows * scale, axis=0, mode="set"))
-
-
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """int64 vectors that are 1 at the index and 0 elsewhere.
-
-    Args:
-        tensor: integers of any shape, each in [0, num_classes).
-        num_classes: the length of the vectors; -1 for one more than the largest index.
-
-    Returns:
-        (*tensor.shape, num_classes).
-
-    Raises:
-        DTypeError: if ``tensor`` holds no integers.
-
-    Example:
-        >>> import fx
-        >>> fx.nn.functional.one_hot(fx.tensor([0, 2]))
-        tensor([[1, 0, 0],
-                [0, 0, 1]])
-    """
-    idx = argument("one_hot", tensor)
-    if idx.dtype not in INTEGRAL:
-        raise DTypeError(
-            f"one_hot takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
-        )
-    if num_classes == -1:
-        if not idx.size:
-            raise ShapeError("one_hot: give num_classes= for an empty tensor of indices")
-        largest = reduction.max(idx, axes=tuple(range(idx.ndim)), keepdims=False)
-        num_classes = int(largest) + 1
-    classes = creation.iota(
-        shape=(num_classes,), axis=0, start=0, step=1, dtype=idx.dtype, device=idx.device.name
-    )
-    hits = shape_prims.reshape(idx, shape=(*idx.shape, 1)) == classes
-    return compare.astype(hits, dtype=int64)

@@ -301,25 +301,43 @@ def test_an_exception_comes_where_its_batch_was_due(workers):
         next(loader)
 
 
-def test_workers_know_who_they_are_and_end_with_the_loop():
+def wait_for_workers():
+    deadline = time.monotonic() + 20
+    while any(t.name.startswith("fx-data") for t in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_workers_know_who_they_are():
     started = []
 
     class Who(Items):
         def __getitem__(self, index):
             info = get_worker_info()
-            time.sleep(0.001)
             return info.id, info.num_workers, info.dataset is self
 
     loader = DataLoader(Who(), 1, num_workers=2, worker_init_fn=started.append)
     seen = [tuple(int(v) for v in batch) for batch in loader]
     assert {s[0] for s in seen} <= {0, 1} and {s[1:] for s in seen} == {(2, 1)}
     assert set(started) <= {0, 1} and get_worker_info() is None
-    for _ in DataLoader(Items(), 1, num_workers=2):
-        break
-    deadline = time.monotonic() + 5
-    while any(t.name.startswith("fx-data") for t in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for_workers()
+
+
+def test_a_loop_that_is_left_leaves_no_work_behind():
+    asked, go = [], threading.Event()
+
+    class Slow(Items):
+        def __getitem__(self, index):
+            asked.append(index)
+            assert index == 0 or go.wait(20)
+            return index
+
+    loader = iter(DataLoader(Slow(40), 1, num_workers=1, prefetch_factor=10))
+    next(loader)
+    loader.close()
+    go.set()
+    wait_for_workers()
+    assert asked in ([0], [0, 1])
 
 
 def test_workers_prefetch_no_more_than_they_are_told():

@@ -161,6 +161,14 @@ def test_nll_loss(reduction, weighted):
     )
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_targets_of_every_integer_dtype(dtype):
+    (x,) = arrays((4, 3))
+    y = np.array([0, 2, 1, 1])
+    got = F.cross_entropy(fx.tensor(x), fx.tensor(y.astype(dtype)))
+    close(got, T.cross_entropy(torch.tensor(x), torch.tensor(y)))
+
+
 def test_cross_entropy_of_large_logits_and_nothing_used():
     x = np.array([[1e4, 0.0], [0.0, 1e4]])
     y = np.array([0, 0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.errors import DTypeError, StateError
+from fx.errors import DeviceError, DTypeError, StateError
 
 torch = pytest.importorskip("torch")
 
@@ -243,6 +243,8 @@ def test_to_casts_floating_cells_and_keeps_gradients(pair):
     assert model.norm.running_mean.dtype == fx.float32
     with pytest.raises(DTypeError, match=r"Module.to takes floating or complex dtypes, got int64"):
         model.to(fx.int64)
+    with pytest.raises(DeviceError, match="there is no device 'cuda'"):
+        model.to("cuda")
 
 
 # state dicts ------------------------------------------------------------------------------------

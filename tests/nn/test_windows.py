@@ -127,6 +127,7 @@ def test_max_pool(rank, options):
         {"kernel_size": 3, "stride": 2, "padding": 1},
         {"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False},
         {"kernel_size": 3, "stride": 2, "ceil_mode": True},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
         {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True},
         {
             "kernel_size": 4,

@@ -196,3 +196,17 @@ def test_a_long_chain_of_segments():
         w = fx.sin(fx.sin(w)) * 1.01
     w.sum().backward()
     same(x.grad, z.grad.numpy())
+
+
+def test_a_network_with_dropout_and_batch_norm():
+    def train(ck):
+        fx.manual_seed(0)
+        net = fx.nn.Sequential(
+            fx.nn.Linear(3, 4), fx.nn.BatchNorm1d(4), fx.nn.Dropout(0.5), fx.nn.Linear(4, 1)
+        )
+        x = fx.randn(8, 3)
+        for _ in range(3):
+            ck(net)(x).sum().backward()
+        return [p.grad for p in net.parameters()], list(net.buffers()), fx.rand(2)
+
+    same(train(fx.checkpoint), [array(a) for a in fx.tree.leaves(train(lambda f: f))], 0, 0)

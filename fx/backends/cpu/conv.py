@@ -12,6 +12,7 @@ import numpy as np
 from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu.blas import product
 from fx.backends.cpu.matmul import matmul
 
 Pairs = tuple[tuple[int, int], ...]
@@ -240,7 +241,7 @@ def _columns(
 
 def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     if x.dtype.kind == "f" and x.shape[-1] > 1:
-        np.matmul(x, y, out=out)
+        product(x, y, out)
     else:
         out[...] = matmul(x, y)
 

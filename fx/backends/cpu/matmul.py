@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from fx.backends.cpu._arrays import is_narrow, widen
+from fx.backends.cpu.blas import product
 
 # Below this many multiplications a matrix, np.matmul's plain integer loop beats np.einsum's set-up.
 _EINSUM_FROM = 4096
@@ -22,7 +23,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     plain = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.kind == "f" and x.itemsize > 2
     if plain and x.shape[1] == y.shape[0] != 1:
-        return np.dot(x, y)  # the same BLAS call as np.matmul, with less around it
+        return product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -43,13 +44,13 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     elif x.ndim > 2 and x.ndim >= y.ndim and _is_one(y) and x.flags.c_contiguous:
         # One right operand shared by the batch: all rows in one product.
         rows = x.reshape(math.prod(x.shape[:-1]), k)  # (B*m, k)
-        out = np.matmul(rows, y.reshape(k, n)).reshape(*x.shape[:-1], n)
+        out = product(rows, y.reshape(k, n)).reshape(*x.shape[:-1], n)
     elif n == 1 and y.ndim > 2 and y.ndim >= x.ndim and _is_one(x) and y.flags.c_contiguous:
         # One matrix and a batch of vectors, as vmap of a matrix-vector product gives.
         vectors = y.reshape(math.prod(y.shape[:-2]), k)  # (B, k)
-        out = np.matmul(vectors, x.reshape(m, k).T).reshape(*y.shape[:-2], m, 1)
+        out = product(vectors, x.reshape(m, k).T).reshape(*y.shape[:-2], m, 1)
     else:
-        out = np.matmul(x, y)
+        out = product(x, y)
     return out if out.flags.c_contiguous else np.ascontiguousarray(out)
 
 
