@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from fx.config import is_grad_enabled, modes
+from fx.config import is_grad_enabled
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
@@ -25,6 +25,8 @@ class Cell(Tensor):
         value: the tensor that it holds at first.
         requires_grad: whether gradients are accumulated for it.
         name: what messages call it.
+        reduction: ``"mean"``, ``"max"`` or ``"min"``: what becomes of the values of lanes when a
+            ``vmap`` that started after the cell was made rebinds it. Without one that is an error.
 
     Example:
         >>> import fx
@@ -35,14 +37,24 @@ class Cell(Tensor):
         tensor(30.)
     """
 
-    __slots__ = ("born", "leaf", "name", "value")
+    __slots__ = ("born", "leaf", "name", "reduction", "value")
     level = CELL
     value: Tensor
     leaf: Leaf | None
     name: str
+    reduction: str | None
 
-    def __init__(self, value: Tensor, requires_grad: bool = False, name: str = "") -> None:
+    def __init__(
+        self,
+        value: Tensor,
+        requires_grad: bool = False,
+        name: str = "",
+        reduction: str | None = None,
+    ) -> None:
+        if reduction not in (None, "mean", "max", "min"):
+            raise ValueError(f"a cell's reduction is 'mean', 'max' or 'min', got {reduction!r}")
         self.name = name
+        self.reduction = reduction
         self.born = newest_level()
         self.leaf = Leaf(owner=ref(self)) if requires_grad else None
         self.rebind(value)
@@ -56,24 +68,35 @@ class Cell(Tensor):
 
         Raises:
             BatchedValueError: if ``value`` has one value a lane of a ``vmap`` that started after
-                this cell was made: the cell outlives the lanes and can hold only one value.
+                this cell was made, and the cell has no reduction: it can hold only one value.
         """
-        if modes.journal is not None:
-            modes.journal.append((self, getattr(self, "value", None)))
         if type(value) is not Tensor:
             value = value.detach()
+            while type(value) is not Tensor and value.level > self.born:
+                value = self._of_lanes(value)
         if type(value) is Tensor:
             held = new_tensor(value._a)
             held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
             self.value = held
             return
         # a tracer: held as it is by a cell that was made inside its transform
-        if value.level > self.born:
-            raise BatchedValueError(_OUTLIVES.format(self.name or "a cell", value.spec))
         if self.leaf is not None:
             tape = value.level | 1
             value = grad_tracer(tape, value, self._leaf_on(tape))
         self.value = value
+
+    def _of_lanes(self, value: Any) -> Tensor:
+        """The one value, a level below, that the values of all lanes are reduced to."""
+        if self.reduction is None or value.transform != "vmap":
+            raise BatchedValueError(_OUTLIVES.format(self.name or "a cell", value.spec))
+        import fx.prims.reduction as prims
+
+        lanes, dim = value.value, (value.dim,)
+        if self.reduction == "mean":
+            total: Tensor = prims.sum(lanes, axes=dim, keepdims=False)
+            return total / lanes.shape[value.dim]  # type: ignore[no-any-return]
+        extremum: Tensor = getattr(prims, self.reduction)(lanes, axes=dim, keepdims=False)
+        return extremum
 
     def _leaf_on(self, level: int) -> Leaf:
         """The cell's gradient leaf, moved to the tape of ``level`` with what it has gathered."""
@@ -111,7 +134,7 @@ class Cell(Tensor):
     # a copy is another cell; gradients stay behind, as in PyTorch --------------------------------
 
     def __reduce__(self) -> Any:
-        return type(self), (self.value.detach(), self.leaf is not None, self.name)
+        return type(self), (self.value.detach(), self.leaf is not None, self.name, self.reduction)
 
     def __copy__(self) -> Cell:
         make, args = self.__reduce__()
@@ -188,7 +211,7 @@ class Cell(Tensor):
 
 
 _OUTLIVES = (
-    "vmap: {} was made outside and would hold {} values, one a lane, of which none is the one to "
-    "keep. Reduce them first (fx.pmean(x, axis_name) over a named axis), or give each lane its own "
+    "vmap: {0} was made outside and would hold {1} values, one a lane, of which none is the one to "
+    "keep. Say what becomes of them, fx.nn.Buffer(x, reduction='mean'), or give each lane its own "
     "state: fx.nn.functional_call(module, params_and_buffers, args) with buffers mapped by in_axes"
 )

@@ -286,9 +286,15 @@ def backward_pass(
                 if before is None:
                     heappush(heap, (-root.seq, root))
                 cts[root] = start if before is None else before + start
-        while heap:
-            node: Any = heappop(heap)[1]
-            ct: Any = cts.pop(node)
+        following: Any = None  # the only node that waits: it need not go through the heap
+        following_ct: Any = None
+        while heap or following is not None:
+            if following is None:
+                node: Any = heappop(heap)[1]
+                ct: Any = cts.pop(node)
+            else:
+                node, ct = following, following_ct
+                following = following_ct = None
             kind = type(node)
             if node.extra is not None:
                 ct = _visit_extra(node, ct)
@@ -321,6 +327,7 @@ def backward_pass(
                     grads = pullback(ct, *[v for _, v in node.saved])
             else:
                 grads = pullback(ct)
+            alone = not heap
             for parent, grad in zip(node.parents, grads):  # noqa: B905 - the laws check the count
                 if parent is None or grad is None:
                     continue
@@ -330,12 +337,21 @@ def backward_pass(
                     continue
                 if useful is not None and parent not in useful:
                     continue
-                before = cts.get(parent)
-                if before is None:
-                    cts[parent] = grad
-                    heappush(heap, (-parent.seq, parent))
+                if parent is following:
+                    following_ct = following_ct + grad
+                elif alone and following is None:
+                    following, following_ct = parent, grad
                 else:
-                    cts[parent] = before + grad
+                    before = cts.get(parent)
+                    if before is None:
+                        cts[parent] = grad
+                        heappush(heap, (-parent.seq, parent))
+                    else:
+                        cts[parent] = before + grad
+            if heap and following is not None:
+                cts[following] = following_ct
+                heappush(heap, (-following.seq, following))
+                following = following_ct = None
             if not keep:
                 node.pullback = None
                 node.parents = _NONE

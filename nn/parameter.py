@@ -79,6 +79,8 @@ class Buffer(Cell):
     Args:
         data: its first value.
         persistent: whether it is part of the Module's ``state_dict``.
+        reduction: ``"mean"``, ``"max"`` or ``"min"``: what becomes of the values of lanes when it
+            is rebound under ``vmap``, where it is an error without one.
 
     Example:
         >>> import fx
@@ -91,8 +93,8 @@ class Buffer(Cell):
 
     __slots__ = ("persistent",)
 
-    def __init__(self, data: Any, *, persistent: bool = True) -> None:
-        super().__init__(_value(data))
+    def __init__(self, data: Any, *, persistent: bool = True, reduction: str | None = None) -> None:
+        super().__init__(_value(data), reduction=reduction)
         self.persistent = persistent
 
     data = Parameter.data
@@ -101,5 +103,5 @@ class Buffer(Cell):
         return repr(self.read())
 
     def __reduce__(self) -> Any:
-        settings = {"persistent": self.persistent}
+        settings = {"persistent": self.persistent, "reduction": self.reduction}
         return _rebuild, (type(self), self.data, self.name, settings)

@@ -229,8 +229,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             # what it does to values of transforms that have returned is done again, and replaced
             returned = {n: level for n, level in around.items() if n not in live}
             live.update(returned)
-            before = modes.journal
-            modes.journal = touched = []
+            before, modes.journal = modes.journal, None
             try:
                 for cell, value in started.items():
                     cell.value = value
@@ -241,8 +240,6 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                 modes.journal = before
                 for number in returned:
                     del live[number]
-                for cell, value in reversed(touched):
-                    cell.value = value
                 for cell, value in ended:
                     cell.value = value
             return [o for o, m in outs if m]

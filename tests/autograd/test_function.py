@@ -295,6 +295,8 @@ def test_an_input_returned_as_it_is():
     x = fx.ones(2, requires_grad=True)
     y = Reverse.apply(x)
     assert y is not x and x.is_leaf and not y.is_leaf
+    with fx.no_grad():
+        assert not Reverse.apply(x).requires_grad
     y.sum().backward()
     assert x.grad.tolist() == [-1.0, -1.0]
     assert fx.grad(lambda x: Reverse.apply(x).sum())(fx.ones(2)).tolist() == [-1.0, -1.0]

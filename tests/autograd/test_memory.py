@@ -174,6 +174,25 @@ def test_a_kept_loss_keeps_no_graph_after_its_pass(graph, no_gc):
     assert inner() is None and y.item() is not None
 
 
+ROOTS = {
+    "custom": lambda x: squared(x),
+    "function": lambda x: Exp.apply(x),
+    "checkpoint": lambda x: fx.checkpoint(lambda x: x * x)(x),
+    "lanes": lambda x: fx.vmap(Exp.apply)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("root", ROOTS.values(), ids=ROOTS)
+def test_the_last_node_keeps_no_arguments_after_its_pass(root, no_gc):
+    x = fx.tensor(0.5, requires_grad=True)
+    h = x * 1.0
+    inner = weakref.ref(h)
+    y = root(h)
+    del h
+    y.backward()
+    assert inner() is None and y.requires_grad
+
+
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_transforms_leave_nothing_behind(graph, no_gc):
     x = fx.tensor([0.1, 0.4, 0.2, 0.3])

@@ -227,6 +227,13 @@ def test_enable_grad_inside_a_backward_rule_records(x):
     Checkpoint.apply(lambda x: (x * x * x).sum(), x * 2.0).backward()
     assert x.grad.tolist() == [24.0, 24.0]
 
+    def slope(x):
+        x = x.requires_grad_()
+        Checkpoint.apply(lambda x: x * x * x, x * 2.0).backward()
+        return x.grad
+
+    assert fx.vmap(slope)(fx.ones(2)).tolist() == [24.0, 24.0]
+
 
 def test_a_pass_within_a_pass_records_nothing_of_the_outer_one(x):
     class Inner(fx.autograd.Function):

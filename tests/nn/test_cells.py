@@ -92,3 +92,41 @@ def test_cells_made_inside_vmap_may_hold_a_value_a_lane():
 
     x = fx.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(fx.vmap(counted)(x).numpy(), [3.0, 12.0])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "max", "min"])
+def test_a_declared_reduction_keeps_one_value_of_the_lanes(reduction):
+    seen = fx.nn.Buffer(fx.zeros(()), reduction=reduction)
+
+    def watched(x):
+        for i in range(2):
+            seen.copy_(seen * 0.5 + x[i])
+        return x
+
+    x = np.arange(12.0, dtype="float32").reshape(2, 3, 2)
+    fx.vmap(watched)(fx.tensor(x[0]))
+    lanes = getattr(np, reduction)
+    expected = lanes(lanes(x[0, :, 0]) * 0.5 + x[0, :, 1])
+    np.testing.assert_allclose(seen.numpy(), expected)
+    seen.zero_()
+    fx.vmap(fx.vmap(lambda x: seen.copy_(x.sum())))(fx.tensor(x))
+    np.testing.assert_allclose(seen.numpy(), lanes(lanes(x.sum(2), axis=1)))
+
+
+def test_reductions_of_batch_norm():
+    layer = fx.nn.BatchNorm1d(3)
+    for name in ("running_mean", "running_var"):
+        held = getattr(layer, name)
+        setattr(layer, name, fx.nn.Buffer(held, reduction="mean"))
+    x = fx.tensor(np.random.default_rng(0).standard_normal((2, 4, 3)).astype("float32"))
+    fx.vmap(layer)(x)
+    lanes = [fx.nn.BatchNorm1d(3) for _ in range(2)]
+    for lane, part in zip(lanes, x):
+        lane(part)
+    mean = np.mean([lane.running_var.numpy() for lane in lanes], axis=0)
+    np.testing.assert_allclose(layer.running_var.numpy(), mean, rtol=1e-6)
+
+
+def test_an_unknown_reduction():
+    with pytest.raises(ValueError, match="reduction is 'mean', 'max' or 'min', got 'sum'"):
+        fx.nn.Buffer(fx.zeros(()), reduction="sum")

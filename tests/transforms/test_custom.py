@@ -142,6 +142,26 @@ def test_shared_arguments_collect_from_all_lanes(way, axes):
         same(f(fx, found)(*ours((a, b))), f(JaxHere, expected)(a, b))
 
 
+def test_a_cotangent_that_is_the_same_in_all_lanes_is_collected_too():
+    f = fx.custom_vjp(lambda x, w: x * w)
+    f.defvjp(lambda x, w: (x * w, None), lambda _, ct: (ct, fx.tensor(2.0, dtype=fx.float64)))
+    g = fx.grad(lambda w: fx.vmap(f, (0, None))(ours(X), w).sum())
+    same(g(ours(X)[0]), 2.0 * len(X))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_lanes_may_lie_anywhere(axis):
+    f = fx.custom_vjp(lambda x: (fx.sin(x), x * 2.0))
+    f.defvjp(lambda x: (f(x), x), lambda x, cts: (cts[0] * fx.cos(x) + cts[1] * 2.0,))
+    x = ours(np.random.default_rng(0).standard_normal((3, 4, 5)))
+
+    def through(f):
+        mapped = fx.vmap(f, axis, axis)
+        return fx.grad(lambda x: sum((o * o * o).sum() for o in mapped(x)))(x), mapped(x)
+
+    same(through(f), [array(a) for a in fx.tree.leaves(through(lambda x: (fx.sin(x), x * 2.0)))])
+
+
 def test_a_rule_that_is_no_derivative():
     @fx.custom_vjp
     def clip(x):

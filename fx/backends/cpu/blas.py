@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-_SERIAL = 9216  # multiply-adds up to which OpenBLAS itself takes one thread, for vectors too
+SERIAL = 9216  # multiply-adds up to which OpenBLAS itself takes one thread, for vectors too
 _PAYS = 1 << 26  # from here (about 1 ms on one core) all threads are worth their meeting
 
 _Setting = tuple[Callable[[], int], Callable[[int], Any]]
@@ -47,7 +47,7 @@ def product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.n
     """``np.matmul(x, y, out)`` of x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     flat = out is None and x.ndim == 2 == y.ndim
     run: Any = np.dot if flat else np.matmul  # the same BLAS call, with less around it
-    if x.size * y.shape[-1] > _SERIAL:
+    if x.size * y.shape[-1] > SERIAL:
         return _product(run, x, y, out)
     return run(x, y) if out is None else run(x, y, out=out)
 

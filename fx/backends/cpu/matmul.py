@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from fx.backends.cpu._arrays import is_narrow, widen
-from fx.backends.cpu.blas import product
+from fx.backends.cpu.blas import SERIAL, product
 
 # Below this many multiplications a matrix, np.matmul's plain integer loop beats np.einsum's set-up.
 _EINSUM_FROM = 4096
@@ -21,9 +21,9 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     float16 and bfloat16 are computed in float32 and rounded once. Both operands have ndim >= 2.
     The result is C-contiguous. Raises ValueError where the shapes do not fit.
     """
-    plain = x.ndim == 2 == y.ndim and x.dtype is y.dtype and x.dtype.kind == "f" and x.itemsize > 2
-    if plain and x.shape[1] == y.shape[0] != 1:
-        return product(x, y)
+    if x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype:
+        if x.shape[1] == y.shape[0] != 1:
+            return np.dot(x, y) if x.size * y.shape[1] <= SERIAL else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
