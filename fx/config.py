@@ -129,7 +129,7 @@ def _while_running(
     return wrapped
 
 
-class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+class no_grad(_GradMode):
     """Record nothing inside the block: a context manager and a decorator, as in PyTorch.
 
     Example:
@@ -143,14 +143,14 @@ class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
     __slots__ = ()
 
 
-class enable_grad(_GradMode):  # noqa: N801
+class enable_grad(_GradMode):
     """Record inside the block, also within ``no_grad``: a context manager and a decorator."""
 
     __slots__ = ()
     enable = True
 
 
-class inference_mode(_GradMode):  # noqa: N801
+class inference_mode(_GradMode):
     """``no_grad``, and ``fx.is_inference_mode_enabled()`` says so.
 
     Tensors never change, so a tensor made here may be used in recorded work afterwards: there is no
@@ -168,7 +168,7 @@ class inference_mode(_GradMode):  # noqa: N801
     def __init__(self, mode: bool | Callable[..., Any] = True) -> None: ...
 
 
-class _leave_inference(_GradMode):  # noqa: N801
+class _leave_inference(_GradMode):
     """``inference_mode(False)``."""
 
     __slots__ = ()
@@ -176,7 +176,7 @@ class _leave_inference(_GradMode):  # noqa: N801
     inference = False
 
 
-class set_grad_enabled(_GradMode):  # noqa: N801
+class set_grad_enabled(_GradMode):
     """Switch recording on or off, at once or for a ``with`` block, as in PyTorch."""
 
     __slots__ = ()

@@ -24,6 +24,7 @@ live: dict[int, Level] = {}
 _started: dict[int, str] = {}  # where the last transforms that have returned were called
 _REMEMBERED = 256
 
+
 def newest_level() -> int:
     """The highest level that exists, the odd one of the newest transform."""
     return _newest + 1

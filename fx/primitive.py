@@ -155,7 +155,7 @@ class Primitive:
         except Exception as error:
             raise self._explain(error, args, params) from None
         outs = [new_tensor(a) for a in (out if self.multiple else (out,))]
-        recorded = any([x._node is not None for x in args])
+        recorded = any(x._node is not None for x in args)
         if recorded and modes.record0 and self.differentiable:
             if self.multiple:
                 return tape.record_multiple(self, args, params, tuple(outs))

@@ -48,9 +48,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The nodes of the arguments, each with the index of the output that was used."""
-        return tuple(
-            (p.of, p.index) if type(p) is Select else (p, 0) for p in self.parents
-        )
+        return tuple((p.of, p.index) if type(p) is Select else (p, 0) for p in self.parents)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -225,7 +223,7 @@ def record_multiple(
 
 
 def off_inner_tape(x: Any, level: int) -> Any:
-    """A result without its place on the tape of ``.backward()`` that ends with transform ``level``."""
+    """A result without its place on the tape of ``.backward()`` that ends with ``level``."""
     return x.value if type(x) is GradTracer and x.level == level + 1 else x
 
 
@@ -328,7 +326,7 @@ def backward_pass(
             else:
                 grads = pullback(ct)
             alone = not heap
-            for parent, grad in zip(node.parents, grads):  # noqa: B905 - the laws check the count
+            for parent, grad in zip(node.parents, grads):
                 if parent is None or grad is None:
                     continue
                 if direct and type(parent) is Leaf and parent.extra is None:

@@ -1,7 +1,7 @@
 """Pytrees: nested containers of tensors, by optree.
 
-Tuples, lists, dicts, named tuples, ``OrderedDict``, ``defaultdict`` and ``deque`` are nodes; None is
-an empty node. Dataclasses and attrs classes register themselves when they are first met.
+Tuples, lists, dicts, named tuples, ``OrderedDict``, ``defaultdict`` and ``deque`` are nodes; None
+is an empty node. Dataclasses and attrs classes register themselves when they are first met.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ _LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
 Treedef = optree.PyTreeSpec
 
 
-def flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[list[Any], Treedef]:
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Treedef]:
     """The leaves of ``tree`` in a fixed order, and the structure that ``unflatten`` takes.
 
     Example:

@@ -1,7 +1,7 @@
 """NumPy's index language: ``x[...]`` with ints, slices, None, Ellipsis, masks, index tensors.
 
-Ints and ranges are one ``slice``, and where needed one ``flip`` and one ``reshape``. All index tensors
-together are one ``take`` along one axis, into which the axes that they index are merged.
+Ints and ranges are one ``slice``, and where needed one ``flip`` and one ``reshape``. All index
+tensors together are one ``take`` along one axis, into which the axes that they index are merged.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 from fx.dtypes import FLOATING
 from fx.ops.convert import as_operand, promote
-from fx.prims.creation import constants_of
 from fx.primitive import Primitive, bind_two
+from fx.prims.creation import constants_of
 from fx.tensor import Tensor
 
 
@@ -98,5 +98,3 @@ def _put(name: str, method: Callable) -> None:
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
     setattr(Tensor, name, method)
-
-

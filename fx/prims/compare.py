@@ -117,9 +117,7 @@ def _where_spec(condition, x, y):
     if condition.dtype != bool_:
         raise DTypeError(f"where: the condition must be bool, got {condition.dtype}; write c != 0")
     dtype = same_dtype("where", x, y)
-    return TensorSpec(
-        broadcast_shapes("where", condition.shape, x.shape, y.shape), dtype, x.device
-    )
+    return TensorSpec(broadcast_shapes("where", condition.shape, x.shape, y.shape), dtype, x.device)
 
 
 def _where_jvp(primals, tangents):
@@ -185,5 +183,3 @@ stop_gradient = define(  # the identity through which no derivative passes
     batch=same_dim_batch(lambda: stop_gradient),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
-
-

@@ -271,8 +271,12 @@ def comparison(name: str, *, cpu: Callable[..., Any]) -> Primitive:
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=elementwise_batch(lambda: prim),
-        sample=lambda d: Sample([d.integers(s := d.shape(), 0, 3).astype(d.dtype),
-                                 d.integers(d.broadcastable(s), 0, 3).astype(d.dtype)]),
+        sample=lambda d: Sample(
+            [
+                d.integers(s := d.shape(), 0, 3).astype(d.dtype),
+                d.integers(d.broadcastable(s), 0, 3).astype(d.dtype),
+            ]
+        ),
     )
     return prim
 

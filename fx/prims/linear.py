@@ -58,9 +58,7 @@ def _dy(x, shape):
 
         def pullback(ct):
             rows = shape_prims.reshape(x, shape=(_rows(x), x.shape[-1]))
-            return matmul(
-                swap_last(rows), shape_prims.reshape(ct, shape=(_rows(ct), ct.shape[-1]))
-            )
+            return matmul(swap_last(rows), shape_prims.reshape(ct, shape=(_rows(ct), ct.shape[-1])))
 
         return pullback
     return lambda ct: unbroadcast(matmul(swap_last(x), ct), shape)  # (..., k, m) @ (..., m, n)

@@ -11,7 +11,6 @@ from fx.primitive import define
 from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
-from fx.spec import TensorSpec
 
 
 def _linear(prim, transpose):
@@ -149,7 +148,7 @@ def _slice_spec(x, *, start, stop, step, drop=()):
         if not 0 <= a <= b <= n or s < 1:
             raise ShapeError(f"slice: {a}:{b}:{s} does not fit axis {i} of {x.shape}")
     shape = _sliced_shape(start, stop, step)
-    if any([shape[a] != 1 for a in drop]):
+    if any(shape[a] != 1 for a in drop):
         raise ShapeError(f"slice: the axes {drop} of {shape} are not all of size 1")
     return x.with_(shape=tuple([n for i, n in enumerate(shape) if i not in drop]))
 
@@ -167,7 +166,7 @@ def _slice_transpose(ct, x_shape, *, start, stop, step, drop=()):
 
 def _slice_batch(level, args, dims, *, start, stop, step, drop=()):
     d, n = dims[0], level.size
-    put = lambda t, v: (*t[:d], v, *t[d:])  # noqa: E731
+    put = lambda t, v: (*t[:d], v, *t[d:])
     shifted = tuple([a + (a >= d) for a in drop])
     out = slice(args[0], start=put(start, 0), stop=put(stop, n), step=put(step, 1), drop=shifted)
     return out, d - len([a for a in drop if a < d])
@@ -200,8 +199,7 @@ def _pad_spec(x, value, *, low, high, inside):
     if min((*low, *high, *inside), default=0) < 0:
         raise ShapeError(f"pad: widths must not be negative, got {low}, {high}, {inside}")
     shape = [
-        n + a + b + max(n - 1, 0) * i
-        for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
+        n + a + b + max(n - 1, 0) * i for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
     ]
     return x.with_(shape=tuple(shape))
 
@@ -239,7 +237,7 @@ def _pad_batch(level, args, dims, *, low, high, inside):
     x, value = args
     if dims[1] is None:
         d = dims[0]
-        put = lambda t: (*t[:d], 0, *t[d:])  # noqa: E731
+        put = lambda t: (*t[:d], 0, *t[d:])
         return pad(x, value, low=put(low), high=put(high), inside=put(inside)), d
     # a value a lane: pad with zeros, and add the values where the mask of what is padded is 1
     rank = len(low)
@@ -342,7 +340,6 @@ concatenate = define(
 
 
 # flip -------------------------------------------------------------------------------------------
-
 
 
 def _flip_spec(x, *, axes):

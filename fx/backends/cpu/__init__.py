@@ -16,7 +16,8 @@ ARRAY = np.ndarray
 
 # Infinities and NaN are values like others. Only what fx's own frames compute is kept quiet: a
 # user's NumPy code warns as before, and an errstate around each kernel would cost 0.7 us a call.
-warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, r"fx\.(primitive|backends)")
+_OURS = r"fx\.(primitive|backends)"
+warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 
 
 def kernel_for(primitive: Any) -> Any:

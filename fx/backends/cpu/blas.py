@@ -3,11 +3,11 @@
 OpenBLAS puts every product of more than 64x64x64 on all cores, and its threads wait for one another
 spinning. That gains little below a millisecond; when another process holds a core, a product of
 0.3 ms takes 15 ms, a time slice of the scheduler. So medium products run on one thread here, and
-only large ones on all. The choice depends on the sizes alone, because the bits of a result depend on
-the number of threads. The setting is NumPy's own and is put back after each call: a user's NumPy
+only large ones on all. The choice depends on the sizes alone, because the bits of a result depend
+on the number of threads. The setting is NumPy's own and is put back after each call: a user's NumPy
 code, and a limit that a user has set, are not touched.
 
-ctypes rather than threadpoolctl: the three calls are on the way of every layer, and cost 0.2 us each.
+ctypes rather than threadpoolctl: the three calls are on the way of every layer, at 0.2 us each.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     float16 and bfloat16 are computed in float32 and rounded once. Both operands have ndim >= 2.
     The result is C-contiguous. Raises ValueError where the shapes do not fit.
     """
-    if x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype:
-        if x.shape[1] == y.shape[0] != 1:
-            return np.dot(x, y) if x.size * y.shape[1] <= SERIAL else product(x, y)
+    plain = x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype
+    if plain and x.shape[1] == y.shape[0] != 1:
+        return np.dot(x, y) if x.size * y.shape[1] <= SERIAL else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:

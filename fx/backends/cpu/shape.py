@@ -58,8 +58,7 @@ def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any, drop: Any = ()) ->
 def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -> np.ndarray:
     """Constant borders, and ``inside`` constants between neighbours."""
     shape = [
-        n + a + b + max(n - 1, 0) * i
-        for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
+        n + a + b + max(n - 1, 0) * i for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
     ]
     out = np.full(shape, value, x.dtype) if value != 0 else np.zeros(shape, x.dtype)
     at = tuple(
