@@ -4,7 +4,7 @@
 ``fx.data`` have PyTorch's names.
 """
 
-# ruff: noqa: E402, F401, F403, I001 - the order of the imports is the order in which the house is built
+# ruff: noqa: E402, I001 - the order of the imports is the order in which the house is built
 
 from fx.devices import backend as _backend
 

@@ -199,12 +199,26 @@ class set_grad_enabled(_GradMode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on tensors that require grad are recorded in this thread."""
+    """Whether operations on tensors that require grad are recorded in this thread.
+
+    Example:
+        >>> import fx
+        >>> with fx.no_grad():
+        ...     fx.is_grad_enabled()
+        False
+    """
     return modes.barrier < 0
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether an ``inference_mode`` block is running in this thread."""
+    """Whether an ``inference_mode`` block is running in this thread.
+
+    Example:
+        >>> import fx
+        >>> with fx.inference_mode():
+        ...     fx.is_inference_mode_enabled()
+        True
+    """
     return modes.inference
 
 
@@ -218,6 +232,13 @@ def set_default_dtype(dtype: Any) -> None:
 
     Raises:
         DTypeError: if ``dtype`` is not floating.
+
+    Example:
+        >>> import fx
+        >>> fx.set_default_dtype(fx.float64)
+        >>> fx.tensor(1.5).dtype.name
+        'float64'
+        >>> fx.set_default_dtype(fx.float32)
     """
     found = dtypes.as_dtype(dtype)
     if found not in dtypes.FLOATING:
@@ -231,7 +252,15 @@ def default_device() -> str:
 
 
 def set_default_device(device: Any) -> None:
-    """Set the device of new tensors, for all threads."""
+    """Set the device of new tensors, for all threads.
+
+    Example:
+        >>> import fx
+        >>> fx.set_default_device("meta")
+        >>> fx.zeros(3).device
+        device(type='meta')
+        >>> fx.set_default_device("cpu")
+    """
     from fx.devices import as_device
 
     _Defaults.device = as_device(device).name

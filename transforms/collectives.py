@@ -82,12 +82,24 @@ def pmean(x: Any, axis_name: AxisName) -> Any:
 
 
 def pmax(x: Any, axis_name: AxisName) -> Any:
-    """The maximum over all lanes, the same in every lane; see ``psum``."""
+    """The maximum over all lanes, the same in every lane; see ``psum``.
+
+    Example:
+        >>> import fx
+        >>> fx.vmap(lambda x: x - fx.pmax(x, "i"), axis_name="i")(fx.tensor([1.0, 3.0]))
+        tensor([-2.,  0.])
+    """
     return _over(x, axis_name, "pmax", lambda t, lv: prims.pmax(t, axis=lv.number, size=lv.size))
 
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
-    """The minimum over all lanes, the same in every lane; see ``psum``."""
+    """The minimum over all lanes, the same in every lane; see ``psum``.
+
+    Example:
+        >>> import fx
+        >>> fx.vmap(lambda x: x - fx.pmin(x, "i"), axis_name="i")(fx.tensor([1.0, 3.0]))
+        tensor([0., 2.])
+    """
     return _over(x, axis_name, "pmin", lambda t, lv: prims.pmin(t, axis=lv.number, size=lv.size))
 
 
@@ -155,7 +167,13 @@ def axis_index(axis_name: Hashable) -> Tensor:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The number of lanes of a running ``vmap``, or of several together."""
+    """The number of lanes of a running ``vmap``, or of several together.
+
+    Example:
+        >>> import fx
+        >>> fx.vmap(lambda x: x * fx.axis_size("i"), axis_name="i")(fx.tensor([1.0, 3.0]))
+        tensor([2., 6.])
+    """
     size = 1
     for level in _levels(axis_name, "axis_size"):
         size *= level.size

@@ -98,10 +98,7 @@ class Function:
             bound.apply_defaults()
             args = bound.args[len(ctx) :]
         call = Call(cls, args)
-        applied = Applied(call)
-        outs = applied(*[args[i] for i in call.places])
-        applied.notes = None  # the pullbacks have their own
-        return call.assembled(outs)
+        return call.assembled(Applied(call)(*[args[i] for i in call.places]))
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

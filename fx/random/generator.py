@@ -223,17 +223,39 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the current generator with a number that the operating system picks; returns it."""
+    """Seed the current generator with a number that the operating system picks; returns it.
+
+    Example:
+        >>> import fx
+        >>> fx.seed() == fx.initial_seed()
+        True
+    """
     return _current.generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed that the current generator was last started from."""
+    """The seed that the current generator was last started from.
+
+    Example:
+        >>> import fx
+        >>> _ = fx.manual_seed(7)
+        >>> fx.initial_seed()
+        7
+    """
     return _current.generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the current generator, uint32 (6,)."""
+    """The state of the current generator, uint32 (6,).
+
+    Example:
+        >>> import fx
+        >>> state = fx.get_rng_state()
+        >>> first = fx.rand(2)
+        >>> fx.set_rng_state(state)
+        >>> bool((fx.rand(2) == first).all())
+        True
+    """
     return _current.generator.get_state()
 
 
@@ -242,6 +264,10 @@ def set_rng_state(state: Tensor) -> None:
 
     Raises:
         DTypeError, ShapeError: if it is no such state.
+
+    Example:
+        >>> import fx
+        >>> fx.set_rng_state(fx.get_rng_state())
     """
     _current.generator.set_state(state)
 

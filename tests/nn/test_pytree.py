@@ -1,5 +1,8 @@
 """A Module as a pytree: gradients, per-sample gradients, ensembles, functional_call."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -318,3 +321,16 @@ def test_what_functional_call_refuses():
         fx.nn.functional_call(model, {"weight": fx.ones((2, 2))}, x, strict=True)
     with pytest.raises(StateError, match="bias appears in more than one dict"):
         fx.nn.functional_call(model, ({"bias": fx.ones(2)}, {"bias": fx.ones(2)}), x)
+
+
+def test_the_code_of_the_readme_runs():
+    text = (Path(fx.nn.__file__).parent / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    x, y = (fx.tensor(a) for a in arrays((5, 3), (5, 2)))
+    models = [fx.nn.Linear(3, 2).double() for _ in range(3)]
+    names = {"fx": fx, "x": x, "y": y, "xs": x, "ys": y, "model": models[0], "models": models}
+    names |= {"loss": F.mse_loss, "sample_loss": lambda m, x, y: F.mse_loss(m(x), y)}
+    exec(block, names)
+    assert names["gradient"].weight.shape == (2, 3)
+    assert names["rows"].weight.shape == (5, 2, 3)
+    assert names["ensemble"].weight.shape == (3, 2, 3)

@@ -152,7 +152,10 @@ def test_a_cotangent_that_is_the_same_in_all_lanes_is_collected_too():
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_lanes_may_lie_anywhere(axis):
     f = fx.custom_vjp(lambda x: (fx.sin(x), x * 2.0))
-    f.defvjp(lambda x: (f(x), x), lambda x, cts: (cts[0] * fx.cos(x) + cts[1] * 2.0,))
+    f.defvjp(
+        lambda x: ((fx.sin(x), x * 2.0), x),
+        lambda x, cts: (cts[0] * fx.cos(x) + cts[1] * 2.0,),
+    )
     x = ours(np.random.default_rng(0).standard_normal((3, 4, 5)))
 
     def through(f):
