@@ -236,6 +236,8 @@ def test_enable_grad_inside_a_backward_rule_records(x):
 
 
 def test_a_pass_within_a_pass_records_nothing_of_the_outer_one(x):
+    w = fx.ones((), requires_grad=True)
+
     class Inner(fx.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -248,7 +250,7 @@ def test_a_pass_within_a_pass_records_nothing_of_the_outer_one(x):
 
             def slope(v):
                 v = v.requires_grad_()
-                (v * v).backward()
+                (v * v * w).backward()
                 return v.grad
 
             return fx.vmap(slope)(x)
