@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from fx.config import is_grad_enabled
+from fx.config import is_grad_enabled, modes
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
@@ -70,6 +70,8 @@ class Cell(Tensor):
             BatchedValueError: if ``value`` has one value a lane of a ``vmap`` that started after
                 this cell was made, and the cell has no reduction: it can hold only one value.
         """
+        if modes.journal is not None:  # for what runs again and must leave no trace
+            modes.journal.append((self, getattr(self, "value", None)))
         if type(value) is not Tensor:
             value = value.detach()
             while type(value) is not Tensor and value.level > self.born:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.dtypes import COMPLEX, INEXACT
+from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
@@ -313,10 +313,10 @@ def _input_node(x: Any, level: int, what: str) -> Node:
     if node is None or (own and not own & 1):
         if isinstance(x, Tracer):
             raise BackwardError(_only_the_transform(x, what))
-        if x.dtype not in INEXACT:
+        if x.dtype not in FLOATING:
             raise DTypeError(
-                f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating and "
-                f"complex tensors can require gradients: write x = x.astype(fx.float32)"
+                f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating "
+                f"tensors can require gradients: write x = x.astype(fx.float32)"
             )
         raise BackwardError(
             f"{what}: the input {x.spec!r} does not require grad; write x.requires_grad_() before "

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import ref
 
 from fx.autograd.engine import backward_from
-from fx.dtypes import INEXACT
+from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
@@ -74,7 +74,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         requires_grad: False takes the mark off.
 
     Raises:
-        DTypeError: if the tensor is neither floating nor complex.
+        DTypeError: if the tensor is not floating.
         BackwardError: if the mark is to be taken off a tensor that is computed from others.
 
     Example:
@@ -89,11 +89,13 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         tensor(12.)
     """
     held: Any = self.read() if self.level == CELL else self
-    if requires_grad and held.dtype not in INEXACT:
-        raise DTypeError(
-            f"only floating and complex tensors can require gradients, got {held.spec!r}; "
-            f"write x = x.astype(fx.float32).requires_grad_()"
+    if requires_grad and held.dtype not in FLOATING:
+        fix = (
+            "make leaves of its parts, fx.real(z) and fx.imag(z)"
+            if held.dtype in COMPLEX
+            else "write x = x.astype(fx.float32).requires_grad_()"
         )
+        raise DTypeError(f"only floating tensors can require gradients, got {held.spec!r}; {fix}")
     if isinstance(held, Tracer):
         return _on_tracer(held, requires_grad)
     node = held._node
