@@ -7,7 +7,7 @@ from math import prod
 from operator import index
 from typing import Any
 
-from fx.errors import AxisError, ShapeError
+from fx.errors import AxisError, DTypeError, FxError, ShapeError
 
 Axis = int | Sequence[int] | None
 
@@ -87,7 +87,7 @@ def new_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
     Raises:
         AxisError: if it is out of range.
     """
-    number, ndim = index(axis), len(shape) + 1
+    number, ndim = integer(name, "axis", axis), len(shape) + 1
     if -ndim <= number < ndim:
         return number + ndim if number < 0 else number
     raise AxisError(
@@ -96,13 +96,52 @@ def new_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
     )
 
 
-def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """Sizes from ``f(2, 3)`` or ``f((2, 3))``, as plain ints."""
+def _shown(value: Any) -> str:
+    """A value for a message, without reading what may be a large tensor."""
+    shape = getattr(value, "shape", None)
+    return f"{value!r:.60}" if shape is None else f"{type(value).__name__} of shape {shape}"
+
+
+def integer(name: str, word: str, value: Any) -> int:
+    """An argument that counts something, as a plain int.
+
+    Raises:
+        DTypeError: naming the function and the argument, if it is no integer.
+    """
+    if type(value) is int:
+        return value
+    try:
+        return index(value)
+    except FxError:  # of a tensor or a tracer, which says more
+        raise
+    except TypeError:
+        raise DTypeError(
+            f"{name}: {word} must be an int, got {_shown(value)}; write int(...) around it"
+        ) from None
+
+
+def integers(name: str, word: str, value: Any) -> tuple[int, ...]:
+    """An argument that is one int or several, as plain ints.
+
+    Raises:
+        DTypeError: naming the function and the argument, if it is anything else.
+    """
+    if isinstance(value, tuple | list):
+        return tuple([integer(name, word, n) for n in value])
+    return (integer(name, word, value),)
+
+
+def sizes(args: tuple[Any, ...], name: str = "shape") -> tuple[int, ...]:
+    """Sizes from ``f(2, 3)`` or ``f((2, 3))``, as plain ints.
+
+    Raises:
+        DTypeError: if one of them is no integer.
+    """
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = tuple(args[0])
     for n in args:
         if type(n) is not int:
-            return tuple([index(n) for n in args])
+            return tuple([integer(name, "a size", n) for n in args])
     return args
 
 

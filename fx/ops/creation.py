@@ -12,6 +12,7 @@ import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
 from fx.tensor import Tensor
@@ -30,11 +31,15 @@ def _shape(name: str, sizes: tuple[Any, ...], shape: Any) -> tuple[int, ...]:
         out = tuple([n if type(n) is int else n.__index__() for n in given])
     except (AttributeError, TypeError):
         raise DTypeError(
-            f"{name}: sizes must be integers, got {tuple(given)}; write fx.{name}((2, 3))"
+            f"{name}: sizes must be integers, got {_listed(given)}; write fx.{name}((2, 3))"
         ) from None
     if out and min(out) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {out}")
     return out
+
+
+def _listed(given: Any) -> str:
+    return f"a tensor of shape {given.shape}" if isinstance(given, Tensor) else f"{tuple(given)}"
 
 
 def _filled(
@@ -306,7 +311,9 @@ def linspace(
         >>> fx.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    (num,) = _shape("linspace", (num,), None)
+    num = integer("linspace", "num", num)
+    if num < 0:
+        raise ShapeError(f"linspace: num must not be negative, got {num}")
     name = device_name(device)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         t = linspace(0.0, 1.0, num, endpoint=endpoint, device=name)

@@ -85,6 +85,11 @@ def _arguments(operands: tuple[Any, ...]) -> tuple[str, Sequence[Any]]:
         if len(rest) == 1 and isinstance(rest[0], tuple | list):
             rest = tuple(rest[0])
         return operands[0], rest
+    if any(not isinstance(names, tuple | list) for names in operands[1::2]):
+        raise ValueError(
+            "einsum takes a specification first, fx.einsum('ij,jk->ik', x, y), or a list of axis "
+            "numbers after each operand, fx.einsum(x, [0, 1], y, [1, 2])"
+        )
     terms = [_letters(names) for names in operands[1::2]]
     spec = ",".join(terms[: len(operands) // 2])
     if len(operands) % 2:
@@ -94,6 +99,10 @@ def _arguments(operands: tuple[Any, ...]) -> tuple[str, Sequence[Any]]:
 
 def _letters(names: Any) -> str:
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    if not isinstance(names, tuple | list) or any(
+        n is not Ellipsis and not (isinstance(n, int) and 0 <= n < 52) for n in names
+    ):
+        raise ValueError(f"einsum: axis numbers are 0 to 51 or ..., got {names!r:.60}")
     return "".join(["..." if n is Ellipsis else letters[n] for n in names])
 
 

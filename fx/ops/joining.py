@@ -165,7 +165,7 @@ def split(
     at = normal_axis("split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
     if isinstance(split_size_or_sections, tuple | list):
-        sections = sizes((split_size_or_sections,))
+        sections = sizes((split_size_or_sections,), "split")
         if sum(sections) != n or min(sections, default=0) < 0:
             raise ShapeError(
                 f"split: sizes {sections} must add up to {n}, the size of axis {at} of {x.shape}"
@@ -208,7 +208,10 @@ def tensor_split(
     at = normal_axis("tensor_split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
     if isinstance(indices_or_sections, tuple | list):
-        cuts = [min(max(c + n if c < 0 else c, 0), n) for c in sizes((indices_or_sections,))]
+        cuts = [
+            min(max(c + n if c < 0 else c, 0), n)
+            for c in sizes((indices_or_sections,), "tensor_split")
+        ]
         starts, stops = [0, *cuts], [*cuts, n]
         pairs = zip(starts, stops, strict=True)
         return tuple([along(x, at, a, max(a, b)) for a, b in pairs])
@@ -273,7 +276,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
         x, axis = ravel(x), 0
     at = normal_axis("repeat", axis, x.shape)
     if isinstance(repeats, tuple | list):
-        counts = list(sizes((repeats,)))
+        counts = list(sizes((repeats,), "repeat_interleave"))
     elif isinstance(repeats, int):
         counts = [repeats]
     else:
@@ -311,7 +314,7 @@ def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
                 [1, 2, 1, 2]])
     """
     x = argument("tile", x)
-    times = sizes((repetitions if dims is None else dims,))
+    times = sizes((repetitions if dims is None else dims,), "tile")
     rank = max(len(times), x.ndim)
     times = (1,) * (rank - len(times)) + times
     shape = (1,) * (rank - x.ndim) + x.shape

@@ -245,6 +245,11 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
             raise AxisError(f"tensordot: {axes} axes do not fit shapes {x.shape} and {y.shape}")
         left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
     else:
+        if not isinstance(axes, tuple | list) or len(axes) != 2:
+            raise AxisError(
+                f"tensordot: axes must be an int or a pair of axes for {x.shape} and {y.shape}, "
+                f"got {axes!r:.60}; write axes=((-1,), (0,))"
+            )
         first, second = axes
         left = ordered_axes("tensordot", first, x.shape)
         right = ordered_axes("tensordot", second, y.shape)

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from operator import index
 from typing import Any
 
 import fx.prims.shape as prims
 from fx.errors import AxisError, ShapeError
-from fx.ops.axes import Axis, infer_size, new_axis, normal_axis, ordered_axes, sizes
+from fx.ops.axes import (
+    Axis,
+    infer_size,
+    integer,
+    new_axis,
+    normal_axis,
+    ordered_axes,
+    sizes,
+)  # fmt: skip
 from fx.ops.operands import argument, public
 from fx.prims.families import broadcast_shapes as common_shape
 from fx.tensor import Tensor
@@ -38,7 +45,7 @@ def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
                 [3, 4]])
     """
     x = argument("reshape", x)
-    wanted = infer_size("reshape", x.shape, sizes((shape,)))
+    wanted = infer_size("reshape", x.shape, sizes((shape,), "reshape"))
     return x if wanted == x.shape else prims.reshape(x, shape=wanted)
 
 
@@ -96,7 +103,7 @@ def unflatten(x: Any, axis: int = 0, shape: Any = None, *, dim: int | None = Non
     """
     x = argument("unflatten", x)
     at = normal_axis("unflatten", axis if dim is None else dim, x.shape)
-    inner = infer_size("unflatten", x.shape[at : at + 1], sizes((shape,)))
+    inner = infer_size("unflatten", x.shape[at : at + 1], sizes((shape,), "unflatten"))
     return reshape(x, (*x.shape[:at], *inner, *x.shape[at + 1 :]))
 
 
@@ -170,7 +177,13 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
         (4, 2, 3)
     """
     x = argument("permute_dims", x)
-    order = ordered_axes("permute_dims", tuple(axes if dims is None else dims), x.shape)
+    order = axes if dims is None else dims
+    if order is None:
+        raise AxisError(
+            f"permute_dims: name all axes of {x.shape}, for example axes="
+            f"{tuple(range(x.ndim))[::-1]}"
+        )
+    order = ordered_axes("permute_dims", order, x.shape)
     if len(order) != x.ndim:
         raise AxisError(
             f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}"
@@ -246,7 +259,11 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
                 [1, 3]])
     """
     x = argument("rot90", x)
-    a, b = ordered_axes("rot90", tuple(axes), x.shape)
+    pair = ordered_axes("rot90", axes, x.shape)
+    if len(pair) != 2:
+        raise AxisError(f"rot90 turns a plane of two axes of {x.shape}, got axes={axes}")
+    a, b = pair
+    k = integer("rot90", "k", k)
     if k % 4 == 2:
         return prims.flip(x, axes=(a, b))
     if k % 4 == 1:
@@ -284,7 +301,7 @@ def roll(
     for step, a in zip(steps, axes, strict=True):
         at = normal_axis("roll", a, x.shape)
         n = x.shape[at]
-        cut = -index(step) % n if n else 0
+        cut = -integer("roll", "shift", step) % n if n else 0
         if cut:
             x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
     return x
@@ -316,7 +333,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         >>> fx.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    return common_shape("broadcast_shapes", *[sizes((s,)) for s in shapes] or [()])
+    return common_shape(
+        "broadcast_shapes", *[sizes((s,), "broadcast_shapes") for s in shapes] or [()]
+    )
 
 
 def broadcast_to(x: Any, shape: Any) -> Tensor:
@@ -332,7 +351,7 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
                 [1, 2]])
     """
     x = argument("broadcast_to", x)
-    wanted = sizes((shape,))
+    wanted = sizes((shape,), "broadcast_to")
     return x if wanted == x.shape else prims.broadcast_to(x, shape=wanted)
 
 

@@ -18,6 +18,7 @@ from fx import dtypes
 from fx.devices import Device, as_device
 from fx.errors import DeviceError, InPlaceError
 from fx.ops.at import At
+from fx.ops.axes import normal_axis
 from fx.ops.convert import to_device
 from fx.ops.indexing import getitem
 from fx.ops.printing import tensor_repr
@@ -177,7 +178,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         steps, step = (), 1
         for n in reversed(self.shape):
             steps, step = (step, *steps), step * n
-    return steps if dim is None else steps[dim]
+    return steps if dim is None else steps[normal_axis("stride", dim, self.shape)]
 
 
 def data_ptr(self: Tensor) -> int:

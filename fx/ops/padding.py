@@ -10,7 +10,7 @@ import fx.prims.indexing as indexing
 import fx.prims.shape as prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
-from fx.ops.axes import normal_axis, ordered_axes
+from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.convert import as_operand
 from fx.ops.manipulation import along, moveaxis
 from fx.ops.operands import argument, cast, public
@@ -62,6 +62,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if isinstance(given, int):
         return [(given, given)] * len(shape)
+    if not isinstance(given, tuple | list):
+        raise ShapeError(f"pad: widths must be an int or pairs of ints, got {given!r:.60}")
     pairs = [tuple(w) if isinstance(w, Sequence) else w for w in given]
     if len(pairs) == 2 and all(isinstance(w, int) for w in pairs):
         return [(pairs[0], pairs[1])] * len(shape)
@@ -72,7 +74,7 @@ def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
             f"pad: widths {given!r} do not fit shape {shape}; give an int, a pair (before, after), "
             f"or {len(shape)} pairs"
         )
-    return pairs
+    return [(integer("pad", "a width", a), integer("pad", "a width", b)) for a, b in pairs]
 
 
 def _constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
@@ -161,7 +163,7 @@ def unfold(
     """
     x = argument("unfold", x)
     at = normal_axis("unfold", axis if dim is None else dim, x.shape)
-    n = x.shape[at]
+    n, size, step = x.shape[at], integer("unfold", "size", size), integer("unfold", "step", step)
     if not 0 <= size <= n or step < 1:
         raise ShapeError(
             f"unfold: windows of {size} elements, {step} apart, do not fit axis {at} of {x.shape}"

@@ -10,6 +10,7 @@ import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import ShapeError
+from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
 from fx.ops.operands import promoted
@@ -24,8 +25,8 @@ def _places(n: int, m: int, k: int, device: str) -> tuple[Tensor, Tensor]:
 
 
 def _sides(name: str, n: Any, m: Any) -> tuple[int, int]:
-    n = n.__index__()
-    m = n if m is None else m.__index__()
+    n = integer(name, "the number of rows", n)
+    m = n if m is None else integer(name, "the number of columns", m)
     if n < 0 or m < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {(n, m)}")
     return n, m
@@ -58,6 +59,7 @@ def eye(
                 [0., 0., 1.]])
     """
     n, m = _sides("eye", n_rows, n_cols)
+    k = integer("eye", "k", k)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     ones = compare.equal(*_places(n, m, k, device_name(device)))
     out = compare.astype(ones, dtype=wanted)
@@ -82,6 +84,7 @@ def tri(
                 [1., 1., 0.]])
     """
     n, m = _sides("tri", n_rows, n_cols)
+    k = integer("tri", "k", k)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     ones = compare.greater_equal(*_places(n, m, k, device_name(device)))
     out = compare.astype(ones, dtype=wanted)
@@ -131,7 +134,7 @@ def _triangle(name: str, x: Any, k: int, upper: bool) -> Tensor:
     shape = x.shape
     if len(shape) < 2:
         raise ShapeError(f"{name} takes matrices, got shape {shape}; write x[None, :] for a row")
-    places = _places(shape[-2], shape[-1], k, x.device.name)
+    places = _places(shape[-2], shape[-1], integer(name, "k", k), x.device.name)
     keep = (compare.less_equal if upper else compare.greater_equal)(*places)
     return compare.where(keep, x, prims.constant_like(0, x))
 

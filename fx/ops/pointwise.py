@@ -106,9 +106,9 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     """
     if rounding_mode is None:
         return prims.divide(*operands("div", x, y, True))
-    if rounding_mode == "floor":
+    if isinstance(rounding_mode, str) and rounding_mode == "floor":
         return prims.floor_divide(*operands("div", x, y))
-    if rounding_mode != "trunc":
+    if not isinstance(rounding_mode, str) or rounding_mode != "trunc":
         raise ValueError(
             f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}"
         )

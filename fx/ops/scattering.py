@@ -214,7 +214,7 @@ def scatter_reduce(
         tensor([3., 9.])
     """
     x, axis = argument("scatter_reduce", x), axis if dim is None else dim
-    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+    if not isinstance(reduce, str) or reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ValueError(
             f"scatter_reduce: reduce must be sum, prod, mean, amax or amin, got {reduce!r}"
         )

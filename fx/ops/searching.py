@@ -18,7 +18,7 @@ import fx.prims.shape as shape_prims
 import fx.prims.sorting as prims
 from fx.dtypes import int32, int64
 from fx.errors import BatchedValueError, DeviceError, ShapeError
-from fx.ops.axes import normal_axis
+from fx.ops.axes import integer, normal_axis
 from fx.ops.index_language import places_of
 from fx.ops.manipulation import along
 from fx.ops.operands import (
@@ -132,11 +132,12 @@ def topk(
     x = argument("topk", x)
     check_ordered("topk", x)
     at = normal_axis("topk", axis if dim is None else dim, x.shape)
+    k = integer("topk", "k", k)
     if not 0 <= k <= x.shape[at]:
         raise ShapeError(
             f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
         )
-    places = prims.top_k_indices(x, k=int(k), axis=at, largest=largest)
+    places = prims.top_k_indices(x, k=k, axis=at, largest=largest)
     return Found(indexing.take_along_axis(x, places, axis=at), places)
 
 
@@ -178,7 +179,7 @@ def kthvalue(
         Found(values=tensor(20), indices=tensor(2))
     """
     x, at = _line("kthvalue", x, axis if dim is None else dim)
-    n = x.shape[at]
+    n, k = x.shape[at], integer("kthvalue", "k", k)
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
     order = prims.argsort(x, axis=at, descending=False)

@@ -12,7 +12,7 @@ import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx.dtypes import as_dtype, int64
 from fx.errors import DTypeError
-from fx.ops.axes import normal_axis, required_axis
+from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.convert import as_operand, as_tensor
 from fx.ops.manipulation import broadcast_to, ravel
 from fx.ops.operands import argument, boolean, cast, iota, public
@@ -75,6 +75,9 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
     at = normal_axis(name, axis, x.shape)
     index = ravel(_indices(name, index, x))
     source = as_operand(source, x)
+    if source is NotImplemented:
+        word = "value" if name == "index_fill" else "source"
+        raise DTypeError(f"{name}: {word} must be a tensor or a number; write {word}=fx.ones(...)")
     shape = (*x.shape[:at], index.shape[0], *x.shape[at + 1 :])
     return prims.scatter(x, index, broadcast_to(cast(source, x.dtype), shape), axis=at, mode=mode)
 
@@ -190,6 +193,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
         from fx.ops.reduction import max
 
         num_classes = int(max(x)) + 1
+    num_classes = integer("one_hot", "num_classes", num_classes)
     x = cast(x, int64)
     hits = compare.equal(shape_prims.reshape(x, shape=(*x.shape, 1)), iota(num_classes, x))
     return cast(hits, int64 if dtype is None else as_dtype(dtype))

@@ -14,7 +14,7 @@ import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.dtypes import as_dtype, int64
-from fx.errors import DTypeError, ShapeError
+from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.ops import (
     cumulative,
     joining,
@@ -65,7 +65,7 @@ def clamp_max(self: Tensor, max: Any) -> Tensor:
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """In the dtype of ``other``."""
-    return cast(argument("type_as", self), other.dtype)
+    return cast(argument("type_as", self), argument("type_as", other).dtype)
 
 
 # reductions -------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def diff(
 
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
-    wanted = infer_size("reshape", self.shape, sizes(shape))
+    wanted = infer_size("reshape", self.shape, sizes(shape, "reshape"))
     if wanted == self.shape:
         return argument("reshape", self)
     return shape_prims.reshape(self, shape=wanted)
@@ -185,14 +185,14 @@ def view(self: Tensor, *shape: Any) -> Tensor:
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of ``other``."""
-    return reshape(self, other.shape)
+    return reshape(self, argument("view_as", other).shape)
 
 
 def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Tensor:
     """The axes in another order."""
     if not order:
         order = (axes if dims is None else dims,)
-    return manipulation.permute_dims(self, sizes(order))
+    return manipulation.permute_dims(self, sizes(order, "permute") if order != (None,) else None)
 
 
 def t(self: Tensor) -> Tensor:
@@ -226,7 +226,7 @@ def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
 
 def expand(self: Tensor, *shape: Any) -> Tensor:
     """Repeated along axes of size 1, and along new ones in front; -1 keeps a size."""
-    wanted = sizes(shape)
+    wanted = sizes(shape, "expand")
     lead = len(wanted) - self.ndim
     if lead < 0:
         raise ShapeError(f"x.expand{wanted} has fewer axes than {self.shape}")
@@ -238,12 +238,12 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """Broadcast to the shape of ``other``."""
-    return manipulation.broadcast_to(self, other.shape)
+    return manipulation.broadcast_to(self, argument("expand_as", other).shape)
 
 
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
     """The whole tensor several times along each axis."""
-    times = sizes(repeats)
+    times = sizes(repeats, "repeat")
     if len(times) < self.ndim:
         raise ShapeError(f"x.repeat{times} needs a count for each of the axes of {self.shape}")
     return joining.tile(self, times)
@@ -251,12 +251,14 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
 
 def tile(self: Tensor, *dims: Any) -> Tensor:
     """The whole tensor several times along each axis; missing counts are 1."""
-    return joining.tile(self, sizes(dims))
+    return joining.tile(self, sizes(dims, "tile"))
 
 
 def flip(self: Tensor, *order: Any, dims: Axis = None, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes."""
-    return manipulation.flip(self, sizes(order) if order else axis if dims is None else dims)
+    return manipulation.flip(
+        self, sizes(order, "flip") if order else axis if dims is None else dims
+    )
 
 
 def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> Tensor:
@@ -266,7 +268,7 @@ def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> 
 
 def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
-    wanted = sizes(shape)
+    wanted = sizes(shape, "sum_to_size")
     if wanted == self.shape:
         return argument("sum_to_size", self)
     return shape_prims.sum_to(self, shape=wanted)
@@ -291,6 +293,11 @@ def take(self: Tensor, index: Any, *, dim: int | None = None, axis: int | None =
 
 def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """With ``values`` put, or added, where a tuple of index tensors says."""
+    if not isinstance(indices, tuple | list):
+        raise IndexingError(
+            f"index_put takes a tuple of index tensors, got {type(indices).__name__}; "
+            f"write x.index_put((index,), values)"
+        )
     place = self.at[tuple(indices)]
     return place.add(values) if accumulate else place.set(values)  # type: ignore[no-any-return]
 
@@ -299,7 +306,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
     mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self.shape)
     places = searching.true_places("masked_scatter", mask)
-    values = manipulation.ravel(source)
+    values = manipulation.ravel(argument("masked_scatter", source))
     if values.shape[0] < places.shape[0]:
         raise ShapeError(
             f"masked_scatter: the mask selects {places.shape[0]} elements, source {source.shape} "

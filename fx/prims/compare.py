@@ -8,6 +8,7 @@ from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.creation import constant_like
 from fx.prims.families import (
+    ORDERED,
     REAL,
     accept,
     broadcast_shapes,
@@ -25,10 +26,10 @@ from fx.spec import TensorSpec
 
 equal = comparison("equal", cpu=cpu.equal)
 not_equal = comparison("not_equal", cpu=cpu.not_equal)
-less = comparison("less", cpu=cpu.less)
-less_equal = comparison("less_equal", cpu=cpu.less_equal)
-greater = comparison("greater", cpu=cpu.greater)
-greater_equal = comparison("greater_equal", cpu=cpu.greater_equal)
+less = comparison("less", cpu=cpu.less, takes=ORDERED)
+less_equal = comparison("less_equal", cpu=cpu.less_equal, takes=ORDERED)
+greater = comparison("greater", cpu=cpu.greater, takes=ORDERED)
+greater_equal = comparison("greater_equal", cpu=cpu.greater_equal, takes=ORDERED)
 logical_and = comparison("logical_and", cpu=cpu.logical_and)
 logical_or = comparison("logical_or", cpu=cpu.logical_or)
 logical_xor = comparison("logical_xor", cpu=cpu.logical_xor)

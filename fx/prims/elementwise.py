@@ -13,6 +13,7 @@ from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like
 from fx.prims.families import (
     NUMBERS,
+    ORDERED,
     REAL,
     binary,
     elementwise_batch,
@@ -147,12 +148,12 @@ fmod = binary(
     dy=lambda x, y: lambda t: -t * trunc(x / y),
 )  # fmt: skip
 maximum = binary(
-    "maximum", cpu=cpu.maximum, sample=_apart,
+    "maximum", cpu=cpu.maximum, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
 )  # fmt: skip
 minimum = binary(
-    "minimum", cpu=cpu.minimum, sample=_apart,
+    "minimum", cpu=cpu.minimum, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
 )  # fmt: skip

@@ -54,6 +54,7 @@ def same_dtype(name: str, *specs: TensorSpec) -> Any:
 
 
 REAL = INTEGRAL | FLOATING
+ORDERED = REAL | {bool_}
 NUMBERS = REAL | COMPLEX
 _KINDS = {"bool": {bool_}, "integer": INTEGRAL, "floating": FLOATING, "complex": COMPLEX}
 
@@ -261,12 +262,14 @@ def spread(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     return t if t.shape == shape else shape_prims.broadcast_to(t, shape=shape)
 
 
-def comparison(name: str, *, cpu: Callable[..., Any]) -> Primitive:
+def comparison(
+    name: str, *, cpu: Callable[..., Any], takes: frozenset[Any] | None = None
+) -> Primitive:
     """An elementwise relation of two arguments: bool, without a derivative."""
     prim: Primitive
     prim = define(
         name,
-        spec=elementwise_spec(name, bool_),
+        spec=elementwise_spec(name, bool_, takes),
         cpu=cpu,
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,

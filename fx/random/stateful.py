@@ -13,6 +13,7 @@ import fx.prims.draws as draws
 import fx.prims.reduction as reduction
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import integer
 from fx.ops.interop import with_grad
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant_like
@@ -232,7 +233,7 @@ def randperm(
         tensor([1, 4, 3, 0, 2])
     """
     key = next_key(generator, device)
-    out = cast(order.permutation(key, n.__index__()), dtypes.as_dtype(dtype))
+    out = cast(order.permutation(key, integer("randperm", "n", n)), dtypes.as_dtype(dtype))
     return with_grad(out, "randperm") if requires_grad else out
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
+from fx.ops.axes import integers
 from fx.ops.operands import argument
 from fx.tensor import Tensor
 
@@ -23,11 +23,11 @@ def entries(function: str, name: str, value: Any, rank: int, least: int = 1) -> 
     if type(value) is int:
         out: Ints = (value,) * rank
     elif isinstance(value, tuple | list):
-        out = tuple([index(v) for v in value])
+        out = integers(function, name, value)
         if len(out) == 1:
             out = out * rank
     else:
-        out = (index(value),) * rank
+        out = integers(function, name, value) * rank
     if len(out) != rank or min(out) < least:
         raise ShapeError(
             f"{function}: {name} must be an int or {rank} ints, each at least {least}; got {value}"
@@ -60,7 +60,18 @@ def unbatched(x: Tensor, single: bool) -> Tensor:
 
 def key(value: Any) -> Any:
     """An argument as what a cache can look up."""
-    return tuple(value) if isinstance(value, list) else value
+    if type(value) is int or value is None:
+        return value
+    if isinstance(value, list):
+        value = tuple(value)
+    try:
+        hash(value)
+    except TypeError:
+        raise ShapeError(
+            f"a size of windows, their step, padding or dilation must be an int or a tuple of "
+            f"ints, got {type(value).__name__}; write int(...)"
+        ) from None
+    return value
 
 
 LAYOUTS = ("", "length", "height, width", "depth, height, width")

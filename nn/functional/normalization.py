@@ -12,7 +12,7 @@ import fx.prims.shape as shape_prims
 from fx.config import no_grad
 from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
-from fx.ops.axes import normal_axis
+from fx.ops.axes import integers, normal_axis
 from fx.ops.norms import norm
 from fx.ops.operands import cast, floating
 from fx.prims.creation import constant_like
@@ -77,10 +77,10 @@ def batch_norm(
     channels = x.shape[1]
     vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight}
     for name, v in {**vectors, "bias": bias}.items():
-        if v is not None and v.shape != (channels,):
+        if v is not None and getattr(v, "shape", None) != (channels,):
             raise ShapeError(
                 f"batch_norm: {name} must have shape ({channels},), one entry for each channel of "
-                f"the input {x.shape}, got {v.shape}"
+                f"the input {x.shape}, got {getattr(v, 'shape', v)}"
             )
     if x.dtype.itemsize == 2:
         given = (weight, bias, training, momentum, eps)
@@ -151,7 +151,7 @@ def layer_norm(
         tensor([[-1.,  1.]])
     """
     x = floating("layer_norm", input)
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = integers("layer_norm", "normalized_shape", normalized_shape)
     first = x.ndim - len(sizes)
     if not sizes or first < 0 or x.shape[first:] != sizes:
         raise ShapeError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from fx.errors import ShapeError
 from fx.ops import padding as ops
+from fx.ops.axes import integers
 from fx.ops.operands import argument
 from fx.tensor import Tensor
 
@@ -35,7 +36,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
         tensor([3., 2., 1., 2., 3.])
     """
     x = argument("pad", input)
-    widths = tuple(pad)
+    widths = integers("pad", "pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
             f"pad: widths come in pairs, (before, behind) from the last axis on, at most {x.ndim} "

@@ -57,6 +57,8 @@ def embedding(
         raise DTypeError(
             f"embedding takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
         )
+    if not isinstance(weight, Tensor):
+        weight = argument("embedding", weight)
     if weight.ndim != 2:
         raise ShapeError(f"embedding takes a weight (rows, features), got shape {weight.shape}")
     rows = weight.shape[0]

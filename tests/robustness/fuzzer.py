@@ -201,8 +201,21 @@ class Fuzzer:
             return self.integers()
         if name in ("shape", "size", "sizes", "normalized_shape", "repeats", "reps", "shifts"):
             return self.integers() if self.rng.random() < 0.6 else self.shape()
-        if name in ("kernel_size", "stride", "padding", "dilation", "groups", "output_padding",
-                    "output_size", "pad", "n", "k", "num_classes", "n_rows", "num_samples"):
+        if name in (
+            "kernel_size",
+            "stride",
+            "padding",
+            "dilation",
+            "groups",
+            "output_padding",
+            "output_size",
+            "pad",
+            "n",
+            "k",
+            "num_classes",
+            "n_rows",
+            "num_samples",
+        ):
             return self.integers()  # fmt: skip
         if "dtype" in name:
             return self.rng.choice(DTYPES)
@@ -233,7 +246,7 @@ class Fuzzer:
         for p in signature.parameters.values():
             if p.kind is p.VAR_POSITIONAL:
                 args += [self.anything() for _ in range(rng.randrange(3))] if positional else []
-            elif p.kind is p.VAR_KEYWORD or p.default is not p.empty and rng.random() < 0.6:
+            elif p.kind is p.VAR_KEYWORD or (p.default is not p.empty and rng.random() < 0.6):
                 positional = False
             elif positional and p.kind is not p.KEYWORD_ONLY:
                 args.append(self.value(p.name))
@@ -354,7 +367,7 @@ def targets() -> list[tuple[str, Any, bool]]:
                "__getstate__", "__sizeof__"}  # fmt: skip
     for name in sorted(dir(fx.Tensor)):
         value = inspect.getattr_static(fx.Tensor, name)
-        if name in skipped or name.startswith("_") and not name.startswith("__"):
+        if name in skipped or (name.startswith("_") and not name.startswith("__")):
             continue
         if callable(value) and not isinstance(value, type):
             found.append((f"Tensor.{name}", value, True))
@@ -373,7 +386,7 @@ def main(seed: int, calls: int, trace_path: str | None = None) -> int:
     np.seterr(all="ignore")
     fuzzer, wrong, every = Fuzzer(seed), 0, targets()
     order: list[Any] = []
-    trace = open(trace_path, "w") if trace_path else None
+    trace = open(trace_path, "w") if trace_path else None  # noqa: SIM115 - to the end
     for _ in range(calls):
         if not order:
             order = every[:]

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+
+
+def _without(kinds: str, kernel: Any) -> Any:
+    """A kernel that refuses dtypes which NumPy computes with and the spec rule does not take."""
+
+    def guarded(x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+        if x.dtype.kind in kinds:
+            raise TypeError(f"no kernel for {x.dtype}")
+        return kernel(x, *rest)
+
+    return guarded
+
+
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
-power, floor_divide, remainder, fmod = np.power, np.floor_divide, np.remainder, np.fmod
-maximum, minimum, arctan2, hypot = np.maximum, np.minimum, np.arctan2, np.hypot
+power, floor_divide, remainder, fmod = (
+    _without("b", f) for f in (np.power, np.floor_divide, np.remainder, np.fmod)
+)
+maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
+arctan2, hypot = np.arctan2, np.hypot
 logaddexp, copysign, nextafter = np.logaddexp, np.copysign, np.nextafter
-negative, abs, sign, square, sqrt = np.negative, np.abs, np.sign, np.square, np.sqrt
+negative, abs, sign, sqrt = np.negative, np.abs, np.sign, np.sqrt
+square = _without("b", np.square)
 exp, exp2, expm1, log, log2, log10, log1p = (
     np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p
 )  # fmt: skip
@@ -19,14 +37,17 @@ sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
     np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
 )  # fmt: skip
 reciprocal = np.reciprocal
-equal, not_equal, less, less_equal = np.equal, np.not_equal, np.less, np.less_equal
-greater, greater_equal = np.greater, np.greater_equal
+equal, not_equal = np.equal, np.not_equal
+less, less_equal, greater, greater_equal = (
+    _without("c", f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)
+)
 logical_and, logical_or, logical_xor = np.logical_and, np.logical_or, np.logical_xor
 logical_not, isnan, isinf, isfinite, signbit = (
     np.logical_not, np.isnan, np.isinf, np.isfinite, np.signbit
 )  # fmt: skip
 bitwise_and, bitwise_or, bitwise_xor = np.bitwise_and, np.bitwise_or, np.bitwise_xor
-bitwise_not, left_shift, right_shift = np.invert, np.left_shift, np.right_shift
+bitwise_not = np.invert
+left_shift, right_shift = _without("b", np.left_shift), _without("b", np.right_shift)
 where = np.where
 conj = np.conjugate
 
@@ -60,11 +81,13 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(np.sqrt(x))
 
 
+@partial(_without, "bc")
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0); nan stays nan."""
     return np.maximum(x, x.dtype.type(0))
 
 
+@partial(_without, "c")
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)) without overflow, and precise in both tails."""
     small = np.exp(-np.abs(x))
@@ -72,6 +95,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, one, small) / (one + small)
 
 
+@partial(_without, "c")
 def softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)) without overflow."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
