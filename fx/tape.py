@@ -1,10 +1,10 @@
-"""The one reverse-mode engine: it serves ``.backward()`` and ``grad`` alike.
+"""The tape: what is recorded of an operation, for ``.backward()`` and ``grad`` alike.
 
 A node is made when an operation on something that needs a gradient is recorded: it holds the
 pullback that the primitive's VJP rule returned, and the nodes of the arguments. The tape of
 ``.backward()`` is level 0; its rules get the recorded tensors themselves, so that
 ``create_graph=True`` has only to let them be recorded again. The rules of a ``grad`` get the values
-of the level below.
+of the level below. ``fx/backward_pass.py`` goes back over it.
 
 An output that a pullback wants is kept as a bare value beside the pullback, never as the recorded
 tensor: that one owns the node, and the two would keep each other alive.
@@ -12,13 +12,11 @@ tensor: that one owns the node, and the two would keep each other alive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from fx.config import ENABLED, modes, set_modes
-from fx.errors import BackwardError
+from fx.config import modes
 from fx.levels import Tracer
 from fx.tensor import Tensor, _new, new_tensor
 
@@ -232,202 +230,3 @@ def node_at(tensor: Tensor, level: int) -> Node | None:
     if tensor.level == level or (level == 0 and tensor.level < 0):
         return tensor._node  # type: ignore[no-any-return]
     return None
-
-
-def backward_pass(
-    roots: Iterable[tuple[Node, Tensor]],
-    *,
-    level: int,
-    keep: bool = False,
-    create_graph: bool = False,
-    accumulate: bool = True,
-    inputs: Sequence[Node] | None = None,
-    prune: bool = False,
-) -> dict[Node, Tensor]:
-    """Pull cotangents back from ``roots`` to the leaves, in one iterative pass.
-
-    Args:
-        roots: pairs of a node and its cotangent.
-        level: the tape.
-        keep: keep the pullbacks, so that another pass can follow.
-        create_graph: let the rules be recorded on this tape (only on tapes of ``.backward()``).
-        accumulate: add what arrives at a leaf to its ``grad``.
-        inputs: collect what arrives at these nodes instead.
-        prune: visit only nodes that lead to ``inputs``.
-
-    Returns:
-        the cotangent of each node of ``inputs`` that was reached.
-
-    Raises:
-        BackwardError: if a node on the way was freed by an earlier pass.
-    """
-    wanted = _NOTHING if inputs is None else set(inputs)
-    useful = _leading_to(wanted, [node for node, _ in roots]) if prune else None
-    found: dict[Node, Tensor] = {}
-    cts: dict[Node, Any] = {}
-    heap: list[tuple[int, Node]] = []
-
-    direct = accumulate and inputs is None  # leaves without hooks need not wait their turn
-    saved_modes = (modes.barrier, modes.silent)
-    switch = create_graph or level == 0 or level & 1
-    if create_graph:
-        set_modes(ENABLED, ENABLED)
-    elif level == 0:  # by the barrier: a pass on another tape may run within this one
-        modes.barrier = max(saved_modes[0], 0)
-        modes.record0 = False
-    elif switch:
-        set_modes(modes.barrier, level)
-    try:
-        for root, start in roots:
-            if useful is None or root in useful:
-                before = cts.get(root)
-                if before is None:
-                    heappush(heap, (-root.seq, root))
-                cts[root] = start if before is None else before + start
-        following: Any = None  # the only node that waits: it need not go through the heap
-        following_ct: Any = None
-        while heap or following is not None:
-            if following is None:
-                node: Any = heappop(heap)[1]
-                ct: Any = cts.pop(node)
-            else:
-                node, ct = following, following_ct
-                following = following_ct = None
-            kind = type(node)
-            if node.extra is not None:
-                ct = _visit_extra(node, ct)
-            if wanted and node in wanted:
-                found[node] = ct
-            if kind is Leaf:
-                if accumulate and (inputs is None or node in wanted):
-                    _accumulate(node, ct)
-                continue
-            if useful is not None and not useful[node]:
-                continue
-            if kind is Select:
-                bundle = cts.get(node.of)
-                if bundle is None:
-                    bundle = cts[node.of] = [None] * len(node.of.specs)
-                    heappush(heap, (-node.of.seq, node.of))
-                before = bundle[node.index]
-                bundle[node.index] = ct if before is None else before + ct
-                continue
-            pullback = node.pullback
-            if pullback is None:
-                raise BackwardError(_FREED.format(node.name()))
-            primitive = node.primitive
-            if primitive.multiple:
-                ct = _zeros_for_missing(ct, node.specs)
-            if primitive.saves:
-                if create_graph:
-                    grads = pullback(ct, *[_recorded(node, i, v) for i, v in node.saved])
-                else:
-                    grads = pullback(ct, *[v for _, v in node.saved])
-            else:
-                grads = pullback(ct)
-            alone = not heap
-            for parent, grad in zip(node.parents, grads):
-                if parent is None or grad is None:
-                    continue
-                if direct and type(parent) is Leaf and parent.extra is None:
-                    before = parent.grad
-                    parent.grad = grad if before is None else before + grad
-                    continue
-                if useful is not None and parent not in useful:
-                    continue
-                if parent is following:
-                    following_ct = following_ct + grad
-                elif alone and following is None:
-                    following, following_ct = parent, grad
-                else:
-                    before = cts.get(parent)
-                    if before is None:
-                        cts[parent] = grad
-                        heappush(heap, (-parent.seq, parent))
-                    else:
-                        cts[parent] = before + grad
-            if heap and following is not None:
-                cts[following] = following_ct
-                heappush(heap, (-following.seq, following))
-                following = following_ct = None
-            if not keep:
-                node.pullback = None
-                node.parents = _NONE
-                if primitive.saves:
-                    node.saved = _NONE
-    finally:
-        if switch:
-            set_modes(*saved_modes)
-    return found
-
-
-_NONE: tuple[Any, ...] = ()
-_NOTHING: frozenset[Node] = frozenset()
-_FREED = (
-    "the graph was freed by an earlier backward pass (at {}). To go through it again, keep it in "
-    "the earlier call: y.backward(retain_graph=True), or fx.autograd.grad(..., retain_graph=True)"
-)
-
-
-def _recorded(node: Node, index: int, value: Tensor) -> Tensor:
-    """An output that the pullback wants, with its node: what ``create_graph`` differentiates."""
-    if value.dtype.kind in "biu":
-        return value
-    place = Select(node, index) if node.primitive.multiple else node
-    if node.level:
-        return grad_tracer(node.level, value, place)
-    out = new_tensor(value._a)
-    out._node = place
-    return out
-
-
-def _zeros_for_missing(cts: list[Any], specs: tuple[Any, ...]) -> list[Any]:
-    from fx.prims.creation import zeros_like_spec
-
-    return [
-        zeros_like_spec(spec) if ct is None and spec.dtype.kind not in "biu" else ct
-        for ct, spec in zip(cts, specs, strict=True)
-    ]
-
-
-def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
-    """The nodes from which a wanted node is reached; True where the way goes on past the node."""
-    useful: dict[Node, bool] = {}
-    done: set[Node] = set()
-    wanted = set(wanted)
-    oldest = min([n.seq for n in wanted], default=0)  # nothing wanted lies beyond it
-    stack = [(root, False) for root in roots]
-    while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            beyond = any(p in useful for p in node.parents if p is not None)
-            if beyond or node in wanted:
-                useful[node] = beyond
-        elif node not in done:
-            done.add(node)
-            stack.append((node, True))
-            if node.seq <= oldest:
-                continue
-            if type(node) is Node and node.pullback is None:
-                raise BackwardError(_FREED.format(node.name()))
-            stack.extend((p, False) for p in node.parents if p is not None and p not in done)
-    return useful
-
-
-def _visit_extra(node: Node, ct: Any) -> Any:
-    extra = node.extra
-    assert extra is not None
-    for hook in tuple(extra.hooks.values()):
-        changed = hook(ct)
-        if changed is not None:
-            ct = changed
-    if extra.retain:
-        extra.grad = ct if extra.grad is None else extra.grad + ct
-    return ct
-
-
-def _accumulate(leaf: Any, ct: Tensor) -> None:
-    leaf.grad = ct if leaf.grad is None else leaf.grad + ct
-    if leaf.extra is not None:
-        for hook in tuple(leaf.extra.post_hooks.values()):
-            hook()

@@ -7,12 +7,13 @@ from functools import wraps
 from typing import Any
 
 from fx import tree
+from fx.backward_pass import backward_pass
 from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.levels import Level
 from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient as stop
 from fx.prims.creation import constant_like, zeros_like_spec
-from fx.tape import GradTracer, Leaf, Node, backward_pass, grad_tracer
+from fx.tape import GradTracer, Leaf, Node, grad_tracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import (
     Argnums,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fx.backward_pass import backward_pass
 from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.spec import TensorSpec
-from fx.tape import CELL, Leaf, Node, backward_pass, extra_of
+from fx.tape import CELL, Leaf, Node, extra_of
 from fx.tensor import Tensor, new_tensor
 
 Tensors = Tensor | Sequence[Tensor]

@@ -189,6 +189,7 @@ def diff(
         >>> fx.diff(fx.tensor([1, 4, 9, 16]), n=2)
         tensor([2, 2])
     """
+    n = integer("diff", "n", n)
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = argument("diff", x)

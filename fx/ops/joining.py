@@ -237,7 +237,8 @@ def narrow(
     """
     x = argument("narrow", x)
     at = normal_axis("narrow", axis if dim is None else dim, x.shape)
-    n, first = x.shape[at], index(start)
+    n, first = x.shape[at], integer("narrow", "start", start)
+    length = integer("narrow", "length", length)
     first += n if first < 0 else 0
     if not 0 <= first <= first + length <= n:
         raise ShapeError(

@@ -89,6 +89,8 @@ def astype(self: Tensor, dtype: Any, *, copy: bool = True, device: Any = None) -
         >>> fx.tensor([1.7, -1.7]).astype(fx.int64)
         tensor([ 1, -1])
     """
+    if not isinstance(self, Tensor):
+        self = argument("astype", self)
     wanted = dtypes.as_dtype(dtype)
     out = self if self.dtype == wanted and not copy else compare.astype(self, dtype=wanted)
     return out if device is None else to_device(out, device)

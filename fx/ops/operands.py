@@ -14,7 +14,7 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 from fx import dtypes
-from fx.errors import DTypeError
+from fx.errors import DeviceError, DTypeError
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
 from fx.tape import CELL
@@ -88,6 +88,21 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
         if other is not NotImplemented:
             return promote(other, y, float_only)
     return promote(argument(name, x), argument(name, y), float_only)
+
+
+def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
+    """An argument that takes the dtype of ``x``: a tensor, an array or a weak scalar.
+
+    Raises:
+        DTypeError: naming the function and the argument, if it is none of these.
+    """
+    found = as_operand(value, x)
+    if found is NotImplemented:
+        raise DTypeError(
+            f"{name}: {word} must be a tensor or a number, got {type(value).__name__}; "
+            f"write {word}=fx.asarray(...)"
+        )
+    return cast(found, x.dtype)
 
 
 def common_dtype(name: str, values: Iterable[Any]) -> Any:
@@ -168,6 +183,19 @@ def boolean(name: str, mask: Any) -> Tensor:
         word = "condition" if name == "where" else "mask"
         raise DTypeError(f"{name}: the {word} must be bool, got {mask.dtype.name}; write m != 0")
     return mask
+
+
+def same_device(name: str, x: Tensor, y: Tensor) -> None:
+    """Refuse two tensors on different devices.
+
+    Raises:
+        DeviceError: naming the function and both.
+    """
+    if x.device != y.device:
+        raise DeviceError(
+            f"{name} got tensors on different devices: {x.spec}, {y.spec}; move them together, "
+            f"for example x.to({y.device.name!r})"
+        )
 
 
 def truth(x: Tensor) -> Tensor:

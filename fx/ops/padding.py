@@ -89,7 +89,7 @@ def _constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
     high = tuple([max(after, 0) for _, after in widths])
     if not any(low) and not any(high):
         return x
-    value = cast(as_operand(value, x), x.dtype)
+    value = partner("pad", "the value", value, x)
     return prims.pad(x, value, low=low, high=high, inside=(0,) * x.ndim)
 
 

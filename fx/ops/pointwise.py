@@ -141,9 +141,9 @@ def nan_to_num(
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     infinity = constant_like(float("inf"), x)
-    out = compare.where(compare.isnan(x), constant_like(nan, x), x)
-    out = compare.where(compare.equal(x, infinity), constant_like(high, x), out)
-    return compare.where(compare.equal(x, prims.negative(infinity)), constant_like(low, x), out)
+    out = compare.where(compare.isnan(x), partner("nan_to_num", "nan", nan, x), x)
+    out = compare.where(compare.equal(x, infinity), partner("nan_to_num", "posinf", high, x), out)
+    return compare.where(compare.equal(x, prims.negative(infinity)), partner("nan_to_num", "neginf", low, x), out)
 
 
 def frac(x: Any) -> Tensor:
@@ -168,7 +168,8 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     """
     x = floating("logit", x)
     if eps is not None:
-        x = clip(x, eps, 1.0 - eps)
+        low = partner("logit", "eps", eps, x)
+        x = clip(x, low, 1.0 - low)
     return prims.log(x / (1.0 - x))
 
 

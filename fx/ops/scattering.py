@@ -157,7 +157,7 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
     if reduce not in _REDUCE:
         words = ", ".join(repr(w) for w in _REDUCE)
         raise ValueError(f"{name}: reduce must be one of {words}, got {reduce!r}")
-    src = cast(as_operand(src, x), x.dtype)
+    src = partner(name, "src", src, x)
     if src.ndim:
         src = _cut(name, src, index)
     corner = _corner(name, x, index, at)

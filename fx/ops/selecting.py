@@ -74,12 +74,9 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
     x = argument(name, x)
     at = normal_axis(name, axis, x.shape)
     index = ravel(_indices(name, index, x))
-    source = as_operand(source, x)
-    if source is NotImplemented:
-        word = "value" if name == "index_fill" else "source"
-        raise DTypeError(f"{name}: {word} must be a tensor or a number; write {word}=fx.ones(...)")
+    source = partner(name, "value" if name == "index_fill" else "source", source, x)
     shape = (*x.shape[:at], index.shape[0], *x.shape[at + 1 :])
-    return prims.scatter(x, index, broadcast_to(cast(source, x.dtype), shape), axis=at, mode=mode)
+    return prims.scatter(x, index, broadcast_to(source, shape), axis=at, mode=mode)
 
 
 def index_add(
@@ -144,7 +141,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
         tensor([-1.,  2.])
     """
     x = argument("masked_fill", x)
-    value = cast(as_operand(value, x), x.dtype)
+    value = partner("masked_fill", "value", value, x)
     return compare.where(boolean("masked_fill", mask), value, x)
 
 
@@ -161,6 +158,7 @@ def masked_select(x: Any, mask: Any) -> Tensor:
     """
     x, mask = argument("masked_select", x), boolean("masked_select", mask)
     shape = broadcast_shapes("masked_select", x.shape, mask.shape)
+    same_device("masked_select", x, mask)
     places = true_places("masked_select", broadcast_to(mask, shape))
     return prims.take(ravel(broadcast_to(x, shape)), places, axis=0)
 

@@ -27,7 +27,6 @@ from fx.prims.sampling import Sample
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
-_NOT_COMPLEX = REAL | {bool_}
 
 
 def _keep(t):
@@ -336,9 +335,9 @@ trigamma = unary(
     from_in=lambda x: polygamma(constant_like(2.0, x), x),
 )  # fmt: skip
 
-floor = piecewise_constant("floor", cpu=cpu.floor, takes=_NOT_COMPLEX, sample=_away_from_integers)
-ceil = piecewise_constant("ceil", cpu=cpu.ceil, takes=_NOT_COMPLEX, sample=_away_from_integers)
-trunc = piecewise_constant("trunc", cpu=cpu.trunc, takes=_NOT_COMPLEX, sample=_away_from_integers)
+floor = piecewise_constant("floor", cpu=cpu.floor, takes=ORDERED, sample=_away_from_integers)
+ceil = piecewise_constant("ceil", cpu=cpu.ceil, takes=ORDERED, sample=_away_from_integers)
+trunc = piecewise_constant("trunc", cpu=cpu.trunc, takes=ORDERED, sample=_away_from_integers)
 round = piecewise_constant("round", cpu=cpu.round, sample=_away_from_integers)
 polygamma = define(
     "polygamma", cpu=cpu.polygamma, spec=elementwise_spec("polygamma", takes=FLOATING),

@@ -67,9 +67,9 @@ def accept(name: str, dtype: Any, takes: frozenset[Any] | None) -> None:
     """
     if takes is not None and dtype not in takes:
         kinds = " or ".join(kind for kind, dtypes in _KINDS.items() if takes & dtypes)
-        raise DTypeError(
-            f"{name} takes a {kinds} dtype, got {dtype.name}; write x.astype(fx.float32)"
-        )
+        article = "an" if kinds.startswith("int") else "a"
+        line = "x.real or fx.abs(x)" if dtype in COMPLEX else "x.astype(fx.float32)"
+        raise DTypeError(f"{name} takes {article} {kinds} dtype, got {dtype.name}; write {line}")
 
 
 def elementwise_spec(

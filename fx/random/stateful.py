@@ -363,7 +363,7 @@ def normal(
     if type(std) in SCALARS and std < 0:
         raise ValueError(f"normal: std must not be negative, got {std}")
     if not numbers and device is None:
-        device = next(x.device for x in (mean, std) if isinstance(x, Tensor))
+        device = next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
     key = next_key(generator, device)
     out = continuous.normal(key, size, mean, std, dtype)
     return with_grad(out, "normal") if requires_grad else out

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from fx.backward_pass import backward_pass
 from fx.dtypes import FLOATING, INEXACT, bool_
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
-from fx.tape import Leaf, Node, backward_pass
+from fx.tape import Leaf, Node
 from fx.tensor import Tensor
 from fx.testing.case import (
     Arrays,

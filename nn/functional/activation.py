@@ -47,8 +47,9 @@ def hardtanh(
         tensor([-1.0000,  0.5000])
     """
     x = floating("hardtanh", input)
-    low, high = constant_like(min_val, x), constant_like(max_val, x)
-    return compare.where(x >= max_val, high, compare.where(x <= min_val, low, x))
+    low = partner("hardtanh", "min_val", min_val, x)
+    high = partner("hardtanh", "max_val", max_val, x)
+    return compare.where(x >= high, high, compare.where(x <= low, low, x))
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:

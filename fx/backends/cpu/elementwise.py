@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 
-
 def _without(kinds: str, kernel: Any) -> Any:
     """A kernel that refuses dtypes which NumPy computes with and the spec rule does not take."""
 
@@ -21,9 +20,7 @@ def _without(kinds: str, kernel: Any) -> Any:
 
 
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
-power, floor_divide, remainder, fmod = (
-    _without("b", f) for f in (np.power, np.floor_divide, np.remainder, np.fmod)
-)
+floor_divide, remainder, fmod = (_without("b", f) for f in (np.floor_divide, np.remainder, np.fmod))
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
 arctan2, hypot = np.arctan2, np.hypot
 logaddexp, copysign, nextafter = np.logaddexp, np.copysign, np.nextafter
@@ -61,6 +58,17 @@ def part(x: np.ndarray, *, turn: int) -> np.ndarray:
     """The real part of x * (-i)^turn."""
     out = x.imag if turn & 1 else x.real
     return -out if turn & 2 else out
+
+
+@partial(_without, "b")
+def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x to the power y. ValueError for an integer to a negative power."""
+    try:
+        return np.power(x, y)
+    except ValueError:
+        raise ValueError(
+            f"power: {x.dtype} to a negative power is no integer; write x.astype(fx.float32) ** y"
+        ) from None
 
 
 _ROUNDING_KEEPS = "biu"  # rounding an integer gives the integer itself
