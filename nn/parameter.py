@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.dtypes import INEXACT
+from fx.dtypes import FLOATING
 from fx.errors import DTypeError
 from fx.ops.convert import as_tensor
 from fx.state import Cell
@@ -26,11 +26,11 @@ class Parameter(Cell):
     """A tensor that a Module learns: a cell that requires grad and that optimizers rebind.
 
     Args:
-        data: its first value, any shape; floating or complex where it requires grad.
+        data: its first value, any shape; floating where it requires grad.
         requires_grad: whether ``.backward()`` accumulates its gradient.
 
     Raises:
-        DTypeError: if it is to require grad and holds integers or bools.
+        DTypeError: if it is to require grad and is not floating.
 
     Example:
         >>> import fx
@@ -48,9 +48,9 @@ class Parameter(Cell):
 
     def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
         value = _value(data)
-        if requires_grad and value.dtype not in INEXACT:
+        if requires_grad and value.dtype not in FLOATING:
             raise DTypeError(
-                f"Parameter: only floating and complex tensors can require grad, got "
+                f"Parameter: only floating tensors can require grad, got "
                 f"{value.spec!r}; write fx.nn.Parameter(x, requires_grad=False) or cast it with "
                 f"x.astype(fx.float32)"
             )

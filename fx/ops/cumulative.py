@@ -9,7 +9,7 @@ import fx.prims.cumulative as prims
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
-from fx.ops.axes import normal_axis, required_axis
+from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.manipulation import along
 from fx.ops.operands import accumulator, argument, cast, floating, promoted, public, requested
 from fx.primitive import Primitive

@@ -88,11 +88,11 @@ def with_grad(x: Tensor, what: str) -> Tensor:
     """Let a new tensor require grad.
 
     Raises:
-        DTypeError: if it is neither floating nor complex.
+        DTypeError: if it is not floating.
     """
-    if x.dtype not in dtypes.INEXACT:
+    if x.dtype not in dtypes.FLOATING:
         raise DTypeError(
-            f"{what}: only floating and complex tensors can require grad, got {x.dtype.name}; "
+            f"{what}: only floating tensors can require grad, got {x.dtype.name}; "
             f"write dtype=fx.float32"
         )
     return x.requires_grad_()  # type: ignore[no-any-return]

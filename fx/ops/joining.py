@@ -10,7 +10,7 @@ import fx.prims.indexing as indexing
 import fx.prims.shape as prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
-from fx.ops.axes import new_axis, normal_axis, sizes
+from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.manipulation import along, ravel, reshape
 from fx.ops.operands import argument, promoted, public

@@ -21,6 +21,7 @@ from fx.ops.at import At
 from fx.ops.axes import normal_axis
 from fx.ops.convert import to_device
 from fx.ops.indexing import getitem
+from fx.ops.operands import argument
 from fx.ops.printing import tensor_repr
 from fx.tape import CELL
 from fx.tensor import Tensor

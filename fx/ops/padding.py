@@ -11,9 +11,8 @@ import fx.prims.shape as prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, ordered_axes
-from fx.ops.convert import as_operand
 from fx.ops.manipulation import along, moveaxis
-from fx.ops.operands import argument, cast, public
+from fx.ops.operands import argument, partner, public
 from fx.tensor import Tensor
 
 _MODES = {

@@ -9,7 +9,7 @@ import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 from fx._namespace import finfo
 from fx.dtypes import FLOATING
-from fx.ops.operands import argument, floating, operands, promoted, public
+from fx.ops.operands import argument, floating, operands, partner, promoted, public
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -143,7 +143,9 @@ def nan_to_num(
     infinity = constant_like(float("inf"), x)
     out = compare.where(compare.isnan(x), partner("nan_to_num", "nan", nan, x), x)
     out = compare.where(compare.equal(x, infinity), partner("nan_to_num", "posinf", high, x), out)
-    return compare.where(compare.equal(x, prims.negative(infinity)), partner("nan_to_num", "neginf", low, x), out)
+    return compare.where(
+        compare.equal(x, prims.negative(infinity)), partner("nan_to_num", "neginf", low, x), out
+    )
 
 
 def frac(x: Any) -> Tensor:

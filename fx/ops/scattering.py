@@ -13,9 +13,8 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import COMPLEX, bool_, int64
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
-from fx.ops.convert import as_operand
 from fx.ops.manipulation import along, broadcast_to, ravel
-from fx.ops.operands import argument, cast, public
+from fx.ops.operands import argument, cast, partner, public
 from fx.prims.creation import constant
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor

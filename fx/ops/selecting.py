@@ -13,9 +13,9 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import as_dtype, int64
 from fx.errors import DTypeError
 from fx.ops.axes import integer, normal_axis, required_axis
-from fx.ops.convert import as_operand, as_tensor
+from fx.ops.convert import as_tensor
 from fx.ops.manipulation import broadcast_to, ravel
-from fx.ops.operands import argument, boolean, cast, iota, public
+from fx.ops.operands import argument, boolean, cast, iota, partner, public, same_device
 from fx.ops.searching import true_places
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor

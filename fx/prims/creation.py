@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from numpy import ndarray
@@ -60,7 +59,7 @@ def constants_of(dtype: Any, device: str) -> dict[Any, Tensor]:
 def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
     """A 0-d tensor of a Python scalar; those that were used before are shared."""
     known = constants_of(dtype, device)
-    key = value if value or math.copysign(1, value) > 0 else "-0"  # -0.0 == 0.0 as a key
+    key = value if value else repr(value)  # as a key, -0.0 == 0.0 == 0j
     found = known.get(key)
     if found is None:
         found = new_tensor(backend(device).from_numpy(cpu.scalar(value, dtype)))
@@ -75,8 +74,8 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
     if type(x) is Tensor and type(x._a) is ndarray:
         dtype = x._a.dtype
         known = _on_cpu.get(dtype)
-        if known is not None and (value or type(value) is int):  # a float 0.0 may be -0.0
-            found = known.get(value)
+        if known is not None:
+            found = known.get(value if value else repr(value))
             if found is not None:
                 return found
         return constant(value, dtype)

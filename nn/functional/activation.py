@@ -9,7 +9,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 from fx.ops import activations as ops
 from fx.ops.axes import normal_axis
-from fx.ops.operands import floating, requested
+from fx.ops.operands import floating, partner, requested
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 

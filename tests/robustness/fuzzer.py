@@ -33,25 +33,19 @@ ACCEPTED = (
 REFUSED = (RecursionError, UnicodeError, NotImplementedError)
 LEAKS = (
     "ufunc",
-    "numpy.",
     "NoneType' object has no attribute",
     "could not broadcast",
     "operands could not be",
-    "internal",
     "_ArrayMemoryError",
     "not enough values to unpack",
     "too many values to unpack",
     "cannot unpack",
     "zip() argument",
-    "np.",
     "Numba",
     "numba",
     "prims.",
     "matching signature",
-    "is not supported between instances",
     "<lambda>",
-    "unexpected keyword argument",
-    "object of type",
     "object is not iterable",
     "object is not subscriptable",
     "required positional",
@@ -110,6 +104,7 @@ class Fuzzer:
         with np.errstate(all="ignore"):
             a = np.asarray(a).astype(dtype)
         if kind in "iu" and a.size and self.rng.random() < 0.1:
+            self.huge = True
             a.flat[0] = np.iinfo(a.dtype).min if self.rng.random() < 0.5 else np.iinfo(a.dtype).max
         return self.layout(a)
 
@@ -149,7 +144,7 @@ class Fuzzer:
         dtype, shape = rng.choice(dtypes), self.shape()
         way = rng.random()
         if way < 0.08:
-            shape = shape if rng.random() < 0.5 else (2**20,) * rng.randrange(1, 4)
+            shape = shape if rng.random() < 0.5 else (3, 2**40, 2)[: rng.randrange(1, 4)]
             self.meta = True
             return fx.empty(shape, dtype=dtype, device="meta")
         array = self.keep(self.array(shape, dtype))
@@ -186,7 +181,7 @@ class Fuzzer:
             lambda: tuple(self.tensor() for _ in range(rng.randrange(3))),
             lambda: rng.choice(DTYPES), lambda: {"a": self.tensor()}, lambda: slice(None, None, 2),
             lambda: rng.choice([fx.sum, fx.sin, fx.matmul, len, object()]),
-            lambda: ..., lambda: [[1.0, 2.0], [3.0]], lambda: range(3), lambda: b"bytes",
+            lambda: ..., lambda: [[1.0, 2.0], [3.0]], lambda: range(3), lambda: b"",
             lambda: np.array(["a"]), lambda: np.array([object()]), lambda: np.float32(2),
             lambda: np.zeros(2, "M8[s]"), lambda: int, lambda: float,
         ]  # fmt: skip
@@ -279,9 +274,11 @@ class Fuzzer:
                 if wrong:
                     return f"{shown}: the result {wrong}"
         except Hang:
+            if self.huge and name.endswith("tensor_split"):
+                return None  # so many pieces were asked for
             return f"{shown}: hangs\n{traceback.format_exc()}"
         except MemoryError as error:
-            if not self.huge:
+            if not (self.huge or self.meta):  # a small call has to fit
                 return f"{shown}: {error!r}"
         except Exception as error:
             return self.judge(shown, error)
@@ -304,6 +301,8 @@ class Fuzzer:
         elif any(leak in text for leak in LEAKS) and not isinstance(error, fx.errors.FxError):
             if text.startswith("Tensor.") or "required positional" in text:
                 return None  # Python's own words about a call's arguments
+            if text.startswith("unhashable type"):
+                return None
             trouble = "speaks of the inside"
         else:
             return None
