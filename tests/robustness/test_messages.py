@@ -1,0 +1,202 @@
+"""Errors as a user sees them: a script's own frames, the function, the shapes, a line to write."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fx
+
+PACKAGE = str(Path(fx.__file__).resolve().parent.parent)
+
+# name: (the script's failing lines, the error, words that its message must hold)
+CASES = {
+    "add": (
+        "fx.ones(2, 3) + fx.ones(4)",
+        "ShapeError",
+        ["add", "(2, 3)", "(4,)", "reshape"],
+    ),
+    "matmul": (
+        "fx.ones(2, 3) @ fx.ones(4, 5)",
+        "ShapeError",
+        ["matmul", "(2, 3)", "(4, 5)", "x.T"],
+    ),
+    "conv2d": (
+        "fx.nn.functional.conv2d(fx.ones(1, 3, 8, 8), fx.ones(4, 5, 3, 3))",
+        "ShapeError",
+        ["conv2d", "(1, 3, 8, 8)", "(4, 5, 3, 3)", "groups="],
+    ),
+    "reshape": (
+        "fx.ones(2, 3).reshape(4, 2)",
+        "ShapeError",
+        ["reshape", "(2, 3)", "(4, 2)", "-1"],
+    ),
+    "concat": (
+        "fx.concat([fx.ones(2, 3), fx.ones(2, 4)])",
+        "ShapeError",
+        ["concat", "(2, 3)", "(2, 4)", "axis="],
+    ),
+    "index": (
+        "fx.ones(2, 3)[0, 7]",
+        "IndexingError",
+        ["7", "(2, 3)", "-3"],
+    ),
+    "index_tensor": (
+        "fx.ones(2, 3)[fx.tensor([0, 5])]",
+        "IndexingError",
+        ["5", "size 2"],
+    ),
+    "dtype": (
+        "fx.ones(3) & 1",
+        "DTypeError",
+        ["bitwise_and", "float32", "astype"],
+    ),
+    "order": (
+        "fx.tensor([1j]) < fx.tensor([2j])",
+        "DTypeError",
+        ["less", "complex64", "x.real"],
+    ),
+    "condition": (
+        "fx.where(fx.tensor([1, 0]), 1.0, 2.0)",
+        "DTypeError",
+        ["where", "bool", "int64", "!= 0"],
+    ),
+    "mean_of_ints": (
+        "fx.mean(fx.tensor([1, 2]))",
+        "DTypeError",
+        ["mean", "int64", "x.astype(fx.float32)"],
+    ),
+    "device": (
+        "fx.ones(3) + fx.ones(3, device='meta')",
+        "DeviceError",
+        ["add", "meta", "x.to("],
+    ),
+    "axis": (
+        "fx.ones(2, 3).sum(axis=5)",
+        "AxisError",
+        ["sum", "5", "(2, 3)", "expected -2 to 1"],
+    ),
+    "int_pow": (
+        "fx.tensor([2]) ** -1",
+        "ValueError",
+        ["power", "int64", "x.astype(fx.float32) ** y"],
+    ),
+    "bool_of_many": (
+        "bool(fx.ones(2))",
+        "ValueError",
+        ["(2,)", "any", "all"],
+    ),
+    "bool_of_lanes": (
+        "def f(x):\n    if x > 0:\n        return x\n    return -x\nfx.vmap(f)(fx.ones(3))",
+        "BatchedValueError",
+        ["vmap", "fx.where"],
+    ),
+    "second_backward": (
+        "x = fx.ones(3, requires_grad=True)\ny = (x * x).sum()\ny.backward()\ny.backward()",
+        "BackwardError",
+        ["retain_graph=True"],
+    ),
+    "vector_backward": (
+        "x = fx.ones(3, requires_grad=True)\n(x * x).backward()",
+        "BackwardError",
+        ["(3,)", ".sum()"],
+    ),
+    "no_graph_backward": (
+        "fx.ones(()).backward()",
+        "BackwardError",
+        ["requires_grad"],
+    ),
+    "int_grad": (
+        "fx.grad(lambda x: x * x)(3)",
+        "DTypeError",
+        ["grad", "int", "float"],
+    ),
+    "vector_grad": (
+        "fx.grad(lambda x: x * x)(fx.ones(3))",
+        "ShapeError|BackwardError",
+        ["grad", "(3,)", "sum"],
+    ),
+    "setitem": (
+        "x = fx.ones(3)\nx[0] = 5.0",
+        "InPlaceError",
+        ["x = x.at[", ".set("],
+    ),
+    "add_": (
+        "x = fx.ones(3)\nx.add_(1.0)",
+        "InPlaceError",
+        ["add_", "x = x + "],
+    ),
+    "escaped": (
+        "kept = []\ndef f(x):\n    kept.append(x)\n    return x * x\nfx.grad(f)(2.0)\nkept[0] + 1",
+        "EscapedTracerError",
+        ["grad", "has_aux=True", "script.py"],
+    ),
+    "vmap_sizes": (
+        "fx.vmap(lambda x, y: x + y)(fx.ones(2), fx.ones(3))",
+        "ShapeError",
+        ["vmap", "2", "3"],
+    ),
+    "state_dict": (
+        "fx.nn.Linear(2, 3).load_state_dict(fx.nn.Linear(3, 3).state_dict())",
+        "StateError",
+        ["weight", "(3, 2)", "(3, 3)"],
+    ),
+    "linear": (
+        "fx.nn.Linear(2, 3)(fx.ones(4, 5))",
+        "ShapeError",
+        ["linear", "(4, 5)", "(3, 2)"],
+    ),
+    "cross_entropy": (
+        "fx.nn.functional.cross_entropy(fx.ones(2, 3), fx.tensor([0, 3]))",
+        "IndexingError|ValueError|IndexError",
+        ["cross_entropy", "3"],
+    ),
+}
+
+
+def _run(folder: Path, lines: str, full: bool = False) -> str:
+    """What a script of these lines writes to stderr."""
+    script = folder / "script.py"
+    script.write_text(f"import fx\nimport fx.nn\n{lines}\n")
+    env = {**os.environ, "PYTHONPATH": PACKAGE}
+    env.pop("FX_TRACEBACK", None)
+    if full:
+        env["FX_TRACEBACK"] = "full"
+    done = subprocess.run(
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_script_fails_with_its_own_frames_and_a_line_to_write(name: str, tmp_path: Path) -> None:
+    lines, kind, words = CASES[name]
+    text = _run(tmp_path, lines)
+    files = re.findall(r'File "([^"]+)"', text)
+    assert files and set(files) == {str(tmp_path / "script.py")}, text
+    assert text.count("Traceback (most recent call last)") == 1, text
+    last = next(line for line in text.splitlines() if re.match(r"(fx\.errors\.)?\w+Error:", line))
+    assert last.partition(":")[0].rpartition(".")[2] in kind.split("|"), text
+    message = text[text.index(last) :]
+    assert [word for word in words if word not in message] == [], message
+
+
+def test_the_full_traceback_shows_the_frames_of_fx(tmp_path: Path) -> None:
+    text = _run(tmp_path, "fx.ones(2, 3) + fx.ones(4)", full=True)
+    home = str(Path(fx.__file__).parent)
+    assert any(f.startswith(home) for f in re.findall(r'File "([^"]+)"', text)), text
+
+
+def test_a_caught_error_keeps_only_the_users_frames() -> None:
+    import traceback
+
+    with pytest.raises(fx.errors.ShapeError) as caught:
+        fx.ones(2, 3) + fx.ones(4)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert {frame.filename for frame in frames} == {__file__}
