@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import accumulate, pairwise
-from operator import index
 from typing import Any
 
 import fx.prims.indexing as indexing
@@ -171,7 +170,7 @@ def split(
                 f"split: sizes {sections} must add up to {n}, the size of axis {at} of {x.shape}"
             )
         return _pieces(x, at, [0, *accumulate(sections)])
-    size = index(split_size_or_sections)
+    size = integer("split", "the size of a piece", split_size_or_sections)
     if size < 1 and not size == n == 0:
         raise ShapeError(f"split: the size of a piece must be positive, got {size}")
     return _pieces(x, at, [*range(0, n, size or 1), n]) if n else (x,)
@@ -187,6 +186,7 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tupl
     """
     x = argument("chunk", x)
     at = normal_axis("chunk", axis if dim is None else dim, x.shape)
+    chunks = integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
     if not x.shape[at]:
@@ -215,7 +215,7 @@ def tensor_split(
         starts, stops = [0, *cuts], [*cuts, n]
         pairs = zip(starts, stops, strict=True)
         return tuple([along(x, at, a, max(a, b)) for a, b in pairs])
-    count = index(indices_or_sections)
+    count = integer("tensor_split", "the number of pieces", indices_or_sections)
     if count < 1:
         raise ShapeError(f"tensor_split: the number of pieces must be positive, got {count}")
     small, larger = divmod(n, count)

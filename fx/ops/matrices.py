@@ -7,7 +7,7 @@ from typing import Any
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
-from fx.ops.axes import normal_axis, ordered_axes
+from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.linear import bmm, mm, mv
 from fx.ops.manipulation import along
 from fx.ops.operands import argument, operands, promoted, public
@@ -53,6 +53,7 @@ def diagonal(
     x = argument("diagonal", x)
     pair = (axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
     a, b = ordered_axes("diagonal", pair, x.shape)
+    offset = integer("diagonal", "offset", offset)
     rest = [i for i in range(x.ndim) if i not in (a, b)]
     x = shape_prims.transpose(x, axes=(*rest, a, b))
     lead, (m, n) = x.shape[:-2], x.shape[-2:]

@@ -162,6 +162,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     x = as_tensor(x)
     if x.ndim == 1:
         zero = prims.constant_like(0, x)
+        k = integer("diag", "k", k)
         side = x.shape[0] + abs(k)
         # row i holds the element i of x above the main diagonal, and i + k below it
         rows = shape_prims.pad(x, zero, low=(max(-k, 0),), high=(max(k, 0),), inside=(0,))

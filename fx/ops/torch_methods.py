@@ -306,7 +306,8 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
     mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self.shape)
     places = searching.true_places("masked_scatter", mask)
-    values = manipulation.ravel(argument("masked_scatter", source))
+    source = argument("masked_scatter", source)
+    values = manipulation.ravel(source)
     if values.shape[0] < places.shape[0]:
         raise ShapeError(
             f"masked_scatter: the mask selects {places.shape[0]} elements, source {source.shape} "

@@ -74,7 +74,10 @@ def _bits(name, kernel, high=100, bools=True):
     def spec(*specs):
         dtype = same_dtype(name, *specs)
         if not is_integral(dtype) and not (bools and dtype == bool_):
-            raise DTypeError(f"{name} takes integers{' or bool' if bools else ''}, got {dtype}")
+            raise DTypeError(
+                f"{name} takes integers{' or bool' if bools else ''}, got {dtype.name}; "
+                f"write x.astype(fx.int64)"
+            )
         return specs[0].with_(shape=broadcast_shapes(name, *[s.shape for s in specs]))
 
     prim = define(
@@ -98,7 +101,9 @@ right_shift = _bits("right_shift", cpu.right_shift, high=8, bools=False)
 
 def _bitwise_not_spec(x):
     if not is_integral(x.dtype) and x.dtype != bool_:
-        raise DTypeError(f"bitwise_not takes integers or bool, got {x.dtype}")
+        raise DTypeError(
+            f"bitwise_not takes integers or bool, got {x.dtype.name}; write x.astype(fx.int64)"
+        )
     return x
 
 

@@ -33,7 +33,7 @@ def _reshape_spec(x, *, shape):
     if prod(shape) != x.size or any(n < 0 for n in shape):
         raise ShapeError(
             f"reshape: {x.shape} has {x.size} elements and does not fit into {tuple(shape)}, "
-            f"which has {prod(shape)}"
+            f"which has {prod(shape)}; write -1 for one size to have it worked out"
         )
     return x.with_(shape=shape)
 

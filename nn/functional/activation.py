@@ -9,7 +9,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 from fx.ops import activations as ops
 from fx.ops.axes import normal_axis
-from fx.ops.operands import floating, partner, requested
+from fx.ops.operands import argument, floating, partner, requested
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -176,7 +176,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         >>> fx.nn.functional.softmax(fx.tensor([0.0, 0.0]), dim=0)
         tensor([0.5000, 0.5000])
     """
-    x = floating("softmax", requested(input, dtype))
+    x = floating("softmax", requested(argument("softmax", input), dtype))
     return reduction.softmax(x, axis=_axis("softmax", dim, x))
 
 
@@ -190,7 +190,7 @@ def log_softmax(
         >>> fx.nn.functional.log_softmax(fx.tensor([0.0, 0.0]), dim=0)
         tensor([-0.6931, -0.6931])
     """
-    x = floating("log_softmax", requested(input, dtype))
+    x = floating("log_softmax", requested(argument("log_softmax", input), dtype))
     return reduction.log_softmax(x, axis=_axis("log_softmax", dim, x))
 
 
@@ -202,7 +202,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         >>> fx.nn.functional.softmin(fx.tensor([0.0, 1.0]), dim=0)
         tensor([0.7311, 0.2689])
     """
-    x = floating("softmin", requested(input, dtype))
+    x = floating("softmin", requested(argument("softmin", input), dtype))
     return reduction.softmax(-x, axis=_axis("softmin", dim, x))
 
 

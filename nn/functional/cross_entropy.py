@@ -9,8 +9,8 @@ import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, INTEGRAL, int64
-from fx.errors import DTypeError, ShapeError
+from fx.dtypes import INEXACT, INTEGRAL, int64, uint64
+from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.nn.functional.loss import reduced, reduction_of, total
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
@@ -143,7 +143,7 @@ def _at_target(
     used = y != ignore_index
     safe = compare.where(used, y, constant_like(0, y))
     places = shape_prims.reshape(safe, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
-    picked = indexing.take_along_axis(log_p, places, axis=axis)
+    picked = _picked(name, log_p, places, axis, ignore_index)
     zero = constant_like(0.0, log_p)
     losses = compare.where(used, -shape_prims.reshape(picked, shape=y.shape), zero)
     if weight is None:
@@ -155,6 +155,18 @@ def _at_target(
         )
     factors = compare.where(used, indexing.take(w, safe, axis=0), zero)
     return losses * factors, factors, used
+
+
+def _picked(name: str, log_p: Tensor, places: Tensor, axis: int, ignore_index: int) -> Tensor:
+    """The entries at the target classes, which do not count from the end."""
+    try:  # as unsigned numbers negative classes lie beyond every size
+        return indexing.take_along_axis(log_p, cast(places, uint64), axis=axis)
+    except IndexError:
+        raise IndexingError(
+            f"{name}: the target holds a class outside 0..{log_p.shape[axis] - 1}, the classes of "
+            f"an input of shape {log_p.shape}; mark targets to be left out with "
+            f"ignore_index={ignore_index}, or write ignore_index=-1 if that is their mark"
+        ) from None
 
 
 def _class_mean(losses: Tensor, factors: Tensor, how: str) -> Tensor:

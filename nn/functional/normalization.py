@@ -158,9 +158,10 @@ def layer_norm(
             f"layer_norm: an input of shape {x.shape} does not end in normalized_shape {sizes}"
         )
     for name, v in (("weight", weight), ("bias", bias)):
-        if v is not None and v.shape != sizes:
+        if v is not None and getattr(v, "shape", None) != sizes:
             raise ShapeError(
-                f"layer_norm: {name} must have normalized_shape {sizes}, got {v.shape}"
+                f"layer_norm: {name} must have normalized_shape {sizes}, got "
+                f"{getattr(v, 'shape', v)}"
             )
     if x.dtype.itemsize == 2:
         return _widened(lambda x: layer_norm(x, sizes, weight, bias, eps), x)

@@ -9,10 +9,10 @@ import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
-from fx.dtypes import INTEGRAL
-from fx.errors import DTypeError, InPlaceError, ShapeError
+from fx.dtypes import INTEGRAL, uint64
+from fx.errors import DTypeError, IndexingError, InPlaceError, ShapeError
 from fx.ops.norms import norm
-from fx.ops.operands import argument
+from fx.ops.operands import argument, cast
 from fx.state import Cell
 from fx.tensor import Tensor
 
@@ -62,9 +62,16 @@ def embedding(
     if weight.ndim != 2:
         raise ShapeError(f"embedding takes a weight (rows, features), got shape {weight.shape}")
     rows = weight.shape[0]
-    if max_norm is not None:
-        _renormalise(weight, idx, max_norm, norm_type)
-    out = indexing.take(weight, idx, axis=0)  # (*input, features)
+    places = cast(idx, uint64)  # so that negative indices lie beyond every size
+    try:
+        if max_norm is not None:
+            _renormalise(weight, places, max_norm, norm_type)
+        out = indexing.take(weight, places, axis=0)  # (*input, features)
+    except IndexError:
+        raise IndexingError(
+            f"embedding: an index lies outside 0..{rows - 1}, the rows of the weight "
+            f"{weight.shape}; write a weight with more rows, or x.clip(0, {rows - 1})"
+        ) from None
     fixed = compare.stop_gradient
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:

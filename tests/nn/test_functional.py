@@ -258,7 +258,7 @@ def test_look_up_errors():
     w = fx.ones((4, 2))
     with pytest.raises(DTypeError, match="embedding takes integer indices, got float32"):
         F.embedding(fx.ones(2), w)
-    with pytest.raises(IndexingError, match="index 4 is out of range"):
+    with pytest.raises(IndexingError, match=r"outside 0\.\.3"):
         F.embedding(fx.tensor([4]), w)
     with pytest.raises(ShapeError, match="padding_idx 4 is out of range for 4 rows"):
         F.embedding(fx.tensor([0]), w, padding_idx=4)

@@ -242,7 +242,7 @@ def test_what_losses_refuse():
         F.cross_entropy(x, fx.zeros(4))
     with pytest.raises(DTypeError, match="nll_loss: the target must hold class indices"):
         F.nll_loss(x, fx.zeros(4))
-    with pytest.raises(IndexingError, match="index 3 is out of range"):
+    with pytest.raises(IndexingError, match=r"outside 0\.\.2"):
         F.cross_entropy(x, fx.tensor([0, 1, 2, 3]))
     with pytest.raises(ShapeError, match=r"the weight must have shape \(3,\), one a class"):
         F.cross_entropy(x, fx.zeros(4, dtype=fx.int64), fx.ones(4))

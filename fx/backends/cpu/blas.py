@@ -1,31 +1,64 @@
-"""BLAS products on as many threads as pay.
+"""BLAS products on as many threads as pay, with bits that do not depend on them.
 
-OpenBLAS puts every product of more than 64x64x64 on all cores, and its threads wait for one another
-spinning. That gains little below a millisecond; when another process holds a core, a product of
-0.3 ms takes 15 ms, a time slice of the scheduler. So medium products run on one thread here, and
-only large ones on all. The choice depends on the sizes alone, because the bits of a result depend
-on the number of threads. The setting is NumPy's own and is put back after each call: a user's NumPy
-code, and a limit that a user has set, are not touched.
+OpenBLAS puts every product of more than 64x64x64 on all cores, and its threads wait for one
+another spinning: when another process holds a core, a product of 0.3 ms takes 15 ms, a time slice
+of the scheduler. And its results differ in the last bits with the number of its threads. So here
+BLAS itself runs on one thread, and a large product is cut into blocks of rows, columns or matrices,
+by its sizes alone, which ``threads.py`` spreads over the cores.
 
-ctypes rather than threadpoolctl: the three calls are on the way of every layer, at 0.2 us each.
+The number of threads is NumPy's own setting and is put back when the last product of fx that runs
+has ended: a user's NumPy code, and a limit that a user has set, are not touched.
+
+ctypes rather than threadpoolctl: the calls are on the way of every layer, at 0.2 us each.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu.threads import run_chunks
+
 SERIAL = 9216  # multiply-adds up to which OpenBLAS itself takes one thread, for vectors too
-_PAYS = 1 << 26  # from here (about 1 ms on one core) all threads are worth their meeting
+_BLOCK = (
+    1 << 23
+)  # multiply-adds of a block: 0.1 ms on one core, about what it takes to wake a worker
+_MOST_BLOCKS = 16
+_STEP = 16  # blocks of rows and columns are multiples of it
 
-_Setting = tuple[Callable[[], int], Callable[[int], Any]]
+
+class _OneThread:
+    """BLAS on one thread while a block of this runs, in any thread of the process."""
+
+    def __init__(self, get: Callable[[], int], put: Callable[[int], Any]) -> None:
+        self._get, self._put = get, put
+        self._lock = threading.Lock()
+        self._running = 0
+        self.threads = 1  # what the user's setting is
+
+    def __enter__(self) -> _OneThread:
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self.threads = self._get()
+                if self.threads > 1:
+                    self._put(1)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0 and self.threads > 1:
+                self._put(self.threads)
 
 
-def _setting() -> _Setting | None:
-    """The functions that read and set the number of threads of NumPy's OpenBLAS, if it is that."""
+def _setting() -> _OneThread:
+    """The setting of NumPy's OpenBLAS; one thread for ever if NumPy stands on something else."""
     library = ctypes.CDLL(np._core._multiarray_umath.__file__)
     for prefix in ("scipy_openblas", "openblas"):
         for suffix in ("64_", ""):
@@ -36,38 +69,69 @@ def _setting() -> _Setting | None:
                 continue
             get.restype, get.argtypes = ctypes.c_int, ()
             put.restype, put.argtypes = None, (ctypes.c_int,)
-            return get, put
-    return None
+            return _OneThread(get, put)
+    return _OneThread(lambda: 1, lambda n: None)
 
 
-_found: tuple[_Setting | None] | None = None
+_one_thread: _OneThread | None = None
 
 
 def product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``np.matmul(x, y, out)`` of x (*B, m, k) and y (*B, k, n), ndim >= 2."""
-    flat = out is None and x.ndim == 2 == y.ndim
-    run: Any = np.dot if flat else np.matmul  # the same BLAS call, with less around it
+    """``np.matmul(x, y, out)`` of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     if x.size * y.shape[-1] > SERIAL:
-        return _product(run, x, y, out)
-    return run(x, y) if out is None else run(x, y, out=out)
+        return _product(x, y, out)
+    if out is None and x.ndim == 2 == y.ndim:
+        return np.dot(x, y)  # the same BLAS call as np.matmul, with less around it
+    return np.matmul(x, y) if out is None else np.matmul(x, y, out=out)
 
 
-def _product(run: Any, x: np.ndarray, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    global _found
-    arguments = {} if out is None else {"out": out}
-    m, k = x.shape[-2:]
-    if m * k * y.shape[-1] >= _PAYS:
-        return run(x, y, **arguments)
-    if _found is None:
-        _found = (_setting(),)
-    if _found[0] is None:
-        return run(x, y, **arguments)
-    get, put = _found[0]
-    threads = get()
-    if threads <= 1:
-        return run(x, y, **arguments)
-    put(1)
-    try:
-        return run(x, y, **arguments)
-    finally:  # another thread that read 1 in between puts nothing back, so this one always does
-        put(threads)
+def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    global _one_thread
+    if _one_thread is None:
+        _one_thread = _setting()
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if x.ndim > 2 or y.ndim > 2 else ()
+    blocks = min(prod(lead) * m * k * n // _BLOCK, _MOST_BLOCKS)
+    with _one_thread as setting:
+        if blocks > 1:
+            cut = _cut(x, y, lead, blocks)
+            if cut is not None:
+                if out is None:
+                    out = np.empty((*lead, m, n), x.dtype)
+                _in_blocks(x, y, out, *cut, setting.threads)
+                return out
+        if out is None and not lead:
+            return np.dot(x, y)
+        return np.matmul(x, y) if out is None else np.matmul(x, y, out=out)
+
+
+def _cut(
+    x: np.ndarray, y: np.ndarray, lead: tuple[int, ...], blocks: int
+) -> tuple[int, list[int]] | None:
+    """The axis of the result that is cut, and where; None if none is long enough."""
+    m, n = x.shape[-2], y.shape[-1]
+    if lead and lead[0] >= blocks:
+        axis, size, step = 0, lead[0], 1
+    elif not lead and max(m, n) >= 2 * _STEP:
+        axis, size, step = (0, m, _STEP) if m >= n else (1, n, _STEP)
+    else:
+        return None
+    blocks = min(blocks, size // step)
+    places = [size * i // blocks // step * step for i in range(blocks)]
+    return axis, [*places, size]
+
+
+def _in_blocks(
+    x: np.ndarray, y: np.ndarray, out: np.ndarray, axis: int, places: list[int], threads: int
+) -> None:
+    lead = out.ndim > 2
+    cut_x = axis == 0 and (not lead or (x.ndim == out.ndim and x.shape[0] == out.shape[0]))
+    cut_y = axis == 1 or (lead and y.ndim == out.ndim and y.shape[0] == out.shape[0])
+
+    def block(i: int) -> None:
+        part = slice(places[i], places[i + 1])
+        left = x[part] if cut_x else x
+        right = (y[:, part] if axis == 1 else y[part]) if cut_y else y
+        np.matmul(left, right, out=out[:, part] if axis == 1 else out[part])
+
+    run_chunks(block, len(places) - 1, threads)

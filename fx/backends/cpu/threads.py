@@ -1,0 +1,111 @@
+"""Threads: the independent chunks of one kernel call, on the cores that are free.
+
+The calling thread takes chunks itself; a worker that wakes in time takes some from it, one that
+does not (another process holds its core) costs nothing but the chunk it had begun. What the chunks
+are never depends on the number of threads, and so the bits of a result do not either.
+
+After a fork the child has no workers and runs serially.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+Chunk = Callable[[int], None]
+
+
+class _Task:
+    __slots__ = ("_chunk", "_done", "_left", "_lock", "_places", "error")
+
+    def __init__(self, chunk: Chunk, count: int) -> None:
+        self._chunk = chunk
+        self._places = iter(range(count))  # next() on it is atomic
+        self._left = count
+        self._lock = threading.Lock()
+        self._done = threading.Lock()
+        self._done.acquire()
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Take chunks until none is left."""
+        for i in self._places:
+            try:
+                if self.error is None:
+                    self._chunk(i)
+            except BaseException as error:
+                self.error = error
+            with self._lock:
+                self._left -= 1
+                last = self._left == 0
+            if last:
+                self._done.release()
+
+    def wait(self) -> None:
+        """Wait for the chunks that others have begun."""
+        self._done.acquire()
+
+
+class _Pool:
+    """The workers of this process, started when first needed."""
+
+    def __init__(self) -> None:
+        self.queue: SimpleQueue[_Task] = SimpleQueue()
+        self.workers = 0
+        self.most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        self.most = (self.most or os.cpu_count() or 1) - 1
+        self._lock = threading.Lock()
+
+    def start(self, wanted: int) -> int:
+        """Have up to ``wanted`` workers; how many there are."""
+        wanted = min(wanted, self.most)
+        if self.workers < wanted:
+            with self._lock:
+                while self.workers < wanted:
+                    name = f"fx-worker-{self.workers}"
+                    threading.Thread(
+                        target=_serve, args=(self.queue,), name=name, daemon=True
+                    ).start()
+                    self.workers += 1
+        return wanted
+
+
+def _serve(queue: SimpleQueue[_Task]) -> None:
+    while True:
+        queue.get().work()
+
+
+_pool = _Pool()
+
+
+def _after_fork() -> None:
+    global _pool
+    _pool = _Pool()
+    _pool.most = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def run_chunks(chunk: Chunk, count: int, threads: int) -> None:
+    """Call ``chunk(0)`` to ``chunk(count - 1)`` on up to ``threads`` threads, this one among them.
+
+    The chunks must be independent and give up the GIL where they take long. The first error is
+    raised here, once no chunk runs any more.
+    """
+    pool = _pool
+    helpers = pool.start(min(threads, count) - 1)
+    if helpers < 1:
+        for i in range(count):
+            chunk(i)
+        return
+    task = _Task(chunk, count)
+    for _ in range(helpers):
+        pool.queue.put(task)
+    task.work()
+    task.wait()
+    if task.error is not None:
+        raise task.error
