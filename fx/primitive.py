@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 from fx import tape
 from fx.config import modes
 from fx.devices import backend, device_of_array
-from fx.errors import DeviceError, DTypeError, FxError, RegistrationError
+from fx.errors import DeviceError, DTypeError, FxError, RegistrationError, ShapeError
 from fx.levels import check_live
 from fx.tape import record
 from fx.tensor import Tensor, _new, new_tensor
@@ -24,6 +24,13 @@ from fx.tensor import Tensor, _new, new_tensor
 registry: dict[str, Primitive] = {}
 
 Rule = Callable[..., Any]
+# how NumPy says that no address reaches so far
+_TOO_LARGE = (
+    "array is too big",
+    "Maximum allowed dimension",
+    "maximum supported dimension",
+    "cannot reshape array",
+)
 
 
 class _NotDifferentiable:
@@ -167,9 +174,22 @@ class Primitive:
         if isinstance(error, FxError):
             return error
         try:
-            self.spec(*[x.spec for x in args], **params)
+            wanted = self.spec(*[x.spec for x in args], **params)
         except FxError as better:
             return better
+        text = str(error)
+        no_memory = isinstance(error, MemoryError)
+        if no_memory or isinstance(error, OverflowError) or text.startswith(_TOO_LARGE):
+            outs = ", ".join(map(repr, wanted if self.multiple else (wanted,)))
+            if no_memory:
+                return MemoryError(
+                    f"{self.name}: no memory for a result {outs} and what it takes to compute it; "
+                    f"compute it in pieces, or learn its shape with fx.eval_shape"
+                )
+            return ShapeError(
+                f"{self.name}: a result {outs} asks for a size, a step or a number of axes that "
+                f"memory cannot have; write smaller ones"
+            )
         return error
 
 

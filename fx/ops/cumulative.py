@@ -197,7 +197,7 @@ def diff(
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         x = shape_prims.concatenate(*promoted("diff", *parts), axis=at)
-    for _ in range(n):
+    for _ in range(min(n, x.shape[at])):  # by then nothing is left
         size = x.shape[at]
         after, before = along(x, at, min(1, size), size), along(x, at, 0, max(size - 1, 0))
         subtract = compare.logical_xor if x.dtype == bool_ else elementwise.subtract

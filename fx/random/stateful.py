@@ -320,6 +320,8 @@ def multinomial(
         how = "" if replacement else " without replacement"
         raise ValueError(f"multinomial: cannot draw {num_samples} samples of {n}{how}")
     _check(x, "multinomial: weights must not be negative or nan")
+    largest = reduction.max(x, axes=(x.ndim - 1,), keepdims=False)
+    _check(largest - (largest == 0), "multinomial: in each row some weight must be above 0")
     if x.dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
     return order.weighted(next_key(generator, x.device), x, num_samples, replacement)

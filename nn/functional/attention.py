@@ -66,7 +66,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         k, v = _shared(name, k, q), _shared(name, v, q)
     if scale is None:
-        scale = 1.0 / math.sqrt(q.shape[-1])
+        scale = 1.0 / math.sqrt(max(q.shape[-1], 1))
     scores = linear_prims.matmul(q * scale, linear_prims.swap_last(k))  # (..., targets, sources)
     if is_causal:
         if attn_mask is not None:

@@ -11,12 +11,18 @@ import numpy as np
 def _without(kinds: str, kernel: Any) -> Any:
     """A kernel that refuses dtypes which NumPy computes with and the spec rule does not take."""
 
-    def guarded(x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    def one(x: np.ndarray) -> np.ndarray:
         if x.dtype.kind in kinds:
             raise TypeError(f"no kernel for {x.dtype}")
-        return kernel(x, *rest)
+        return kernel(x)
 
-    return guarded
+    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if x.dtype.kind in kinds:
+            raise TypeError(f"no kernel for {x.dtype}")
+        return kernel(x, y)
+
+    arity = getattr(kernel, "nin", None) or kernel.__code__.co_argcount
+    return one if arity == 1 else two
 
 
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
