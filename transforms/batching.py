@@ -127,6 +127,12 @@ class BatchTracer(Tracer):
         return batch_tracer(number, out, dim)
 
 
+def lane_index(level: Level) -> Tensor:
+    """0, 1, 2, ... lane by lane: a 0-d int64 tensor of a running ``vmap``."""
+    places = iota(shape=(level.size,), axis=0, start=0, step=1, dtype=int64, device="cpu")
+    return batch_tracer(level.number, places, 0)
+
+
 def batch_tracer(level: int, value: Tensor, dim: int | None) -> Tensor:
     """A tracer, or the value alone where it is the same for all lanes."""
     if dim is None:

@@ -12,6 +12,7 @@ from fx.errors import AxisError
 from fx.levels import Level
 from fx.ops.convert import as_tensor
 from fx.tensor import Tensor
+from fx.transforms.batching import lane_index
 
 AxisName = Hashable | tuple[Hashable, ...]
 
@@ -112,7 +113,7 @@ def all_gather(x: Any, axis_name: Hashable) -> Any:
         tensor([4., 4.])
     """
     level = _level_of(axis_name, "all_gather")
-    lane = prims.lane_index(level.number)
+    lane = lane_index(level)
 
     def each(leaf: Any) -> Tensor:
         return prims.all_gather(as_tensor(leaf), lane, axis=level.number, size=level.size)
@@ -145,7 +146,7 @@ def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> An
                 f"source and once as a destination"
             )
         sources[destination] = source
-    lane = prims.lane_index(level.number)
+    lane = lane_index(level)
 
     def each(leaf: Any) -> Tensor:
         return prims.ppermute(
@@ -163,7 +164,7 @@ def axis_index(axis_name: Hashable) -> Tensor:
         >>> fx.vmap(lambda x: x * fx.axis_index("i"), axis_name="i")(fx.ones(3))
         tensor([0., 1., 2.])
     """
-    return prims.lane_index(_level_of(axis_name, "axis_index").number)
+    return lane_index(_level_of(axis_name, "axis_index"))
 
 
 def axis_size(axis_name: AxisName) -> int:

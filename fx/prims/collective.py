@@ -15,9 +15,7 @@ from __future__ import annotations
 import fx.backends.cpu.collective as cpu
 import fx.prims.shape as shape_prims
 from fx.devices import backend
-from fx.dtypes import int64
 from fx.errors import ShapeError
-from fx.levels import live
 from fx.primitive import define
 from fx.prims.axes import check_integer, check_ordered
 from fx.prims.compare import equal, greater, greater_equal, less, stop_gradient, where
@@ -29,14 +27,6 @@ from fx.prims.sampling import Sample
 from fx.tensor import new_tensor
 
 _NO_LEVEL = 1  # levels of transforms are even, so samplers name a level that is never there
-
-
-def lane_index(axis):
-    """0, 1, 2, ... lane by lane: a 0-d int64 tensor of the running ``vmap`` of that level."""
-    from fx.transforms.batching import batch_tracer  # transforms stand on primitives
-
-    places = iota(shape=(live[axis].size,), axis=0, start=0, step=1, dtype=int64, device="cpu")
-    return batch_tracer(axis, places, 0)
 
 
 def _sample(values=None):

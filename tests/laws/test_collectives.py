@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from fx.config import modes
-from fx.prims.collective import lane_index
+from fx.levels import live
 from fx.prims.reduction import sum as sum_of
 from fx.prims.sampling import Draw
 from fx.testing import broken_words, primitive
 from fx.testing.case import array_of, directions, numeric, tensor
 from fx.testing.words import Subject
 from fx.transforms import grad, jvp, vjp, vmap
+from fx.transforms.batching import lane_index
 
 LANES = 3
 SOURCES = (2, -1, 0)  # nobody sends to lane 1
@@ -35,7 +36,7 @@ def in_a_lane(name):
 
     def call(x):
         axis = modes.axes[-1].number
-        args = (x, lane_index(axis)) if name in ("all_gather", "ppermute") else (x,)
+        args = (x, lane_index(live[axis])) if name in ("all_gather", "ppermute") else (x,)
         params = {"sources": SOURCES} if name == "ppermute" else {}
         return primitive(name)(*args, axis=axis, size=LANES, **params)
 

@@ -8,6 +8,7 @@ import fx.prims.collective as prims
 from fx.config import modes
 from fx.errors import ShapeError
 from fx.prims.reduction import sum as total
+from fx.transforms.batching import lane_index
 from tests.prims.tools import array, draws, run, tensor
 
 jax = pytest.importorskip("jax")
@@ -23,14 +24,12 @@ class Ours:
     psum = staticmethod(lambda x: prims.psum(x, **here()))
     pmax = staticmethod(lambda x: prims.pmax(x, **here()))
     pmin = staticmethod(lambda x: prims.pmin(x, **here()))
-    all_gather = staticmethod(
-        lambda x: prims.all_gather(x, prims.lane_index(here()["axis"]), **here())
-    )
+    all_gather = staticmethod(lambda x: prims.all_gather(x, lane_index(modes.axes[-1]), **here()))
     sum = staticmethod(lambda x: total(x, axes=tuple(range(x.ndim)), keepdims=False))
 
     @staticmethod
     def ppermute(x, sources):
-        return prims.ppermute(x, prims.lane_index(here()["axis"]), sources=sources, **here())
+        return prims.ppermute(x, lane_index(modes.axes[-1]), sources=sources, **here())
 
 
 class Theirs:
@@ -149,7 +148,7 @@ def test_the_outer_of_two_named_axes():
 
 
 def test_lane_index_counts_lanes():
-    index = lambda x: prims.lane_index(modes.axes[-1].number)
+    index = lambda x: lane_index(modes.axes[-1])
     got = array(fx.vmap(index, axis_name="i")(tensor(np.zeros(4))))
     np.testing.assert_array_equal(got, np.arange(4))
 
