@@ -40,10 +40,11 @@ def max_pool(x, values, indices, lowest, geo):
                         for t in range(geo[18 + 2 * kw], geo[19 + 2 * kw]):
                             i = at + t * sW
                             v = plane[i]
-                            best = row[t]
-                            if v > best or v != v or place[t] < 0:
-                                row[t] = v
-                                place[t] = i
+                            best, where = row[t], place[t]
+                            # no branch: which tap wins is anybody's guess
+                            better = (v > best) | (v != v) | (where < 0)
+                            row[t] = v if better else best
+                            place[t] = i if better else where
             for t in range(tW):
                 if place[t] < 0:
                     place[t] = 0
