@@ -91,6 +91,12 @@ def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None) -> np.ndarray
         _one_thread = _setting()
     (m, k), n = x.shape[-2:], y.shape[-1]
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if x.ndim > 2 or y.ndim > 2 else ()
+    if lead and prod(lead) == 1:
+        if out is None:
+            out = np.empty((*lead, m, n), x.dtype)
+        first = (0,) * len(lead)
+        _product(x.reshape(m, k), y.reshape(k, n), out[first])
+        return out
     blocks = min(prod(lead) * m * k * n // _BLOCK, _MOST_BLOCKS)
     with _one_thread as setting:
         if blocks > 1:
@@ -110,7 +116,7 @@ def _cut(
 ) -> tuple[int, list[int]] | None:
     """The axis of the result that is cut, and where; None if none is long enough."""
     m, n = x.shape[-2], y.shape[-1]
-    if lead and lead[0] >= blocks:
+    if lead and lead[0] > 1:
         axis, size, step = 0, lead[0], 1
     elif not lead and max(m, n) >= 2 * _STEP:
         axis, size, step = (0, m, _STEP) if m >= n else (1, n, _STEP)

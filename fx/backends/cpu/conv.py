@@ -6,6 +6,7 @@ flattened).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, windows
 from fx.backends.cpu.blas import product
 from fx.backends.cpu.matmul import matmul
+from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
@@ -119,7 +121,7 @@ def conv_input_grad(
             cols, buffer = _room(buffer, shape, g.dtype)
             _matmul_into(w, part, cols)  # (G, K, n*T) or (n, G, K, T)
             steps = _steps(cols.shape, tile, flat)
-            _kernels().col2im(cols.reshape(-1), out[n], *steps, win.geo, *tile[2:])
+            _by_samples(_kernels().col2im, cols, out[n], steps, win, tile, cols_first=True)
     return narrowed(out.reshape(N, C, *input_size), dtype)
 
 
@@ -235,8 +237,28 @@ def _columns(
     shape = (groups, K, n * T) if flat else (n, groups, K, T)
     cols, buffer = _room(buffer, shape, x.dtype)
     steps = _steps(shape, tile, flat)
-    _kernels().im2col(x, cols.reshape(-1), *steps, win.geo, *tile[2:])
+    _by_samples(_kernels().im2col, cols, x, steps, win, tile)
     return cols, buffer
+
+
+def _by_samples(
+    kernel: Any,
+    cols: np.ndarray,
+    x: np.ndarray,
+    steps: tuple[int, int],
+    win: Windows,
+    tile: _Tile,
+    cols_first: bool = False,
+) -> None:
+    """Run im2col or col2im on the samples of a tile, x (n, C, V); they do not touch one another."""
+    flat = cols.reshape(-1)
+
+    def some(part: slice) -> None:
+        own, held = x[part], flat[part.start * steps[0] :]
+        first, second = (held, own) if cols_first else (own, held)
+        kernel(first, second, *steps, win.geo, *tile[2:])
+
+    run_slices(some, len(x), cols.size // max(len(x), 1))
 
 
 def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

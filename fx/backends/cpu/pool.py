@@ -9,6 +9,7 @@ import numpy as np
 
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
@@ -43,13 +44,15 @@ def max_pool(
     indices = np.empty(shape, np.int64)
     if values.size:
         lowest = x.dtype.type(-np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
-        _kernels().max_pool(
-            x.reshape(planes, win.volume),
-            values.reshape(planes, win.positions),
-            indices.reshape(planes, win.positions),
-            lowest,
-            win.geo,
-        )
+        planed = x.reshape(planes, win.volume)
+        best = values.reshape(planes, win.positions)
+        places = indices.reshape(planes, win.positions)
+        kernel = _kernels().max_pool
+
+        def some(part: slice) -> None:
+            kernel(planed[part], best[part], places[part], lowest, win.geo)
+
+        run_slices(some, planes, win.positions * win.taps)
     return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
 
 

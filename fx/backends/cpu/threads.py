@@ -109,3 +109,23 @@ def run_chunks(chunk: Chunk, count: int, threads: int) -> None:
     task.wait()
     if task.error is not None:
         raise task.error
+
+
+_SLICE = 1 << 18  # loop steps of a slice: 0.2 ms and more, about what it takes to wake a worker
+_MOST_SLICES = 8
+
+
+def run_slices(some: Callable[[slice], None], count: int, steps: int) -> None:
+    """Call ``some`` on slices that make up ``range(count)``, on all cores where that pays.
+
+    Args:
+        some: works on one slice; a Numba kernel that gives up the GIL.
+        count: how many things there are.
+        steps: loop steps that one of them takes.
+    """
+    slices = min(count * steps // _SLICE, _MOST_SLICES, count)
+    if slices < 2:
+        some(slice(0, count))
+        return
+    places = [count * i // slices for i in range(slices + 1)]
+    run_chunks(lambda i: some(slice(places[i], places[i + 1])), slices, slices)
