@@ -19,6 +19,37 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+_AT_ONCE = ("vjp", "jvp", "hvp", "linearize", "linear_transpose")  # take the arguments too
+
+
+def check_function(function: Any, what: str) -> None:
+    """Refuse what cannot be called; most often it is a function that was called already.
+
+    Raises:
+        TypeError: showing the line to write.
+    """
+    if not callable(function):
+        got = repr(function.spec) if isinstance(function, Tensor) else repr(function)
+        raise TypeError(
+            f"{what} takes a function, got {got} of type {type(function).__name__}; "
+            f"write fx.{what}(f{', ...)' if what in _AT_ONCE else ')(x)'} with the function itself, "
+            f"not with its value f(x)"
+        )
+
+
+def check_tuples(primals: Any, tangents: Any, what: str) -> None:
+    """Refuse primals and tangents that are no tuples.
+
+    Raises:
+        TypeError: showing the line to write.
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise TypeError(
+            f"{what} takes primals and tangents as tuples, got {type(primals).__name__} and "
+            f"{type(tangents).__name__}; write fx.{what}(f, (x,), (t,))"
+        )
+
+
 def pair(out: Any, what: str, function: Callable[..., Any]) -> tuple[Any, Any]:
     """What a function with ``has_aux`` returned.
 

@@ -18,7 +18,7 @@ from fx.prims.creation import iota
 from fx.random.lanes import Turn
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import leave, name_of
+from fx.transforms._arguments import check_function, leave, name_of
 
 
 class Lanes(Level):
@@ -181,6 +181,7 @@ def vmap(
         >>> fx.vmap(fx.dot, (0, None))(fx.ones((3, 2)), fx.tensor([1.0, 2.0]))
         tensor([3., 3., 3.])
     """
+    check_function(function, "vmap")
     if randomness not in ("different", "same"):
         raise ValueError(f"vmap: randomness must be 'different' or 'same', got {randomness!r}")
     if chunk_size is not None:

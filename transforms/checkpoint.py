@@ -25,7 +25,7 @@ from fx.prims.compare import stop_gradient
 from fx.random.lanes import Replay
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import leave, name_of
+from fx.transforms._arguments import check_function, leave, name_of
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.batching import lanes_to
 from fx.transforms.forward import jvp
@@ -187,6 +187,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> fx.grad(block)(fx.tensor(0.0))
         tensor(2., grad_fn=<...>)
     """
+    check_function(function, "checkpoint")
 
     @wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

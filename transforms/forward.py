@@ -11,7 +11,7 @@ from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, leave, pair
+from fx.transforms._arguments import check_function, check_tuples, differentiable_leaf, leave, pair
 
 
 class JVPTracer(Tracer):
@@ -70,11 +70,8 @@ def jvp(
         >>> fx.jvp(lambda x: x * x, (fx.tensor(3.0),), (fx.tensor(1.0),))
         (tensor(9.), tensor(6.))
     """
-    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        raise TypeError(
-            f"jvp takes primals and tangents as tuples, got {type(primals).__name__} and "
-            f"{type(tangents).__name__}; write fx.jvp(f, (x,), (t,))"
-        )
+    check_function(function, "jvp")
+    check_tuples(primals, tangents, "jvp")
     leaves, treedef = tree.flatten(tuple(primals))
     directions, structure = tree.flatten(tuple(tangents))
     if structure != treedef:

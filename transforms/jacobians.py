@@ -19,6 +19,8 @@ from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import (
     Argnums,
+    check_function,
+    check_tuples,
     differentiable_leaf,
     name_of,
     pair,
@@ -59,6 +61,7 @@ def jacfwd(
         tensor([[2., 0.],
                 [0., 4.]])
     """
+    check_function(function, "jacfwd")
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -123,6 +126,7 @@ def jacrev(
         (tensor([[3., 0.],
                 [0., 3.]]), tensor([1., 2.]))
     """
+    check_function(function, "jacrev")
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -209,6 +213,7 @@ def hessian(
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
+    check_function(function, "hessian")
     return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux, chunk_size)
 
 
@@ -228,5 +233,7 @@ def hvp(function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[
         >>> fx.hvp(lambda x: (x * x * x).sum(), (fx.tensor([1.0, 2.0]),), (fx.ones(2),))
         tensor([ 6., 12.])
     """
+    check_function(function, "hvp")
+    check_tuples(primals, tangents, "hvp")
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(function, argnums), primals, tangents)[1]

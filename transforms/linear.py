@@ -20,7 +20,7 @@ from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.reduction import all as all_true
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import differentiable_leaf, leave, name_of, pair
+from fx.transforms._arguments import check_function, differentiable_leaf, leave, name_of, pair
 from fx.transforms.forward import jvp
 
 
@@ -191,6 +191,7 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
         >>> push(fx.tensor(2.0)), push(fx.tensor(3.0))
         (tensor(0.), tensor(0.))
     """
+    check_function(function, "linearize")
     leaves, treedef = tree.flatten(primals)
     values = [differentiable_leaf(x, "linearize") for x in leaves]
     program = Program([x.spec for x in values], "linearize")
@@ -235,6 +236,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[.
         >>> transpose(fx.tensor([1.0, 2.0]))
         (tensor([3., 0., 6., 0.]),)
     """
+    check_function(function, "linear_transpose")
     leaves, treedef = tree.flatten(examples)
     specs = [x if isinstance(x, TensorSpec) else as_tensor(x).spec for x in leaves]
     for spec in specs:

@@ -17,6 +17,7 @@ from fx.tape import GradTracer, Leaf, Node, grad_tracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import (
     Argnums,
+    check_function,
     differentiable_leaf,
     leave,
     name_of,
@@ -111,6 +112,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         >>> pullback(fx.tensor(2.0))
         (tensor(2.),)
     """
+    check_function(function, "vjp")
     pulled, aux = _run(function, primals, "vjp", has_aux)
     out = tree.unflatten(pulled.treedef_out, pulled.outs)
 
@@ -163,6 +165,7 @@ def value_and_grad(
         >>> fx.value_and_grad(lambda x: (x * x).sum())(fx.tensor([1.0, 2.0]))
         (tensor(5.), tensor([2., 4.]))
     """
+    check_function(function, "value_and_grad")
 
     @wraps(function)
     def value_and_grad_of(*args: Any, **kwargs: Any) -> Any:
@@ -210,6 +213,7 @@ def grad(
         >>> fx.grad(fx.grad(fx.sin))(fx.tensor(1.0)) == -fx.sin(fx.tensor(1.0))
         tensor(True)
     """
+    check_function(function, "grad")
     both = value_and_grad(function, argnums, has_aux)
 
     @wraps(function)
