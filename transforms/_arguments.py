@@ -30,10 +30,10 @@ def check_function(function: Any, what: str) -> None:
     """
     if not callable(function):
         got = repr(function.spec) if isinstance(function, Tensor) else repr(function)
+        rest = ", ...)" if what in _AT_ONCE else ")(x)"
         raise TypeError(
             f"{what} takes a function, got {got} of type {type(function).__name__}; "
-            f"write fx.{what}(f{', ...)' if what in _AT_ONCE else ')(x)'} with the function itself, "
-            f"not with its value f(x)"
+            f"write fx.{what}(f{rest} with the function itself, not with its value f(x)"
         )
 
 
