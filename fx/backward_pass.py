@@ -55,8 +55,7 @@ def backward_pass(
     if create_graph:
         set_modes(ENABLED, ENABLED)
     elif level == 0:  # by the barrier: a pass on another tape may run within this one
-        modes.barrier = max(saved_modes[0], 0)
-        modes.record0 = False
+        set_modes(max(modes.barrier, 0), modes.silent)
     elif switch:
         set_modes(modes.barrier, level)
     try:

@@ -25,8 +25,8 @@ class _Modes(threading.local):
     """What each thread has for itself."""
 
     barrier: int = ENABLED  # tapes of a level <= barrier do not record
-    silent: int = ENABLED  # the one level whose tape the running backward pass keeps silent
-    record0: bool = True  # whether the level-0 tape records: barrier < 0 and silent != 0
+    silent: int = ENABLED  # the level above 0 whose tape the running backward pass keeps silent
+    record0: bool = True  # whether the level-0 tape records: barrier < 0, asked at every recording
     inference: bool = False
     device: str | None = None
     axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
@@ -47,7 +47,7 @@ def set_modes(barrier: int, silent: int) -> None:
     """Set grad mode of this thread; ``record0`` follows."""
     modes.barrier = barrier
     modes.silent = silent
-    modes.record0 = barrier < 0 and silent != 0
+    modes.record0 = barrier < 0
 
 
 class _GradMode:

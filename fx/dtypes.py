@@ -91,16 +91,6 @@ def as_dtype(dtype: Any) -> DType[Any]:
 _ALL_SET = frozenset(ALL)
 
 
-def is_floating(dtype: DType[Any]) -> bool:
-    """Whether ``dtype`` is a real floating dtype (float16, bfloat16, float32, float64)."""
-    return dtype in FLOATING
-
-
-def is_inexact(dtype: DType[Any]) -> bool:
-    """Whether ``dtype`` is floating or complex."""
-    return dtype in INEXACT
-
-
 def is_integral(dtype: DType[Any]) -> bool:
     """Whether ``dtype`` is a signed or unsigned integer dtype (bool is not)."""
     return dtype in INTEGRAL

@@ -1,4 +1,4 @@
-"""Reverse mode: ``vjp``, ``grad``, ``value_and_grad``. The engine is ``fx.tape``."""
+"""Reverse mode: ``vjp``, ``grad``, ``value_and_grad``. The engine is ``fx.backward_pass``."""
 
 from __future__ import annotations
 
