@@ -152,6 +152,7 @@ from fx.transforms import (
     hvp,
     jacfwd,
     jacrev,
+    jit,
     jvp,
     linear_transpose,
     linearize,
@@ -165,6 +166,8 @@ from fx.transforms import (
     vjp,
     vmap,
 )
+
+from fx.graph.staging import make_graph
 
 # names that are also submodules come last -------------------------------------------------------
 from fx import autograd, dtypes, errors, tree

@@ -33,6 +33,7 @@ class _Modes(threading.local):
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
     turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
     journal: list[Any] | None = None  # of cells that are rebound, with what they held before
+    stage: Any = None  # of the function that is being staged (fx.graph.staging)
 
 
 modes = _Modes()

@@ -73,3 +73,11 @@ class TreeError(FxError, ValueError):
 
 class StateError(FxError, RuntimeError, ValueError):
     """A state dict does not fit the module, optimizer or scheduler that is to load it."""
+
+
+class StagingError(FxError, RuntimeError):
+    """A function cannot be staged, or Python asked for a value that is not known while it is."""
+
+
+class DonatedError(FxError, RuntimeError):
+    """A tensor was used after its memory had been donated to a jitted function."""

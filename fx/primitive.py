@@ -155,6 +155,8 @@ class Primitive:
                 f"{self.name} got tensors on different devices: {listed}; "
                 f"move them together, for example x.to({sorted(names)[0]!r})"
             )
+        if not names and modes.stage is not None and params["device"] != "meta":
+            return modes.stage.emit(self, args, params)
         name = names.pop() if names else params["device"]
         kernel = self.kernels.get(name) or backend(name).kernel_for(self)
         try:

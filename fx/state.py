@@ -6,6 +6,7 @@ no pullback ever keeps the cell itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -60,8 +61,9 @@ class Cell(Tensor):
         self.rebind(value)
 
     def read(self) -> Tensor:
-        """The tensor that the cell holds now."""
-        return self.value
+        """The tensor that the cell holds now; what stands for it while a function is staged."""
+        stage = modes.stage
+        return self.value if stage is None else stage.read(self)  # type: ignore[no-any-return]
 
     def rebind(self, value: Tensor) -> None:
         """Hold another tensor; its own history is dropped, a gradient leaf stays the cell's.
@@ -70,12 +72,19 @@ class Cell(Tensor):
             BatchedValueError: if ``value`` has one value a lane of a ``vmap`` that started after
                 this cell was made, and the cell has no reduction: it can hold only one value.
         """
+        stage = modes.stage
+        if stage is not None and not stage.lasts(self):
+            stage = None
         if modes.journal is not None:  # for what runs again and must leave no trace
-            modes.journal.append((self, getattr(self, "value", None)))
+            modes.journal.append((self, self.read() if hasattr(self, "value") else None))
         if type(value) is not Tensor:
             value = value.detach()
-            while type(value) is not Tensor and value.level > self.born:
+            outermost = self.born if stage is None else stage.number
+            while type(value) is not Tensor and value.level > outermost:
                 value = self._of_lanes(value)
+        if stage is not None:
+            stage.rebind(self, value)
+            return
         if type(value) is Tensor:
             held = new_tensor(value._a)
             held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
@@ -110,11 +119,11 @@ class Cell(Tensor):
 
     @property
     def _a(self) -> Any:
-        return self.value._a
+        return self.read()._a
 
     @property
     def _node(self) -> Any:
-        return self.value._node
+        return self.read()._node
 
     @_node.setter
     def _node(self, node: Any) -> None:
@@ -149,19 +158,19 @@ class Cell(Tensor):
     # what writes into a tensor elsewhere rebinds a cell -----------------------------------------
 
     def __iadd__(self, other: Any) -> Cell:
-        return self._renew("+=", self.value + other)
+        return self._renew("+=", self.read() + other)
 
     def __isub__(self, other: Any) -> Cell:
-        return self._renew("-=", self.value - other)
+        return self._renew("-=", self.read() - other)
 
     def __imul__(self, other: Any) -> Cell:
-        return self._renew("*=", self.value * other)
+        return self._renew("*=", self.read() * other)
 
     def __itruediv__(self, other: Any) -> Cell:
-        return self._renew("/=", self.value / other)
+        return self._renew("/=", self.read() / other)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._renew("[...] =", self.value.at[index].set(value))
+        self._renew("[...] =", self.read().at[index].set(value))
 
     def copy_(self, source: Any) -> Cell:
         """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
@@ -183,19 +192,19 @@ class Cell(Tensor):
 
     def add_(self, other: Any, *, alpha: float = 1) -> Cell:
         """Hold ``self + alpha * other``."""
-        return self._renew("add_", self.value + (other if alpha == 1 else other * alpha))
+        return self._renew("add_", self.read() + (other if alpha == 1 else other * alpha))
 
     def sub_(self, other: Any, *, alpha: float = 1) -> Cell:
         """Hold ``self - alpha * other``."""
-        return self._renew("sub_", self.value - (other if alpha == 1 else other * alpha))
+        return self._renew("sub_", self.read() - (other if alpha == 1 else other * alpha))
 
     def mul_(self, other: Any) -> Cell:
         """Hold ``self * other``."""
-        return self._renew("mul_", self.value * other)
+        return self._renew("mul_", self.read() * other)
 
     def div_(self, other: Any) -> Cell:
         """Hold ``self / other``."""
-        return self._renew("div_", self.value / other)
+        return self._renew("div_", self.read() / other)
 
     def _renew(self, operation: str, value: Tensor) -> Cell:
         if self.leaf is not None and is_grad_enabled():
@@ -210,6 +219,29 @@ class Cell(Tensor):
             )
         self.rebind(value)
         return self
+
+
+def lasting(make: Callable[[], Tensor], name: str = "") -> Cell:
+    """A cell that outlives the staging of the function that asks for it.
+
+    State that is made when it is first needed, as an optimizer's, is made at once and from nothing
+    that is staged; the staged function then reads the cell as if it had been there before.
+
+    Args:
+        make: gives the first value.
+        name: what messages call it.
+    """
+    stage = modes.stage
+    if stage is None:
+        return Cell(make(), name=name)
+    modes.stage = None
+    try:
+        cell = Cell(make(), name=name)
+    finally:
+        modes.stage = stage
+    while stage is not None:  # older than every stage that runs
+        cell.born, stage = min(cell.born, stage.number - 1), stage.outer
+    return cell
 
 
 _OUTLIVES = (

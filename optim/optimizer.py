@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from fx.config import enable_grad, no_grad
 from fx.errors import StateError
+from fx.numbers import Numbers
 from fx.ops.convert import as_tensor
 from fx.optim._rule import Clock, Rule, first_step, zeros
 from fx.prims.compare import astype
-from fx.state import Cell
+from fx.state import Cell, lasting
 from fx.tensor import Tensor
 
 
@@ -74,7 +75,7 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
-        group = dict(param_group)
+        group = Numbers(param_group)
         listed = group["params"]
         if isinstance(listed, Tensor):
             listed = [listed]
@@ -102,9 +103,10 @@ class Optimizer:
         """Drop all gradients, or make them zero."""
         for group in self.param_groups:
             for p in group["params"]:
-                grad = p.grad
-                if grad is not None:
-                    p.grad = None if set_to_none else zeros(grad)
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    p.grad = zeros(p.grad)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one step along the gradients; parameters without one stay.
@@ -227,11 +229,11 @@ def _begin(held: dict[str, Any], names: tuple[str, ...], counts: bool, x: Tensor
     """Fill in the slots that are missing: all of them before a parameter's first step."""
     if counts and "step" not in held:
         # slots without a count come from a state dict of PyTorch's, which was saved under way
-        step = first_step(x.device)
-        held["step"] = Cell(step + 1 if held else step, name="step")
+        before = 1 if held else 0
+        held["step"] = lasting(lambda: first_step(x.device) + before, name="step")
     for name in names:
         if name not in held:
-            held[name] = Cell(zeros(x), name=name)
+            held[name] = lasting(lambda: zeros(x), name=name)
 
 
 def _restored(name: str, value: Any, p: Cell, steps: dict[float, Tensor]) -> Any:

@@ -14,6 +14,7 @@ from fx.transforms.collectives import (
 )
 from fx.transforms.custom import custom_jvp, custom_vjp
 from fx.transforms.forward import jvp
+from fx.transforms.jitting import jit
 from fx.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from fx.transforms.linear import linear_transpose, linearize
 from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
@@ -30,6 +31,7 @@ __all__ = [
     "hvp",
     "jacfwd",
     "jacrev",
+    "jit",
     "jvp",
     "linear_transpose",
     "linearize",

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import ref
 
 from fx.autograd.engine import backward_from
+from fx.config import modes
 from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
 from fx.levels import Tracer, check_live
@@ -158,6 +159,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated; None before, and for what is not a leaf."""
     node = self._node
     if type(node) is Leaf:
+        if modes.stage is not None:
+            modes.stage.read_gradient(node)
         return node.grad
     return node.extra.grad if node is not None and node.extra is not None else None
 
@@ -191,6 +194,8 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
                 f"longer than it; return it from the transformed function and assign it outside"
             )
     if type(node) is Leaf:
+        if modes.stage is not None:
+            modes.stage.write_gradient(node)
         node.grad = value
     else:
         node.extra.grad = value

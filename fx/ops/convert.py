@@ -13,6 +13,7 @@ from fx.config import default_device
 from fx.devices import as_device, backend
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.levels import Tracer
+from fx.numbers import StagedNumber
 from fx.prims.creation import constant
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
@@ -45,7 +46,7 @@ def as_operand(value: Any, other: Tensor) -> Any:
     for kind in (int, float, complex):
         if isinstance(value, kind):  # a subclass, as ``x.size`` is
             return as_operand(kind(value), other)
-    return NotImplemented
+    return value.operand(other) if type(value) is StagedNumber else NotImplemented
 
 
 def promote(x: Tensor, y: Tensor, float_only: bool = False) -> tuple[Tensor, Tensor]:
@@ -96,6 +97,8 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
             raise _unfit(what, repr(value), dtype, error) from None
     if isinstance(value, list | tuple):
         return _from_sequence(value, dtype, name, what)
+    if type(value) is StagedNumber:
+        return value.in_dtype(dtype)
     if not isinstance(value, np.ndarray | np.generic):
         value = _array_of_other(value, what)
         if isinstance(value, Tensor):

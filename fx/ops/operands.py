@@ -17,6 +17,7 @@ from fx import dtypes
 from fx.errors import DeviceError, DTypeError
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
+from fx.numbers import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor
 
@@ -32,7 +33,7 @@ def argument(name: str, x: Any) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x.read() if x.level == CELL else x
-    if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic):
+    if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic | StagedNumber):
         return as_tensor(x)
     raise DTypeError(
         f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it"
@@ -113,6 +114,8 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
             weak.append(value)
         elif isinstance(value, np.generic):
             weak.append(value.item())
+        elif type(value) is StagedNumber:
+            weak.append(value.now)
         else:
             dtype = argument(name, value).dtype
             found = dtype if found is None else dtypes.promote_types(found, dtype)

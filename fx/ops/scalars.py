@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fx.devices import backend
-from fx.dtypes import bfloat16, float32, is_integral
+from fx.config import modes
+from fx.dtypes import bfloat16, bool_, float32, is_integral
 from fx.errors import DTypeError, ShapeError
 from fx.tensor import Tensor
 
@@ -50,6 +51,8 @@ def tolist(self: Tensor) -> Any:
 
 
 def __bool__(self: Tensor) -> bool:
+    if modes.stage is not None and self.dtype != bool_ and self.size == 1:
+        self = self != 0  # what a compiled program assumes is the answer, not the number
     array = self._a
     if self.size != 1:
         raise ShapeError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from operator import index
 from queue import SimpleQueue
 
 Chunk = Callable[[int], None]
@@ -48,14 +49,24 @@ class _Task:
         self._done.acquire()
 
 
+def _wanted() -> int:
+    """How many threads to use unless told: what the environment says, or the cores that we have."""
+    for name in ("FX_NUM_THREADS", "OMP_NUM_THREADS"):
+        first = os.environ.get(name, "").split(",")[0].strip()
+        if first.isdigit() and int(first) > 0:
+            return int(first)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class _Pool:
     """The workers of this process, started when first needed."""
 
     def __init__(self) -> None:
         self.queue: SimpleQueue[_Task] = SimpleQueue()
         self.workers = 0
-        self.most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-        self.most = (self.most or os.cpu_count() or 1) - 1
+        self.most = _wanted() - 1
         self._lock = threading.Lock()
 
     def start(self, wanted: int) -> int:
@@ -78,12 +89,66 @@ def _serve(queue: SimpleQueue[_Task]) -> None:
 
 
 _pool = _Pool()
+_listeners: list[Callable[[int], None]] = []
 
 
 def _after_fork() -> None:
     global _pool
     _pool = _Pool()
     _pool.most = 0
+
+
+def get_num_threads() -> int:
+    """The number of threads that one operation may use, the calling one among them.
+
+    Example:
+        >>> import fx
+        >>> fx.get_num_threads() >= 1
+        True
+    """
+    return _pool.most + 1
+
+
+def set_num_threads(count: int) -> None:
+    """Let one operation use up to ``count`` threads; what it computes has the same bits with any.
+
+    At first that is ``FX_NUM_THREADS`` or ``OMP_NUM_THREADS`` of the environment, or the number of
+    cores that the process may use; and 1 in a forked child, until this function says otherwise.
+
+    Args:
+        count: at least 1.
+
+    Raises:
+        ValueError: if ``count`` is less than 1.
+        TypeError: if it is no integer.
+
+    Example:
+        >>> import fx
+        >>> before = fx.get_num_threads()
+        >>> fx.set_num_threads(1)
+        >>> fx.get_num_threads()
+        1
+        >>> fx.set_num_threads(before)
+    """
+    try:
+        wanted = index(count)
+    except TypeError:
+        raise TypeError(
+            f"set_num_threads takes an int, got {type(count).__name__}; "
+            f"write fx.set_num_threads(2)"
+        ) from None
+    if wanted < 1:
+        raise ValueError(
+            f"set_num_threads takes at least 1, got {wanted}; write fx.set_num_threads(1)"
+        )
+    _pool.most = wanted - 1
+    for listener in _listeners:
+        listener(wanted)
+
+
+def on_change(listener: Callable[[int], None]) -> None:
+    """Call ``listener(count)`` whenever the number of threads is set."""
+    _listeners.append(listener)
 
 
 if hasattr(os, "register_at_fork"):

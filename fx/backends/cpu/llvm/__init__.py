@@ -1,0 +1,1 @@
+"""Graphs to native code: schedule, memory plan, LLVM. ``README.md`` tells how."""

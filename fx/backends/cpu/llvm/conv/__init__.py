@@ -1,0 +1,57 @@
+"""Convolution and pooling as native steps.
+
+``STEPS[name](node)`` gives the steps of a node of that primitive, or None where the NumPy kernel
+serves it better. ``taps`` has ``conv`` and ``conv_input_grad``, ``plan`` says how they cut the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fx.backends.cpu.llvm.conv.plan import forward_job, input_job
+from fx.backends.cpu.llvm.conv.taps import steps as taps_steps
+from fx.backends.cpu.llvm.step import Step
+from fx.graph.ir import Node
+
+_FLOATS = ("float32", "float64")
+
+
+def _lines(node: Node) -> tuple[str, ...]:
+    return (node.line,) if node.line else ()
+
+
+def _served(node: Node) -> bool:
+    specs = [v.spec for v in (*node.inputs, *node.outs)]
+    return specs[0].dtype.name in _FLOATS and all([s.size for s in specs])
+
+
+def conv(node: Node) -> list[Step] | None:
+    """Steps of ``conv``."""
+    if not _served(node):
+        return None
+    x, w = node.inputs
+    p = node.params
+    job = forward_job(
+        x.spec.dtype.name, x.spec.shape, w.spec.shape,
+        p["stride"], p["padding"], p["dilation"], p["groups"],
+    )  # fmt: skip
+    return taps_steps(job, x, w, node.outs[0], _lines(node))
+
+
+def conv_input_grad(node: Node) -> list[Step] | None:
+    """Steps of ``conv_input_grad``."""
+    if not _served(node):
+        return None
+    g, w = node.inputs
+    p = node.params
+    job = input_job(
+        g.spec.dtype.name, g.spec.shape, w.spec.shape, tuple(p["input_size"]),
+        p["stride"], p["padding"], p["dilation"], p["groups"],
+    )  # fmt: skip
+    return taps_steps(job, g, w, node.outs[0], _lines(node))
+
+
+STEPS: dict[str, Callable[[Node], list[Step] | None]] = {
+    "conv": conv,
+    "conv_input_grad": conv_input_grad,
+}

@@ -1,0 +1,329 @@
+"""Building blocks of LLVM IR: loops, vectors, transposition of a block, masked rows.
+
+``Emitter`` wraps an ``IRBuilder`` with what the kernels of this package need. Integers in Python
+stand for i64 constants wherever an i64 is taken, and arithmetic on two of them gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from llvmlite import ir
+
+I1, I8, I32, I64 = (ir.IntType(n) for n in (1, 8, 32, 64))
+PTR = ir.PointerType()
+FLAGS = ("contract", "reassoc", "nsz", "arcp")
+_TYPES = {"float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
+
+Index = Any  # an int or an i64 value
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The vectors of a CPU: bytes of a register, and how many registers there are."""
+
+    bytes: int
+    registers: int
+
+    @property
+    def masks(self) -> bool:
+        """Whether masked loads and stores cost no more than whole ones."""
+        return self.bytes == 64
+
+
+@lru_cache(maxsize=1)
+def host() -> Target:
+    """What this machine has."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512vl"):
+        return Target(64, 32)
+    if features.get("avx2"):
+        return Target(32, 16)
+    return Target(16, 32 if features.get("neon") else 16)
+
+
+def scalar_type(dtype: str) -> tuple[Any, int]:
+    """The LLVM type of a dtype that kernels compute in, and its bytes."""
+    return _TYPES[dtype]
+
+
+class Emitter:
+    """Emits into one function.
+
+    Args:
+        function: the ``ir.Function`` to fill.
+        dtype: the name of the dtype of its floats.
+    """
+
+    def __init__(self, function: Any, dtype: str) -> None:
+        self.function = function
+        self.module = function.module
+        self.dtype = dtype
+        self.scalar, self.itemsize = scalar_type(dtype)
+        self.b = ir.IRBuilder(function.append_basic_block("entry"))
+
+    # integers -----------------------------------------------------------------------------------
+
+    def i(self, x: Index) -> Any:
+        """An i64 value."""
+        return ir.Constant(I64, x) if isinstance(x, int) else x
+
+    def add(self, *terms: Index) -> Index:
+        """The sum of i64 values; constants are added here and now."""
+        known = sum([t for t in terms if isinstance(t, int)])
+        out: Any = None
+        for t in terms:
+            if not isinstance(t, int):
+                out = t if out is None else self.b.add(out, t, flags=("nsw",))
+        if out is None:
+            return known
+        return self.b.add(out, self.i(known), flags=("nsw",)) if known else out
+
+    def mul(self, x: Index, y: Index) -> Index:
+        """The product of i64 values."""
+        if isinstance(x, int) and isinstance(y, int):
+            return x * y
+        if isinstance(x, int):
+            x, y = y, x
+        if isinstance(y, int):
+            if y == 0:
+                return 0
+            if y == 1:
+                return x
+        return self.b.mul(x, self.i(y), flags=("nsw",))
+
+    def sub(self, x: Index, y: Index) -> Index:
+        """x - y."""
+        if isinstance(y, int):
+            return self.add(x, -y)
+        return self.b.sub(self.i(x), y, flags=("nsw",))
+
+    def divmod(self, x: Index, y: int) -> tuple[Index, Index]:
+        """Quotient and remainder of x >= 0 by a constant."""
+        if y == 1:
+            return x, 0
+        if isinstance(x, int):
+            return divmod(x, y)
+        return self.b.udiv(x, self.i(y)), self.b.urem(x, self.i(y))
+
+    def least(self, x: Index, y: Index) -> Index:
+        """The smaller one."""
+        if isinstance(x, int) and isinstance(y, int):
+            return min(x, y)
+        x, y = self.i(x), self.i(y)
+        return self.b.select(self.b.icmp_signed("<", x, y), x, y)
+
+    def most(self, x: Index, y: Index) -> Index:
+        """The larger one."""
+        if isinstance(x, int) and isinstance(y, int):
+            return max(x, y)
+        x, y = self.i(x), self.i(y)
+        return self.b.select(self.b.icmp_signed(">", x, y), x, y)
+
+    # control ------------------------------------------------------------------------------------
+
+    def loop(
+        self,
+        start: Index,
+        stop: Index,
+        body: Callable[..., Sequence[Any] | None],
+        carried: Sequence[Any] = (),
+        step: int = 1,
+    ) -> list[Any]:
+        """``for i in range(start, stop, step): carried = body(i, *carried)``; the last carried."""
+        b = self.b
+        if isinstance(start, int) and isinstance(stop, int):
+            if start >= stop:
+                return list(carried)
+            if start + step >= stop:
+                return list(body(start, *carried) or ())
+            sure = True
+        else:
+            sure = False
+        start, stop = self.i(start), self.i(stop)
+        before = b.block
+        head = b.append_basic_block("loop")
+        done = b.append_basic_block("done")
+        if sure:
+            b.branch(head)
+        else:
+            b.cbranch(b.icmp_signed("<", start, stop), head, done)
+        b.position_at_end(head)
+        i = b.phi(I64)
+        i.add_incoming(start, before)
+        phis = []
+        for value in carried:
+            phi = b.phi(value.type)
+            phi.add_incoming(value, before)
+            phis.append(phi)
+        new = list(body(i, *phis) or ())
+        after = b.add(i, self.i(step), flags=("nsw",))
+        tail = b.block
+        b.cbranch(b.icmp_signed("<", after, stop), head, done)
+        i.add_incoming(after, tail)
+        for phi, value in zip(phis, new, strict=True):
+            phi.add_incoming(value, tail)
+        b.position_at_end(done)
+        if sure or not new:
+            return new
+        out = []
+        for first, last in zip(carried, new):
+            phi = b.phi(first.type)
+            phi.add_incoming(first, before)
+            phi.add_incoming(last, tail)
+            out.append(phi)
+        return out
+
+    # memory -------------------------------------------------------------------------------------
+
+    def at(self, pointer: Any, index: Index, type_: Any = None) -> Any:
+        """The address of element ``index`` of floats at ``pointer``."""
+        if isinstance(index, int) and index == 0:
+            return pointer
+        return self.b.gep(pointer, [self.i(index)], source_etype=type_ or self.scalar)
+
+    def load(self, pointer: Any, lanes: int = 1) -> Any:
+        """A scalar, or a vector at any address."""
+        kind = self.scalar if lanes == 1 else ir.VectorType(self.scalar, lanes)
+        return self.b.load(pointer, typ=kind, align=self.itemsize)
+
+    def store(self, value: Any, pointer: Any) -> None:
+        """Store a scalar or a vector at any address."""
+        self.b.store(value, pointer, align=self.itemsize)
+
+    # vectors ------------------------------------------------------------------------------------
+
+    def vector(self, lanes: int) -> Any:
+        """The type of a vector."""
+        return ir.VectorType(self.scalar, lanes)
+
+    def zero(self, lanes: int) -> Any:
+        """A vector of zeros."""
+        return ir.Constant(self.vector(lanes), None)
+
+    def splat(self, value: Any, lanes: int) -> Any:
+        """A vector of one value."""
+        kind = ir.VectorType(value.type, lanes)
+        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
+        mask = ir.Constant(ir.VectorType(I32, lanes), None)
+        return self.b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), mask)
+
+    def shuffle(self, x: Any, y: Any, places: Sequence[int]) -> Any:
+        """Elements of x and y, side by side, at these places."""
+        mask = ir.Constant(ir.VectorType(I32, len(places)), list(places))
+        return self.b.shuffle_vector(x, x if y is None else y, mask)
+
+    def muladd(self, x: Any, y: Any, z: Any) -> Any:
+        """x * y + z, in one instruction where the CPU has it."""
+        return self.b.fadd(self.b.fmul(x, y, flags=("contract",)), z, flags=("contract",))
+
+    def lanes_below(self, count: Index, lanes: int) -> Any:
+        """A mask of the first ``count`` lanes; all for more, none for less than one."""
+        kind = ir.VectorType(I1, lanes)
+        if isinstance(count, int):
+            return ir.Constant(kind, [int(j < count) for j in range(lanes)])
+        # i32 lanes: a comparison of half as many bytes
+        bound = self.least(self.most(count, 0), lanes)
+        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
+        return self.b.icmp_unsigned("<", numbers, self.splat(self.b.trunc(bound, I32), lanes))
+
+    def load_first(self, pointer: Any, lanes: int, count: Index) -> Any:
+        """The first ``count`` elements at ``pointer``, then zeros."""
+        if isinstance(count, int) and count >= lanes:
+            return self.load(pointer, lanes)
+        return self.load_where(pointer, lanes, self.lanes_below(count, lanes))
+
+    def load_where(self, pointer: Any, lanes: int, mask: Any) -> Any:
+        """Elements where the mask is set, zeros elsewhere; only the former are touched."""
+        kind = self.vector(lanes)
+        name = f"llvm.masked.load.v{lanes}f{8 * self.itemsize}.p0"
+        load = self._declare(name, kind, (PTR, I32, ir.VectorType(I1, lanes), kind))
+        align = ir.Constant(I32, self.itemsize)
+        return self.b.call(load, [pointer, align, mask, self.zero(lanes)])
+
+    def store_first(self, value: Any, pointer: Any, count: Index, target: Target) -> None:
+        """Store the first ``count`` elements of a vector."""
+        lanes = value.type.count
+        if isinstance(count, int):
+            if count >= lanes:
+                self.store(value, pointer)
+                return
+            if not target.masks or count == 1:
+                self._store_pieces(value, pointer, count)
+                return
+        kind = value.type
+        name = f"llvm.masked.store.v{lanes}f{8 * self.itemsize}.p0"
+        store = self._declare(name, ir.VoidType(), (kind, PTR, I32, ir.VectorType(I1, lanes)))
+        align = ir.Constant(I32, self.itemsize)
+        self.b.call(store, [value, pointer, align, self.lanes_below(count, lanes)])
+
+    def _store_pieces(self, value: Any, pointer: Any, count: int) -> None:
+        at, piece = 0, value.type.count
+        while at < count:
+            while piece > count - at:
+                piece //= 2
+            if piece == 1:
+                part = self.b.extract_element(value, ir.Constant(I32, at))
+            else:
+                part = self.shuffle(value, None, range(at, at + piece))
+            self.store(part, self.at(pointer, at))
+            at += piece
+
+    def transpose(self, rows: Sequence[Any]) -> list[Any]:
+        """n vectors of n lanes (n a power of 2) as the columns that they make."""
+        n = len(rows)
+        out = list(rows)
+        half = n // 2
+        while half:  # exchange the off-diagonal halves of every 2*half square
+            for i in range(0, n, 2 * half):
+                for j in range(i, i + half):
+                    x, y = out[j], out[j + half]
+                    low, high = [], []
+                    for k in range(0, n, 2 * half):
+                        low += [*range(k, k + half), *range(n + k, n + k + half)]
+                        high += [*range(k + half, k + 2 * half)]
+                        high += [*range(n + k + half, n + k + 2 * half)]
+                    out[j], out[j + half] = self.shuffle(x, y, low), self.shuffle(x, y, high)
+            half //= 2
+        return out
+
+    def _declare(self, name: str, result: Any, args: Sequence[Any]) -> Any:
+        found = self.module.globals.get(name)
+        if found is None:
+            found = ir.Function(self.module, ir.FunctionType(result, args), name)
+        return found
+
+
+def table(module: Any, name: str, numbers: Sequence[int]) -> Any:
+    """A constant array of i64 in the module; its address."""
+    kind = ir.ArrayType(I64, len(numbers))
+    found = ir.GlobalVariable(module, kind, name)
+    found.global_constant = True
+    found.linkage = "internal"
+    found.initializer = ir.Constant(kind, [int(n) for n in numbers])
+    return found
+
+
+def internal(module: Any, name: str, args: Sequence[Any], inline: bool = False) -> Any:
+    """A new void function that only this module sees; pointers do not alias one another."""
+    found = ir.Function(module, ir.FunctionType(ir.VoidType(), list(args)), name)
+    found.linkage = "internal"
+    found.attributes.add("alwaysinline" if inline else "noinline")
+    found.attributes.add("nounwind")
+    for arg in found.args:
+        if arg.type == PTR:
+            arg.add_attribute("noalias")
+    return found
+
+
+def kernel(module: Any, name: str, pointers: int) -> Any:
+    """The function of a step: ``void (i64 begin, i64 end, ptr scratch, ptr ...)``."""
+    kind = ir.FunctionType(ir.VoidType(), [I64, I64] + [PTR] * (1 + pointers))
+    found = ir.Function(module, kind, name)
+    found.attributes.add("nounwind")
+    return found

@@ -1,0 +1,286 @@
+"""compile_graph: schedule, memory plan, code, executable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import llvmlite.ir as ir
+
+from fx.backends.cpu.llvm import engine, entry
+from fx.backends.cpu.llvm.executable import Executable, Recipe, Segment
+from fx.backends.cpu.llvm.memory import MemoryPlan, Place, Planner
+from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
+from fx.graph.ir import Graph, Value
+
+LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
+PARALLEL = 80_000.0  # nanoseconds of a step from which threads pay
+CHUNK = 30_000.0  # nanoseconds that a thread takes at once
+
+
+def compile_graph(
+    graph: Graph,
+    donated: Sequence[int] = (),
+    scheduler: Callable[[Graph], Schedule] | None = None,
+) -> Executable:
+    """Compile a graph for this CPU.
+
+    Args:
+        graph: what to compute.
+        donated: positions of inputs whose memory the results may take over; the caller must own
+            them, and use none of them afterwards except through the results.
+        scheduler: ``schedule`` of this package unless told.
+
+    Raises:
+        RuntimeError: if LLVM refuses what a kernel emitted. Nothing is kept of it.
+
+    Example:
+        >>> import fx, numpy as np
+        >>> from fx.backends.cpu.llvm.driver import compile_graph
+        >>> graph = fx.make_graph(lambda x: fx.exp(x) + 1)(fx.ones(3))
+        >>> compile_graph(graph).run([np.zeros(3, np.float32)])
+        [array([2., 2., 2.], dtype=float32)]
+    """
+    if scheduler is None:
+        from fx.backends.cpu.llvm.schedule import schedule as scheduler
+    return _Builder(scheduler(graph), graph, donated).build()
+
+
+class _Builder:
+    """Builds one executable."""
+
+    def __init__(self, schedule: Schedule, graph: Graph, donated: Sequence[int]) -> None:
+        self.schedule, self.graph = schedule, graph
+        self.root = schedule.root
+        self.inputs = list(schedule.graph.inputs)
+        self.outputs = list(schedule.graph.outputs)
+        self.donated = frozenset(self.inputs[i] for i in donated)
+        roots = [self.root(v) for step in schedule.steps for v in step.reads]
+        roots += [self.root(v) for v in self.outputs]
+        self.constants = list(dict.fromkeys(v for v in roots if v.constant is not None))
+        self.module = ir.Module(name=graph.name)
+        self.kernels: dict[Any, str] = {}
+        self.texts: list[str] = []
+        self.names = _Names(self.inputs, self.constants)
+        self.parallel = False
+        self.plans: list[MemoryPlan] = []
+
+    def build(self) -> Executable:
+        steps = [s for s in self.schedule.steps if any(v.spec.nbytes for v in s.writes)]
+        python: list[Callable[..., Any]] = []
+        if any(isinstance(s, PythonStep) for s in steps):
+            recipe = self._in_segments(steps, python)
+        else:
+            outputs = self.outputs
+            part, reuse = self._part(steps, self.inputs, self.constants, outputs, self.donated)
+            segment = Segment(part, -1, [], [], [], [], [])
+            recipe = self._recipe([segment], 0, [], reuse)
+        code = b""
+        if self.texts:
+            recipe.ir = self._text()
+            code = engine.compile_text(recipe.ir)
+        return Executable(recipe, code, [v.constant._a for v in self.constants], python)
+
+    def _recipe(
+        self, segments: list[Segment], slots: int, outputs: list[Any], reuse: dict[int, int]
+    ) -> Recipe:
+        return Recipe(
+            self.graph.name,
+            len(self.inputs),
+            len(self.constants),
+            slots,
+            segments,
+            outputs,
+            sorted(f.name for f in self.module.functions if _is_external(f)),
+            reuse,
+            _listing(self.schedule),
+            "\n".join(map(str, self.plans)),
+            self.parallel,
+        )
+
+    def _text(self) -> str:
+        head, *rest = str(self.module).split("\n", 1)
+        return "\n".join([head, *rest, entry.DECLARATIONS, entry.HELPERS, *self.texts])
+
+    # native parts -------------------------------------------------------------------------------
+
+    def _part(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        constants: Sequence[Value],
+        outputs: Sequence[Value],
+        donated: frozenset[Value],
+    ) -> tuple[entry.Part, dict[int, int]]:
+        """One native part: its places, its kernels and its text."""
+        planner = Planner(steps, self.root, inputs, constants, outputs, donated, self.names)
+        part = entry.Part(f"part{len(self.plans)}", len(inputs))
+        part.constants = [self.constants.index(v) for v in constants]
+        part.results = [_spec(v) for v in planner.results]
+        part.arena = planner.plan.arena
+        part.free = sum(s.cost for s in steps) > LONG
+        part.written = sorted(
+            {planner.places[v].index for s in steps for v in s.writes
+             if planner.places[v].kind == "input"}
+        )  # fmt: skip
+        by_result: dict[int, Value] = {}
+        for value in outputs:
+            root = self.root(value)
+            place = planner.places[root]
+            base = _array_of(place, inputs, constants, planner.results, planner)
+            view = None if value.spec == base.spec else _spec(value)
+            part.outputs.append((place.kind, place.index, view))
+        del by_result
+        calls = []
+        for t, step in enumerate(steps):
+            places = [planner.places[self.root(v)] for v in (*step.reads, *step.writes)]
+            scratch = planner.scratch.get(t)
+            chunk = _chunk(step)
+            self.parallel |= chunk > 0
+            kernel = self._kernel(step)
+            calls.append(entry.Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
+        self.plans.append(planner.plan)
+        self.texts += [entry.body(part, calls), entry.entry(part)]
+        return part, planner.plan.reuse
+
+    def _kernel(self, step: Step) -> str:
+        """The name of the step's kernel, which is emitted once a key."""
+        name = self.kernels.get(step.key)
+        if name is None:
+            name = f"kernel{len(self.kernels)}"
+            function = step.emit(self.module, name)
+            function.linkage = "internal"
+            self.kernels[step.key] = name
+        return name
+
+    # with Python steps --------------------------------------------------------------------------
+
+    def _in_segments(self, steps: Sequence[Step], python: list[Callable[..., Any]]) -> Recipe:
+        """Native parts between the Python steps, and which values live from one to another."""
+        groups = _groups(steps)
+        values = [*self.inputs, *self.constants]
+        slots = {v: i for i, v in enumerate(values)}
+        last: dict[Value, int] = {}
+        for g, group in enumerate(groups):
+            for step in group:
+                for value in step.reads:
+                    last[self.root(value)] = g
+        for value in self.outputs:
+            last[self.root(value)] = len(groups)
+        for step in steps:
+            for value in step.writes:
+                slots.setdefault(value, len(slots))
+        final = max(g for g, group in enumerate(groups) if isinstance(group[0], PythonStep)) + 1
+        nodes = {node: i for i, node in enumerate(self.graph.nodes)}
+        segments, reuse = [], {}
+        ends: dict[int, list[int]] = {}
+        for value, g in last.items():
+            if g < len(groups) and value not in self.names.fixed:
+                ends.setdefault(g, []).append(slots[value])
+        for g, group in enumerate(groups):
+            reads = list(dict.fromkeys(v for step in group for v in step.reads))
+            drop = ends.get(g, [])
+            if isinstance(group[0], PythonStep):
+                step = group[0]
+                own = [slots[v] for v in self.inputs if v in self.donated] if reads else []
+                faces = [None if self.root(v).spec == v.spec else list(v.spec.shape)
+                         for v in step.reads]  # fmt: skip
+                where = [slots[self.root(v)] for v in step.reads]
+                writes = [slots[v] for v in step.writes]
+                node = nodes.get(step.writes[0].node, -1)
+                own = sorted(set(own) & set(where))
+                segments.append(Segment(None, node, where, faces, writes, drop, own))
+                python.append(step.run)
+                continue
+            inner = {v for step in group for v in step.writes}
+            roots = dict.fromkeys(self.root(v) for v in reads)
+            inputs = [v for v in roots if v not in inner and v.constant is None]
+            constants = [v for v in roots if v.constant is not None]
+            outputs = [v for v in inner_order(group) if last.get(v, -1) > g]
+            donated = frozenset[Value]()
+            if g == final:
+                kept = {self.root(v) for v in self.outputs}
+                donated = frozenset(v for v in inputs if v in self.donated and v not in kept)
+            part, taken = self._part(group, inputs, constants, outputs, donated)
+            for i, k in taken.items():
+                for j, value in enumerate(self.outputs):
+                    if self.root(value) is outputs[i] and value.spec == outputs[i].spec:
+                        reuse[j] = self.inputs.index(inputs[k])
+                        break
+            where, writes = [slots[v] for v in inputs], [slots[v] for v in outputs]
+            none: list[Any] = [None] * len(where)
+            segments.append(Segment(part, -1, where, none, writes, drop, []))
+        handed = []
+        for value in self.outputs:
+            root = self.root(value)
+            shape = None if root.spec == value.spec else list(value.spec.shape)
+            handed.append((slots[root], shape))
+        return self._recipe(segments, len(slots), handed, reuse)
+
+
+class _Names:
+    """What listings call values: ``in0``, ``const0``, or the primitive that makes them."""
+
+    def __init__(self, inputs: Sequence[Value], constants: Sequence[Value]) -> None:
+        self.fixed = {v: f"in{i}" for i, v in enumerate(inputs)}
+        self.fixed |= {v: f"const{i}" for i, v in enumerate(constants)}
+
+    def __call__(self, value: Value) -> str:
+        name = self.fixed.get(value)
+        if name is None:
+            name = value.node.primitive.name if value.node is not None else "value"
+        return f"{name} {value.spec!r}"
+
+
+def inner_order(group: Sequence[Step]) -> list[Value]:
+    """What a group of steps writes, in order."""
+    return [v for step in group for v in step.writes]
+
+
+def _groups(steps: Sequence[Step]) -> list[list[Step]]:
+    """Stretches of native steps, and Python steps alone."""
+    groups: list[list[Step]] = []
+    for step in steps:
+        alone = isinstance(step, PythonStep)
+        if alone or not groups or isinstance(groups[-1][0], PythonStep):
+            groups.append([step])
+        else:
+            groups[-1].append(step)
+    return groups
+
+
+def _array_of(
+    place: Place,
+    inputs: Sequence[Value],
+    constants: Sequence[Value],
+    results: Sequence[Value],
+    planner: Any,
+) -> Value:
+    """The value whose spec the array at a place has."""
+    return {"input": inputs, "constant": constants, "result": results}[place.kind][place.index]
+
+
+def _spec(value: Value) -> tuple[str, list[int]]:
+    return value.spec.dtype.name, list(value.spec.shape)
+
+
+def _chunk(step: Step) -> int:
+    """How many tasks a thread takes at once; 0 where the step stays on one thread."""
+    if step.tasks < 2 or step.cost < PARALLEL:
+        return 0
+    return max(1, min(int(step.tasks * CHUNK / step.cost), -(-step.tasks // 4)))
+
+
+def _is_external(function: Any) -> bool:
+    return function.is_declaration and not function.name.startswith("llvm.")
+
+
+def _listing(schedule: Schedule) -> str:
+    names = _Names(schedule.graph.inputs, schedule.graph.constants())
+    lines = [f"schedule: {len(schedule.steps)} steps"]
+    for t, step in enumerate(schedule.steps):
+        writes = ", ".join(repr(v.spec) for v in step.writes)
+        cost = f"{step.cost / 1000:.1f} us, {step.tasks} tasks" if step.cost else ""
+        lines.append(f"  {t:<4} {step.name} -> {writes}  {cost}  {' '.join(step.lines)}".rstrip())
+    lines += [f"  alias {names(new)} of {names(old)}" for new, old in schedule.aliases.items()]
+    return "\n".join(lines)

@@ -1,0 +1,476 @@
+"""Entry: the native function that CPython calls for a run of steps, as LLVM IR text.
+
+It does what a Python wrapper would do, in a few nanoseconds each: look at the arguments, copy those
+that are not dense, make the arrays of the results, take the arena, give up the GIL if the work is
+long, call the kernels, and hand the results over. ``README.md`` shows the words of ``me``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fx.backends.cpu.llvm.memory import Place
+from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
+
+# the words of me; behind them: constants, then three words a spec
+BUSY, ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, WORDS = range(6)
+_STEPS = 200  # steps of one native function: LLVM is not linear in the length of a block
+
+Wire = list[Any]  # what stands in a file: JSON
+
+
+@dataclass
+class Call:
+    """One kernel call.
+
+    Attributes:
+        kernel: the kernel's name in the module.
+        places: of the arrays that it reads and writes.
+        scratch: where its scratch memory is, or None.
+        tasks, chunk: the pieces, and how many a thread takes at once; 0 for one thread.
+        nbytes: bytes of scratch memory.
+    """
+
+    kernel: str
+    places: Sequence[Place]
+    scratch: Place | None
+    tasks: int
+    chunk: int
+    nbytes: int
+
+
+@dataclass
+class Part:
+    """A run of native steps: what its entry takes, makes and hands over.
+
+    Attributes:
+        name: the entry's name in the module.
+        inputs: the number of arrays that it is called with.
+        written: the inputs that it writes into.
+        constants: which constants of the graph it reads.
+        results: dtype name and shape of the arrays that it makes.
+        outputs: ``(kind, index, view)``: what is handed over; ``view`` is ``(dtype, shape)`` of
+            another face of that memory, or None.
+        arena: bytes.
+        free: whether to give up the GIL.
+    """
+
+    name: str
+    inputs: int
+    written: list[int] = field(default_factory=list)
+    constants: list[int] = field(default_factory=list)
+    results: list[tuple[str, list[int]]] = field(default_factory=list)
+    outputs: list[tuple[str, int, Any]] = field(default_factory=list)
+    arena: int = 0
+    free: bool = False
+
+    def specs(self) -> list[tuple[str, list[int]]]:
+        """Specs of the arrays that are made: results, then views."""
+        return [*self.results, *[view for *_, view in self.outputs if view is not None]]
+
+    @property
+    def table(self) -> int:
+        """The number of base addresses that kernels see."""
+        return self.inputs + len(self.constants) + len(self.results) + 1
+
+
+DECLARATIONS = """
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyList_New(i64)
+declare i64 @PyList_Size(ptr)
+declare void @PyErr_SetString(ptr, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyMem_RawMalloc(i64)
+declare void @PyMem_RawFree(ptr)
+declare ptr @numpy_copy(ptr, i32)
+declare ptr @numpy_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare i32 @numpy_set_base(ptr, ptr)
+declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
+"""
+
+
+def body(part: Part, calls: Sequence[Call]) -> str:
+    """``void NAME_body(ptr table)``: the kernel calls, and the thunks of parallel ones."""
+    pieces = [calls[i : i + _STEPS] for i in range(0, len(calls), _STEPS)]
+    lines: list[str] = []
+    thunks: dict[str, str] = {}
+    for number, piece in enumerate(pieces):
+        lines += _piece(part, f"{part.name}_body{number}", piece, thunks)
+    lines += [f"define void @{part.name}_body(ptr %table) {{"]
+    lines += [f"  call void @{part.name}_body{i}(ptr %table)" for i in range(len(pieces))]
+    lines += ["  ret void", "}", ""]
+    return "\n".join([*thunks.values(), *lines])
+
+
+def _piece(part: Part, name: str, calls: Sequence[Call], thunks: dict[str, str]) -> list[str]:
+    constants = part.inputs
+    results = constants + len(part.constants)
+    first = {"input": 0, "constant": constants, "result": results, "arena": part.table - 1}
+    wide = max((len(c.places) for c in calls if c.chunk), default=0)
+    head = [f"define internal void @{name}(ptr %table) {{"]
+    if wide:
+        head.append(f"  %block = alloca [{wide} x ptr]")
+    lines: list[str] = []
+    bases: set[int] = set()
+    count = 0
+
+    def pointer(place: Place) -> str:
+        nonlocal count
+        base = first[place.kind] + place.index
+        if base not in bases:
+            bases.add(base)
+            head.append(f"  %a{base} = getelementptr ptr, ptr %table, i64 {base}")
+            head.append(f"  %b{base} = load ptr, ptr %a{base}")
+        if not place.offset:
+            return f"ptr %b{base}"
+        count += 1
+        lines.append(f"  %p{count} = getelementptr i8, ptr %b{base}, i64 {place.offset}")
+        return f"ptr %p{count}"
+
+    for call in calls:
+        scratch = pointer(call.scratch) if call.scratch else "ptr null"
+        args = [pointer(p) for p in call.places]
+        if not call.chunk:
+            listed = ", ".join([f"i64 0, i64 {call.tasks}", scratch, *args])
+            lines.append(f"  call void @{call.kernel}({listed})")
+            continue
+        for i, arg in enumerate(args):
+            count += 1
+            lines.append(f"  %p{count} = getelementptr ptr, ptr %block, i64 {i}")
+            lines.append(f"  store {arg}, ptr %p{count}")
+        thunks.setdefault(call.kernel, _thunk(call.kernel, len(args)))
+        lines.append(
+            f"  call void @fx_parallel(ptr @{call.kernel}_thunk, ptr %block, i64 {call.tasks}, "
+            f"i64 {call.chunk}, i64 {call.nbytes}, {scratch})"
+        )
+    return [*head, *lines, "  ret void", "}", ""]
+
+
+def _thunk(kernel: str, count: int) -> str:
+    lines = [
+        f"define internal void @{kernel}_thunk(ptr %block, i64 %begin, i64 %end, ptr %scratch) {{"
+    ]
+    for i in range(count):
+        lines.append(f"  %a{i} = getelementptr ptr, ptr %block, i64 {i}")
+        lines.append(f"  %b{i} = load ptr, ptr %a{i}")
+    listed = "".join(f", ptr %b{i}" for i in range(count))
+    lines.append(f"  call void @{kernel}(i64 %begin, i64 %end, ptr %scratch{listed})")
+    return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def entry(part: Part) -> str:
+    """``PyObject *NAME(PyObject *me, PyObject *list)``."""
+    name, n, m, k = part.name, part.inputs, len(part.constants), len(part.results)
+    written = set(part.written)
+    needs = ", ".join(f"i32 {DENSE | WRITEABLE if i in written else DENSE}" for i in range(n))
+    outs = len(part.outputs)
+    message = f"a compiled graph of {n} inputs takes a list of {n} arrays\0"
+    text = f"""
+@{name}_needs = private constant [{n} x i32] [{needs}]
+@{name}_message = private constant [{len(message)} x i8] c"{message[:-1]}\\00"
+
+define ptr @{name}(ptr %me, ptr %list) {{
+start:
+  %table = alloca [{part.table} x ptr], align 16
+  %copies = alloca [{max(n, 1)} x ptr], align 16
+  %made = alloca [{max(k, 1)} x ptr], align 16
+  %ncopies = alloca i64
+  store i64 0, ptr %ncopies
+  %nmade = alloca i64
+  store i64 0, ptr %nmade
+  %me.data = getelementptr i8, ptr %me, i64 {DATA}
+  %ctx = load ptr, ptr %me.data
+  %arraytype.at = getelementptr i64, ptr %ctx, i64 {ARRAY_TYPE}
+  %arraytype = load ptr, ptr %arraytype.at
+  %size = call i64 @PyList_Size(ptr %list)
+  %right = icmp eq i64 %size, {n}
+  br i1 %right, label %looked, label %refuse
+
+refuse:
+  %error.at = getelementptr i64, ptr %ctx, i64 {TYPE_ERROR}
+  %error = load ptr, ptr %error.at
+  call void @PyErr_SetString(ptr %error, ptr @{name}_message)
+  br label %failed
+
+looked:
+  %items.at = getelementptr i8, ptr %list, i64 {LIST_ITEMS}
+  %items = load ptr, ptr %items.at
+  br label %{"input" if n else "constants"}
+"""
+    if n:
+        text += f"""
+input:
+  %i = phi i64 [0, %looked], [%i.next, %dense]
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %item = load ptr, ptr %item.at
+  %type.at = getelementptr i8, ptr %item, i64 {TYPE}
+  %type = load ptr, ptr %type.at
+  %isarray = icmp eq ptr %type, %arraytype
+  br i1 %isarray, label %array, label %refuse
+
+array:
+  %flags.at = getelementptr i8, ptr %item, i64 {FLAGS}
+  %flags = load i32, ptr %flags.at
+  %need.at = getelementptr i32, ptr @{name}_needs, i64 %i
+  %need = load i32, ptr %need.at
+  %has = and i32 %flags, %need
+  %fits = icmp eq i32 %has, %need
+  br i1 %fits, label %dense, label %copy
+
+copy:
+  %new = call ptr @numpy_copy(ptr %item, i32 0)
+  %nocopy = icmp eq ptr %new, null
+  br i1 %nocopy, label %failed, label %copied
+
+copied:
+  %c = load i64, ptr %ncopies
+  %c.at = getelementptr ptr, ptr %copies, i64 %c
+  store ptr %new, ptr %c.at
+  %c.next = add i64 %c, 1
+  store i64 %c.next, ptr %ncopies
+  br label %dense
+
+dense:
+  %used = phi ptr [%item, %array], [%new, %copied]
+  %data.at = getelementptr i8, ptr %used, i64 {DATA}
+  %data = load ptr, ptr %data.at
+  %slot = getelementptr ptr, ptr %table, i64 %i
+  store ptr %data, ptr %slot
+  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, {n}
+  br i1 %more, label %input, label %constants
+"""
+    text += "\nconstants:\n"
+    if m:
+        text += f"""  br label %constant
+constant:
+  %j = phi i64 [0, %constants], [%j.next, %constant]
+  %j.word = add i64 %j, {WORDS}
+  %j.at = getelementptr i64, ptr %ctx, i64 %j.word
+  %j.object = load ptr, ptr %j.at
+  %j.data.at = getelementptr i8, ptr %j.object, i64 {DATA}
+  %j.data = load ptr, ptr %j.data.at
+  %j.place = add i64 %j, {n}
+  %j.slot = getelementptr ptr, ptr %table, i64 %j.place
+  store ptr %j.data, ptr %j.slot
+  %j.next = add i64 %j, 1
+  %j.more = icmp slt i64 %j.next, {m}
+  br i1 %j.more, label %constant, label %results
+
+results:
+"""
+    before = "results" if m else "constants"
+    if k:
+        text += f"""  br label %result
+result:
+  %k = phi i64 [0, %{before}], [%k.next, %stored]
+  %k.three = mul i64 %k, 3
+  %k.word = add i64 %k.three, {WORDS + m}
+  %k.descr.at = getelementptr i64, ptr %ctx, i64 %k.word
+  %k.descr = load ptr, ptr %k.descr.at
+  %k.nd.at = getelementptr i64, ptr %k.descr.at, i64 1
+  %k.nd.long = load i64, ptr %k.nd.at
+  %k.nd = trunc i64 %k.nd.long to i32
+  %k.dims.at = getelementptr i64, ptr %k.descr.at, i64 2
+  %k.dims = load ptr, ptr %k.dims.at
+  call void @Py_IncRef(ptr %k.descr)
+  %k.new = call ptr @numpy_new(ptr %arraytype, ptr %k.descr, i32 %k.nd, ptr %k.dims, ptr null, ptr null, i32 0, ptr null)
+  %k.none = icmp eq ptr %k.new, null
+  br i1 %k.none, label %failed, label %stored
+stored:
+  %k.made.at = getelementptr ptr, ptr %made, i64 %k
+  store ptr %k.new, ptr %k.made.at
+  %k.data.at = getelementptr i8, ptr %k.new, i64 {DATA}
+  %k.data = load ptr, ptr %k.data.at
+  %k.place = add i64 %k, {n + m}
+  %k.slot = getelementptr ptr, ptr %table, i64 %k.place
+  store ptr %k.data, ptr %k.slot
+  %k.next = add i64 %k, 1
+  store i64 %k.next, ptr %nmade
+  %k.more = icmp slt i64 %k.next, {k}
+  br i1 %k.more, label %result, label %ready
+
+ready:
+"""
+    if part.arena:
+        text += f"""  %busy = cmpxchg ptr %ctx, i64 0, i64 1 acquire monotonic
+  %got = extractvalue {{i64, i1}} %busy, 1
+  br i1 %got, label %own, label %fresh
+own:
+  %own.at = getelementptr i64, ptr %ctx, i64 {ARENA}
+  %own.arena = load ptr, ptr %own.at
+  br label %run
+fresh:
+  %raw = call ptr @PyMem_RawMalloc(i64 {part.arena + 64})
+  %noraw = icmp eq ptr %raw, null
+  br i1 %noraw, label %nomemory, label %align
+nomemory:
+  %me.at = getelementptr i64, ptr %ctx, i64 {MEMORY_ERROR}
+  %me.error = load ptr, ptr %me.at
+  call void @PyErr_SetString(ptr %me.error, ptr @fx_no_memory)
+  br label %failed
+align:
+  %rawint = ptrtoint ptr %raw to i64
+  %up = add i64 %rawint, 63
+  %down = and i64 %up, -64
+  %fresh.arena = inttoptr i64 %down to ptr
+  br label %run
+run:
+  %arena = phi ptr [%own.arena, %own], [%fresh.arena, %align]
+  %torelease = phi ptr [null, %own], [%raw, %align]
+  %arena.slot = getelementptr ptr, ptr %table, i64 {part.table - 1}
+  store ptr %arena, ptr %arena.slot
+"""
+    if part.free:
+        text += f"""  %thread = call ptr @PyEval_SaveThread()
+  call void @{name}_body(ptr %table)
+  call void @PyEval_RestoreThread(ptr %thread)
+"""
+    else:
+        text += f"  call void @{name}_body(ptr %table)\n"
+    if part.arena:
+        text += """  br i1 %got, label %leave, label %release
+leave:
+  store atomic i64 0, ptr %ctx release, align 8
+  br label %hand
+release:
+  call void @PyMem_RawFree(ptr %torelease)
+  br label %hand
+hand:
+"""
+    text += f"""  %out = call ptr @PyList_New(i64 {outs})
+  %noout = icmp eq ptr %out, null
+  br i1 %noout, label %failed, label %filled
+filled:
+  %out.items.at = getelementptr i8, ptr %out, i64 {LIST_ITEMS}
+  %out.items = load ptr, ptr %out.items.at
+"""
+    views = 0
+    for i, (kind, index, view) in enumerate(part.outputs):
+        p = f"%o{i}"
+        if kind == "result":
+            text += f"""  {p}.at = getelementptr ptr, ptr %made, i64 {index}
+  {p}.base = load ptr, ptr {p}.at
+"""
+        elif kind == "constant":
+            text += f"""  {p}.at = getelementptr i64, ptr %ctx, i64 {WORDS + index}
+  {p}.base = load ptr, ptr {p}.at
+"""
+        else:
+            text += f"""  {p}.base = call ptr @{name}_input(ptr %items, ptr %table, ptr %copies, ptr %ncopies, i64 {index})
+"""
+        text += f"  call void @Py_IncRef(ptr {p}.base)\n"
+        if view is None:
+            text += f"""  {p}.to = getelementptr ptr, ptr %out.items, i64 {i}
+  store ptr {p}.base, ptr {p}.to
+"""
+            continue
+        word = WORDS + m + 3 * (k + views)
+        views += 1
+        text += f"""  {p}.new = call ptr @fx_view(ptr %arraytype, ptr %ctx, i64 {word}, ptr {p}.base)
+  {p}.none = icmp eq ptr {p}.new, null
+  br i1 {p}.none, label %undo, label %got{i}
+got{i}:
+  {p}.to = getelementptr ptr, ptr %out.items, i64 {i}
+  store ptr {p}.new, ptr {p}.to
+"""
+    text += "  br label %done\n"
+    if views:
+        text += """undo:
+  call void @Py_DecRef(ptr %out)
+  br label %failed
+"""
+    text += """
+done:
+  br label %clean
+failed:
+  br label %clean
+clean:
+  %answer = phi ptr [%out, %done], [null, %failed]
+  call void @fx_drop(ptr %made, ptr %nmade)
+  call void @fx_drop(ptr %copies, ptr %ncopies)
+  ret ptr %answer
+}
+"""
+    text += f"""
+define internal ptr @{name}_input(ptr %items, ptr %table, ptr %copies, ptr %ncopies, i64 %i) {{
+  %item.at = getelementptr ptr, ptr %items, i64 %i
+  %item = load ptr, ptr %item.at
+  %slot = getelementptr ptr, ptr %table, i64 %i
+  %used = load ptr, ptr %slot
+  %count = load i64, ptr %ncopies
+  br label %look
+look:
+  %j = phi i64 [0, %0], [%next, %step]
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %step, label %original
+step:
+  %at = getelementptr ptr, ptr %copies, i64 %j
+  %copy = load ptr, ptr %at
+  %data.at = getelementptr i8, ptr %copy, i64 {DATA}
+  %data = load ptr, ptr %data.at
+  %same = icmp eq ptr %data, %used
+  %next = add i64 %j, 1
+  br i1 %same, label %found, label %look
+found:
+  ret ptr %copy
+original:
+  ret ptr %item
+}}
+"""
+    return text
+
+
+HELPERS = f"""
+@fx_no_memory = private constant [44 x i8] c"no memory for the arena of a compiled graph\\00"
+
+define internal void @fx_drop(ptr %objects, ptr %count.at) {{
+  %count = load i64, ptr %count.at
+  br label %look
+look:
+  %i = phi i64 [0, %0], [%next, %drop]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %drop, label %done
+drop:
+  %at = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %at
+  call void @Py_DecRef(ptr %object)
+  %next = add i64 %i, 1
+  br label %look
+done:
+  ret void
+}}
+
+; a view of base, whose reference it takes over, with the spec at that word
+define internal ptr @fx_view(ptr %type, ptr %ctx, i64 %word, ptr %base) {{
+  %descr.at = getelementptr i64, ptr %ctx, i64 %word
+  %descr = load ptr, ptr %descr.at
+  %nd.at = getelementptr i64, ptr %descr.at, i64 1
+  %nd.long = load i64, ptr %nd.at
+  %nd = trunc i64 %nd.long to i32
+  %dims.at = getelementptr i64, ptr %descr.at, i64 2
+  %dims = load ptr, ptr %dims.at
+  %data.at = getelementptr i8, ptr %base, i64 {DATA}
+  %data = load ptr, ptr %data.at
+  call void @Py_IncRef(ptr %descr)
+  %new = call ptr @numpy_new(ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data, i32 {DENSE | WRITEABLE}, ptr null)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %nothing, label %set
+set:
+  %code = call i32 @numpy_set_base(ptr %new, ptr %base)
+  %bad = icmp ne i32 %code, 0
+  br i1 %bad, label %dropnew, label %good
+good:
+  ret ptr %new
+dropnew:
+  call void @Py_DecRef(ptr %new)
+  ret ptr null
+nothing:
+  call void @Py_DecRef(ptr %base)
+  ret ptr null
+}}
+"""

@@ -1,0 +1,248 @@
+"""Executable: a compiled graph as a callable on lists of arrays.
+
+It is made from a ``Recipe``, which is plain data, and object code, so that a compiled graph from
+the disk cache and one that was compiled now go the same way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fx.backends.cpu.llvm import engine, python_api
+from fx.backends.cpu.llvm.entry import (
+    ARENA,
+    ARRAY_TYPE,
+    MEMORY_ERROR,
+    TYPE_ERROR,
+    WORDS,
+    Part,
+)
+from fx.dtypes import as_dtype
+
+Run = Callable[[list[Any]], list[Any]]
+
+
+@dataclass
+class Segment:
+    """One stretch of a graph that has Python steps.
+
+    Attributes:
+        part: the native part, or None for a Python step.
+        node: which node of the graph a Python step is.
+        reads: the slots that it takes; a slot holds the array of one root value.
+        faces: for each read its shape where it is an alias of the slot, else None.
+        writes: the slots that it fills.
+        drop: the slots that nothing needs afterwards.
+        own: slots whose memory a result must not share.
+    """
+
+    part: Part | None
+    node: int
+    reads: list[int]
+    faces: list[list[int] | None]
+    writes: list[int]
+    drop: list[int]
+    own: list[int]
+
+
+@dataclass
+class Recipe:
+    """What an executable needs besides its code; JSON can hold it.
+
+    Attributes:
+        name: the graph's.
+        inputs: the number of arrays that it takes.
+        constants: the number of the graph's constants.
+        slots: the number of values that segments pass on.
+        segments: one native part, or several in order.
+        outputs: ``(slot, shape or None)`` of each output, where there are several segments.
+        externals: functions that the code calls.
+        reuse: which output takes over which donated input.
+        schedule, memory: texts.
+        parallel: whether steps may run on several threads.
+    """
+
+    name: str
+    inputs: int
+    constants: int
+    slots: int
+    segments: list[Segment]
+    outputs: list[tuple[int, list[int] | None]]
+    externals: list[str]
+    reuse: dict[int, int]
+    schedule: str
+    memory: str
+    parallel: bool
+    ir: str = field(default="", repr=False)
+
+
+class Executable:
+    """A compiled graph.
+
+    Attributes:
+        run: ``run(arrays) -> arrays``: the inputs in a list, the outputs in a new list. Results are
+            arrays of their own, except those in ``reuse``; an output that is an input or a
+            constant is that array. Arrays that are not dense are copied first. May be called from
+            several threads at once.
+        reuse: output position to the position of the donated input whose array it is.
+        schedule: the steps, as text.
+        memory: the memory plan, as text.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        code: bytes,
+        constants: Sequence[np.ndarray],
+        python: Sequence[Callable[..., Any]],
+    ) -> None:
+        self.recipe = recipe
+        self.reuse = recipe.reuse
+        self.schedule = recipe.schedule
+        self.memory = recipe.memory
+        loaded = _load(recipe, code) if code else None
+        entries = [
+            _entry(s.part, loaded, constants) if s.part is not None else None
+            for s in recipe.segments
+        ]
+        if len(entries) == 1 and entries[0] is not None:
+            self.run: Run = entries[0]
+        else:
+            self.run = _orchestra(recipe, entries, constants, python)
+
+    def code(self, asm: bool = False) -> str:
+        """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""
+        return engine.assembly(self.recipe.ir) if asm else self.recipe.ir
+
+    def __repr__(self) -> str:
+        return f"<executable {self.recipe.name}: {len(self.recipe.segments)} segments>"
+
+
+def _load(recipe: Recipe, code: bytes) -> engine.Loaded:
+    symbols = dict(python_api.symbols())
+    if recipe.parallel:
+        from fx.backends.cpu.llvm import parallel
+
+        symbols["fx_parallel"] = parallel.address()
+    else:
+        symbols["fx_parallel"] = symbols["PyMem_RawFree"]  # declared, never called
+    if recipe.externals:
+        from fx.backends.cpu.llvm import externals
+
+        for name in recipe.externals:
+            symbols[name] = externals.address(name)
+    return engine.Loaded(code, symbols)
+
+
+def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray]) -> Run:
+    """The function of a native part: a builtin where CPython's layout is known."""
+    used = [np.ascontiguousarray(constants[i]).reshape(constants[i].shape) for i in part.constants]
+    specs = [(as_dtype(name), tuple(shape)) for name, shape in part.specs()]
+    arena = np.empty(part.arena + 64, np.uint8) if part.arena else None
+    aligned = 0 if arena is None else -(-arena.ctypes.data // 64) * 64
+    if not python_api.DIRECT:
+        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(f"{part.name}_body"))
+        return _through_ctypes(part, body, used, specs, loaded)
+    dims = np.array([n for _, shape in specs for n in (*shape, 0)], np.int64)
+    me = python_api.owner(WORDS + len(used) + 3 * len(specs))
+    me[ARENA] = aligned
+    symbols = python_api.symbols()
+    me[ARRAY_TYPE] = symbols["numpy_array_type"]
+    me[TYPE_ERROR] = symbols["fx_type_error"]
+    me[MEMORY_ERROR] = symbols["fx_memory_error"]
+    for i, array in enumerate(used):
+        me[WORDS + i] = id(array)
+    word, place = WORDS + len(used), dims.ctypes.data
+    for dtype, shape in specs:
+        me[word : word + 3] = id(dtype), len(shape), place
+        word += 3
+        place += 8 * (len(shape) + 1)
+    me.keep = (loaded, used, specs, dims, arena)
+    return python_api.builtin(part.name, loaded.address(part.name), me)
+
+
+def _through_ctypes(
+    part: Part, body: Callable[[Any], None], used: list[Any], specs: list[Any], keep: Any
+) -> Run:
+    """The same in Python, for interpreters whose objects lie elsewhere in memory."""
+    written = set(part.written)
+    results = specs[: len(part.results)]
+
+    def run(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        if not isinstance(arrays, list) or len(arrays) != part.inputs:
+            raise TypeError(
+                f"a compiled graph of {part.inputs} inputs takes a list of {part.inputs} arrays"
+            )
+        dense = []
+        for i, array in enumerate(arrays):
+            flags = array.flags
+            fits = flags.c_contiguous and flags.aligned and (i not in written or flags.writeable)
+            dense.append(array if fits else array.copy("C"))
+        made = [np.empty(shape, dtype) for dtype, shape in results]
+        arena = np.empty(part.arena + 64, np.uint8)
+        table = [a.ctypes.data for a in (*dense, *used, *made)]
+        table.append(-(-arena.ctypes.data // 64) * 64)
+        body((ctypes.c_void_p * len(table))(*table))
+        found = {"input": dense, "constant": used, "result": made}
+        out = []
+        for kind, index, view in part.outputs:
+            array = found[kind][index]
+            out.append(array if view is None else array.reshape(tuple(view[1])))
+        return out
+
+    run.keep = keep  # type: ignore[attr-defined]
+    return run
+
+
+def _orchestra(
+    recipe: Recipe,
+    entries: Sequence[Run | None],
+    constants: Sequence[np.ndarray],
+    python: Sequence[Callable[..., Any]],
+) -> Run:
+    """Native parts and Python steps in order; values in between are arrays in slots."""
+    count, slots = recipe.inputs, recipe.slots
+    fixed = list(constants)
+    rest = [None] * (slots - count - len(fixed))
+    functions = iter(python)
+    plan = []
+    for segment, native in zip(recipe.segments, entries):
+        faces = [None if f is None else tuple(f) for f in segment.faces]
+        reads = list(zip(segment.reads, faces))
+        call = native if native is not None else next(functions)
+        own = frozenset(segment.own)
+        plan.append((native is None, call, reads, segment.writes, segment.drop, own))
+    outputs = [(slot, None if shape is None else tuple(shape)) for slot, shape in recipe.outputs]
+
+    def run(arrays: list[Any]) -> list[Any]:
+        if len(arrays) != count:
+            raise TypeError(f"a compiled graph of {count} inputs takes a list of {count} arrays")
+        env: list[Any] = [*arrays, *fixed, *rest]
+        for in_python, call, reads, writes, drop, own in plan:
+            args = [env[i] if face is None else env[i].reshape(face) for i, face in reads]
+            if in_python:
+                found = call(*args)
+                for slot, array in zip(writes, found):
+                    array = np.asarray(array)
+                    if own and array.base is not None or any(array is a for a in args):
+                        array = _apart(array, [env[i] for i, _ in reads if i in own])
+                    env[slot] = array
+                found = array = None
+            else:
+                for slot, array in zip(writes, call(args)):
+                    env[slot] = array
+            for i in drop:
+                env[i] = None
+        return [env[i] if shape is None else env[i].reshape(shape) for i, shape in outputs]
+
+    return run
+
+
+def _apart(array: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    """The array, or a copy where it may share memory that a later step writes into."""
+    return array.copy() if any(np.may_share_memory(array, x) for x in others) else array

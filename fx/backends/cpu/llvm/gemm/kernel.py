@@ -1,0 +1,324 @@
+"""The kernel of a product: tasks, packing and tiles put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm.gemm.epilogue import Place
+from fx.backends.cpu.llvm.gemm.micro import Left, Right, Tile, accumulate
+from fx.backends.cpu.llvm.gemm.pack import pack_across, pack_lines
+from fx.backends.cpu.llvm.gemm.plan import Plan
+from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
+
+Part = tuple[int, ir.Value, ir.Value]  # a size of tiles; the first and the one after the last
+
+
+class Kernel:
+    """Emits one kernel; the attributes that end in ``_at`` are addresses while it does."""
+
+    def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
+        self.p = p
+        self.plan = plan
+        self.shape = shape
+        self.epilogue = epilogue
+        self.kind = v.compute_type(p.x.dtype)
+        self.size = v.size_of(self.kind)
+        width, rows, count = plan.width, plan.rows, plan.count
+        vectors = -(-p.n // width)
+        self.row_total = -(-p.m // rows)
+        self.column_total = -(-vectors // count)
+        self.row_tasks = -(-self.row_total // plan.row_tiles)
+        self.column_tasks = -(-self.column_total // plan.column_tiles)
+        self.tasks = p.batches * self.row_tasks * self.column_tasks
+        self.last_rows = p.m - rows * (self.row_total - 1)
+        self.last_count = vectors - count * (self.column_total - 1)
+        self.tail = p.n - width * (vectors - 1)
+        self.depths = -(-p.k // plan.depth)
+        narrow = v.memory_type(p.out) != self.kind
+        self.partial = self.depths > 1 and (narrow or epilogue is not None)
+        # scratch: the panel of y, the block of x, sums of a task that are not finished
+        self.panel = plan.column_tiles * count * width * p.k if plan.pack_y else 0
+        self.block = plan.row_tiles * rows * plan.depth + width if plan.pack_x else 0
+        self.sums = 0
+        if self.partial:
+            self.sums = plan.row_tiles * rows * plan.column_tiles * count * width
+        self.panel, self.block = [-(-n // 16) * 16 for n in (self.panel, self.block)]
+        self.scratch = (self.panel + self.block + self.sums) * self.size
+
+    def emit(self, module: ir.Module, name: str, reads: int, writes: int) -> ir.Function:
+        """The function of the contract."""
+        kinds = [v.i64, v.i64, *[v.pointer] * (1 + reads + writes)]
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+        function.linkage = "external"
+        b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
+        begin, end, scratch, *arrays = function.args
+        for argument in function.args[2:]:
+            argument.add_attribute("noalias")
+        self.x_at, self.y_at = arrays[0], arrays[1]
+        self.extra, self.writes = arrays[2:reads], arrays[reads:]
+        self.panel_at = scratch
+        self.block_at = v.at(b, scratch, self.panel, self.kind)
+        self.sums_at = v.at(b, scratch, self.panel + self.block, self.kind)
+        self.held = None
+        if self.epilogue is not None and not self.epilogue.light:
+            vectors = self.plan.rows * self.plan.count
+            lanes = ir.ArrayType(self.kind, vectors * self.plan.width)
+            self.held = b.alloca(lanes)
+            self.held.align = self.plan.width * self.size
+        v.loop(b, begin, end, self.task, [v.const(-1)], name="task")
+        b.ret_void()
+        return function
+
+    def task(self, t: ir.Value, packed: ir.Value) -> list[ir.Value]:
+        """One task; the panel that is packed is carried from one to the next."""
+        b, p, plan = self.b, self.p, self.plan
+        panel, row = v.split(b, t, self.row_tasks)
+        batch, column = v.split(b, panel, self.column_tasks)
+        x, y = self._bases(batch)
+        first_row, last_row = self._range(row, plan.row_tiles, self.row_total)
+        first_column, last_column = self._range(column, plan.column_tiles, self.column_total)
+        wide = plan.count * plan.width
+        y = v.at(b, y, v.times(b, first_column, wide * p.y.column), v.memory_type(p.y.dtype))
+        if plan.pack_y:
+            with b.if_then(b.icmp_signed("!=", panel, packed)):
+                self._pack_y(y, first_column, last_column)
+            y = self.panel_at
+        line = v.add(b, v.times(b, batch, p.m), v.times(b, first_row, plan.rows))
+        x = v.at(b, x, v.times(b, first_row, plan.rows * p.x.row), v.memory_type(p.x.dtype))
+
+        def depth(d: ir.Value) -> None:
+            skip = v.times(b, d, plan.depth)
+            count = v.smaller(b, v.const(plan.depth), v.add(b, v.const(p.k), b.neg(skip))) if (
+                self.depths > 1
+            ) else v.const(p.k)  # fmt: skip
+            base, here = x, y
+            base = v.at(b, x, v.times(b, skip, p.x.column), v.memory_type(p.x.dtype))
+            if plan.pack_x:
+                self._pack_x(base, first_row, last_row, count)
+                base = self.block_at
+            step = wide if plan.pack_y else p.y.row
+            here = v.at(b, y, v.times(b, skip, step), self.kind)
+            tiles = lambda c, size, r, rows: self._tile(
+                d, count, base, here, line, b.sub(r, first_row), rows,
+                b.sub(c, first_column), size, v.times(b, c, wide),
+            )  # fmt: skip
+            self._each(self._column_parts(first_column, last_column), lambda c, size: self._each(
+                self._row_parts(first_row, last_row), lambda r, rows: tiles(c, size, r, rows)
+            ))  # fmt: skip
+
+        v.loop(b, 0, self.depths, depth, name="depth")
+        return [panel]
+
+    def _bases(self, batch: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The factors of one product of the batch."""
+        b, p = self.b, self.p
+        x, y, rest = v.const(p.x.offset), v.const(p.y.offset), batch
+        for i in range(len(p.batch) - 1, -1, -1):
+            size, of_x, of_y = p.batch[i]
+            place = rest
+            if i > 0:
+                rest, place = v.split(b, rest, size)
+            x = v.add(b, x, v.times(b, place, of_x))
+            y = v.add(b, y, v.times(b, place, of_y))
+        return (
+            v.at(b, self.x_at, x, v.memory_type(p.x.dtype)),
+            v.at(b, self.y_at, y, v.memory_type(p.y.dtype)),
+        )
+
+    def _range(self, i: ir.Value, length: int, total: int) -> tuple[ir.Value, ir.Value]:
+        if length >= total:
+            return v.const(0), v.const(total)
+        first = v.times(self.b, i, length)
+        return first, v.smaller(self.b, v.add(self.b, first, length), v.const(total))
+
+    def _each(self, parts: Sequence[Part], body: Callable[[ir.Value, int], None]) -> None:
+        for size, first, last in parts:
+            v.loop(self.b, first, last, lambda i, size=size: body(i, size), name="tile")
+
+    def _row_parts(self, first: ir.Value, last: ir.Value) -> list[Part]:
+        return self._parts(first, last, self.row_total, self.plan.rows, self.last_rows)
+
+    def _column_parts(self, first: ir.Value, last: ir.Value) -> list[Part]:
+        masked = self.tail < self.plan.width
+        code = (-1 if masked else 1) * self.last_count  # negative: with a mask
+        return self._parts(first, last, self.column_total, self.plan.count, code)
+
+    def _parts(self, first, last, total: int, usual: int, final: int) -> list[Part]:
+        """The tiles of the usual size, and the last one of all where it differs."""
+        if final == usual:
+            return [(usual, first, last)]
+        parts: list[Part] = []
+        edge = v.const(total - 1)
+        if total > 1:
+            parts.append((usual, first, v.smaller(self.b, last, edge)))
+        begin = first if isinstance(first, ir.Constant) else self.b.select(
+            self.b.icmp_signed(">", first, edge), first, edge
+        )  # fmt: skip
+        if isinstance(first, ir.Constant):
+            begin = v.const(max(first.constant, total - 1))
+        parts.append((final, begin, last))
+        return parts
+
+    def _pack_y(self, y: ir.Value, first: ir.Value, last: ir.Value) -> None:
+        b, p, plan = self.b, self.p, self.plan
+        wide = plan.count * plan.width
+
+        def sliver(c: ir.Value, size: int) -> None:
+            lanes = size * plan.width if size > 0 else (-size - 1) * plan.width + self.tail
+            i = b.sub(c, first)
+            source = v.at(b, y, v.times(b, i, wide * p.y.column), v.memory_type(p.y.dtype))
+            target = v.at(b, self.panel_at, v.times(b, i, wide * p.k), self.kind)
+            count = v.const(p.k)
+            if p.y.column == 1:
+                pack_lines(b, p.y.dtype, source, p.y.row, count, target, lanes, wide, plan.width)
+                return
+
+            def across(start: ir.Value, live: int = plan.width) -> None:
+                skip = v.times(b, start, p.y.column)
+                pack_across(
+                    b, p.y.dtype, v.at(b, source, skip, v.memory_type(p.y.dtype)), p.y.column,
+                    count, p.k, v.at(b, target, start, self.kind), live, wide, plan.width,
+                )  # fmt: skip
+
+            whole = lanes // plan.width * plan.width
+            v.loop(b, 0, whole, across, step=plan.width, name="vector")
+            if whole < lanes:
+                across(v.const(whole), lanes - whole)
+
+        self._each(self._column_parts(first, last), sliver)
+
+    def _pack_x(self, x: ir.Value, first: ir.Value, last: ir.Value, count: ir.Value) -> None:
+        b, p, plan = self.b, self.p, self.plan
+        least = p.k - (self.depths - 1) * plan.depth
+
+        def sliver(r: ir.Value, rows: int) -> None:
+            i = b.sub(r, first)
+            source = v.at(b, x, v.times(b, i, plan.rows * p.x.row), v.memory_type(p.x.dtype))
+            target = v.at(b, self.block_at, v.times(b, i, plan.rows * plan.depth), self.kind)
+            if p.x.column == 1:
+                pack_across(
+                    b, p.x.dtype, source, p.x.row, count, least, target, rows, rows, plan.width
+                )
+            else:
+                pack_lines(
+                    b, p.x.dtype, source, p.x.column, count, target, rows, rows, plan.width
+                )
+
+        self._each(self._row_parts(first, last), sliver)
+
+    def _tile(
+        self, d, count, x, y, line, r: ir.Value, rows: int, c: ir.Value, size: int, column
+    ) -> None:
+        """One tile: row tile ``r`` and column tile ``c`` of the task."""
+        b, p, plan, kind = self.b, self.p, self.plan, self.kind
+        width, wide = plan.width, plan.count * plan.width
+        tile = Tile(rows, abs(size), width if size > 0 else self.tail, width)
+        if plan.pack_x:
+            left = Left(1, rows)
+            x = v.at(b, x, v.times(b, r, plan.rows * plan.depth), kind)
+        else:
+            left = Left(p.x.row, p.x.column)
+            x = v.at(b, x, v.times(b, r, plan.rows * p.x.row), kind)
+        if plan.pack_y:
+            right = Right(wide, True)
+            y = v.at(b, y, v.times(b, c, wide * p.k), kind)
+        else:
+            right = Right(p.y.row, False)
+            y = v.at(b, y, v.times(b, c, wide), kind)
+        line = v.add(b, line, v.times(b, r, plan.rows))
+        start = [v.zeros(kind, width)] * (rows * tile.count)
+        if self.depths == 1:
+            sums = accumulate(b, kind, tile, left, right, x, y, count, start)
+            self._finish(tile, sums, line, column)
+            return
+        address, pitch = self._partial_at(r, c, line, column)
+        zero, load, go = [b.append_basic_block(n) for n in ("first", "further", "sum")]
+        before = b.block
+        b.cbranch(b.icmp_signed("==", d, v.const(0)), go, load)
+        b.position_at_end(load)
+        held = self._partials(tile, address, pitch)
+        b.branch(go)
+        b.position_at_end(go)
+        begin = []
+        for value, other in zip(start, held, strict=True):
+            phi = b.phi(value.type)
+            phi.add_incoming(value, before)
+            phi.add_incoming(other, load)
+            begin.append(phi)
+        b.function.blocks.remove(zero)
+        sums = accumulate(b, kind, tile, left, right, x, y, count, begin)
+        with b.if_else(b.icmp_signed("==", d, v.const(self.depths - 1))) as (then, otherwise):
+            with then:
+                self._finish(tile, sums, line, column)
+            with otherwise:
+                for i, x in enumerate(sums):
+                    r, c = divmod(i, tile.count)
+                    v.store(b, x, v.at(b, address, r * pitch + c * width, kind), tile.mask(b, c))
+
+    def _partial_at(self, r, c, line, column) -> tuple[ir.Value, int]:
+        """Where the unfinished sums of a tile lie, and how far apart their rows are."""
+        b, p, plan = self.b, self.p, self.plan
+        if not self.partial:
+            return v.at(b, self.writes[0], v.add(b, v.times(b, line, p.n), column), self.kind), p.n
+        pitch = plan.column_tiles * plan.count * plan.width
+        place = v.add(b, v.times(b, r, plan.rows * pitch), v.times(b, c, plan.count * plan.width))
+        return v.at(b, self.sums_at, place, self.kind), pitch
+
+    def _partials(self, tile: Tile, address: ir.Value, pitch: int) -> list[ir.Value]:
+        b, kind, width = self.b, self.kind, tile.width
+        return [
+            v.load(b, v.at(b, address, r * pitch + c * width, kind), kind, width, tile.mask(b, c))
+            for r in range(tile.rows)
+            for c in range(tile.count)
+        ]
+
+    def _finish(self, tile: Tile, sums: list[ir.Value], line: ir.Value, column: ir.Value) -> None:
+        """Store finished sums, what the epilogue makes of them."""
+        b, p = self.b, self.p
+        if self.epilogue is None:
+            memory = v.memory_type(p.out)
+            base = v.at(b, self.writes[0], v.add(b, v.times(b, line, p.n), column), memory)
+            for i, x in enumerate(sums):
+                r, c = divmod(i, tile.count)
+                address = v.at(b, base, r * p.n + c * tile.width, memory)
+                v.store(b, v.narrow(b, x, p.out), address, tile.mask(b, c))
+        elif self.epilogue.light:
+            for i, x in enumerate(sums):
+                r, c = divmod(i, tile.count)
+                lane = v.add(b, column, c * tile.width)
+                self._store(x, v.add(b, line, r), lane, tile.mask(b, c), tile.width)
+        else:
+            for i, x in enumerate(sums):
+                v.store(b, x, v.at(b, self.held, i * tile.width, self.kind))
+            v.loop(b, 0, tile.rows, lambda r: self._finish_row(tile, r, line, column), name="row")
+
+    def _finish_row(self, tile: Tile, r: ir.Value, line: ir.Value, column: ir.Value) -> None:
+        b, width = self.b, tile.width
+        whole = tile.count - (tile.tail < width)
+
+        def one(c: ir.Value, mask: ir.Value | None) -> None:
+            place = v.add(b, v.times(b, r, tile.count * width), v.times(b, c, width))
+            x = v.load(b, v.at(b, self.held, place, self.kind), self.kind, width)
+            self._store(x, v.add(b, line, r), v.add(b, column, v.times(b, c, width)), mask, width)
+
+        v.loop(b, 0, whole, lambda c: one(c, None), name="column")
+        if whole < tile.count:
+            one(v.const(whole), tile.mask(b, whole))
+
+    def _store(self, x, line, lane, mask, width: int) -> None:
+        """What the epilogue makes of one vector."""
+        b, e = self.b, self.epilogue
+        place = Place(b, line, lane, mask, width, self.shape, e.reads, self.extra)
+        for y, value, base in zip(e.emit(b, x, place), e.writes, self.writes, strict=True):
+            dtype = value.spec.dtype
+            address = v.at(b, base, place.index, v.memory_type(dtype))
+            v.store(b, v.narrow(b, y, dtype), address, mask)
+
+
+def unit(f: Factor) -> bool:
+    """Whether a factor has neighbours along one of its axes, as packing needs."""
+    return f.row == 1 or f.column == 1

@@ -1,0 +1,98 @@
+"""The blocks of a product: tiles in registers, panels in scratch memory, tasks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
+
+PANEL = 4 << 20  # bytes of a packed panel of the right factor
+BLOCK = 256 << 10  # bytes of a packed block of the left factor: a part of the second cache
+DEPTH = 1024  # steps of k in one go
+TASK = 1 << 19  # multiplications of a task, at least: some 10 microseconds
+
+
+class Plan(NamedTuple):
+    """How a product is cut.
+
+    A task is ``row_tiles`` tiles by ``column_tiles`` tiles, one of ``row_tasks * column_tasks`` of
+    each product of the batch. Tiles are ``rows`` by ``count`` vectors of ``width`` lanes.
+    """
+
+    width: int
+    rows: int
+    count: int
+    row_tiles: int
+    column_tiles: int
+    depth: int
+    pack_x: bool
+    pack_y: bool
+
+
+def plan(p: Problem) -> Plan:
+    """The blocks for a product: by its sizes and strides alone."""
+    kind = v.compute_type(p.x.dtype)
+    size = v.size_of(kind)
+    width = v.vector_bytes() // size
+    narrow = v.memory_type(p.x.dtype) != kind
+    rows, count = tile(p, width)
+    row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (count * width))
+    pack_y = narrow or p.y.column != 1 or _scattered(p.y, p.k, p.n, size, row_tiles)
+    pack_x = narrow or _scattered(p.x, p.m, p.k, size, column_tiles)
+    depth = p.k
+    if p.k > DEPTH:
+        depth = -(-p.k // -(-p.k // DEPTH))
+        depth = -(-depth // width) * width
+    rt = max(1, BLOCK // (min(depth, p.k) * size * rows))
+    ct = max(1, PANEL // (p.k * size * count * width))
+    rt, ct = _even(row_tiles, rt), _even(column_tiles, ct)
+    # cut further until there are some tasks, as long as they are long enough
+    for _ in range(8):
+        tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
+        if tasks >= 8 or p.work // (2 * tasks) < TASK or rt == ct == 1:
+            break
+        if ct * count * width >= rt * rows and ct > 1:
+            ct = _even(column_tiles, -(-ct // 2))
+        elif rt > 1:
+            rt = _even(row_tiles, -(-rt // 2))
+        else:
+            break
+    return Plan(width, rows, count, rt, ct, depth, pack_x, pack_y)
+
+
+def _even(total: int, most: int) -> int:
+    """The length of parts, at most ``most``, into which ``total`` is cut evenly."""
+    return -(-total // -(-total // most))
+
+
+def _scattered(f: Factor, rows: int, columns: int, size: int, uses: int) -> bool:
+    """Whether reading a factor where it lies would miss the caches too often."""
+    return rows * columns * size > (128 << 10) and uses > 2
+
+
+def tile(p: Problem, width: int) -> tuple[int, int]:
+    """Rows and vectors of the tile that takes the least time."""
+    registers = v.registers()
+    vectors = -(-p.n // width)
+    best, found = float("inf"), (1, 1)
+    for count in range(1, min(vectors, 8) + 1):
+        for rows in range(1, min(p.m, 14) + 1):
+            if rows * count + count + 1 > registers:
+                break
+            time = 0.0
+            for h, hs in _parts(p.m, rows):
+                for c, cs in _parts(vectors, count):
+                    step = max(h * c, h + c, 4) + 0.05 * (h + c)
+                    time += hs * cs * (p.k * step + 10 + 2 * h * c)
+            if time < best * 0.999:
+                best, found = time, (rows, count)
+    rows, count = found
+    return _even(p.m, rows), _even(vectors, count)
+
+
+def _parts(total: int, part: int) -> list[tuple[int, int]]:
+    """The (length, number) of even parts and of the last one."""
+    even = _even(total, part)
+    whole, rest = divmod(total, even)
+    return [(even, whole), (rest, 1)] if rest else [(even, whole)]

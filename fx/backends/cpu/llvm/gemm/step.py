@@ -1,0 +1,81 @@
+"""The Step of a ``matmul`` node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.gemm.kernel import Kernel, unit
+from fx.backends.cpu.llvm.gemm.plan import plan
+from fx.backends.cpu.llvm.gemm.problem import Problem, simplified
+from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
+from fx.backends.cpu.llvm.gemm.views import dense, view_of
+from fx.backends.cpu.llvm.step import Step
+from fx.graph.ir import Node
+
+_DTYPES = frozenset(("float32", "float64", "float16", "bfloat16"))
+
+
+class ProductStep(Step):
+    """One product with what follows it."""
+
+    def __init__(self, node: Node, problem: Problem, reads: tuple[Any, ...], epilogue: Any) -> None:
+        shape = node.out.spec.shape
+        self.problem = problem
+        self.epilogue = epilogue
+        self.kernel = Kernel(problem, plan(problem), shape, epilogue)
+        self.reads = reads if epilogue is None else (*reads, *epilogue.reads)
+        self.writes = (node.out,) if epilogue is None else tuple(epilogue.writes)
+        self.tasks = self.kernel.tasks
+        self.scratch = self.kernel.scratch
+        self.cost = problem.work / 45 + node.out.spec.size * 0.05
+        if epilogue is not None:
+            self.cost += epilogue.cost * node.out.spec.size
+        self.inplace = ()
+        self.lines = (node.line,) if node.line else ()
+        p = problem
+        self.name = f"matmul: {p.batches}x({p.m},{p.k},{p.n})"
+        self.key = ("matmul", vector_bytes(), problem, self.kernel.plan) if epilogue is None else (
+            "matmul", vector_bytes(), problem, self.kernel.plan, shape, epilogue.key,
+            tuple([(v.spec.shape, v.spec.dtype) for v in epilogue.reads]),
+            tuple([v.spec.dtype for v in epilogue.writes]),
+        )  # fmt: skip
+
+    def emit(self, module: ir.Module, name: str) -> ir.Function:
+        """The kernel under ``name``."""
+        kernel = Kernel(
+            self.problem, self.kernel.plan, self.kernel.shape, self.epilogue
+        )  # emitting leaves state behind
+        return kernel.emit(module, name, len(self.reads), len(self.writes))
+
+
+def product(node: Node, epilogue: Any = None) -> ProductStep | None:
+    """The Step of a ``matmul`` node, None where the eager kernel has to do.
+
+    Args:
+        node: a ``matmul``.
+        epilogue: what is computed from its elements before they are stored; see ``epilogue.py``.
+    """
+    x, y = node.inputs
+    out = node.out.spec
+    if out.dtype.name not in _DTYPES or not out.size or not x.spec.size:
+        return None
+    fold = epilogue is None
+    best = None
+    for views in (
+        (view_of(x), view_of(y)),
+        (view_of(x), dense(y)),
+        (dense(x), view_of(y)),
+        (dense(x), dense(y)),
+    ):
+        problem = simplified(*views, out.dtype, out.dtype, fold)
+        if unit(problem.x) and unit(problem.y):
+            best = problem, views
+            break
+    if best is None:
+        return None
+    problem, (left, right) = best
+    if problem.swapped:
+        left, right = right, left
+    return ProductStep(node, problem, (left.value, right.value), epilogue)

@@ -1,0 +1,1 @@
+"""Fused loop kernels: index maps, groups of nodes, and the code that runs them."""

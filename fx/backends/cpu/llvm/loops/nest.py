@@ -1,0 +1,232 @@
+"""Nest: what one loop kernel computes, as hash-consed expressions over its loops.
+
+A nest runs its ``outer`` loops and, for each of their iterations, the ``rows`` loops over which it
+reduces. It knows no graph values: reads and writes are numbered, so that equal nests share code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.backends.cpu.llvm.loops.maps import Form
+
+
+class Expr:
+    """One expression of a nest.
+
+    Attributes:
+        kind: ``load``, ``const``, ``index``, ``inside``, ``op`` or ``reduce``.
+        name: the primitive of an ``op`` or ``reduce``.
+        args: positions of other expressions in ``nest.exprs``; a load's only one is its guard.
+        data: a load's ``(read, form)``; a constant's bytes; an index's form (an i64); for
+            ``inside`` a ``(form, low, high)``: low <= form < high; the params of an ``op``.
+        dtype: of the value.
+    """
+
+    __slots__ = ("args", "data", "dtype", "kind", "name")
+
+    def __init__(self, kind: str, name: str, args: tuple[int, ...], data: Any, dtype: Any) -> None:
+        self.kind = kind
+        self.name = name
+        self.args = args
+        self.data = data
+        self.dtype = dtype
+
+    def key(self) -> tuple[Any, ...]:
+        """What it is, hashable."""
+        return self.kind, self.name, self.args, self.data, self.dtype
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.name}{self.args} {self.data}"
+
+
+class Nest:
+    """Loops and what they compute.
+
+    Attributes:
+        sizes: iterations of each loop.
+        outer: the loops of which each iteration is independent, outermost first.
+        rows: the loops that reductions run over, outermost first.
+        exprs: every expression after its arguments.
+        outputs: ``(write, form, expression)``; a form without rows is written once a row.
+        reads: ``(dtype, elements)`` of each array that is read.
+        writes: the same of each array that is written.
+        ragged: ``(loop, chunk loop, total)``: of the iterations of ``loop`` only those run whose
+            number, counted over all chunks, is below ``total``.
+        hot: outputs small enough, or read soon enough, to stay in the cache.
+    """
+
+    __slots__ = ("exprs", "outer", "outputs", "ragged", "reads", "rows", "sizes", "table", "writes")
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.outer: list[int] = []
+        self.rows: list[int] = []
+        self.exprs: list[Expr] = []
+        self.table: dict[Any, int] = {}
+        self.outputs: list[tuple[int, Form, int]] = []
+        self.reads: list[tuple[Any, int]] = []
+        self.writes: list[tuple[Any, int]] = []
+        self.ragged: tuple[int, int, int] | None = None
+
+    def expr(self, kind: str, name: str, args: Sequence[int], data: Any, dtype: Any) -> int:
+        """The position of an expression, equal ones being one."""
+        key = kind, name, tuple(args), data, dtype
+        found = self.table.get(key)
+        if found is None:
+            found = self.table[key] = len(self.exprs)
+            self.exprs.append(Expr(kind, name, tuple(args), data, dtype))
+        return found
+
+    def constant(self, value: Any, dtype: Any) -> int:
+        """A scalar constant."""
+        return self.expr("const", "", (), np.asarray(value, dtype=dtype).tobytes(), dtype)
+
+    def op(self, name: str, args: Sequence[int], dtype: Any, params: Any = ()) -> int:
+        """A primitive on expressions."""
+        return self.expr("op", name, args, params, dtype)
+
+    def key(self) -> Any:
+        """What the code depends on."""
+        return (
+            tuple(self.sizes), tuple(self.outer), tuple(self.rows), self.ragged,
+            tuple([(e.kind, e.name, e.args, e.data, e.dtype.str if e.dtype.kind != "V" else "bf16")
+                   for e in self.exprs]),
+            tuple(self.outputs),
+            tuple([(d.name, n) for d, n in (*self.reads, *self.writes)]),
+        )  # fmt: skip
+
+    def forms(self) -> list[Form]:
+        """Every affine function of the loops in it."""
+        found = [f for _, f, _ in self.outputs]
+        for e in self.exprs:
+            form = form_of(e)
+            if form is not None:
+                found.append(form)
+        return found
+
+    def loops_of(self) -> list[frozenset[int]]:
+        """For each expression the loops that it depends on; a reduction depends on no rows."""
+        rows = frozenset(self.rows)
+        found: list[frozenset[int]] = []
+        for e in self.exprs:
+            form = form_of(e)
+            own = frozenset([d for d, _ in form[1]]) if form is not None else frozenset()
+            for a in e.args:
+                own |= found[a]
+            found.append(own - rows if e.kind == "reduce" else own)
+        return found
+
+    def phases(self) -> list[int]:
+        """For each expression how many passes over a row must have run before it is known."""
+        found: list[int] = []
+        for e in self.exprs:
+            phase = max([found[a] for a in e.args], default=0)
+            found.append(phase + (e.kind == "reduce"))
+        return found
+
+
+def form_of(e: Expr) -> Form | None:
+    """The affine function in an expression."""
+    if e.kind == "load":
+        return e.data[1]
+    if e.kind == "index":
+        return e.data
+    return e.data[0] if e.kind == "inside" else None
+
+
+def with_form(e: Expr, form: Form) -> Any:
+    """The data of an expression with another form."""
+    if e.kind == "load":
+        return (e.data[0], form)
+    return form if e.kind == "index" else (form, *e.data[1:])
+
+
+def rewrite(nest: Nest, change: Callable[[Form], Form]) -> None:
+    """Replace every form."""
+    exprs, nest.exprs, nest.table = nest.exprs, [], {}
+    place: list[int] = []
+    for e in exprs:
+        form = form_of(e)
+        data = e.data if form is None else with_form(e, change(form))
+        place.append(nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype))
+    nest.outputs = [(w, change(f), place[e]) for w, f, e in nest.outputs]
+
+
+def canonical(nest: Nest) -> None:
+    """Order the loops by how far apart they reach, join those that can be, number them anew."""
+    weights = _weights(nest)
+    nest.outer = _ordered(nest, nest.outer, weights)
+    nest.rows = _ordered(nest, nest.rows, weights)
+    _join(nest, nest.outer)
+    _join(nest, nest.rows)
+    number = {d: i for i, d in enumerate((*nest.outer, *nest.rows))}
+    sizes = [nest.sizes[d] for d in (*nest.outer, *nest.rows)]
+    rewrite(
+        nest, lambda f: (f[0], tuple(sorted([(number[d], c) for d, c in f[1] if d in number])))
+    )
+    nest.sizes = sizes
+    nest.outer = list(range(len(nest.outer)))
+    nest.rows = list(range(len(nest.outer), len(sizes)))
+
+
+def _weights(nest: Nest) -> list[tuple[float, Form]]:
+    """Accesses with the bytes that they move."""
+    found = []
+    for w, form, _ in nest.outputs:
+        found.append((1.5 * nest.writes[w][1] * nest.writes[w][0].itemsize, form))
+    for e in nest.exprs:
+        if e.kind == "load":
+            dtype, n = nest.reads[e.data[0]]
+            found.append((float(n * dtype.itemsize), e.data[1]))
+    return found
+
+
+def _ordered(nest: Nest, loops: list[int], weights: list[tuple[float, Form]]) -> list[int]:
+    """Loops of one iteration left out; those with the longest strides first."""
+    loops = [d for d in loops if nest.sizes[d] > 1]
+    if len(loops) < 2:
+        return loops
+    score = dict.fromkeys(loops, 0.0)
+    for bytes_, form in weights:
+        for d, c in form[1]:
+            if d in score:
+                score[d] += bytes_ * (1 + min(abs(c), 1 << 40)) ** 0.5 / nest.sizes[d] ** 0.0
+    # the loop along which most bytes lie side by side is innermost; the rest follow the largest
+    near = dict.fromkeys(loops, 0.0)
+    for bytes_, form in weights:
+        for d, c in form[1]:
+            if d in near and abs(c) == 1:
+                near[d] += bytes_
+    best = max(weights, key=lambda w: (len([1 for d, _ in w[1][1] if d in near]), w[0]))
+    strides = {d: abs(c) for d, c in best[1][1]}
+    order = sorted(loops, key=lambda d: (-strides.get(d, 0), d))
+    inner = max(order, key=lambda d: (near[d], order.index(d)))
+    order.remove(inner)
+    return [*order, inner]
+
+
+def _join(nest: Nest, loops: list[int]) -> None:
+    """Join neighbouring loops that every access walks as one."""
+    fixed = set(nest.ragged[:2]) if nest.ragged else set()
+    i = len(loops) - 2
+    while i >= 0:
+        a, b = loops[i], loops[i + 1]
+        n = nest.sizes[b]
+        if a not in fixed and b not in fixed and all(
+            _coefficient(f, a) == _coefficient(f, b) * n for f in nest.forms()
+        ):
+            nest.sizes[b] = nest.sizes[a] * n
+            del loops[i]
+            rewrite(nest, lambda f, a=a: (f[0], tuple([t for t in f[1] if t[0] != a])))
+        i -= 1
+
+
+def _coefficient(form: Form, loop: int) -> int:
+    for d, c in form[1]:
+        if d == loop:
+            return c
+    return 0

@@ -1,0 +1,244 @@
+"""Plan: how a nest runs, which loop is the vector, what a task is, what it costs."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+
+from fx.backends.cpu.llvm.loops.nest import Nest, form_of
+from fx.dtypes import bool_
+
+# the weight of a primitive: about how many instructions a vector; 1 if it is not here
+_WEIGHTS = {
+    "divide": 4, "reciprocal": 4, "sqrt": 4, "rsqrt": 6, "exp": 10, "exp2": 9, "log": 12,
+    "sigmoid": 14, "tanh": 14, "expm1": 14, "log1p": 16, "log2": 12, "log10": 12, "erf": 16,
+    "erfc": 30, "sin": 14, "cos": 14, "tan": 24, "softplus": 26, "power": 40, "arctan": 18,
+    "arcsin": 18, "arccos": 18, "sinh": 18, "cosh": 18, "arctan2": 24, "floor_divide": 8,
+    "remainder": 8, "fmod": 8, "lgamma": 60, "digamma": 60, "erfinv": 30, "logaddexp": 26,
+    "hypot": 6, "arcsinh": 24, "arccosh": 24, "arctanh": 20, "maximum": 2, "minimum": 2,
+    "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
+}  # fmt: skip
+HEAVY = 5  # from this weight on a value is kept rather than computed again
+_NANOSECONDS_A_TASK = 16_000.0
+_ROW_BUFFER = 1 << 18  # bytes of scratch that may hold rows
+
+
+def weight(name: str) -> int:
+    """About how many instructions a vector a primitive takes."""
+    return _WEIGHTS.get(name, 1)
+
+
+@cache
+def vector_bytes() -> int:
+    """The bytes of a vector register of this CPU."""
+    from fx.backends.cpu.llvm.vecmath.types import host_features
+
+    features = host_features()
+    return 64 if "avx512f" in features else 32 if "avx2" in features else 16
+
+
+class Plan:
+    """How a nest runs.
+
+    Attributes:
+        vector: the loop whose iterations are the lanes; None if the nest has no loops.
+        in_rows: whether that is a loop of the rows.
+        lanes: elements of a vector.
+        unroll: vectors of one iteration of the innermost loop.
+        block: iterations of the vector loop in one item (only where it is an outer loop).
+        blocks: items along the vector loop.
+        items: independent pieces.
+        per_task: items of a task.
+        tasks: tasks.
+        cost: estimated nanoseconds of all.
+        depth: for each loop how deep it stands; 0 is the whole kernel, 1 an item.
+        base: the depth at which the result of a reduction is known.
+        levels: for each expression the depth at which it is computed.
+        phases: for each expression the pass over the row before which it is known.
+        passes: the number of passes over a row, at least 1.
+        buffers: expression -> (pass that computes it, offset in scratch).
+        scratch: bytes of scratch.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.deps = nest.loops_of()
+        self.phases = nest.phases()
+        self.passes = max([self.phases[e] for _, _, e in nest.outputs], default=0) + (
+            not nest.rows
+        ) or 1
+        self._choose_vector()
+        self._choose_depths()
+        self.body = self._body_weight()
+        self._choose_blocks()
+        self._choose_buffers()
+
+    # the vector loop ----------------------------------------------------------------------------
+
+    def _choose_vector(self) -> None:
+        nest = self.nest
+        candidates = [loops[-1] for loops in (nest.outer, nest.rows) if loops]
+        if not candidates:
+            self.vector, self.in_rows, self.lanes = None, bool(nest.rows), 1
+            return
+        near = dict.fromkeys(candidates, 0.0)
+        for bytes_, form in _accesses(nest):
+            for d, c in form[1]:
+                if d in near and abs(c) == 1:
+                    near[d] += bytes_
+        self.vector = max(candidates, key=lambda d: (near[d], nest.sizes[d]))
+        if len(candidates) == 2:
+            other = candidates[self.vector == candidates[1] and 0 or 1]
+            other = candidates[1 - candidates.index(self.vector)]
+            if nest.sizes[self.vector] < 4 and nest.sizes[other] >= 16:
+                self.vector = other
+        self.in_rows = self.vector in nest.rows
+        counts: dict[int, int] = {}
+        for e, deps in zip(nest.exprs, self.deps):
+            if self.vector in deps and e.dtype != bool_:
+                size = max(4, e.dtype.itemsize) if e.dtype.kind in "fV" else e.dtype.itemsize
+                counts[size] = counts.get(size, 0) + 1 + (e.kind == "op") * weight(e.name)
+        widest = max(counts, key=lambda s: (counts[s], s), default=4)
+        self.lanes = min(32, vector_bytes() // widest)
+
+    def _choose_depths(self) -> None:
+        nest = self.nest
+        depth = dict.fromkeys(nest.outer, 1)
+        at = 1
+        if self.vector is not None and not self.in_rows:
+            at = 2
+            depth[self.vector] = 2
+        self.base = at
+        for d in nest.rows:
+            at += 1
+            depth[d] = at
+        self.depth = depth
+        self.levels: list[int] = []
+        for e in nest.exprs:
+            if e.kind == "reduce":
+                self.levels.append(self.base)
+                continue
+            form = form_of(e)
+            level = max([depth[d] for d, _ in form[1]], default=0) if form is not None else 0
+            self.levels.append(max([level, *[self.levels[a] for a in e.args]]))
+
+    def _body_weight(self) -> int:
+        """Instructions of one iteration of the innermost loop."""
+        total = 0
+        inner = self.base + len(self.nest.rows)
+        for e, level in zip(self.nest.exprs, self.levels):
+            if level >= max(2, inner) or e.kind == "reduce":
+                total += weight(e.name) if e.kind == "op" else 1
+        return max(1, total)
+
+    # items and tasks ----------------------------------------------------------------------------
+
+    def _choose_blocks(self) -> None:
+        nest, vector = self.nest, self.vector
+        sizes = nest.sizes
+        inner = prod([sizes[d] for d in nest.rows])
+        outer = prod([sizes[d] for d in nest.outer])
+        reads = sum([n * d.itemsize for d, n in (*nest.reads, *nest.writes)])
+        vectors = outer * inner / self.lanes
+        self.cost = max(reads / 12.0, vectors * (0.5 + 0.35 * self.body)) + 20.0
+        reduces = any(e.kind == "reduce" for e in nest.exprs)
+        self.unroll = 4 if self.body <= 6 else 2 if self.body <= 16 else 1
+        if vector is None:
+            self.unroll = self.block = self.blocks = 1
+        elif self.in_rows:
+            self.block = self.blocks = 1
+        else:
+            n = sizes[vector]
+            if nest.rows:
+                if reduces and self.body <= 24:
+                    self.unroll = max(2, self.unroll)
+                self.block = self.lanes * self.unroll
+                if self.cost < _NANOSECONDS_A_TASK:
+                    self.block = n
+            else:
+                share = max(1.0, _NANOSECONDS_A_TASK * n / max(self.cost, 1.0) * (outer // n))
+                step = self.lanes * self.unroll
+                self.block = n if share * 2 >= n else max(step, int(share) // step * step)
+            self.block = min(self.block, n)
+            self.blocks = -(-n // self.block)
+            outer //= n
+        if vector is not None:
+            n = (sizes[vector] if self.in_rows else self.block) // self.lanes
+            if n < self.unroll:
+                self.unroll = max(1, n)
+            elif n % self.unroll and n < 64:
+                self.unroll = max([u for u in (4, 3, 2, 1) if u <= self.unroll and not n % u])
+        self.items = outer * self.blocks
+        wanted = max(1, min(self.items, int(self.cost / _NANOSECONDS_A_TASK)))
+        self.per_task = -(-self.items // wanted)
+        self.tasks = -(-self.items // self.per_task)
+
+    # what is kept between passes ----------------------------------------------------------------
+
+    def _choose_buffers(self) -> None:
+        """Heavy values that two passes over a row need are kept in scratch."""
+        self.buffers: dict[int, tuple[int, int]] = {}
+        self.roots: list[list[int]] = [[] for _ in range(self.passes)]
+        nest, inner = self.nest, self.base
+        for i, e in enumerate(nest.exprs):
+            if e.kind == "reduce" and self.phases[i] <= self.passes:
+                self.roots[self.phases[i] - 1].append(i)
+        self.last: list[tuple[int, int]] = []  # outputs that are written after the passes
+        for k, (_, _, e) in enumerate(nest.outputs):
+            phase = self.phases[e]
+            if phase < self.passes and (self.levels[e] > inner or not nest.rows):
+                self.roots[phase].append(-1 - k)
+            else:
+                self.last.append((k, e))
+        self.scratch = 0
+        if self.passes == 1 or not nest.rows:
+            return
+        lanes = self.lanes * (1 if self.in_rows else self.unroll)
+        row = prod([nest.sizes[d] for d in nest.rows])
+        if self.in_rows:
+            line = nest.sizes[self.vector]
+            row = row // line * -(-line // lanes) * lanes
+        else:
+            row *= lanes
+        weights = self._weights()
+        computed: dict[int, int] = {}
+        for p, roots in enumerate(self.roots):
+            mine: set[int] = set()
+            todo = [nest.outputs[-1 - r][2] if r < 0 else nest.exprs[r].args[0] for r in roots]
+            while todo:
+                i = todo.pop()
+                if i in mine or self.levels[i] <= inner:
+                    continue
+                mine.add(i)
+                e = nest.exprs[i]
+                if i in self.buffers:
+                    continue
+                if i in computed and weights[i] >= HEAVY:
+                    size = row * max(4, e.dtype.itemsize)
+                    if e.dtype != bool_ and self.scratch + size <= _ROW_BUFFER:
+                        self.buffers[i] = computed[i], self.scratch
+                        self.scratch += -(-size // 64) * 64
+                        continue
+                todo += e.args
+            for i in mine:
+                computed.setdefault(i, p)
+
+    def _weights(self) -> list[int]:
+        """The instructions that computing each expression of a row again takes."""
+        found: list[int] = []
+        for i, e in enumerate(self.nest.exprs):
+            if self.levels[i] <= self.base or e.kind == "reduce":
+                found.append(0)
+            else:
+                own = weight(e.name) if e.kind == "op" else int(e.kind == "load")
+                found.append(min(1000, own + sum([found[a] for a in e.args])))
+        return found
+
+
+def _accesses(nest: Nest) -> list[tuple[float, tuple]]:
+    found = [(1.5 * nest.writes[w][1] * nest.writes[w][0].itemsize, f) for w, f, _ in nest.outputs]
+    for e in nest.exprs:
+        if e.kind == "load":
+            dtype, n = nest.reads[e.data[0]]
+            found.append((float(n * dtype.itemsize), e.data[1]))
+    return found

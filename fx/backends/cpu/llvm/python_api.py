@@ -1,0 +1,129 @@
+"""What native code needs to know of CPython and NumPy: layouts, functions, and builtins of our own.
+
+The entry of a graph is a builtin function: CPython calls it with a list of arrays, it reads their
+data pointers where NumPy keeps them and makes the results through NumPy's C API, so that no Python
+runs around a native call. Where objects lie in memory is checked once against NumPy's own answers;
+if they lie elsewhere (another interpreter, a build without reference counts), ``DIRECT`` is False
+and callers go through ``ctypes`` instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# byte offsets in a 64-bit CPython's list and NumPy 2's ndarray
+LIST_ITEMS = 24
+TYPE, DATA, FLAGS, HANDLER = 8, 16, 64, 88
+DENSE = 0x0001 | 0x0100  # C-contiguous, aligned
+WRITEABLE = 0x0400
+
+# places in NumPy's table of C functions, which its ABI fixes
+_TABLE = {"array_type": 2, "copy": 85, "new": 94, "set_base": 282}
+_PYTHON = (
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyList_New",
+    "PyList_Size",
+    "PyErr_SetString",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyMem_RawMalloc",
+    "PyMem_RawFree",
+)
+
+
+def _load(address: int) -> int:
+    return int(ctypes.c_size_t.from_address(address).value)
+
+
+def _numpy_table() -> dict[str, int]:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = get(np._core._multiarray_umath._ARRAY_API, None)
+    return {f"numpy_{name}": _load(table + 8 * place) for name, place in _TABLE.items()}
+
+
+def _lies_as_expected() -> bool:
+    """Whether lists and arrays look in memory as the offsets above say."""
+    try:
+        if ctypes.sizeof(ctypes.c_void_p) != 8 or not hasattr(ctypes, "pythonapi"):
+            return False
+        dense = np.zeros((3, 5), np.float32)
+        rows = dense[:, ::2]
+        rows.flags.writeable = False
+        bent = np.frombuffer(b"123456789", np.uint8)[1:].view(np.float32)
+        items: list[Any] = [dense, rows, bent, np.zeros(()), None]
+        table = _load(id(items) + LIST_ITEMS)
+        numpy = _numpy_table()
+        if _load(id(items) + 16) != 5 or _load(id(items) + TYPE) != id(list):
+            return False
+        for i, array in enumerate(items[:-1]):
+            flags = ctypes.c_int.from_address(id(array) + FLAGS).value
+            expected = (array.flags.c_contiguous, array.flags.aligned, array.flags.writeable)
+            if (
+                _load(table + 8 * i) != id(array)
+                or _load(id(array) + TYPE) != numpy["numpy_array_type"]
+                or _load(id(array) + DATA) != array.ctypes.data
+                or (bool(flags & 1), bool(flags & 0x100), bool(flags & 0x400)) != expected
+            ):
+                return False
+        return numpy["numpy_array_type"] == id(np.ndarray)
+    except (AttributeError, ValueError, TypeError):
+        return False
+
+
+DIRECT = _lies_as_expected()
+
+
+def symbols() -> dict[str, int]:
+    """Names and addresses of what entries call: CPython's functions and NumPy's."""
+    found = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
+    found["fx_none"] = id(None)
+    found["fx_type_error"] = id(TypeError)
+    found["fx_memory_error"] = id(MemoryError)
+    found.update(_numpy_table())
+    return found
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_METH_O = 0x0008
+
+
+class Owner(np.ndarray):
+    """The words that a builtin reads; ``keep`` holds what must live as long as it does."""
+
+    keep: Any
+
+
+def owner(words: int) -> Owner:
+    """Words of zeros, as the ``self`` of a builtin."""
+    return np.zeros(words, np.uint64).view(Owner)
+
+
+def builtin(name: str, address: int, me: Owner) -> Callable[[Any], Any]:
+    """A Python function that is native code ``PyObject *address(PyObject *me, PyObject *arg)``.
+
+    It holds ``me``, and ``me.keep`` holds the code.
+    """
+    definition = _MethodDef(name.encode(), address, _METH_O, None)
+    me.keep = (me.keep, definition) if hasattr(me, "keep") else definition
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return make(ctypes.addressof(definition), me, None)  # type: ignore[no-any-return]

@@ -1,0 +1,110 @@
+"""exp and its relatives: exp2, expm1, sigmoid, tanh, sinh, cosh.
+
+exp(x) = 2 ** k * e ** r with k = round(x / log 2) and |r| <= log(2) / 2; k * log 2 is subtracted in
+two parts (Cody and Waite), and e ** r is a minimax polynomial of its own for each precision.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, estrin, polynomial
+
+LOG2E = math.log2(math.e)
+# e ** r = 1 + r + r * r * q(r)
+_Q32 = (5.0e-01, 1.6666542e-01, 4.166628e-02, 8.3667105e-03, 1.3946667e-03)
+_Q64 = (
+    0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.001388888888886647,
+    0.00019841269886672415, 2.480158736128792e-05, 2.755724361014522e-06, 2.755724212977329e-07,
+    2.5109261483148414e-08, 2.0924639005217516e-09,
+)  # fmt: skip
+_ROUND = {32: 12582912.0, 64: 6755399441055744.0}  # adding it leaves a whole number: 1.5 * 2 ** p
+_LN2 = {32: (0.693359375, -2.12194440e-4), 64: (0.693145751953125, 1.4286068203094172e-06)}
+_MANTISSA = {32: 23, 64: 52}
+_BIAS = {32: 127, 64: 1023}
+
+
+def whole_part(x: Num, scale: float) -> tuple[Num, Int]:
+    """x * scale rounded to a whole number, as a number and as an integer; NaN gives any integer."""
+    magic = _ROUND[x.width]
+    shifted = x.mad(scale, magic)
+    return shifted - magic, shifted.bits() - x.full(magic).bits()
+
+
+def power_of_two(k: Int) -> Num:
+    """2 ** k for an exponent k of normal numbers."""
+    return ((k + _BIAS[k.width]) << _MANTISSA[k.width]).as_float()
+
+
+def scaled(y: Num, k: Int) -> Num:
+    """y * 2 ** k, rounded once, for k as far as twice the exponents of normal numbers."""
+    half = k >> 1
+    return y * power_of_two(half) * power_of_two(k - half)
+
+
+def reduced(x: Num) -> tuple[Num, Num, Int]:
+    """r, r * r * q(r) = e ** r - 1 - r, and k, for x = r + k * log 2."""
+    k, exponent = whole_part(x, LOG2E)
+    high, low = _LN2[x.width]
+    r = k.mad(-low, k.mad(-high, x))
+    return r, (r * r) * _q(r), exponent
+
+
+def _q(r: Num) -> Num:
+    return polynomial(r, _Q32) if r.width == 32 else estrin(r, _Q64)
+
+
+def exp(x: Num) -> Num:
+    """e ** x."""
+    low, high = (-104.0, 89.0) if x.width == 32 else (-746.0, 710.0)
+    r, rest, k = reduced(x.larger(low).smaller(high))
+    return scaled(1.0 + (r + rest), k)
+
+
+def exp_half(x: Num) -> Num:
+    """e ** x / 2 for x >= 0, which overflows later than e ** x."""
+    r, rest, k = reduced(x.smaller(90.0 if x.width == 32 else 711.0))
+    return scaled(1.0 + (r + rest), k - 1)
+
+
+def exp2(x: Num) -> Num:
+    """2 ** x."""
+    low, high = (-151.0, 129.0) if x.width == 32 else (-1076.0, 1025.0)
+    x = x.larger(low).smaller(high)
+    k, exponent = whole_part(x, 1.0)
+    t = x - k  # exact
+    high, low = (
+        (0.6931472, -1.9046542e-09) if x.width == 32 else (math.log(2), 2.3190468138462996e-17)
+    )
+    r = t * high
+    rest = t.mad(low, (r * r) * _q(r))
+    return scaled(1.0 + (r + rest), exponent)
+
+
+def grown(x: Num) -> Num:
+    """expm1(x) for x with e ** x far from overflow."""
+    r, rest, k = reduced(x)
+    s = power_of_two(k)
+    return s.mad(r + rest, s - 1.0)
+
+
+def expm1(x: Num) -> Num:
+    """e ** x - 1, precise around 0."""
+    low, high = (-20.0, 89.0) if x.width == 32 else (-40.0, 710.0)
+    r, rest, k = reduced(x.larger(low).smaller(high))
+    s = power_of_two(k - 1)  # half of it: 2 ** k overflows before e ** x does
+    y = s.mad(r + rest, s - 0.5)
+    return (y + y).copysign(x)
+
+
+def sigmoid(x: Num) -> Num:
+    """1 / (1 + e ** -x), precise in both tails."""
+    small = exp(-abs(x))
+    return (x < 0.0).pick(small, 1.0) / (1.0 + small)
+
+
+def tanh(x: Num) -> Num:
+    """The hyperbolic tangent."""
+    a = abs(x).smaller(10.0 if x.width == 32 else 20.0)
+    t = grown(a + a)
+    return (t / (t + 2.0)).copysign(x)

@@ -1,0 +1,77 @@
+"""sin, cos and tan.
+
+x = k * pi / 2 + r with |r| <= pi / 4. In float32 the subtraction is done in float64 and in two parts,
+in float64 in three; arguments beyond that go lane by lane to the reduction of Payne and Hanek.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, polynomial
+from fx.backends.cpu.llvm.vecmath.exponential import whole_part
+from fx.backends.cpu.llvm.vecmath.types import F32, F64, I32
+
+_PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+# sin r = r + r ** 3 * p(r * r); cos r = 1 - r * r / 2 + r ** 4 * p(r * r)
+_SIN = {
+    32: (-1.6666655e-01, 8.332173e-03, -1.9516655e-04),
+    64: (
+        -0.16666666666666632, 0.008333333333322316, -0.00019841269829725194,
+        2.7557313662051965e-06, -2.505075326383038e-08, 1.5896504923881374e-10,
+    ),
+}  # fmt: skip
+_COS = {
+    32: (4.1666646e-02, -1.3887362e-03, 2.4437753e-05),
+    64: (
+        0.0416666666666666, -0.001388888888887399, 2.4801587289394953e-05,
+        -2.7557314326037363e-07, 2.087571955952611e-09, -1.1359448719474509e-11,
+    ),
+}  # fmt: skip
+
+
+def sin(x: Num) -> Num:
+    """The sine of an angle in radians."""
+    r, k = quarter(x)
+    odd, turned = k & 1, (k & 2) << (x.width - 2)
+    y = odd.ne(0).pick(_cos(r), _sin(r))
+    return (y.bits() ^ turned).as_float()
+
+
+def cos(x: Num) -> Num:
+    """The cosine of an angle in radians."""
+    r, k = quarter(x)
+    odd, turned = k & 1, ((k + 1) & 2) << (x.width - 2)
+    y = odd.ne(0).pick(_sin(r), _cos(r))
+    return (y.bits() ^ turned).as_float()
+
+
+def _sin(r: Num) -> Num:
+    z = r * r
+    return (z * r).mad(polynomial(z, _SIN[r.width]), r)
+
+
+def _cos(r: Num) -> Num:
+    z = r * r
+    rest = (z * z) * polynomial(z, _COS[r.width])
+    if r.width == 32:
+        return 1.0 + z.mad(-0.5, rest)
+    half = 0.5 * z
+    w = 1.0 - half
+    return w + (((1.0 - w) - half) + rest)
+
+
+def quarter(x: Num) -> tuple[Num, Int]:
+    """r in about [-pi/4, pi/4] and an integer k, of which the low two bits count: k * pi/2 + r."""
+    if x.width == 32:
+        r, k = _quarter64(x.to(F64))
+        return r.to(F32), k.to(I32)
+    return _quarter64(x)
+
+
+def _quarter64(x: Num) -> tuple[Num, Int]:
+    k, whole = whole_part(x, 2.0 / math.pi)
+    r = k.fma(-_PI_2[0], x)  # exact
+    r = k.fma(-_PI_2[1], r)
+    r = k.fma(-_PI_2[2], r)
+    return r, whole

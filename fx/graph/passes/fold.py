@@ -1,0 +1,122 @@
+"""Constant folding: what depends on constants alone is computed once, now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
+from fx.graph.passes.kinds import CREATION, is_effectful, members
+from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
+from fx.graph.printing import subgraphs
+from fx.primitive import registry
+
+LARGEST = 4096  # elements of a result that is worth keeping as a constant
+TINY = 1  # elements up to which ``full`` and ``iota`` become constants
+_WORK = 1 << 20  # elements that folding one node may read
+
+
+def fold(graph: Graph) -> Graph:
+    """The graph with constants in place of small results that depend on constants alone.
+
+    ``full`` and ``iota`` stay as they are unless they have one element, since code makes them
+    faster than memory gives them; other nodes see their values.
+
+    Example:
+        >>> import fx
+        >>> from fx.graph.passes import dce, fold
+        >>> graph = fx.make_graph(lambda x: x * fx.exp(fx.zeros(())))(fx.ones(3))
+        >>> print(str(dce(fold(graph))).splitlines()[1].split("#")[0].strip())
+        %1: float32[3] = multiply(%0, 1.0)
+    """
+    rewriter = Rewriter(graph)
+    folder = _Folder(rewriter)
+    for node in graph.nodes:
+        outs = folder.folded(node)
+        if outs is None:
+            rewriter.keep(node)
+        else:
+            rewriter.env.update(zip(node.outs, outs))
+    return finish(rewriter)
+
+
+class _Folder:
+    """What is known about the values of one graph."""
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self.rewriter = rewriter
+        self.creation = members(CREATION)
+        self.arrays: dict[Value, Any] = {}  # of creation nodes, where somebody asked
+
+    def folded(self, node: Node) -> list[Value] | None:
+        """The constants that a node gives, None for a node that stays."""
+        if sum([v.spec.size for v in node.outs]) > LARGEST or not node.outs:
+            return None
+        primitive = node.primitive
+        if primitive in self.creation:
+            if node.out.spec.size > TINY or not _on_cpu(node.out):
+                return None
+        elif not all(self.is_known(v) for v in node.inputs) or not node.inputs:
+            return None
+        if registry.get(primitive.name) is not primitive or is_effectful(node):
+            return None
+        if subgraphs(node.params):  # a loop may run for ever
+            return None
+        arrays = [self.array(v) for v in node.inputs]
+        if any(a is None for a in arrays) or sum([a.size for a in arrays]) > _WORK:
+            return None
+        found = run_primitive(primitive, arrays, node.params)
+        if found is None or [(a.shape, a.dtype) for a in found] != [
+            (v.spec.shape, v.spec.dtype) for v in node.outs
+        ]:
+            return None
+        return [self.constant(a, node.line) for a in found]
+
+    def constant(self, array: Any, line: str) -> Value:
+        """The constant of an array; ``full`` where all its elements are the same."""
+        if array.size > TINY:
+            value = uniform(array)
+            if value is not None:
+                full = registry["full"]
+                params = dict(shape=array.shape, value=value, dtype=array.dtype, device="cpu")
+                return self.rewriter.add(full, line=line, **params)  # type: ignore[no-any-return]
+        return constant_value(tensor_of(array))
+
+    def is_known(self, value: Value) -> bool:
+        """Whether the value can be known without much work."""
+        value = self.rewriter.get(value)
+        if value.constant is not None:
+            return _on_cpu(value)
+        node = value.node
+        if node is None or node.primitive not in self.creation:
+            return False
+        return value.spec.size <= LARGEST and _on_cpu(value)
+
+    def array(self, value: Value) -> Any:
+        """The array of a value that is known."""
+        value = self.rewriter.get(value)
+        if value.constant is not None:
+            return value.constant._a
+        found = self.arrays.get(value)
+        if found is None:
+            node = value.node
+            made = run_primitive(node.primitive, (), node.params)  # type: ignore[union-attr]
+            found = self.arrays[value] = None if made is None else made[0]
+        return found
+
+
+def uniform(array: Any) -> Any:
+    """The Python number that every element of an array is, to the bit; None if they differ.
+
+    It is None for -0.0 as well, which ``full`` does not tell from 0.0.
+    """
+    first = array.reshape(-1)[:1]
+    if array.tobytes() != first.tobytes() * array.size:
+        return None
+    value = first.item()
+    if not value and any(first.tobytes()):
+        return None
+    return value if isinstance(value, (bool, int, float, complex)) else float(value)
+
+
+def _on_cpu(value: Value) -> bool:
+    return value.spec.device == "cpu"

@@ -1,0 +1,244 @@
+"""Numbers: Python numbers that a program changes, as a learning rate or a step count.
+
+Eagerly they are plain Python numbers. While a function is staged, those that live in a ``Numbers``
+dict or behind a ``Number`` attribute become inputs of the graph, and writing one becomes an output:
+a jitted step is not compiled again because a scheduler moved.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from fx.config import modes
+from fx.dtypes import dtype_of_scalar, float64, int64, result_dtype_with_scalar
+
+from fx.tensor import Tensor
+
+
+class StagedNumber:
+    """What stands for a Python number while a function is staged.
+
+    Arithmetic with numbers gives another one; together with a tensor it is as weak as any Python
+    number. Where Python asks for its value (``if``, ``int()``, ``range``), the value at hand
+    answers and is guarded: the compiled program serves only calls that give the same answer.
+
+    Attributes:
+        tensor: float64 or int64, 0-d: the number in the graph.
+        now: the number in the call that is being staged.
+        host: computes the number from the numbers of another call; None if tensors went into it.
+    """
+
+    __slots__ = ("host", "now", "stage", "tensor")
+
+    def __init__(self, stage: Any, tensor: Tensor, now: Any, host: Callable[..., Any]) -> None:
+        self.stage = stage
+        self.tensor = tensor
+        self.now = now
+        self.host = host
+
+    def operand(self, other: Tensor) -> Tensor:
+        """The number as the partner of ``other``: in its dtype, if that holds such numbers."""
+        dtype = result_dtype_with_scalar(other.dtype, self.now)
+        return self.in_dtype(dtype)
+
+    def in_dtype(self, dtype: Any = None) -> Tensor:
+        """The number as a 0-d tensor; of the dtype that ``fx.asarray`` gives unless told."""
+        from fx.prims.compare import astype
+
+        dtype = dtype_of_scalar(self.now) if dtype is None else dtype
+        return self.tensor if self.tensor.dtype == dtype else astype(self.tensor, dtype=dtype)
+
+    def known(self, ask: Callable[[Any], Any]) -> Any:
+        """The answer to a question about the number, which the compiled program then assumes."""
+        return self.stage.assume(self, ask)
+
+    def __bool__(self) -> bool:
+        return self.known(bool)  # type: ignore[no-any-return]
+
+    def __int__(self) -> int:
+        return self.known(int)  # type: ignore[no-any-return]
+
+    def __index__(self) -> int:
+        return self.known(operator.index)  # type: ignore[no-any-return]
+
+    def __float__(self) -> float:
+        return self.known(float)  # type: ignore[no-any-return]
+
+    def __complex__(self) -> complex:
+        return self.known(complex)  # type: ignore[no-any-return]
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.known(_itself), digits)
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __hash__(self) -> int:
+        return hash(self.known(_itself))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.known(_itself), spec)
+
+    def __repr__(self) -> str:
+        return repr(self.known(_itself))
+
+    def __reduce__(self) -> Any:
+        return _itself, (self.known(_itself),)
+
+    def is_integer(self) -> bool:
+        """Whether it is a whole number."""
+        return self.known(lambda x: float(x).is_integer())  # type: ignore[no-any-return]
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _arithmetic(name: str, on_numbers: Callable[..., Any]) -> None:
+    """An operator and its reflection on StagedNumber."""
+
+    def apply(x: Any, y: Any) -> Any:
+        one = x if isinstance(x, StagedNumber) else y
+        return one.stage.on_numbers(on_numbers, (x, y))
+
+    def forward(self: Any, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return on_numbers(self.operand(other), other)
+        return apply(self, other) if _is_number(other) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        return apply(other, self) if _is_number(other) else NotImplemented
+
+    setattr(StagedNumber, f"__{name}__", forward)
+    if name not in _COMPARISONS:
+        setattr(StagedNumber, f"__r{name}__", reflected)
+
+
+def _compare(name: str, on_numbers: Callable[..., Any]) -> None:
+    """A comparison: of numbers, a guarded Python bool."""
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return on_numbers(self.operand(other), other)
+        if isinstance(other, StagedNumber):
+            return bool(self.stage.on_numbers(operator.sub, (self, other)).known(
+                lambda d: on_numbers(d, 0)
+            ))  # fmt: skip
+        if not _is_number(other):
+            return NotImplemented
+        return self.known(lambda x: on_numbers(x, other))
+
+    setattr(StagedNumber, f"__{name}__", method)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float | StagedNumber)
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    _arithmetic(_name, getattr(operator, _name))
+for _name in _COMPARISONS:
+    _compare(_name, getattr(operator, _name))
+for _name in ("neg", "pos", "abs"):
+    setattr(
+        StagedNumber,
+        f"__{_name}__",
+        lambda self, _f=getattr(operator, _name): self.stage.on_numbers(_f, (self,)),
+    )
+
+
+def number_dtype(value: Any) -> Any:
+    """The dtype in which a Python number is staged."""
+    return int64 if isinstance(value, int) else float64
+
+
+def is_dynamic(value: Any) -> bool:
+    """Whether a Python value is a number that may become an input: no flag, and no subclass."""
+    return type(value) is float or type(value) is int or type(value) is StagedNumber
+
+
+class Number:
+    """An attribute that holds a Python number which jitted functions may read and write.
+
+    Example:
+        >>> from fx.numbers import Number
+        >>> class Schedule:
+        ...     rate = Number()
+        >>> schedule = Schedule()
+        >>> schedule.rate = 0.5
+        >>> schedule.rate
+        0.5
+    """
+
+    __slots__ = ("name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        try:
+            held = instance.__dict__
+            if modes.stage is None or not is_dynamic(held[self.name]):
+                return held[self.name]
+        except KeyError:
+            raise AttributeError(
+                f"{type(instance).__name__!r} object has no attribute {self.name!r}"
+            ) from None
+        return modes.stage.read_number(held, self.name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        held = instance.__dict__
+        stage = modes.stage
+        if stage is not None and stage.write_number(held, self.name, value):
+            return
+        held[self.name] = value
+
+
+class Numbers(dict[Any, Any]):
+    """A dict whose numbers jitted functions may read and write, as an optimizer's options are."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        value = dict.__getitem__(self, key)
+        if modes.stage is None or not is_dynamic(value):
+            return value
+        return modes.stage.read_number(self, key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        stage = modes.stage
+        if stage is not None and stage.write_number(self, key, value):
+            return
+        dict.__setitem__(self, key, value)
+
+    def update(self, *others: Any, **more: Any) -> None:
+        for key, value in dict(*others, **more).items():
+            self[key] = value
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def items(self) -> Any:
+        if modes.stage is None:
+            return dict.items(self)
+        return [(key, self[key]) for key in self]
+
+    def values(self) -> Any:
+        if modes.stage is None:
+            return dict.values(self)
+        return [self[key] for key in self]
+
+    def __reduce__(self) -> Any:
+        return Numbers, (dict(dict.items(self)),)
+
+

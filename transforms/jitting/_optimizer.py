@@ -1,0 +1,13 @@
+"""temporary"""
+def optimize(g):
+    try:
+        from fx.graph.manager import optimize as o
+    except ImportError:
+        return g
+    return o(g)
+def cheap(node):
+    try:
+        from fx.graph.cost import cheap as c
+    except ImportError:
+        return False
+    return c(node)

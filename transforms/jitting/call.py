@@ -1,0 +1,263 @@
+"""GraphCall: a graph bound as one operation. Its rules are graphs that are derived from it, once.
+
+Its derivative runs forward and backward graphs: what the backward one needs of the forward one and
+cannot cheaply compute again is an extra output of the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fx.config import modes
+from fx.dtypes import FLOATING
+from fx.graph.ir import Graph, Node, Value
+from fx.graph.staging import StageTracer, stage
+from fx.levels import check_live
+from fx.tensor import Tensor, new_tensor
+from fx.transforms.application import Application, Pullback, lanes_first
+from fx.transforms.forward import jvp
+from fx.transforms.reverse import vjp
+
+
+class GraphCall(Application):
+    """A graph as an operation; ``call_of(graph)`` gives the one of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__("jit_call", "Jit")
+        self.graph = graph
+
+    def __call__(self, *args: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        if any(x.level > 0 for x in args):
+            top = max(args, key=lambda x: x.level)
+            if type(top) is StageTracer:
+                check_live(top)
+                return tuple(self.graph.run(*args))
+        elif modes.stage is not None and not args:
+            return tuple(self.graph.run())
+        return super().__call__(*args)
+
+    def run(self, *args: Tensor) -> Sequence[Tensor]:
+        arrays = [x._a for x in args]
+        return [new_tensor(a) for a in run_arrays(self.graph, arrays)]
+
+    def spec(self, *specs: Any) -> Any:
+        return self.graph.specs
+
+    def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
+        wanted = tuple([n is not None and x.dtype in FLOATING for n, x in zip(needs, args)])
+        split = split_of(self.graph, wanted)
+        found = call_of(split.forward)(*args)
+        count = len(self.graph.outputs)
+        outs, residuals = found[:count], [found[i] for i in split.kept]
+        passed = [args[i] for i in split.inputs]
+        backward, places, total = split.backward, split.cotangents, len(args)
+
+        def pullback(cts: Sequence[Any], *saved: Tensor) -> list[Tensor | None]:
+            grads: list[Tensor | None] = [None] * total
+            found = call_of(backward)(*passed, *residuals, *[cts[i] for i in places])
+            for i, g in zip([i for i, w in enumerate(wanted) if w], found):
+                grads[i] = g
+            return grads
+
+        return list(outs), pullback
+
+    def jvp(self, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> Any:
+        """The rule of a primitive."""
+        given = tuple([t is not None for t in tangents])
+        pushed, moving = _pushed(self.graph, given)
+        out = call_of(pushed)(*primals, *[t for t in tangents if t is not None])
+        count = len(self.graph.outputs)
+        found = dict(zip(moving, out[count:]))
+        return out[:count], tuple([found.get(i) for i in range(count)])
+
+    def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
+        key = ("lanes", size, axis_name, tuple(dims))
+        found = self.graph.cache.get(key)
+        if found is None:
+            specs = [
+                v.spec if d is None else v.spec.with_(_inserted(v.spec.shape, d, size))
+                for v, d in zip(self.graph.inputs, dims)
+            ]
+            batched = lanes_first(lambda *xs: self.graph.run(*xs), size, axis_name, dims)
+            found = self.graph.cache[key] = _closed(*stage(batched, specs, self.graph.name))
+        return call_of(found)
+
+
+def _inserted(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
+    return (*shape[:dim], size, *shape[dim:])
+
+
+def _closed(graph: Graph, captured: list[Tensor]) -> Graph:
+    """A graph that takes nothing from outside."""
+    assert not captured, "a graph of operations has no free variables"
+    return graph
+
+
+def call_of(graph: Graph) -> GraphCall:
+    """The operation of a graph."""
+    found = graph.cache.get("call")
+    if found is None:
+        found = graph.cache["call"] = GraphCall(graph)
+    return found  # type: ignore[no-any-return]
+
+
+def run_arrays(graph: Graph, arrays: list[Any]) -> list[Any]:
+    """Run a graph on arrays of one device: compiled on the CPU, by its specs on ``meta``."""
+    from fx.transforms.jitting.compiled import executable_of
+
+    return executable_of(graph, arrays).run(arrays)  # type: ignore[no-any-return]
+
+
+# forward mode -----------------------------------------------------------------------------------
+
+
+def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
+    """The graph of results and tangents, and which results have one."""
+    key = ("jvp", given)
+    found = graph.cache.get(key)
+    if found is None:
+        active = [i for i, g in enumerate(given) if g]
+        moving = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
+
+        def push(*xs: Tensor) -> list[Tensor]:
+            primals, tangents = xs[: len(given)], xs[len(given) :]
+
+            def of_active(*moved: Tensor) -> Any:
+                args = list(primals)
+                for i, x in zip(active, moved):
+                    args[i] = x
+                outs = graph.run(*args)
+                rest = [x for i, x in enumerate(outs) if i not in set(moving)]
+                return [outs[i] for i in moving], rest
+
+            outs, pushed, rest = jvp(
+                of_active, tuple([primals[i] for i in active]), tangents, has_aux=True
+            )
+            others = iter(rest)
+            moved = iter(outs)
+            every = [next(moved) if i in set(moving) else next(others) for i in range(len(outs) + len(rest))]
+            return [*every, *pushed]
+
+        specs = [v.spec for v in graph.inputs]
+        specs += [graph.inputs[i].spec for i in active]
+        found = graph.cache[key] = (_closed(*stage(push, specs, graph.name)), moving)
+    return found  # type: ignore[no-any-return]
+
+
+# reverse mode -----------------------------------------------------------------------------------
+
+
+class Split:
+    """A graph's derivative as two graphs.
+
+    Attributes:
+        forward: gives the results, then what ``kept`` points at.
+        backward: takes some of the arguments (``inputs``), what was kept, and the cotangents of
+            the results ``cotangents``; gives the wanted gradients.
+    """
+
+    __slots__ = ("backward", "cotangents", "forward", "inputs", "kept")
+
+    def __init__(
+        self, forward: Graph, kept: list[int], inputs: list[int], backward: Graph, cts: list[int]
+    ) -> None:
+        self.forward = forward
+        self.kept = kept
+        self.inputs = inputs
+        self.backward = backward
+        self.cotangents = cts
+
+
+def split_of(graph: Graph, wanted: tuple[bool, ...]) -> Split:
+    """The derivative of a graph by the wanted inputs."""
+    key = ("vjp", wanted)
+    found = graph.cache.get(key)
+    if found is None:
+        found = graph.cache[key] = _split(graph, wanted)
+    return found  # type: ignore[no-any-return]
+
+
+def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
+    """Results and gradients in one graph, which takes arguments and cotangents."""
+    from fx.transforms.jitting._optimizer import optimize
+
+    active = [i for i, w in enumerate(wanted) if w]
+    floating = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
+
+    def both(*xs: Tensor) -> list[Tensor]:
+        args, cts = xs[: len(wanted)], xs[len(wanted) :]
+
+        def of_active(*moved: Tensor) -> Any:
+            new = list(args)
+            for i, x in zip(active, moved):
+                new[i] = x
+            outs = graph.run(*new)
+            return [outs[i] for i in floating], outs
+
+        _, pullback, outs = vjp(of_active, *[args[i] for i in active], has_aux=True)
+        return [*outs, *pullback(list(cts))]
+
+    specs = [v.spec for v in graph.inputs] + [graph.outputs[i].spec for i in floating]
+    return optimize(_closed(*stage(both, specs, graph.name))), floating
+
+
+def _split(graph: Graph, wanted: tuple[bool, ...]) -> Split:
+    from fx.transforms.jitting._optimizer import cheap
+
+    joint, floating = _joint(graph, wanted)
+    count, results = len(wanted), len(graph.outputs)
+    primals, cts = joint.inputs[:count], joint.inputs[count:]
+    late: set[Value] = set(cts)
+    first: list[Node] = []
+    second: list[Node] = []
+    for node in joint.nodes:
+        if any(v in late for v in node.inputs):
+            late.update(node.outs)
+            second.append(node)
+        else:
+            first.append(node)
+    grads = joint.outputs[results:]
+    needed = [v for node in second for v in node.inputs] + list(grads)
+    asked = [v for v in dict.fromkeys(needed) if v.constant is None and v not in late]
+
+    # what the backward graph may compute again: cheap nodes of what it has anyway
+    outs = set(joint.outputs[:results])
+    known: set[Value] = set(primals) | {v for v in asked if v.node and not cheap(v.node)}
+    again: list[Node] = []
+    for node in first:
+        if cheap(node) and all(v.constant is not None or v in known for v in node.inputs):
+            if not any(v in outs for v in node.outs):
+                known.update(node.outs)
+                again.append(node)
+        else:
+            known.update(v for v in node.outs if v in outs and v in set(asked))
+    kept = [v for v in asked if v not in primals and v not in {o for n in again for o in n.outs}]
+    taken: dict[Value, None] = {}
+    useful: set[Value] = set(asked)
+    rerun: list[Node] = []
+    for node in reversed(again):
+        if any(v in useful for v in node.outs):
+            rerun.append(node)
+            useful.update(node.inputs)
+    extra = [v for v in useful if v.constant is None and v not in primals]
+    computed = {o for n in rerun for o in n.outs}
+    kept = list(dict.fromkeys([*kept, *[v for v in extra if v not in computed]]))
+    for v in primals:
+        if v in useful:
+            taken[v] = None
+
+    forward_outputs = list(joint.outputs[:results])
+    places = []
+    for v in kept:
+        if v in forward_outputs:
+            places.append(forward_outputs.index(v))
+        else:
+            places.append(len(forward_outputs))
+            forward_outputs.append(v)
+    forward = Graph(primals, first, forward_outputs, graph.name)
+    backward = Graph(
+        [*taken, *kept, *cts], [*reversed(rerun), *second], grads, f"{graph.name} backward"
+    )
+    order = {v: i for i, v in enumerate(primals)}
+    return Split(forward, places, [order[v] for v in taken], backward, floating)

@@ -1,0 +1,52 @@
+"""From a graph to what runs it: optimised, compiled for its device, kept with the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.graph.ir import Graph
+from fx.tensor import new_tensor
+
+
+def executable_of(graph: Graph, arrays: list[Any] = (), donated: tuple[int, ...] = ()) -> Any:
+    """What runs ``graph`` on arrays, made at the first call."""
+    key = ("executable", donated)
+    found = graph.cache.get(key)
+    if found is None:
+        found = graph.cache[key] = _compile(graph, donated)
+    return found
+
+
+def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
+    from fx.transforms.jitting._optimizer import optimize
+
+    devices = {v.spec.device for v in (*graph.inputs, *graph.outputs)} or {"cpu"}
+    if devices != {"cpu"}:
+        return Interpreted(graph)
+    optimized = optimize(graph)
+    try:
+        from fx.backends.cpu.llvm.driver import compile_graph
+    except ImportError:
+        return Interpreted(optimized)
+    return compile_graph(optimized, donated=donated)
+
+
+class Interpreted:
+    """Runs a graph one primitive after the other."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def run(self, arrays: list[Any], outs: Any = None) -> list[Any]:
+        """The results as arrays."""
+        from fx.config import modes
+
+        saved, modes.stage = modes.stage, None
+        try:
+            return [x._a for x in self.graph.run(*[new_tensor(a) for a in arrays])]
+        finally:
+            modes.stage = saved
+
+

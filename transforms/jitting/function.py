@@ -1,0 +1,549 @@
+"""``jit``: a function that is staged once for each kind of arguments, and compiled."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial, update_wrapper
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from fx import config, tree
+from fx.config import modes
+from fx.errors import StagingError
+from fx.frames import user_line
+from fx.graph.ir import Value, input_value
+from fx.levels import Level
+from fx.numbers import StagedNumber, is_dynamic, number_dtype
+from fx.ops.convert import as_tensor
+from fx.prims.creation import constant
+from fx.tape import CELL, GradTracer
+from fx.tensor import Tensor, new_tensor
+from fx.transforms._arguments import check_function, name_of
+from fx.transforms.jitting.call import call_of
+from fx.transforms.jitting.guards import Guards, watch
+from fx.transforms.jitting.program import (
+    Argument,
+    Branch,
+    Captured,
+    Counted,
+    Finish,
+    GiveUp,
+    Held,
+    Leaf,
+    Program,
+    Segment,
+    concrete,
+)
+from fx.transforms.jitting.recording import Recording
+
+MOST_ANSWERS = 16  # to one question, of one program
+MOST_PROGRAMS = 32  # for arguments of one kind
+
+
+class Signature:
+    """The arguments of a call: what varies from call to call, and the key of what does not."""
+
+    __slots__ = ("key", "numbers", "objects", "parts", "tensors", "treedef")
+
+    def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        leaves, self.treedef = tree.flatten(jitted.dynamic(args, kwargs), is_leaf=holds_state)
+        self.tensors: list[Tensor] = []
+        self.numbers: list[Any] = []
+        self.objects: list[Any] = []
+        self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
+        kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
+        records = modes.record0
+        for leaf in leaves:
+            if isinstance(leaf, Tensor) and leaf.level != CELL:
+                needs = records and type(leaf) is Tensor and leaf._node is not None
+                self.parts.append(("tensor", len(self.tensors)))
+                self.tensors.append(leaf)
+                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
+            elif is_dynamic(leaf) and _fits(leaf):
+                self.parts.append(("number", len(self.numbers)))
+                self.numbers.append(leaf)
+                kinds.append(type(leaf.now if type(leaf) is StagedNumber else leaf))
+            elif isinstance(leaf, np.ndarray | np.generic):
+                self.parts.append(("tensor", len(self.tensors)))
+                leaf = as_tensor(leaf)
+                self.tensors.append(leaf)
+                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, False))
+            else:
+                self.parts.append(("object", len(self.objects)))
+                self.objects.append(leaf)
+                kinds.append(_key_of(leaf))
+        settings = (modes.barrier >= 0, modes.inference, modes.device)
+        self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
+
+
+def _fits(x: Any) -> bool:
+    return type(x) is not int or -(2**63) <= x < 2**63
+
+
+def holds_state(x: Any) -> bool:
+    """Whether an argument is passed as the object that it is, because it holds cells."""
+    return getattr(type(x), "__jit_object__", False) and x.__jit_object__()
+
+
+def _key_of(leaf: Any) -> Any:
+    if isinstance(leaf, str | bytes | bool | int | float | complex | np.dtype | type(None)):
+        return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
+    return Identity(leaf)
+
+
+class Identity:
+    """An object as a key: the same object and no other."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+class Call:
+    """A call in progress: its values so far, and the way through the tree of segments."""
+
+    def __init__(self, jitted: Jitted, program: Program, signature: Signature) -> None:
+        self.jitted = jitted
+        self.program = program
+        self.signature = signature
+        self.numbers = self._numbers()
+        self.records = program.differentiates
+        self.env: dict[Value, Any] = {}
+        self.path: list[tuple[Segment, Any]] = []
+
+    def _numbers(self) -> list[Any]:
+        found = []
+        for owner, key, _ in self.program.numbers:
+            found.append(
+                self.signature.numbers[key] if owner == "argument" else owner[key]
+            )
+        return found
+
+    # values --------------------------------------------------------------------------------------
+
+    def get(self, value: Value) -> Any:
+        """What a value is in this call."""
+        if value.constant is not None:
+            return value.constant
+        found = self.env.get(value)
+        if found is None:
+            found = self.env[value] = self._bare(self._fetch(value))
+        return found
+
+    def _fetch(self, value: Value) -> Any:
+        source = self.program.sources[value]
+        kind = type(source)
+        if kind is Argument:
+            return self.signature.tensors[source.number]
+        if kind is Held:
+            return source.cell().read()
+        if kind is Captured:
+            return source.find()
+        if kind is Counted:
+            owner, key, _ = self.program.numbers[source.number]
+            now = self.signature.numbers[key] if owner == "argument" else owner[key]
+            if type(now) is StagedNumber:
+                return now.tensor
+            return new_tensor(np.asarray(now, number_dtype(now)))
+        return source.owner().grad
+
+    def _bare(self, x: Any) -> Any:
+        if not self.records and type(x) is Tensor and x._node is not None:
+            return new_tensor(x._a)
+        return x
+
+    def finder(self, x: Tensor) -> Any:
+        """What gets a tensor from outside anew in another call, or None."""
+        return self.program.guards.finder(x)
+
+    # running -------------------------------------------------------------------------------------
+
+    def execute(self, segment: Segment) -> None:
+        """Run a segment."""
+        outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
+        self.env.update(zip(segment.gives, outs))
+
+    def advance(self, segment: Segment) -> Any:
+        """Run a segment that ends with a question; the answer, whose branch exists then."""
+        self.execute(segment)
+        question = segment.question
+        assert question is not None
+        known = [concrete(self.get(v)) for v in question.values]
+        if question.function is None:
+            array = known[0]._a
+            answer: Any = (array.shape, array.dtype.str, array.tobytes())
+            told: Any = known[0]
+        else:
+            outs = question.function(*known)
+            answer = tuple([(x.shape, x.dtype.str) for x in outs])
+            told = None
+        branch = question.branches.get(answer)
+        if branch is None:
+            if len(question.branches) >= MOST_ANSWERS:
+                raise GiveUp(
+                    f"at {question.line} Python asked for a value that was different "
+                    f"{MOST_ANSWERS} times"
+                )
+            if told is None:
+                told = tuple([input_value(x.spec) for x in outs])
+            branch = question.branches[answer] = Branch(told)
+        if question.function is not None:
+            self.env.update(zip(branch.results, outs))
+        self.path.append((segment, answer))
+        return answer
+
+    def run(self) -> Any:
+        """Go through the known segments, stage what is not known, and hand out the results."""
+        finish = self._to_the_end()
+        if any(leaf.differentiable for leaf in finish.leaves) and not self.records:
+            inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
+            if modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs):
+                self.program.differentiates = self.records = True
+                self.env, self.path = {}, []
+                finish = self._to_the_end()
+        return self._hand_out(finish)
+
+    def _to_the_end(self) -> Finish:
+        segment = self.program.root
+        while segment is not None:
+            if segment.finish is not None:
+                self.execute(segment)
+                return segment.finish
+            answer = self.advance(segment)
+            assert segment.question is not None
+            segment = segment.question.branches[answer].follows
+        return self._stage()
+
+    def _stage(self) -> Finish:
+        """Stage the function along the answers so far, and on from there."""
+        jitted, program, signature = self.jitted, self.program, self.signature
+        with (
+            Level("jit") as level,
+            Recording(program, level, self, self.path) as recording,
+            _alone(),
+        ):
+            given: list[Any] = []
+            originals: dict[int, Tensor] = {}
+            for kind, place in signature.parts:
+                if kind == "tensor":
+                    x = signature.tensors[place]
+                    value = recording.input(Argument(place), x.spec)
+                    needs = recording.records and type(x) is Tensor and x._node is not None
+                    given.append(recording.argument(x, value, needs))
+                    originals[id(given[-1])] = x
+                elif kind == "number":
+                    now = signature.numbers[place]
+                    now = now.now if type(now) is StagedNumber else now
+                    given.append(recording.number_argument(place, now))
+                else:
+                    given.append(signature.objects[place])
+            args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
+            out = jitted.function(*args, **kwargs)
+            finish = self._finish(recording, out)
+        if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
+            raise GiveUp("it draws random numbers inside vmap or a lane")
+        self.execute(self._last)
+        return finish
+
+    def _finish(self, recording: Recording, out: Any) -> Finish:
+        leaves, treedef = tree.flatten(out, is_leaf=holds_state)
+        gives: list[Value] = []
+
+        def value_of(x: Any) -> Value:
+            value = recording.value_of(recording.lower(x))
+            gives.append(value)
+            return value
+
+        found = []
+        for leaf in leaves:
+            if isinstance(leaf, StagedNumber):
+                found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))
+            elif not isinstance(leaf, Tensor) or leaf.level == CELL:
+                found.append(Leaf(None, leaf))
+            else:
+                live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
+                freed = live and getattr(leaf._node, "pullback", True) is None
+                found.append(Leaf(value_of(leaf), differentiable=live and not freed))
+        rebinds = []
+        for cell, value in recording.rebound.values():
+            rebinds.append((_reference(cell), value_of(value)))
+        grads, program = [], recording.program
+        for lifted in recording.lifted.values():
+            now = lifted.leaf.grad
+            if now is not lifted.before or lifted.dropped:
+                grads.append((lifted.owner, None if now is None else value_of(now)))
+            if lifted.needed or (now is not lifted.before and not lifted.dropped):
+                program.gathered.append((lifted.owner, lifted.before is not None))
+        numbers = []
+        for held, key, written in recording.written.values():
+            leaf = (
+                Leaf(value_of(written.tensor), number=type(written.now))
+                if isinstance(written, StagedNumber)
+                else Leaf(None, written)
+            )
+            numbers.append((held, key, leaf))
+        finish = Finish(treedef, found, rebinds, grads, numbers)
+        self._last = recording.close(gives)
+        self._last.finish = finish
+        self.path = recording.path
+        return finish
+
+    def _hand_out(self, finish: Finish) -> Any:
+        results = [self._result(leaf) for leaf in finish.leaves]
+        rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
+        grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
+        numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
+        for cell, x in rebinds:
+            cell().rebind(x)
+        for owner, x in grads:
+            held = owner()
+            if held is not None:
+                held.grad = x if x is None or type(x) is not Tensor else new_tensor(x._a)
+        for held, key, x in numbers:
+            if modes.stage is None or not modes.stage.write_number(held, key, x):
+                dict.__setitem__(held, key, x)
+        return tree.unflatten(finish.treedef, results)
+
+    def _result(self, leaf: Leaf) -> Any:
+        if leaf.value is None:
+            return leaf.held
+        x = self.get(leaf.value)
+        if leaf.number is not None:
+            if modes.stage is not None and x.level == modes.stage.number:
+                now = leaf.number(0)
+                raise GiveUp(f"it returns a Python number ({now!r}) out of a jitted function")
+            return leaf.number(x.item())
+        if not leaf.differentiable and type(x) is Tensor and x._node is not None:
+            return new_tensor(x._a)
+        return x
+
+
+def _reference(x: Any) -> Any:
+    from weakref import ref
+
+    return ref(x)
+
+
+class _alone:
+    """Staging knows no lanes and turns of what is around it."""
+
+    def __enter__(self) -> None:
+        self.saved = (modes.lanes, modes.turn, modes.journal)
+        modes.lanes, modes.turn, modes.journal = (), None, None
+
+    def __exit__(self, *error: object) -> None:
+        modes.lanes, modes.turn, modes.journal = self.saved
+
+
+class Jitted:
+    """A jitted function. Calling it runs compiled code; ``jit`` makes one."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnums: Sequence[int] = (),
+        static_argnames: Sequence[str] = (),
+        donate_argnums: Sequence[int] = (),
+    ) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.static_argnums = frozenset(static_argnums)
+        self.static_argnames = frozenset(static_argnames)
+        self.donate_argnums = frozenset(donate_argnums)
+        self.programs: dict[Any, list[Program]] = {}
+        self.eager: dict[Any, str] = {}
+        self._lock = threading.RLock()
+
+    # arguments -----------------------------------------------------------------------------------
+
+    def dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments without the static ones."""
+        if not self.static_argnums and not self.static_argnames:
+            return args, kwargs
+        count = len(args)
+        nums = {i % count for i in self.static_argnums if -count <= i < count}
+        return (
+            tuple([None if i in nums else x for i, x in enumerate(args)]),
+            {k: v for k, v in kwargs.items() if k not in self.static_argnames},
+        )
+
+    def static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The static arguments, as a key.
+
+        Raises:
+            StagingError: if one is not hashable.
+        """
+        if not self.static_argnums and not self.static_argnames:
+            return ()
+        count = len(args)
+        found: list[Any] = [
+            (i % count, args[i]) for i in self.static_argnums if -count <= i < count
+        ]
+        found += [(k, v) for k, v in kwargs.items() if k in self.static_argnames]
+        found.sort(key=lambda pair: (isinstance(pair[0], str), pair[0]))
+        for which, value in found:
+            try:
+                hash(value)
+            except TypeError:
+                raise StagingError(
+                    f"jit of {name_of(self.function)}: the static argument {which!r} is a "
+                    f"{type(value).__name__}, which is not hashable; pass a tuple or another "
+                    f"immutable value, or leave it out of static_argnums and static_argnames"
+                ) from None
+        return tuple([(which, type(value), value) for which, value in found])
+
+    def restored(self, dynamic: Any, signature: Signature) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a call, the static ones put back."""
+        args, kwargs = dynamic
+        args, kwargs = list(args), dict(kwargs)
+        for which, _, value in signature.key[1]:
+            if isinstance(which, int):
+                args[which] = value
+            else:
+                kwargs[which] = value
+        return tuple(args), kwargs
+
+    # calls ---------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if modes.axes:  # collectives name a vmap around this call
+            return self.function(*args, **kwargs)
+        signature = Signature(self, args, kwargs)
+        with self._lock:
+            if signature.key in self.eager:
+                return self.function(*args, **kwargs)
+            program = self._find(signature)
+            if program.random and (modes.lanes or modes.turn is not None):
+                return self.function(*args, **kwargs)
+            try:
+                program.calls += 1
+                return Call(self, program, signature).run()
+            except GiveUp as reason:
+                self._forget(signature.key, str(reason))
+            except BaseException:
+                if program.root is None:
+                    self._drop(signature.key, program)
+                raise
+        return self.function(*args, **kwargs)
+
+    def _find(self, signature: Signature) -> Program:
+        """The program that serves these arguments now, a new one if there is none."""
+        known = self.programs.setdefault(signature.key, [])
+        for program in known:
+            if self._serves(program, signature):
+                return program
+        if len(known) >= MOST_PROGRAMS:
+            known.pop(0)
+        program = Program(name_of(self.function))
+        program.guards = watch(self.function, signature.objects)
+        program.line = user_line()
+        known.append(program)
+        return program
+
+    def _serves(self, program: Program, signature: Signature) -> bool:
+        if program.guards is not None and not program.guards.hold():
+            return False
+        for value, source in program.sources.items():
+            if type(source) is Held:
+                cell = source.cell()
+                if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
+                    return False
+            elif type(source) is Captured:
+                x = source.find()
+                if not isinstance(x, Tensor) or x.spec != value.spec:
+                    return False
+        for owner, had in program.gathered:
+            held = owner()
+            if held is None or (held.grad is not None) != had:
+                return False
+        if program.predicates or program.numbers:
+            numbers = []
+            for owner, key, kind in program.numbers:
+                now = signature.numbers[key] if owner == "argument" else owner[key]
+                if type(now.now if type(now) is StagedNumber else now) is not kind:
+                    return False
+                numbers.append(now)
+            return all(p.holds(numbers) for p in program.predicates)
+        return True
+
+    def _drop(self, key: Any, program: Program) -> None:
+        known = self.programs.get(key, [])
+        if program in known:
+            known.remove(program)
+
+    def _forget(self, key: Any, reason: str) -> None:
+        """Run the function as it is for such arguments from here on, and say so once."""
+        if modes.lanes or modes.turn is not None:
+            return
+        self.programs.pop(key, None)
+        self.eager[key] = reason
+        warnings.warn(
+            f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {reason}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jitted {name_of(self.function)}>"
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """Compile ``function``: it is staged once for each kind of arguments, and runs as native code.
+
+    Cells that it reads or rebinds (parameters, buffers, optimizer state, the random generator) are
+    inputs and outputs of the compiled code, so a whole training step may be jitted. Python control
+    flow on values works: each way through the function that is met is compiled.
+
+    Args:
+        function: of pytrees of tensors, numbers and other objects. Numbers are inputs; what is no
+            tensor and no number is compared with that of earlier calls.
+        static_argnums: positional arguments that the function is compiled for by value; hashable.
+        static_argnames: the same for keyword arguments.
+        donate_argnums: positional arguments whose memory results may take; they must not be used
+            after the call.
+
+    Raises:
+        StagingError: if a static argument is not hashable.
+
+    Example:
+        >>> import fx
+        >>> @fx.jit
+        ... def f(x, n):
+        ...     return fx.sin(x) * n if x.sum() > 0 else x
+        >>> f(fx.tensor([0.0, 1.0]), 2)
+        tensor([0.0000, 1.6829])
+    """
+    if function is None:
+        return partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+        )
+    check_function(function, "jit")
+    return Jitted(
+        function,
+        (static_argnums,) if isinstance(static_argnums, int) else static_argnums,
+        (static_argnames,) if isinstance(static_argnames, str) else static_argnames,
+        (donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums,
+    )

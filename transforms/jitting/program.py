@@ -1,0 +1,188 @@
+"""Program: what one staging of a function found: a tree of segments, and where its inputs are.
+
+A segment is a graph that runs in one go. It ends where the function asked for a value (``if``,
+``int()``, ``nonzero``): the answer picks the segment that follows. The last one gives the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import attrs
+
+from fx.graph.ir import Graph, Node, Value
+from fx.tensor import Tensor
+
+# where the inputs of a program come from --------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class Argument:
+    """A leaf of the arguments, by its number among those that are tensors."""
+
+    number: int
+
+
+@attrs.frozen(eq=False)
+class Held:
+    """What a cell holds."""
+
+    cell: ref[Any]
+    name: str
+
+
+@attrs.frozen(eq=False)
+class Gathered:
+    """The gradient that a leaf had gathered before: of a cell, or of an argument."""
+
+    owner: ref[Any]
+    name: str
+
+
+@attrs.frozen(eq=False)
+class Captured:
+    """A tensor from outside: ``find()`` gets it anew, a constant where nothing can change it."""
+
+    find: Callable[[], Any]
+    name: str
+
+
+@attrs.frozen(eq=False)
+class Counted:
+    """A Python number, by its place among the numbers of the program."""
+
+    number: int
+
+
+Source = Argument | Held | Gathered | Captured | Counted
+
+
+# what becomes of the results --------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class Leaf:
+    """A leaf of the result: a value, or whatever Python object it is each time.
+
+    Attributes:
+        value: None for a Python object.
+        differentiable: whether ``.backward()`` goes on from it.
+        number: whether it is given back as a Python number.
+    """
+
+    value: Value | None
+    held: Any = None
+    differentiable: bool = False
+    number: type | None = None
+
+
+@attrs.define(eq=False)
+class Finish:
+    """What a last segment does with its values."""
+
+    treedef: Any
+    leaves: list[Leaf]
+    rebinds: list[tuple[ref[Any], Value]]  # cells
+    grads: list[tuple[ref[Any], Value | None]]  # owners of leaves, and their new gradient
+    numbers: list[tuple[Any, Any, Any]]  # (dict, key, Leaf) of Python numbers
+
+
+@attrs.define(eq=False)
+class Question:
+    """What ended a segment: a value, or tensors of shapes that depend on values.
+
+    Attributes:
+        values: what was asked for.
+        function: None for the value itself; else what computes tensors from the concrete values.
+        line: the user's line.
+        branches: by answer, the tensors or values that the function gets, and what follows.
+    """
+
+    values: tuple[Value, ...]
+    function: Callable[..., Any] | None
+    line: str
+    branches: dict[Any, Branch] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class Branch:
+    """One answer: what the function was told, and the segment that follows."""
+
+    results: Any
+    follows: Segment | None = None
+
+
+@attrs.define(eq=False)
+class Segment:
+    """A graph that runs in one go.
+
+    Attributes:
+        nodes: as they were staged, for replays.
+        graph: from ``needs`` to ``gives``.
+    """
+
+    nodes: list[Node]
+    needs: list[Value]
+    gives: list[Value]
+    question: Question | None = None
+    finish: Finish | None = None
+    graph: Graph = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.graph = Graph(self.needs, self.nodes, self.gives, "segment")
+
+
+@attrs.define(eq=False)
+class Predicate:
+    """An answer about a Python number that the program assumes."""
+
+    host: Callable[[list[Any]], Any]
+    ask: Callable[[Any], Any]
+    answer: Any
+    line: str
+
+    def holds(self, numbers: list[Any]) -> bool:
+        """Whether the numbers of a call give the same answer."""
+        found = self.ask(self.host(numbers))
+        return type(found) is type(self.answer) and (found == self.answer or found != found)
+
+
+@attrs.define(eq=False)
+class Program:
+    """All that is known about the function for arguments of one kind.
+
+    Attributes:
+        sources: where each input comes from.
+        numbers: where Python numbers come from: an argument's place, or a dict and its key.
+        predicates: what is assumed of them.
+        gathered: for each leaf whose earlier gradient matters, whether there was one.
+        random: whether it draws from a generator.
+    """
+
+    name: str
+    root: Segment | None = None
+    sources: dict[Value, Source] = attrs.field(factory=dict)
+    numbers: list[Any] = attrs.field(factory=list)
+    predicates: list[Predicate] = attrs.field(factory=list)
+    gathered: list[tuple[ref[Any], bool]] = attrs.field(factory=list)
+    guards: Any = None
+    reason: str = ""
+    line: str = ""
+    segments: int = 0
+    random: bool = False
+    differentiates: bool = False  # whether .backward() may go on from a result
+    calls: int = 0
+    plan: Any = None  # the short way of a call, once it is known (fast.py)
+
+
+class GiveUp(Exception):
+    """The function cannot be compiled for these arguments, for a reason; it runs as it is."""
+
+
+def concrete(x: Any) -> Tensor:
+    """The known tensor at the bottom of ``x``."""
+    from fx.tensor import new_tensor
+
+    return new_tensor(x._a)

@@ -1,0 +1,372 @@
+"""Recording: the stage of ``jit``. It finds cells, gradients and numbers, and branches at questions.
+
+When Python asks for a value, the segment that was staged so far runs, and its result answers. The
+answer is noted: a later call with another answer stages the function again, told the answers that
+lead to the fork, and what it does from there on becomes another branch. A function of pure
+operations does the same operations again; that it does is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+from fx.config import modes
+from fx.frames import user_line
+from fx.graph.ir import Node, Value, input_value
+from fx.graph.staging import Stage, StageTracer, _Outside
+from fx.levels import Level
+from fx.numbers import StagedNumber, is_dynamic, number_dtype
+from fx.prims.compare import astype, stop_gradient
+from fx.spec import TensorSpec
+from fx.tape import Leaf as TapeLeaf
+from fx.tape import grad_tracer
+from fx.tensor import Tensor
+from fx.transforms.jitting.program import (
+    Captured,
+    Counted,
+    Gathered,
+    GiveUp,
+    Held,
+    Predicate,
+    Program,
+    Question,
+    Segment,
+    Source,
+)
+
+MOST_SEGMENTS = 256  # of one program
+
+
+class Lifted:
+    """A tensor from outside that requires grad: its leaf on the tape of the staged function."""
+
+    __slots__ = ("before", "dropped", "leaf", "needed", "owner")
+
+    def __init__(self, owner: Any, leaf: TapeLeaf, before: Tensor | None) -> None:
+        self.owner = ref(owner)
+        self.leaf = leaf
+        self.before = before  # what stands for the gradient that it had before
+        self.dropped = False  # whether that was replaced before anybody asked for it
+        self.needed = False  # whether somebody asked
+
+
+class Recording(Stage):
+    """A function that is being staged for ``jit``.
+
+    Args:
+        program: what is found goes there.
+        level: of its tracers.
+        call: the call in progress: it runs segments and answers questions.
+        path: the segments that are known to come first, each with its answer.
+    """
+
+    def __init__(
+        self, program: Program, level: Level, call: Any, path: Sequence[tuple[Segment, Any]] = ()
+    ) -> None:
+        super().__init__(program.name, level)
+        self.program = program
+        self.call = call
+        self.path = list(path)
+        self.depth = 0
+        self.place = 0  # in the nodes of a known segment
+        self.made: list[tuple[Any, Value]] = []  # the tracers of this segment's values, weakly
+        self.known: set[Value] = set()  # values of this segment
+        self.lifted: dict[int, Lifted] = {}  # by the id of the leaf on the tape of this stage
+        self.lifted_of: dict[int, tuple[Any, Tensor]] = {}  # by the id of the tensor or the cell
+        self.rebound: dict[int, tuple[Any, Tensor]] = {}
+        self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        self.slots: dict[tuple[int, Any], StagedNumber] = {}
+        self.inert: set[Value] = set()
+        self.stopped: dict[Value, Value] = {}
+        self.records = modes.record0
+        self.by_source: dict[Any, Value] = {
+            _identity(source): value for value, source in program.sources.items()
+        }
+
+    # inputs ------------------------------------------------------------------------------------
+
+    def input(self, source: Source, spec: TensorSpec) -> Value:
+        """The input of the program that comes from ``source``."""
+        key = _identity(source)
+        found = self.by_source.get(key)
+        if found is None:
+            found = self.by_source[key] = input_value(spec)
+            self.program.sources[found] = source
+        return found
+
+    def tracer(self, value: Value) -> StageTracer:
+        tracer = super().tracer(value)
+        self.made.append((ref(tracer), value))
+        return tracer
+
+    def capture(self, x: Tensor) -> Value:
+        found = self.captured.get(id(x))
+        if found is None:
+            finder = self.call.finder(x)
+            source = Captured(finder or (lambda: x), "a constant" if finder is None else finder.name)
+            spec = TensorSpec(x.shape, x.dtype, x.device.name)
+            value = input_value(spec)
+            self.program.sources[value] = source
+            found = self.captured[id(x)] = (x, value)
+        return found[1]
+
+    def lift(self, x: Tensor, value: Tensor, owner: Any) -> Tensor:
+        """``value``, which stands for ``x``, what ``owner`` is or holds, as a leaf of this tape."""
+        level = self.number | 1
+        leaf = TapeLeaf(level, owner=ref(owner))
+        before: Tensor | None = None
+        outer = x._node
+        gathered = getattr(outer, "grad", None)
+        if isinstance(outer, TapeLeaf) and gathered is not None:
+            source = Gathered(ref(owner), getattr(owner, "name", ""))
+            before = self.tracer(self.input(source, gathered.spec))
+        leaf.grad = before
+        self.lifted[id(leaf)] = Lifted(owner, leaf, before)
+        return grad_tracer(level, value, leaf)
+
+    def argument(self, x: Tensor, value: Value, needs_grad: bool) -> Tensor:
+        """What stands for an argument."""
+        tracer = self.tracer(value)
+        return self.lift(x, tracer, x) if needs_grad else tracer
+
+    # operations --------------------------------------------------------------------------------
+
+    def emit(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        for x in args:
+            if type(x) is Tensor and x._node is not None and modes.record0:
+                return primitive(*[self.with_leaf(a) for a in args], **params)
+        return super().emit(primitive, args, params)
+
+    def with_leaf(self, x: Any) -> Any:
+        """A plain tensor that requires grad, on the tape of this stage."""
+        if type(x) is not Tensor or x._node is None:
+            return x
+        found = self.lifted_of.get(id(x))
+        if found is None:
+            if type(x._node) is not TapeLeaf:
+                raise GiveUp(
+                    f"it uses {x.spec!r}, which requires grad and was computed outside of it"
+                )
+            found = self.lifted_of[id(x)] = (x, self.lift(x, self.tracer(self.capture(x)), x))
+        return found[1]
+
+    def add(self, primitive: Any, values: Sequence[Value], params: Any, specs: Any) -> Node:
+        if modes.barrier >= self.number:  # inside no_grad: nothing is differentiated through this
+            values = [self._stop(v) for v in values]
+        node = self._add(primitive, values, params, specs)
+        if modes.barrier >= self.number:
+            self.inert.update(node.outs)
+        return node
+
+    def _add(self, primitive: Any, values: Sequence[Value], params: Any, specs: Any) -> Node:
+        if self.depth < len(self.path):
+            nodes = self.path[self.depth][0].nodes
+            node = nodes[self.place] if self.place < len(nodes) else None
+            if (
+                node is None
+                or node.primitive is not primitive
+                or [v.spec for v in node.outs] != list(specs)
+            ):
+                raise GiveUp(
+                    f"it does other operations when it runs again ({primitive.name} at "
+                    f"{user_line()}), so it depends on something besides its arguments"
+                )
+            self.place += 1
+            return node
+        node = Node(primitive, values, params, specs, user_line())
+        self.nodes.append(node)
+        return node
+
+    def _stop(self, value: Value) -> Value:
+        if value.constant is not None or value.spec.dtype.kind in "biu" or value in self.inert:
+            return value
+        found = self.stopped.get(value)
+        if found is None:
+            node = self._add(stop_gradient, [value], {}, [value.spec])
+            found = self.stopped[value] = node.outs[0]
+        return found
+
+    # questions ---------------------------------------------------------------------------------
+
+    def unknown(self, tracer: StageTracer) -> Tensor:
+        return self._ask((tracer.ref,), None)  # type: ignore[no-any-return]
+
+    def boundary(self, function: Callable[..., Any], args: Sequence[Tensor]) -> Any:
+        values = tuple([self.value_of(self.lower(x)) for x in args])
+        found = self._ask(values, function)
+        return tuple([self.tracer(v) for v in found])
+
+    def _ask(self, values: tuple[Value, ...], function: Callable[..., Any] | None) -> Any:
+        if self.depth < len(self.path):
+            segment, answer = self.path[self.depth]
+        else:
+            segment = self.close([*values, *self._live()])
+            segment.question = Question(values, function, user_line())
+            self.program.segments += 1
+            if self.program.segments > MOST_SEGMENTS:
+                raise GiveUp(f"it branches more than {MOST_SEGMENTS} times on values of tensors")
+            with _Outside(self):
+                answer = self.call.advance(segment)
+            self.path.append((segment, answer))
+        assert segment.question is not None
+        branch = segment.question.branches[answer]
+        self.depth += 1
+        self.place = 0
+        self.nodes = []
+        self.made = []
+        return branch.results
+
+    def _live(self) -> list[Value]:
+        """The values of this segment that Python still holds."""
+        mine = {v for node in self.nodes for v in node.outs}
+        return [value for tracer, value in self.made if value in mine and tracer() is not None]
+
+    def close(self, gives: Sequence[Value]) -> Segment:
+        """The segment that was staged so far."""
+        mine = {v for node in self.nodes for v in node.outs}
+        given = [v for v in dict.fromkeys(gives) if v in mine]
+        needs: dict[Value, None] = {}
+        for node in self.nodes:
+            for v in node.inputs:
+                if v.constant is None and v not in mine:
+                    needs[v] = None
+        segment = Segment(self.nodes, list(needs), given)
+        if not self.path:
+            self.program.root = segment
+        else:
+            before, answer = self.path[-1]
+            assert before.question is not None
+            before.question.branches[answer].follows = segment
+        return segment
+
+    # cells and gradients -----------------------------------------------------------------------
+
+    def read(self, cell: Any) -> Tensor:
+        if cell.born >= self.number:
+            return cell.value  # type: ignore[no-any-return]
+        known = self.cells.get(id(cell))
+        if known is None:
+            with _Outside(self):
+                value = cell.read()
+            if cell.name == "generator":
+                self.program.random = True
+            spec = TensorSpec(value.shape, value.dtype, value.device.name)
+            tracer: Tensor = self.tracer(self.input(Held(ref(cell), cell.name), spec))
+            if cell.leaf is not None and self.records:
+                tracer = self.lift(value, tracer, cell)
+            known = self.cells[id(cell)] = (cell, tracer)
+        return known[1]
+
+    def rebind(self, cell: Any, value: Tensor) -> None:
+        before = self.read(cell)
+        value = self.lower(value)
+        if (value.shape, value.dtype) != (before.shape, before.dtype):
+            raise GiveUp(
+                f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}"
+            )
+        self.rebound[id(cell)] = (cell, value)
+        if before.level == self.number | 1:
+            leaf = next(x.leaf for x in self.lifted.values() if x.owner() is cell)
+            value = grad_tracer(before.level, value, leaf)
+        self.cells[id(cell)] = (cell, value)
+
+    def read_gradient(self, leaf: Any) -> None:
+        """Somebody asks for the gradient of a leaf: whether it had one before matters."""
+        lifted = self.lifted.get(id(leaf))
+        if lifted is not None and not lifted.dropped:
+            lifted.needed = True
+
+    def write_gradient(self, leaf: Any) -> None:
+        """Somebody sets the gradient of a leaf."""
+        lifted = self.lifted.get(id(leaf))
+        if lifted is not None and not lifted.needed and leaf.grad is lifted.before:
+            lifted.dropped = True
+
+    # Python numbers ------------------------------------------------------------------------------
+
+    def number_argument(self, place: int, now: Any) -> StagedNumber:
+        """What stands for a Python number among the arguments."""
+        return self._number(("argument", place), now)
+
+    def read_number(self, held: dict[Any, Any], key: Any) -> Any:
+        """What stands for a number that lives in a dict."""
+        written = self.written.get((id(held), key))
+        if written is not None:
+            return written[2]
+        return self._number((held, key), dict.__getitem__(held, key))
+
+    def write_number(self, held: dict[Any, Any], key: Any, value: Any) -> bool:
+        """Note that a number is written; False for what is no number."""
+        if isinstance(value, Tensor) and isinstance(self.lower(value), StageTracer):
+            raise GiveUp(f"it stores a tensor under {key!r}, where a Python number was expected")
+        if not is_dynamic(value):
+            return False
+        self.written[(id(held), key)] = (held, key, value)
+        return True
+
+    def _number(self, place: Any, now: Any) -> StagedNumber:
+        owner, key = place
+        slot = (owner if isinstance(owner, str) else id(owner), key)
+        found = self.slots.get(slot)
+        if found is None:
+            numbers = self.program.numbers
+            index = next(
+                (i for i, (o, k, _) in enumerate(numbers) if o is owner and k == key), None
+            )
+            if index is None:
+                index = len(numbers)
+                numbers.append((owner, key, type(now)))
+            dtype = number_dtype(now)
+            tensor = self.tracer(self.input(Counted(index), TensorSpec((), dtype)))
+            found = StagedNumber(self, tensor, now, lambda numbers, i=index: numbers[i])
+            self.slots[slot] = found
+        return found
+
+    def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """A Python operator on numbers, some of them staged."""
+        nows = [x.now if isinstance(x, StagedNumber) else x for x in args]
+        hosts = [x.host if isinstance(x, StagedNumber) else _always(x) for x in args]
+        now = function(*nows)
+        host = lambda numbers: function(*[h(numbers) for h in hosts])
+        if not is_dynamic(now):  # complex
+            return self.assume(StagedNumber(self, None, now, host), _itself)  # type: ignore[arg-type]
+        dtype = number_dtype(now)
+        tensors = [
+            x.in_dtype(dtype) if isinstance(x, StagedNumber) else _constant(x, dtype) for x in args
+        ]
+        out = function(*tensors)
+        return StagedNumber(self, out if out.dtype == dtype else astype(out, dtype=dtype), now, host)
+
+    def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
+        """Ask about a number, and let the program serve only calls with the same answer."""
+        answer = ask(number.now)
+        self.program.predicates.append(Predicate(number.host, ask, answer, user_line()))
+        return answer
+
+
+def _always(x: Any) -> Callable[[Any], Any]:
+    return lambda numbers: x
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _constant(x: Any, dtype: Any) -> Tensor:
+    from fx.prims.creation import constant
+
+    return constant(x, dtype)
+
+
+def _identity(source: Source) -> Any:
+    """What makes two sources the same one."""
+    kind = type(source)
+    if kind is Held:
+        return kind, id(source.cell)  # an object has one weak reference
+    if kind is Gathered:
+        return kind, id(source.owner)
+    if kind is Captured:
+        return kind, id(source)
+    return kind, source.number
