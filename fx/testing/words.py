@@ -1,9 +1,9 @@
-"""Words over the transforms: every composition of grad, jvp, vmap and backward, on a primitive.
+"""Words over the transforms: every composition of grad, jvp, vmap, backward and jit, on a primitive.
 
 A word is read like a product of functions: ``"gjv"`` is ``grad(jvp(vmap(f)))``. A word is checked
 against its own tail: the outermost transform of a function must be what differences (grad, jvp,
-backward) or a loop (vmap) make of that function's values. The tail is a word as well, so every word
-rests, letter by letter, on plain calls of the primitive.
+backward), a loop (vmap) or nothing (jit) make of that function's values. The tail is a word too, so
+every word rests, letter by letter, on plain calls of the primitive.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from fx.testing.case import (
     smooth,
     tensor,
 )  # fmt: skip
-from fx.transforms import grad, jvp, vmap
+from fx.transforms import grad, jit, jvp, vmap
 
-LETTERS = {"g": "grad", "j": "jvp", "v": "vmap", "b": "backward"}
+LETTERS = {"g": "grad", "j": "jvp", "v": "vmap", "b": "backward", "c": "jit"}
 Function = Callable[[Tensor], tuple[Tensor, ...]]
 
 
@@ -52,7 +52,7 @@ def words(length: int = 3) -> list[str]:
     Example:
         >>> from fx.testing import words
         >>> len(words(3)), words(1)
-        (84, ['g', 'j', 'v', 'b'])
+        (155, ['g', 'j', 'v', 'b', 'c'])
     """
     return ["".join(w) for n in range(1, length + 1) for w in product(LETTERS, repeat=n)]
 
@@ -162,7 +162,11 @@ def _backward(function: Function, subject: Subject) -> Function:
     return pulled
 
 
-_MAKE = {"g": _grad, "j": _jvp, "v": _vmap, "b": _backward}
+def _jit(function: Function, subject: Subject) -> Function:
+    return jit(function)  # type: ignore[no-any-return]
+
+
+_MAKE = {"g": _grad, "j": _jvp, "v": _vmap, "b": _backward, "c": _jit}
 
 
 def applied(word: str, subject: Subject) -> Function:
@@ -218,7 +222,7 @@ def broken_words(
                 _check(word, values)
         except Exception as error:
             what = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-            rule = {"j": "jvp", "v": "batch"}.get(word[0], "vjp")
+            rule = {"j": "jvp", "v": "batch", "c": "cpu"}.get(word[0], "vjp")
             broken[word] = LawBroken(primitive.name, rule, f"the word {spelled(word)}", f"{what}")
             broken[word].__cause__ = error
     return broken
@@ -230,6 +234,9 @@ def _check(word: str, values: _Values) -> None:
     if letter == "v":
         lanes = zip(values.at(tail), values.at(tail, "other"), strict=True)
         expect_all_close(got, [np.stack(pair) for pair in lanes], 1e-9, "against the loop")
+        return
+    if letter == "c":
+        expect_all_close(got, values.at(tail), 1e-9, "against the function itself")
         return
     slope = combine(*[values.at(tail, steps) for steps in (1, -1, 2, -2)])
     size = max([float(np.abs(a).max(initial=0.0)) for a in values.at(tail)], default=0.0)
@@ -266,9 +273,9 @@ def grid(
     Example:
         >>> import fx.testing
         >>> fx.testing.grid([fx.testing.primitive("exp")], length=1)
-        grad, jvp, vmap, backward; read downwards, the outermost transform first
-              gjvb
-        exp   ....
+        grad, jvp, vmap, backward, jit; read downwards, the outermost transform first
+              gjvbc
+        exp   .....
         {}
     """
     from fx.testing.laws import all_primitives

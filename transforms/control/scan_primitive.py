@@ -152,13 +152,26 @@ def _arranged(graph, inputs, outputs):
     return found
 
 
-def _vjp(needs, *args, body, carries, mapped, length, reverse, checkpoint):
-    specs = _inner_specs(args, carries, mapped)
+def planned(needs, specs, *, body, carries, mapped, again):
+    """Which inputs of the body want a gradient, which outputs have one, and the plan; or None."""
     given = [n is not None and is_smooth(s) for n, s in zip(needs, specs)]
     active, smooth = fixpoint(carries, given, lambda f: spread_smooth(body, specs, f))
     if not any(smooth):
+        return given, smooth, None
+    key = ("scan vjp", carries, mapped, specs, active, smooth, again)
+    plan = body.cache.get(key)
+    if plan is None:
+        plan = body.cache[key] = _make_plan(body, carries, mapped, specs, active, smooth, again)
+    return given, smooth, plan
+
+
+def _vjp(needs, *args, body, carries, mapped, length, reverse, checkpoint):
+    specs = _inner_specs(args, carries, mapped)
+    given, _, plan = planned(
+        needs, specs, body=body, carries=carries, mapped=mapped, again=checkpoint
+    )
+    if plan is None:
         return None
-    plan = _plan(body, carries, mapped, specs, active, smooth, checkpoint)
     kept = {i: args[i] for i in plan.reads}
     outs = out_specs(body, specs)
     shapes = [*outs[:carries], *[s.with_(shape=(length, *s.shape)) for s in outs[carries:]]]
@@ -205,14 +218,6 @@ class _Plan:
     rest: list[int]  # the same of the others
     gradients: list[int]  # the argument of each result of the way back
     reads: list[int]  # all arguments that are kept
-
-
-def _plan(body, carries, mapped, specs, active, smooth, again):
-    key = ("scan vjp", carries, mapped, specs, active, smooth, again)
-    found = body.cache.get(key)
-    if found is None:
-        found = body.cache[key] = _make_plan(body, carries, mapped, specs, active, smooth, again)
-    return found
 
 
 def _make_plan(body, carries, mapped, specs, active, smooth, again):

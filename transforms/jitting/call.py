@@ -11,12 +11,13 @@ from typing import Any
 
 from fx.config import modes
 from fx.dtypes import FLOATING
-from fx.graph.ir import Graph, Node, Value
+from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
+from fx.transforms.jitting._optimizer import cheap, optimize
 from fx.transforms.reverse import vjp
 
 
@@ -89,9 +90,17 @@ def _inserted(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
 
 
 def _closed(graph: Graph, captured: list[Tensor]) -> Graph:
-    """A graph that takes nothing from outside."""
-    assert not captured, "a graph of operations has no free variables"
-    return graph
+    """The graph with the tensors that rules made of nothing, such as indices, as constants."""
+    if not captured:
+        return graph
+    rewriter = Rewriter(graph)
+    count = len(graph.inputs) - len(captured)
+    for value, x in zip(graph.inputs[count:], captured):
+        rewriter.replace(value, constant_value(x))
+    for node in graph.nodes:
+        rewriter.keep(node)
+    closed = rewriter.done()
+    return Graph(graph.inputs[:count], closed.nodes, closed.outputs, graph.name)
 
 
 def call_of(graph: Graph) -> GraphCall:
@@ -119,6 +128,7 @@ def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
     if found is None:
         active = [i for i, g in enumerate(given) if g]
         moving = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
+        floating, count = set(moving), len(graph.outputs)
 
         def push(*xs: Tensor) -> list[Tensor]:
             primals, tangents = xs[: len(given)], xs[len(given) :]
@@ -128,15 +138,14 @@ def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
                 for i, x in zip(active, moved):
                     args[i] = x
                 outs = graph.run(*args)
-                rest = [x for i, x in enumerate(outs) if i not in set(moving)]
+                rest = [x for i, x in enumerate(outs) if i not in floating]
                 return [outs[i] for i in moving], rest
 
             outs, pushed, rest = jvp(
                 of_active, tuple([primals[i] for i in active]), tangents, has_aux=True
             )
-            others = iter(rest)
-            moved = iter(outs)
-            every = [next(moved) if i in set(moving) else next(others) for i in range(len(outs) + len(rest))]
+            floats, others = iter(outs), iter(rest)
+            every = [next(floats if i in floating else others) for i in range(count)]
             return [*every, *pushed]
 
         specs = [v.spec for v in graph.inputs]
@@ -180,8 +189,6 @@ def split_of(graph: Graph, wanted: tuple[bool, ...]) -> Split:
 
 def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
     """Results and gradients in one graph, which takes arguments and cotangents."""
-    from fx.transforms.jitting._optimizer import optimize
-
     active = [i for i, w in enumerate(wanted) if w]
     floating = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
 
@@ -203,11 +210,10 @@ def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
 
 
 def _split(graph: Graph, wanted: tuple[bool, ...]) -> Split:
-    from fx.transforms.jitting._optimizer import cheap
-
     joint, floating = _joint(graph, wanted)
     count, results = len(wanted), len(graph.outputs)
     primals, cts = joint.inputs[:count], joint.inputs[count:]
+    outs, grads = joint.outputs[:results], joint.outputs[results:]
     late: set[Value] = set(cts)
     first: list[Node] = []
     second: list[Node] = []
@@ -217,47 +223,51 @@ def _split(graph: Graph, wanted: tuple[bool, ...]) -> Split:
             second.append(node)
         else:
             first.append(node)
-    grads = joint.outputs[results:]
-    needed = [v for node in second for v in node.inputs] + list(grads)
-    asked = [v for v in dict.fromkeys(needed) if v.constant is None and v not in late]
+    asked = {v for node in second for v in node.inputs} | set(grads)
+    asked = {v for v in asked if v.constant is None and v not in late}
+    rerun = _recomputed(first, primals, set(outs), asked)
+    again = {v for node in rerun for v in node.outs}
+    used = asked.union(*[node.inputs for node in rerun]) - again
+    order = [*primals, *[v for node in first for v in node.outs]]
+    taken = [i for i, v in enumerate(primals) if v in used]
+    kept = [v for v in order[count:] if v in used]
 
-    # what the backward graph may compute again: cheap nodes of what it has anyway
-    outs = set(joint.outputs[:results])
-    known: set[Value] = set(primals) | {v for v in asked if v.node and not cheap(v.node)}
-    again: list[Node] = []
-    for node in first:
-        if cheap(node) and all(v.constant is not None or v in known for v in node.inputs):
-            if not any(v in outs for v in node.outs):
-                known.update(node.outs)
-                again.append(node)
+    given = list(outs)
+    places = {v: i for i, v in enumerate(given)}
+    for v in kept:
+        if v not in places:
+            places[v] = len(given)
+            given.append(v)
+    backward = Graph(
+        [*[primals[i] for i in taken], *kept, *cts],
+        [*rerun, *second],
+        grads,
+        f"{graph.name} backward",
+    )
+    forward = Graph(primals, first, given, graph.name)
+    return Split(forward, [places[v] for v in kept], taken, backward, floating)
+
+
+def _recomputed(
+    nodes: list[Node], primals: Sequence[Value], outs: set[Value], asked: set[Value]
+) -> list[Node]:
+    """The nodes that the backward graph runs again instead of having their results kept.
+
+    They are cheap, and read nothing but arguments, what is kept anyway and one another.
+    """
+    known = set(primals)
+    able: list[Node] = []
+    for node in nodes:
+        fresh = not any(v in outs for v in node.outs)
+        if fresh and cheap(node) and all(v.constant is not None or v in known for v in node.inputs):
+            known.update(node.outs)
+            able.append(node)
         else:
-            known.update(v for v in node.outs if v in outs and v in set(asked))
-    kept = [v for v in asked if v not in primals and v not in {o for n in again for o in n.outs}]
-    taken: dict[Value, None] = {}
-    useful: set[Value] = set(asked)
-    rerun: list[Node] = []
-    for node in reversed(again):
+            known.update([v for v in node.outs if v in asked])
+    useful = set(asked)
+    rerun = []
+    for node in reversed(able):
         if any(v in useful for v in node.outs):
             rerun.append(node)
             useful.update(node.inputs)
-    extra = [v for v in useful if v.constant is None and v not in primals]
-    computed = {o for n in rerun for o in n.outs}
-    kept = list(dict.fromkeys([*kept, *[v for v in extra if v not in computed]]))
-    for v in primals:
-        if v in useful:
-            taken[v] = None
-
-    forward_outputs = list(joint.outputs[:results])
-    places = []
-    for v in kept:
-        if v in forward_outputs:
-            places.append(forward_outputs.index(v))
-        else:
-            places.append(len(forward_outputs))
-            forward_outputs.append(v)
-    forward = Graph(primals, first, forward_outputs, graph.name)
-    backward = Graph(
-        [*taken, *kept, *cts], [*reversed(rerun), *second], grads, f"{graph.name} backward"
-    )
-    order = {v: i for i, v in enumerate(primals)}
-    return Split(forward, places, [order[v] for v in taken], backward, floating)
+    return rerun[::-1]

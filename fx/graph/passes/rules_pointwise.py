@@ -1,4 +1,4 @@
-"""Rules of elementwise primitives: identities, casts, selection, and broadcasting as late as it can be.
+"""Rules of elementwise primitives: identities, casts, selection, broadcasting as late as can be.
 
 ``1.0 * x`` is ``x`` in every bit; ``x + 0.0`` is not, since -0.0 + 0.0 is 0.0, and neither is
 ``x * 0.0``, ``x - x`` or ``x / x``.

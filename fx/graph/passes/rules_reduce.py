@@ -1,4 +1,4 @@
-"""Rules of reductions: of single elements, of transposes, of reductions, of what is all the same."""
+"""Rules of reductions: of single elements, transposes, reductions, and what is all the same."""
 
 from __future__ import annotations
 

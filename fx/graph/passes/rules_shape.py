@@ -125,9 +125,9 @@ def _slice_of_slice(s: Simplifier, inputs: Any, params: Any, spec: Any) -> Value
     start, stop, step = [], [], []
     for (a, b, c), (a0, _, c0) in zip(_ranges(params), _ranges(node.params)):
         count = -(-(b - a) // c)
-        start.append(a0 + a * c0)
+        start.append(a0 + a * c0 if count else 0)
         step.append(c * c0)
-        stop.append(start[-1] + (0 if count == 0 else (count - 1) * step[-1] + 1))
+        stop.append(start[-1] + (count - 1) * step[-1] + 1 if count else 0)
     return s.make(
         "slice", node.inputs[0], start=tuple(start), stop=tuple(stop), step=tuple(step),
         drop=params.get("drop", ()),

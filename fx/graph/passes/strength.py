@@ -38,7 +38,7 @@ def _power(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value |
 
 
 def _divide(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    """x / c is x * (1 / c) to the bit where c is a power of two whose inverse is a normal number."""
+    """x / c is x * (1 / c) to the bit where c is a power of two with a normal inverse."""
     if spec.dtype not in FLOATING:
         return None
     number = s.number(inputs[1])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import count
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -12,14 +13,19 @@ import llvmlite.binding as llvm
 _lock = threading.Lock()  # LLVM's global tables are not safe from several threads
 
 
-@cache
-def target() -> Any:
-    """The target machine of the CPU that runs this."""
+def _machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # kernels may hold inline assembly
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features(), opt=2, jit=True, codemodel="jitdefault"
     )
+
+
+@cache
+def target() -> Any:
+    """The target machine of the CPU that runs this."""
+    return _machine()
 
 
 @cache
@@ -73,32 +79,42 @@ def assembly(text: str) -> str:
         return str(machine.emit_assembly(module))
 
 
+@cache
+def _linker() -> Any:
+    linker = llvm.create_lljit_compiler(_machine())
+    linker._owned = True  # by the process: its code may run until that ends
+    return linker
+
+
+_numbers = count()
+
+
 class Loaded:
     """Object code in this process; the code lives as long as this object.
 
     Args:
         code: object code.
-        symbols: addresses of what it calls.
+        exports: the functions and globals whose addresses are wanted.
+        imports: addresses of what it calls.
+
+    Raises:
+        RuntimeError: if the code calls what ``imports`` and the process do not have.
     """
 
-    def __init__(self, code: bytes, symbols: Mapping[str, int]) -> None:
+    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> None:
+        builder = llvm.JITLibraryBuilder().add_object_img(code)
+        for name in exports:
+            builder.export_symbol(name)
+        for name, address in imports.items():
+            builder.import_symbol(name, address)
+        builder.add_current_process()
         with _lock:
-            for name, address in symbols.items():
-                llvm.add_symbol(name, address)
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target())
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
+            self._tracker = builder.link(_linker(), f"fx{next(_numbers)}")
 
     def address(self, name: str) -> int:
-        """Where a function is."""
-        with _lock:
-            return int(self._engine.get_function_address(name))
-
-    def global_at(self, name: str) -> int:
-        """Where a global variable is."""
-        with _lock:
-            return int(self._engine.get_global_value_address(name))
+        """Where an export is."""
+        return int(self._tracker[name])
 
     def keep_forever(self) -> None:
         """Never free the code, not even when the process ends: something may still call it."""
-        self._engine.detach()
+        self._tracker.detach()

@@ -129,14 +129,14 @@ def _load(recipe: Recipe, code: bytes) -> engine.Loaded:
         from fx.backends.cpu.llvm import parallel
 
         symbols["fx_parallel"] = parallel.address()
-    else:
-        symbols["fx_parallel"] = symbols["PyMem_RawFree"]  # declared, never called
     if recipe.externals:
         from fx.backends.cpu.llvm import externals
 
         for name in recipe.externals:
             symbols[name] = externals.address(name)
-    return engine.Loaded(code, symbols)
+    names = [s.part.name for s in recipe.segments if s.part is not None]
+    exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
+    return engine.Loaded(code, exports, symbols)
 
 
 def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray]) -> Run:

@@ -57,13 +57,11 @@ def declare(module: ir.Module, name: str) -> ir.Function:
 
 
 def address(name: str) -> int:
-    """Where a known function is in this process.
-
-    Raises:
-        KeyError: if no function of that name is known.
-    """
+    """Where a function is in this process; 0 for a name that is not known here."""
     found = _addresses.get(name)
     if found is None:
+        if name not in _entries:
+            return 0
         found = _addresses[name] = _entries[name].find()
     return found
 

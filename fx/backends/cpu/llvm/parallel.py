@@ -282,11 +282,12 @@ class _Native:
         """Compile the pool and start as many workers as there are threads to use."""
         with self.lock:
             if self.loaded is None:
-                loaded = engine.Loaded(engine.compile_text(_text()), {})
+                code = engine.compile_text(_text())
+                loaded = engine.Loaded(code, ("fx_parallel", "fx_worker", "fx_pool"), {})
                 loaded.keep_forever()  # workers stay in it
                 self.entry = loaded.address("fx_parallel")
                 self.worker = loaded.address("fx_worker")
-                self.words = (ctypes.c_int64 * WORDS).from_address(loaded.global_at("fx_pool"))
+                self.words = (ctypes.c_int64 * WORDS).from_address(loaded.address("fx_pool"))
                 self.reset()
                 self.loaded = loaded
         self.limit(threads.get_num_threads())

@@ -1,15 +1,17 @@
 """Convolution and pooling as native steps.
 
 ``STEPS[name](node)`` gives the steps of a node of that primitive, or None where the NumPy kernel
-serves it better. ``taps`` has ``conv`` and ``conv_input_grad``, ``plan`` says how they cut the work.
+serves it better. ``taps`` has ``conv`` and ``conv_input_grad``, ``weight_grad`` the third, ``plan``
+says how the first two cut the work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx.backends.cpu.llvm.conv.plan import forward_job, input_job
+from fx.backends.cpu.llvm.conv.plan import forward_job, input_job, lifted
 from fx.backends.cpu.llvm.conv.taps import steps as taps_steps
+from fx.backends.cpu.llvm.conv.weight_grad import steps as grad_steps
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node
 
@@ -51,7 +53,23 @@ def conv_input_grad(node: Node) -> list[Step] | None:
     return taps_steps(job, g, w, node.outs[0], _lines(node))
 
 
+def conv_weight_grad(node: Node) -> list[Step] | None:
+    """Steps of ``conv_weight_grad``."""
+    if not _served(node):
+        return None
+    x, g = node.inputs
+    p = node.params
+    w = (g.spec.shape[1], x.spec.shape[1] // p["groups"], *p["kernel_size"])
+    job = forward_job(
+        x.spec.dtype.name, x.spec.shape, w,
+        p["stride"], p["padding"], p["dilation"], p["groups"],
+    )  # fmt: skip
+    window, dilation = lifted(p["kernel_size"], 1), lifted(p["dilation"], 1)
+    return grad_steps(job, window, dilation, x, g, node.outs[0], _lines(node))
+
+
 STEPS: dict[str, Callable[[Node], list[Step] | None]] = {
     "conv": conv,
     "conv_input_grad": conv_input_grad,
+    "conv_weight_grad": conv_weight_grad,
 }

@@ -1,6 +1,6 @@
 """Matrix products as native kernels: ``matmul`` of floating dtypes, with epilogues.
 
-``product(node, epilogue)`` makes the Step of a ``matmul`` node, and ``STEPS`` is the table that the
+``product(node, epilogue)`` makes the Steps of a ``matmul`` node, and ``STEPS`` is the table that the
 scheduler looks primitives up in. ``epilogue.py`` tells how elementwise work that follows a product
 is emitted into it. ``views.py`` reads operands through transposes, reshapes, broadcasts and slices;
 ``plan.py`` chooses the blocks; ``micro.py`` and ``pack.py`` emit the inner loops; ``kernel.py``

@@ -1,8 +1,8 @@
 """Epilogue: what is computed from the elements of a product before they are stored.
 
 Whoever fuses elementwise work into a product hands ``gemm.product(node, epilogue)`` an
-``Epilogue`` and gets one Step that reads the factors and ``epilogue.reads`` and writes
-``epilogue.writes``::
+``Epilogue`` and gets a list of Steps, the last of which reads the factors and ``epilogue.reads``
+and writes ``epilogue.writes`` (one before it may pack a factor)::
 
     class BiasReLU:
         reads = (bias,)          # values whose arrays are needed besides the factors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from llvmlite import ir
@@ -41,7 +42,9 @@ class Kernel:
         narrow = v.memory_type(p.out) != self.kind
         self.partial = self.depths > 1 and (narrow or epilogue is not None)
         # scratch: the panel of y, the block of x, sums of a task that are not finished
-        self.panel = plan.column_tiles * count * width * p.k if plan.pack_y else 0
+        self.wide = count * width
+        own = plan.pack_y and not plan.shared
+        self.panel = plan.column_tiles * self.wide * p.k if own else 0
         self.block = plan.row_tiles * rows * plan.depth + width if plan.pack_x else 0
         self.sums = 0
         if self.partial:
@@ -58,7 +61,7 @@ class Kernel:
         begin, end, scratch, *arrays = function.args
         for argument in function.args[2:]:
             argument.add_attribute("noalias")
-        self.x_at, self.y_at = arrays[0], arrays[1]
+        self.x_at, self.y_at = arrays[0], arrays[min(1, reads - 1)]
         self.extra, self.writes = arrays[2:reads], arrays[reads:]
         self.panel_at = scratch
         self.block_at = v.at(b, scratch, self.panel, self.kind)
@@ -69,24 +72,27 @@ class Kernel:
             lanes = ir.ArrayType(self.kind, vectors * self.plan.width)
             self.held = b.alloca(lanes)
             self.held.align = self.plan.width * self.size
-        v.loop(b, begin, end, self.task, [v.const(-1)], name="task")
+        v.loop(b, begin, end, self.task, name="task")
         b.ret_void()
         return function
 
-    def task(self, t: ir.Value, packed: ir.Value) -> list[ir.Value]:
-        """One task; the panel that is packed is carried from one to the next."""
+    def task(self, t: ir.Value) -> None:
+        """One task."""
         b, p, plan = self.b, self.p, self.plan
         panel, row = v.split(b, t, self.row_tasks)
         batch, column = v.split(b, panel, self.column_tasks)
         x, y = self._bases(batch)
         first_row, last_row = self._range(row, plan.row_tiles, self.row_total)
         first_column, last_column = self._range(column, plan.column_tiles, self.column_total)
-        wide = plan.count * plan.width
-        y = v.at(b, y, v.times(b, first_column, wide * p.y.column), v.memory_type(p.y.dtype))
-        if plan.pack_y:
-            with b.if_then(b.icmp_signed("!=", panel, packed)):
-                self._pack_y(y, first_column, last_column)
-            y = self.panel_at
+        wide = self.wide
+        if plan.shared:
+            y = v.at(b, y, v.times(b, first_column, wide * p.k), self.kind)
+        else:
+            skip = v.times(b, first_column, wide * p.y.column)
+            y = v.at(b, y, skip, v.memory_type(p.y.dtype))
+            if plan.pack_y:
+                self.pack_y(y, self.panel_at, first_column, last_column)
+                y = self.panel_at
         line = v.add(b, v.times(b, batch, p.m), v.times(b, first_row, plan.rows))
         x = v.at(b, x, v.times(b, first_row, plan.rows * p.x.row), v.memory_type(p.x.dtype))
 
@@ -111,23 +117,23 @@ class Kernel:
             ))  # fmt: skip
 
         v.loop(b, 0, self.depths, depth, name="depth")
-        return [panel]
 
     def _bases(self, batch: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The factors of one product of the batch."""
         b, p = self.b, self.p
-        x, y, rest = v.const(p.x.offset), v.const(p.y.offset), batch
+        x, y, rest = v.const(p.x.offset), v.const(0 if self.plan.shared else p.y.offset), batch
+        strides = packed_batches(p, self.column_total * self.wide) if self.plan.shared else [
+            of_y for _, _, of_y in p.batch
+        ]  # fmt: skip
         for i in range(len(p.batch) - 1, -1, -1):
-            size, of_x, of_y = p.batch[i]
+            size, of_x, _ = p.batch[i]
             place = rest
             if i > 0:
                 rest, place = v.split(b, rest, size)
             x = v.add(b, x, v.times(b, place, of_x))
-            y = v.add(b, y, v.times(b, place, of_y))
-        return (
-            v.at(b, self.x_at, x, v.memory_type(p.x.dtype)),
-            v.at(b, self.y_at, y, v.memory_type(p.y.dtype)),
-        )
+            y = v.add(b, y, v.times(b, place, strides[i]))
+        kind = self.kind if self.plan.shared else v.memory_type(p.y.dtype)
+        return v.at(b, self.x_at, x, v.memory_type(p.x.dtype)), v.at(b, self.y_at, y, kind)
 
     def _range(self, i: ir.Value, length: int, total: int) -> tuple[ir.Value, ir.Value]:
         if length >= total:
@@ -163,7 +169,8 @@ class Kernel:
         parts.append((final, begin, last))
         return parts
 
-    def _pack_y(self, y: ir.Value, first: ir.Value, last: ir.Value) -> None:
+    def pack_y(self, y: ir.Value, panel: ir.Value, first: ir.Value, last: ir.Value) -> None:
+        """Column tiles of the right factor, the first of which ``y`` is at."""
         b, p, plan = self.b, self.p, self.plan
         wide = plan.count * plan.width
 
@@ -171,7 +178,7 @@ class Kernel:
             lanes = size * plan.width if size > 0 else (-size - 1) * plan.width + self.tail
             i = b.sub(c, first)
             source = v.at(b, y, v.times(b, i, wide * p.y.column), v.memory_type(p.y.dtype))
-            target = v.at(b, self.panel_at, v.times(b, i, wide * p.k), self.kind)
+            target = v.at(b, panel, v.times(b, i, wide * p.k), self.kind)
             count = v.const(p.k)
             if p.y.column == 1:
                 pack_lines(b, p.y.dtype, source, p.y.row, count, target, lanes, wide, plan.width)
@@ -317,6 +324,41 @@ class Kernel:
             dtype = value.spec.dtype
             address = v.at(b, base, place.index, v.memory_type(dtype))
             v.store(b, v.narrow(b, y, dtype), address, mask)
+
+
+class Packing(Kernel):
+    """A kernel that packs the right factor for all tasks of a product: a task is a column tile."""
+
+    def __init__(self, p: Problem, plan: Plan) -> None:
+        super().__init__(p, plan, (), None)
+        self.matrices = prod([size for size, _, of_y in p.batch if of_y])
+        self.elements = self.matrices * self.column_total * self.wide * p.k
+        self.tasks = self.matrices * self.column_total
+        self.scratch = 0
+
+    def task(self, t: ir.Value) -> None:
+        """One column tile of one matrix."""
+        b, p = self.b, self.p
+        rest, column = v.split(b, t, self.column_total)
+        offset = v.add(b, v.const(p.y.offset), v.times(b, column, self.wide * p.y.column))
+        sizes = [(size, of_y) for size, _, of_y in p.batch if of_y]
+        for i in range(len(sizes) - 1, -1, -1):
+            place = rest
+            if i > 0:
+                rest, place = v.split(b, rest, sizes[i][0])
+            offset = v.add(b, offset, v.times(b, place, sizes[i][1]))
+        y = v.at(b, self.x_at, offset, v.memory_type(p.y.dtype))
+        target = v.at(b, self.writes[0], v.times(b, t, self.wide * p.k), self.kind)
+        self.pack_y(y, target, column, v.add(b, column, 1))
+
+
+def packed_batches(p: Problem, columns: int) -> list[int]:
+    """The stride of each axis of batches in the packed right factors."""
+    strides, step = [], columns * p.k
+    for size, _, of_y in reversed(p.batch):
+        strides.append(step if of_y else 0)
+        step *= size if of_y else 1
+    return strides[::-1]
 
 
 def unit(f: Factor) -> bool:

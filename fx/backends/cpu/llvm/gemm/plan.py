@@ -7,10 +7,10 @@ from typing import NamedTuple
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
 
-PANEL = 4 << 20  # bytes of a packed panel of the right factor
+LEAST = 32  # rows of a task; a quarter of its columns
 BLOCK = 256 << 10  # bytes of a packed block of the left factor: a part of the second cache
 DEPTH = 1024  # steps of k in one go
-TASK = 1 << 19  # multiplications of a task, at least: some 10 microseconds
+TASK = 3 << 19  # multiplications of a task: some 30 microseconds
 
 
 class Plan(NamedTuple):
@@ -28,6 +28,7 @@ class Plan(NamedTuple):
     depth: int
     pack_x: bool
     pack_y: bool
+    shared: bool  # y is packed for all tasks by a kernel of its own
 
 
 def plan(p: Problem) -> Plan:
@@ -44,21 +45,20 @@ def plan(p: Problem) -> Plan:
     if p.k > DEPTH:
         depth = -(-p.k // -(-p.k // DEPTH))
         depth = -(-depth // width) * width
-    rt = max(1, BLOCK // (min(depth, p.k) * size * rows))
-    ct = max(1, PANEL // (p.k * size * count * width))
-    rt, ct = _even(row_tiles, rt), _even(column_tiles, ct)
-    # cut further until there are some tasks, as long as they are long enough
-    for _ in range(8):
-        tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
-        if tasks >= 8 or p.work // (2 * tasks) < TASK or rt == ct == 1:
-            break
-        if ct * count * width >= rt * rows and ct > 1:
-            ct = _even(column_tiles, -(-ct // 2))
-        elif rt > 1:
+    rt, ct = row_tiles, column_tiles
+    if pack_x:
+        rt = _even(row_tiles, max(1, BLOCK // (depth * size * rows)))
+    wanted = min(p.work // TASK, 64)
+    while p.batches * -(-row_tiles // rt) * -(-column_tiles // ct) < wanted:
+        tall, broad = rt * rows >= 2 * LEAST, ct * count * width >= 4 * LEAST
+        if tall and (rt * rows * 4 >= ct * count * width or not broad):
             rt = _even(row_tiles, -(-rt // 2))
+        elif broad:
+            ct = _even(column_tiles, -(-ct // 2))
         else:
             break
-    return Plan(width, rows, count, rt, ct, depth, pack_x, pack_y)
+    shared = pack_y and rt < row_tiles
+    return Plan(width, rows, count, rt, ct, depth, pack_x, pack_y, shared)
 
 
 def _even(total: int, most: int) -> int:

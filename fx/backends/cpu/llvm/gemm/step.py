@@ -6,13 +6,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm.kernel import Kernel, unit
+from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, unit
 from fx.backends.cpu.llvm.gemm.plan import plan
 from fx.backends.cpu.llvm.gemm.problem import Problem, simplified
 from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
 from fx.backends.cpu.llvm.step import Step
-from fx.graph.ir import Node
+from fx.dtypes import float32
+from fx.graph.ir import Node, Value, input_value
+from fx.spec import TensorSpec
 
 _DTYPES = frozenset(("float32", "float64", "float16", "bfloat16"))
 
@@ -50,8 +52,34 @@ class ProductStep(Step):
         return kernel.emit(module, name, len(self.reads), len(self.writes))
 
 
-def product(node: Node, epilogue: Any = None) -> ProductStep | None:
-    """The Step of a ``matmul`` node, None where the eager kernel has to do.
+class PackStep(Step):
+    """The right factor of a product, packed for all its tasks."""
+
+    def __init__(self, product: ProductStep, source: Value, line: str) -> None:
+        problem = product.problem
+        self.problem = problem
+        self.plan = product.kernel.plan
+        kernel = Packing(problem, self.plan)
+        dtype = float32 if problem.y.dtype.itemsize < 4 else problem.y.dtype
+        self.reads = (source,)
+        self.writes = (input_value(TensorSpec((kernel.elements,), dtype)),)
+        self.tasks = kernel.tasks
+        self.cost = kernel.elements * 0.15
+        self.scratch = 0
+        self.inplace = ()
+        self.lines = (line,) if line else ()
+        self.name = f"pack: {kernel.matrices}x({problem.k},{problem.n})"
+        self.key = ("pack", vector_bytes(), problem, self.plan)
+
+    def emit(self, module: ir.Module, name: str) -> ir.Function:
+        """The kernel under ``name``."""
+        return Packing(self.problem, self.plan).emit(module, name, 1, 1)
+
+
+def product(node: Node, epilogue: Any = None) -> list[Step] | None:
+    """The Steps of a ``matmul`` node, None where the eager kernel has to do.
+
+    The last one is the product; one before it may arrange a factor for all its tasks.
 
     Args:
         node: a ``matmul``.
@@ -78,4 +106,9 @@ def product(node: Node, epilogue: Any = None) -> ProductStep | None:
     problem, (left, right) = best
     if problem.swapped:
         left, right = right, left
-    return ProductStep(node, problem, (left.value, right.value), epilogue)
+    step = ProductStep(node, problem, (left.value, right.value), epilogue)
+    if not step.kernel.plan.shared:
+        return [step]
+    pack = PackStep(step, right.value, node.line)
+    step.reads = (left.value, pack.writes[0], *step.reads[2:])
+    return [pack, step]

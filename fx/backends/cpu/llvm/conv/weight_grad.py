@@ -1,0 +1,433 @@
+"""``conv_weight_grad`` with output channels in lanes and a block of weights in registers.
+
+A task owns some channels of the weights and a part of the samples. Band by band it copies the input
+into padded planes and the cotangent into [place][channel]; then, for each block of weights (some
+source channels times some taps), it goes over all places of the band: two vectors of cotangents
+times one number of the planes for each weight. The parts of the samples are summed by a step of
+their own, in a fixed order: bits do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from fx.backends.cpu.llvm.conv.emit import (
+    I64, PTR, Emitter, Index, Target, host, internal, kernel,
+)  # fmt: skip
+from fx.backends.cpu.llvm.conv.packing import WeightLayout, emit_planes
+from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
+from fx.backends.cpu.llvm.step import Step
+from fx.graph.ir import Value, input_value
+from fx.spec import TensorSpec
+
+_BAND_BYTES = 256 << 10  # planes and cotangents of a band
+_TASKS = 16
+_PARTIAL_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GradCut:
+    """Tasks: parts of the bands, times channel blocks, times parts of the source channels."""
+
+    sums: int  # parts of the bands, each with a sum of its own
+    parts: int  # of the source channels
+    part: int  # source channels of a part; the last one may have fewer
+    rows: int  # output rows of a band
+    bands: int  # bands of a plane of outputs
+    together: int  # samples of a band, more than one only where a band is a whole sample
+    plane: Ints
+    channel_step: int
+    sample_step: int
+    window: Ints
+    dilation: Ints
+
+
+@lru_cache(maxsize=256)
+def _grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, size: int) -> GradCut:
+    depth, high, long = job.out
+    whole = job.groups * job.K * job.window * job.M * size
+    samples = job.samples
+    rows = high
+    sums = min(-(-_TASKS // units), max(1, _PARTIAL_BYTES // whole))
+    sums = max(1, min(sums, samples * depth * high))
+    parts = max(1, min(-(-_TASKS // (units * sums)), job.K // 8))
+    part = -(-job.K // parts)
+    parts = -(-job.K // part)
+
+    def plane(rows: int) -> Ints:
+        high_ = (rows - 1) * job.step[1] + job.span[1]
+        return (job.span[0], high_, (long - 1) * job.step[2] + job.span[2])
+
+    def need(rows: int) -> int:
+        return (part * prod(plane(rows)) + rows * long * width) * size
+
+    while rows > 1 and (need(rows) > _BAND_BYTES or samples * depth * -(-high // rows) < sums):
+        rows = -(-rows // 2)
+    bands = -(-high // rows)
+    together = 1
+    if bands == 1 and depth == 1:
+        wanted = -(-196 // (high * long))
+        fits = max(1, _BAND_BYTES // need(rows))
+        together = max(1, min(wanted, fits, samples // sums))
+    sizes = plane(rows)
+    step = (-(-prod(sizes) * size // 64) | 1) * 64 // size
+    sums = min(sums, -(-samples // together) * depth * bands)
+    return GradCut(
+        sums, parts, part, rows, bands, together, sizes, step, part * step, window, dilation
+    )
+
+
+def steps(
+    job: Job, window: Ints, dilation: Ints, x: Value, g: Value, out: Value, lines: tuple[str, ...]
+) -> list[Step]:
+    """The steps that compute ``out`` from inputs ``x`` and cotangents ``g``; job is ``conv``'s."""
+    target = host()
+    itemsize = x.spec.dtype.itemsize
+    layout = WeightLayout(job, itemsize, target)
+    units = job.groups * layout.per_group
+    width = layout.whole.width if layout.count else layout.last.width  # type: ignore[union-attr]
+    cut_ = _grad_cut(job, window, dilation, units, width, itemsize)
+    partial = input_value(TensorSpec((cut_.sums, layout.flags), x.spec.dtype))
+    return [
+        GradStep(job, layout, cut_, target, (x, g), partial, lines),
+        SumStep(job, layout, cut_, target, partial, out, lines),
+    ]
+
+
+class GradStep(Step):
+    """Sums over parts of the samples, in the layout of packed weights."""
+
+    def __init__(
+        self, job: Job, layout: WeightLayout, cut: GradCut, target: Target,
+        reads: tuple[Value, Value], out: Value, lines: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.job, self.layout, self.cut, self.target = job, layout, cut, target
+        self.name = "conv: weight gradient"
+        self.reads, self.writes, self.lines = reads, (out,), lines
+        self.tasks = cut.sums * job.groups * layout.per_group * cut.parts
+        itemsize = reads[0].spec.dtype.itemsize
+        lanes = target.bytes // itemsize
+        self.planes = cut.together * cut.sample_step + lanes
+        self.places = cut.together * cut.rows * job.out[2]
+        width = layout.whole.width
+        self.scratch = (self.planes + (self.places + lanes) * width) * itemsize
+        work = job.samples * prod(job.out) * job.window * job.groups * job.K * layout.lanes
+        self.cost = work / lanes / 3
+        self.key = ("conv weight grad", job, cut)
+
+    def emit(self, module: Any, name: str) -> Any:
+        return _Emission(self, module, name).function
+
+
+class SumStep(Step):
+    """The sum of all parts, in the layout of weights."""
+
+    def __init__(
+        self, job: Job, layout: WeightLayout, cut: GradCut, target: Target, partial: Value,
+        out: Value, lines: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.job, self.layout, self.cut, self.target = job, layout, cut, target
+        self.name = "conv: sum weight gradients"
+        self.reads, self.writes, self.lines = (partial,), (out,), lines
+        self.tasks = job.groups * layout.per_group
+        self.cost = partial.spec.size * 0.3
+        kind = (job.dtype, job.groups, job.K, job.M, job.window)
+        self.key = ("conv weight sum", kind, cut.sums)
+
+    def emit(self, module: Any, name: str) -> Any:
+        return _emit_sum(module, name, self)
+
+
+def _by_block(e: Emitter, layout: WeightLayout, b: Index, of: Any) -> None:
+    """Call ``of(block)`` for the block that number b of a group is."""
+    if layout.last is None:
+        of(layout.whole)
+    elif layout.count == 0:
+        of(layout.last)
+    else:
+        is_last = e.b.icmp_signed("==", e.i(b), e.i(layout.count))
+        with e.b.if_else(is_last) as (then, other):
+            with then:
+                of(layout.last)
+            with other:
+                of(layout.whole)
+
+
+def _emit_sum(module: Any, name: str, step: SumStep) -> Any:
+    job, layout = step.job, step.layout
+    function = kernel(module, name, 2)
+    e = Emitter(function, job.dtype)
+    begin, end, _, partial, out = function.args
+    columns = job.K * job.window
+
+    def task(u: Any) -> None:
+        g, b = e.divmod(u, layout.per_group)
+
+        def of(block: Block) -> None:
+            lanes = block.lanes
+            width = layout.whole.width
+            before = e.add(e.mul(g, layout.lanes), e.mul(b, width))
+            source = e.at(partial, e.mul(before, columns))
+            channel = e.add(e.mul(g, job.M), e.mul(b, width))
+            to = e.at(out, e.mul(channel, columns))
+
+            def square(j: Index, count: int) -> None:
+                for v in range(block.vectors):
+                    rows = []
+                    for i in range(lanes):
+                        if i >= count:
+                            rows.append(e.zero(lanes))
+                            continue
+                        at = e.at(source, e.add(e.mul(j, block.width), i * block.width + v * lanes))
+                        total = e.load(at, lanes)
+                        for s in range(1, step.cut.sums):
+                            total = e.b.fadd(total, e.load(e.at(at, s * layout.flags), lanes))
+                        rows.append(total)
+                    for m, row in enumerate(e.transpose(rows)):
+                        if v * lanes + m < block.valid:
+                            to_ = e.at(to, e.add(j, (v * lanes + m) * columns))
+                            e.store_first(row, to_, count, step.target)
+
+            full = columns // lanes * lanes
+            e.loop(0, full, lambda j: square(j, lanes), step=lanes)
+            if columns > full:
+                square(full, columns - full)
+
+        _by_block(e, layout, b, of)
+
+    e.loop(begin, end, task)
+    e.b.ret_void()
+    return function
+
+
+class _Emission:
+    def __init__(self, step: GradStep, module: Any, name: str) -> None:
+        self.step, self.module, self.name = step, module, name
+        self.job, self.layout, self.cut, self.target = step.job, step.layout, step.cut, step.target
+        job, cut = self.job, self.cut
+        self.made: dict[Any, Any] = {}
+        self.pack = emit_planes(
+            module, f"{name}_planes", job.dtype, job.source, cut.plane, cut.channel_step,
+            self.target,
+        )  # fmt: skip
+        self.function = kernel(module, name, 3)
+        e = self.e = Emitter(self.function, job.dtype)
+        begin, end, self.scratch, self.x, self.g, self.out = self.function.args
+        e.loop(begin, end, self.task)
+        e.b.ret_void()
+
+    def task(self, index: Any) -> None:
+        e, job, cut, layout = self.e, self.job, self.cut, self.layout
+        rest, part = e.divmod(index, cut.parts)
+        s, u = e.divmod(rest, job.groups * layout.per_group)
+        g, b = e.divmod(u, layout.per_group)
+        k0 = e.mul(part, cut.part)
+        k1 = e.least(e.add(k0, cut.part), job.K)
+        stacks = -(-job.samples // cut.together)
+        bands = stacks * job.out[0] * cut.bands
+        first = e.divmod(e.mul(s, bands), cut.sums)[0]
+        last = e.divmod(e.mul(e.add(s, 1), bands), cut.sums)[0]
+
+        def of(block: Block) -> None:
+            self.owned(block, s, g, b, k0, k1, first, last)
+
+        _by_block(e, layout, b, of)
+
+    def owned(
+        self, block: Block, s: Index, g: Index, b: Index, k0: Index, k1: Index, first: Index,
+        last: Index,
+    ) -> None:  # fmt: skip
+        """The sums of one task: its block of channels, source channels k0 to k1."""
+        e, job, cut, layout = self.e, self.job, self.cut, self.layout
+        before = e.add(e.mul(g, layout.lanes), e.mul(b, layout.whole.width))
+        own = e.add(e.mul(s, layout.flags), e.mul(before, job.K * job.window))
+        sums = e.at(self.out, own)  # [k][tap][block]
+        count = job.window * block.width
+        lanes = block.lanes
+
+        e.loop(
+            e.mul(k0, count), e.mul(k1, count),
+            lambda i: e.store(e.zero(lanes), e.at(sums, i)), step=lanes,
+        )  # fmt: skip
+        places = e.at(self.scratch, self.step.planes)
+        lay_out = self.cotangents(block)
+        x_volume, g_volume = prod(job.source), prod(job.out)
+        channel = e.add(e.mul(g, job.M), e.mul(b, layout.whole.width))
+
+        def band(i: Any) -> None:
+            rest, h = e.divmod(i, cut.bands)
+            stack, d = e.divmod(rest, job.out[0])
+            n0 = e.mul(stack, cut.together)
+            n1 = e.least(e.add(n0, cut.together), job.samples)
+            h0 = e.mul(h, cut.rows)
+            rows = e.sub(e.least(e.add(h0, cut.rows), job.out[1]), h0)
+            start = [
+                e.i(e.add(e.mul(at, st), lo)) for at, st, lo in zip((d, h0, 0), job.step, job.low)
+            ]
+
+            def sample(n: Any) -> None:
+                j = e.sub(n, n0)
+                from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k0), x_volume)
+                to = e.at(self.scratch, e.mul(j, cut.sample_step))
+                e.b.call(
+                    self.pack, [e.at(self.x, from_), to, e.i(e.sub(k1, k0)), *start]
+                )
+                at = e.mul(e.add(e.mul(n, job.groups * job.M), channel), g_volume)
+                at = e.add(at, e.mul(e.add(e.mul(d, job.out[1]), h0), job.out[2]))
+                to = e.at(places, e.mul(j, cut.rows * job.out[2] * block.width))
+                e.b.call(lay_out, [e.at(self.g, at), to, e.i(e.mul(rows, job.out[2]))])
+
+            e.loop(n0, n1, sample)
+            self.weights(block, sums, places, e.i(e.sub(n1, n0)), e.i(rows), k0, k1)
+
+        e.loop(first, last, band)
+
+    def weights(
+        self, block: Block, sums: Any, places: Any, samples: Any, rows: Any, k0: Index, k1: Index
+    ) -> None:
+        """Go over the blocks of weights of channels k0 to k1 with one band."""
+        e, job, cut = self.e, self.job, self.cut
+        most = (self.target.registers - 4) // block.vectors
+        KD, KH, KW = cut.window
+        dil = cut.dilation
+        runs = split(KW, most)
+        wide = runs[0][0]
+        # one size of channel block where that is possible, so that there is less code
+        channels = max(1, most // wide)
+        if cut.part % channels and cut.part > channels:
+            even = [c for c in range(channels, channels // 2, -1) if cut.part % c == 0]
+            channels = even[0] if even else channels
+        channels = min(channels, cut.part)
+
+        def blocks_of(size: int, start: Index, stop: Index) -> None:
+            high = split(KH, max(1, most // (size * wide)))
+
+            def one(k: Any) -> None:
+                plane = e.at(self.scratch, e.mul(e.sub(k, k0), cut.channel_step))
+
+                def depth(z: Index) -> None:
+                    h_edge = 0
+                    for taps_h, h_count in high:
+                        h_next = h_edge + taps_h * h_count
+
+                        def row(h: Index, taps_h: int = taps_h) -> None:
+                            w_edge = 0
+                            for taps_w, w_count in runs:
+                                w_next = w_edge + taps_w * w_count
+                                function = self.micro(block, size, taps_h, taps_w)
+
+                                def run(w: Index, function: Any = function) -> None:
+                                    at = e.add(e.mul(z, dil[0] * cut.plane[1]), e.mul(h, dil[1]))
+                                    at = e.add(e.mul(at, cut.plane[2]), e.mul(w, dil[2]))
+                                    tap = e.add(e.mul(e.add(e.mul(z, KH), h), KW), w)
+                                    to = e.mul(e.add(e.mul(k, job.window), tap), block.width)
+                                    e.b.call(
+                                        function,
+                                        [e.at(plane, at), places, e.at(sums, to), samples, rows],
+                                    )
+
+                                e.loop(w_edge, w_next, run, step=taps_w)
+                                w_edge = w_next
+
+                        e.loop(h_edge, h_next, row, step=taps_h)
+                        h_edge = h_next
+
+                e.loop(0, KD, depth)
+
+            e.loop(start, stop, one, step=size)
+
+        # a part may have fewer channels than the others, and a block fewer than fit
+        rest = e.divmod(e.sub(k1, k0), channels)[1] if channels > 1 else 0
+        whole = e.sub(k1, rest)
+        blocks_of(channels, k0, whole)
+        if not (isinstance(rest, int) and rest == 0) and (cut.part % channels or job.K % cut.part):
+            leftovers = {cut.part % channels, (job.K % cut.part) % channels} - {0}
+            size = leftovers.pop() if len(leftovers) == 1 else 1
+            blocks_of(size, whole, k1)
+
+    def micro(self, block: Block, channels: int, high: int, wide: int) -> Any:
+        """``(planes, places, sums, samples, rows)``: add a band to channels * high * wide weights."""
+        key = (block, channels, high, wide)
+        if key in self.made:
+            return self.made[key]
+        job, cut = self.job, self.cut
+        function = self.made[key] = internal(
+            self.module, f"{self.name}_block{len(self.made)}", [PTR, PTR, PTR, I64, I64]
+        )
+        e = Emitter(function, job.dtype)
+        x, g, sums, samples, rows = function.args
+        lanes, width = block.lanes, block.width
+        items = [(c, h, w) for c in range(channels) for h in range(high) for w in range(wide)]
+        offsets = [
+            c * cut.channel_step + h * cut.dilation[1] * cut.plane[2] + w * cut.dilation[2]
+            for c, h, w in items
+        ]
+        homes = [
+            (c * job.window + h * cut.window[2] + w) * width + v * lanes
+            for c, h, w in items
+            for v in range(block.vectors)
+        ]
+        long = job.out[2]
+
+        def sample(n: Any, *totals: Any) -> Any:
+            planes = e.at(x, e.mul(n, cut.sample_step))
+            places = e.at(g, e.mul(n, cut.rows * long * width))
+
+            def row(r: Any, *totals: Any) -> Any:
+                line = e.at(planes, e.mul(r, job.step[1] * cut.plane[2]))
+                vectors = e.at(places, e.mul(r, long * width))
+
+                def place(q: Any, *totals: Any) -> Any:
+                    at = e.at(line, e.mul(q, job.step[2]))
+                    from_ = e.at(vectors, e.mul(q, width))
+                    ct = [e.load(e.at(from_, v * lanes), lanes) for v in range(block.vectors)]
+                    new = []
+                    for i, offset in enumerate(offsets):
+                        value = e.splat(e.load(e.at(at, offset)), lanes)
+                        for v in range(block.vectors):
+                            new.append(e.muladd(value, ct[v], totals[i * block.vectors + v]))
+                    return new
+
+                return e.loop(0, long, place, totals)
+
+            return e.loop(0, rows, row, totals)
+
+        found = e.loop(0, samples, sample, [e.load(e.at(sums, h), lanes) for h in homes])
+        for value, home in zip(found, homes):
+            e.store(value, e.at(sums, home))
+        e.b.ret_void()
+        return function
+
+    def cotangents(self, block: Block) -> Any:
+        """``(from, to, count)``: channels of a block, ``count`` places each, into [place][channel]."""
+        key = ("cotangents", block)
+        if key in self.made:
+            return self.made[key]
+        job = self.job
+        function = self.made[key] = internal(
+            self.module, f"{self.name}_block{len(self.made)}", [PTR, PTR, I64]
+        )
+        e = Emitter(function, job.dtype)
+        from_, to, count = function.args
+        lanes, volume = block.lanes, prod(job.out)
+
+        def square(j: Any) -> None:
+            for v in range(block.vectors):
+                rows = []
+                mask = e.lanes_below(e.sub(count, j), lanes)
+                for m in range(lanes):
+                    if v * lanes + m < block.valid:
+                        at = e.at(from_, e.add((v * lanes + m) * volume, j))
+                        rows.append(e.load_where(at, lanes, mask))
+                    else:
+                        rows.append(e.zero(lanes))
+                for i, column in enumerate(e.transpose(rows)):
+                    at = e.add(e.mul(j, block.width), i * block.width + v * lanes)
+                    e.store(column, e.at(to, at))
+
+        e.loop(0, count, square, step=lanes)
+        e.b.ret_void()
+        return function

@@ -1,0 +1,123 @@
+"""Levels: places inside a loop nest where code can still be added while deeper loops are built.
+
+The block before a loop is left open until the loop is complete, so that what a deeper level needs
+only once is emitted where it belongs, instead of being left to the optimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+I64 = ir.IntType(64)
+
+
+def const(value: int) -> ir.Constant:
+    """An i64."""
+    return ir.Constant(I64, value)
+
+
+class Level:
+    """A place where code can be added, and what is known there."""
+
+    __slots__ = ("block", "values")
+
+    def __init__(self, block: Any) -> None:
+        self.block = block
+        self.values: dict[Any, Any] = {}
+
+
+class Levels:
+    """The levels that are open, the deepest last; the builder stands in the deepest."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.function = function
+        self.b = ir.IRBuilder(function.append_basic_block())
+        self.stack = [Level(self.b.block)]
+
+    def at(self, depth: int, emit: Callable[[], Any]) -> Any:
+        """Run ``emit`` with the builder at the end of the level ``depth``."""
+        depth = min(depth, len(self.stack) - 1)
+        if depth == len(self.stack) - 1:
+            return emit()
+        here = self.b.block
+        level = self.stack[depth]
+        self.b.position_at_end(level.block)
+        found = emit()
+        level.block = self.b.block
+        self.b.position_at_end(here)
+        return found
+
+    def known(self, depth: int, key: Any, emit: Callable[[], Any]) -> Any:
+        """What ``emit`` gave at that level, emitted once."""
+        values = self.stack[min(depth, len(self.stack) - 1)].values
+        found = values.get(key)
+        if found is None:
+            found = values[key] = self.at(depth, emit)
+        return found
+
+    def scope(self, body: Callable[[], Any]) -> Any:
+        """Run ``body`` one level deeper, without a loop."""
+        self.stack[-1].block = self.b.block
+        block = self.function.append_basic_block()
+        self.stack.append(Level(block))
+        self.b.position_at_end(block)
+        found = body()
+        end = self.b.block
+        self.stack.pop()
+        outer = self.stack[-1]
+        self.b.position_at_end(outer.block)
+        self.b.branch(block)
+        self.b.position_at_end(end)
+        outer.block = end
+        return found
+
+    def loop(
+        self,
+        start: Any,
+        stop: Any,
+        step: int,
+        carried: Sequence[Any],
+        body: Callable[[Any, list[Any]], Sequence[Any]],
+        surely: bool = False,
+    ) -> list[Any]:
+        """``for i in range(start, stop, step): carried = body(i, carried)``; the last ``carried``.
+
+        Args:
+            start, stop: i64.
+            step: at least 1.
+            carried: values that go from one iteration to the next.
+            body: emits one iteration.
+            surely: whether there is at least one iteration.
+        """
+        b, append = self.b, self.function.append_basic_block
+        self.stack[-1].block = b.block
+        head = append()
+        b.position_at_end(head)
+        i = b.phi(I64)
+        phis = [b.phi(v.type) for v in carried]
+        if not surely:
+            inside, after = append(), append()
+            b.cbranch(b.icmp_signed("<", i, stop), inside, after)
+            b.position_at_end(inside)
+        self.stack.append(Level(b.block))
+        found = list(body(i, list(phis)))
+        following = b.add(i, const(step), flags=("nsw",))
+        end = b.block
+        if surely:
+            after = append()
+            b.cbranch(b.icmp_signed("<", following, stop), head, after)
+        else:
+            b.branch(head)
+        self.stack.pop()
+        outer = self.stack[-1]
+        b.position_at_end(outer.block)
+        b.branch(head)
+        for phi, first, last in zip((i, *phis), (start, *carried), (following, *found)):
+            phi.add_incoming(first, outer.block)
+            phi.add_incoming(last, end)
+        b.position_at_end(after)
+        outer.block = after
+        return found if surely else list(phis)
