@@ -242,3 +242,20 @@ class Numbers(dict[Any, Any]):
         return Numbers, (dict(dict.items(self)),)
 
 
+def on_host(effect: Callable[..., None], held: tuple[dict[Any, Any], ...], *args: Any) -> None:
+    """Do something with Python numbers that no graph holds, as a scheduler's step does.
+
+    Eagerly that is a call. While a function is staged, ``effect`` becomes a part of the program: it
+    is called again in every call of the compiled function, before the numbers that are read after
+    it are fetched.
+
+    Args:
+        effect: changes numbers in ``held``, and nothing else.
+        held: the dicts that it changes, so that it can be undone.
+        args: tensors whose values it gets; then it is called at the end of the program.
+    """
+    stage = modes.stage
+    if stage is None:
+        effect(*args)
+    else:
+        stage.host(effect, held, args)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fx.numbers import on_host
 from fx.optim.optimizer import Optimizer
 
 
@@ -50,7 +51,10 @@ class LRScheduler:
         return self._last_lr
 
     def step(self) -> None:
-        """Go on to the next epoch."""
+        """Go on to the next epoch; inside a jitted function, in every call of it."""
+        on_host(self._advance, (self.__dict__, *self.optimizer.param_groups))
+
+    def _advance(self) -> None:
         self.last_epoch += 1
         groups = self.optimizer.param_groups
         for group, lr in zip(groups, self.get_lr(), strict=True):

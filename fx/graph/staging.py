@@ -195,6 +195,17 @@ class Stage:
         """Whether the stage keeps a number that is written; no."""
         return False
 
+    def host(self, effect: Any, held: Any, args: Sequence[Any]) -> None:
+        """Refuse what is done to Python numbers in a body that runs any number of times.
+
+        Raises:
+            StagingError: do it outside.
+        """
+        raise StagingError(
+            f"a scheduler's step is inside {self.name}, whose body runs any number of times; call "
+            f"it outside"
+        )
+
     def lasts(self, cell: Any) -> bool:
         """Whether a cell was there before this function was staged."""
         return cell.born < self.number  # type: ignore[no-any-return]

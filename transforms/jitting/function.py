@@ -17,7 +17,7 @@ from fx.errors import StagingError
 from fx.frames import user_line
 from fx.graph.ir import Value, input_value
 from fx.levels import Level
-from fx.numbers import StagedNumber, is_dynamic, number_dtype
+from fx.numbers import StagedNumber, is_dynamic, number_dtype, on_host
 from fx.ops.convert import as_tensor
 from fx.prims.creation import constant
 from fx.tape import CELL, GradTracer
@@ -30,6 +30,7 @@ from fx.transforms.jitting.program import (
     Branch,
     Captured,
     Counted,
+    Effect,
     Finish,
     GiveUp,
     Held,
@@ -121,6 +122,8 @@ class Call:
         self.records = program.differentiates
         self.env: dict[Value, Any] = {}
         self.path: list[tuple[Segment, Any]] = []
+        self.affected: dict[int, Effect] = {}  # by id
+        self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
 
     def _numbers(self) -> list[Any]:
         found = []
@@ -169,8 +172,30 @@ class Call:
 
     # running -------------------------------------------------------------------------------------
 
+    def affect(self, effect: Effect) -> None:
+        """Do an effect on Python numbers, after the numbers that are read before it."""
+        if effect.values or id(effect) in self.affected:
+            return
+        for value, source in self.program.sources.items():
+            if type(source) is Counted and source.time == len(self.affected):
+                self.get(value)
+        self.affected[id(effect)] = effect
+        self._run_effect(effect)
+
+    def _run_effect(self, effect: Effect, *args: Any) -> None:
+        self.before += [(held, dict(dict.items(held))) for held in effect.held]
+        on_host(effect.run, effect.held, *args)
+
+    def undo(self) -> None:
+        """Put back the numbers that effects have changed: the call failed."""
+        for held, was in reversed(self.before):
+            dict.clear(held)
+            dict.update(held, was)
+
     def execute(self, segment: Segment) -> None:
         """Run a segment."""
+        for effect in segment.effects:
+            self.affect(effect)
         outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
         self.env.update(zip(segment.gives, outs))
 
@@ -210,7 +235,9 @@ class Call:
             inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
             if modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs):
                 self.program.differentiates = self.records = True
-                self.env, self.path = {}, []
+                counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
+                self.env = {v: x for v, x in self.env.items() if v in counted}
+                self.path = []
                 finish = self._to_the_end()
         return self._hand_out(finish)
 
@@ -304,6 +331,8 @@ class Call:
         rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
         grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
+        for effect in [e for s in self.segments(finish) for e in s.effects if e.values]:
+            self._run_effect(effect, *[self.get(v) for v in effect.values])
         for cell, x in rebinds:
             cell().rebind(x)
         for owner, x in grads:
@@ -314,6 +343,16 @@ class Call:
             if modes.stage is None or not modes.stage.write_number(held, key, x):
                 dict.__setitem__(held, key, x)
         return tree.unflatten(finish.treedef, results)
+
+    def segments(self, finish: Finish) -> list[Segment]:
+        """The segments that this call went through."""
+        last = self.program.root
+        found = []
+        for segment, answer in self.path:
+            found.append(segment)
+            assert segment.question is not None
+            last = segment.question.branches[answer].follows
+        return found if last is None else [*found, last]
 
     def _result(self, leaf: Leaf) -> Any:
         if leaf.value is None:
@@ -426,12 +465,15 @@ class Jitted:
             program = self._find(signature)
             if program.random and (modes.lanes or modes.turn is not None):
                 return self.function(*args, **kwargs)
+            call = Call(self, program, signature)
             try:
                 program.calls += 1
-                return Call(self, program, signature).run()
+                return call.run()
             except GiveUp as reason:
+                call.undo()
                 self._forget(signature.key, str(reason))
             except BaseException:
+                call.undo()
                 if program.root is None:
                     self._drop(signature.key, program)
                 raise

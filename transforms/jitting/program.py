@@ -51,9 +51,13 @@ class Captured:
 
 @attrs.frozen(eq=False)
 class Counted:
-    """A Python number, by its place among the numbers of the program."""
+    """A Python number, by its place among the numbers of the program.
+
+    ``time`` is the number of effects that come before it is read.
+    """
 
     number: int
+    time: int = 0
 
 
 Source = Argument | Held | Gathered | Captured | Counted
@@ -76,6 +80,20 @@ class Leaf:
     held: Any = None
     differentiable: bool = False
     number: type | None = None
+
+
+@attrs.define(eq=False)
+class Effect:
+    """What is done to Python numbers in each call.
+
+    Attributes:
+        run: the function; it changes the dicts ``held`` and nothing else.
+        values: the tensors whose values it gets, at the end of the program.
+    """
+
+    run: Callable[..., None]
+    held: tuple[dict[Any, Any], ...]
+    values: tuple[Value, ...]
 
 
 @attrs.define(eq=False)
@@ -126,6 +144,7 @@ class Segment:
     nodes: list[Node]
     needs: list[Value]
     gives: list[Value]
+    effects: list[Effect] = attrs.field(factory=list)
     question: Question | None = None
     finish: Finish | None = None
     graph: Graph = attrs.field(init=False)

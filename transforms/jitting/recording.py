@@ -26,6 +26,7 @@ from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
     Captured,
     Counted,
+    Effect,
     Gathered,
     GiveUp,
     Held,
@@ -78,6 +79,8 @@ class Recording(Stage):
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
+        self.effects: list[Effect] = []  # of this segment
+        self.time = 0  # how many there were in all
         self.inert: set[Value] = set()
         self.stopped: dict[Value, Value] = {}
         self.records = modes.record0
@@ -216,6 +219,7 @@ class Recording(Stage):
         self.place = 0
         self.nodes = []
         self.made = []
+        self.effects = []
         return branch.results
 
     def _live(self) -> list[Value]:
@@ -232,7 +236,8 @@ class Recording(Stage):
             for v in node.inputs:
                 if v.constant is None and v not in mine:
                     needs[v] = None
-        segment = Segment(self.nodes, list(needs), given)
+        given += [v for e in self.effects for v in e.values if v in mine and v not in given]
+        segment = Segment(self.nodes, list(needs), given, self.effects)
         if not self.path:
             self.program.root = segment
         else:
@@ -308,7 +313,8 @@ class Recording(Stage):
 
     def _number(self, place: Any, now: Any) -> StagedNumber:
         owner, key = place
-        slot = (owner if isinstance(owner, str) else id(owner), key)
+        time = 0 if isinstance(owner, str) else self.time
+        slot = (owner if isinstance(owner, str) else id(owner), key, time)
         found = self.slots.get(slot)
         if found is None:
             numbers = self.program.numbers
@@ -319,10 +325,21 @@ class Recording(Stage):
                 index = len(numbers)
                 numbers.append((owner, key, type(now)))
             dtype = number_dtype(now)
-            tensor = self.tracer(self.input(Counted(index), TensorSpec((), dtype)))
-            found = StagedNumber(self, tensor, now, lambda numbers, i=index: numbers[i])
+            tensor = self.tracer(self.input(Counted(index, time), TensorSpec((), dtype)))
+            found = StagedNumber(self, tensor, now, _number_of(index, time))
             self.slots[slot] = found
         return found
+
+    def host(self, effect: Any, held: Any, args: Sequence[Any]) -> None:
+        changed = {id(x) for x in held}
+        if any(id(x) in changed for x, _, _ in self.written.values()):
+            raise GiveUp("a scheduler steps after the same numbers were written")
+        values = tuple([self.value_of(self.lower(x)) for x in args])
+        self.time += 1
+        if self.depth >= len(self.path):  # else the call has run it already
+            self.effects.append(Effect(effect, tuple(held), values))
+            with _Outside(self):
+                self.call.affect(self.effects[-1])
 
     def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """A Python operator on numbers, some of them staged."""
@@ -344,6 +361,17 @@ class Recording(Stage):
         answer = ask(number.now)
         self.program.predicates.append(Predicate(number.host, ask, answer, user_line()))
         return answer
+
+
+def _number_of(index: int, time: int) -> Callable[[list[Any]], Any]:
+    """What finds a number among those of a call."""
+    return (lambda numbers: numbers[index]) if not time else _too_late
+
+
+def _too_late(numbers: list[Any]) -> Any:
+    raise GiveUp(
+        "Python asks for a number after a scheduler has changed it; call the scheduler last"
+    )
 
 
 def _always(x: Any) -> Callable[[Any], Any]:
@@ -369,4 +397,4 @@ def _identity(source: Source) -> Any:
         return kind, id(source.owner)
     if kind is Captured:
         return kind, id(source)
-    return kind, source.number
+    return (kind, source.number, source.time) if kind is Counted else (kind, source.number)

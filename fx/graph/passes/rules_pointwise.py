@@ -180,7 +180,9 @@ def _of_negative(name: str) -> Rule:
 
     def rule(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
         node = made_by(inputs[0], "negative")
-        return None if node is None else s.make(name, node.inputs[0])
+        if node is None or inputs[0].spec.dtype in UNSIGNED:  # there -x is no negative number
+            return None
+        return s.make(name, node.inputs[0])
 
     return rule
 

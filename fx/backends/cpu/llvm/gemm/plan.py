@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fx.backends.cpu.llvm.gemm import vectors as v
-from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
+from fx.backends.cpu.llvm.gemm.problem import Problem
 
 LEAST = 32  # rows of a task; a quarter of its columns
+PANEL = 2 << 20  # bytes of a right factor from which it is packed in any case
 BLOCK = 256 << 10  # bytes of a packed block of the left factor: a part of the second cache
 DEPTH = 1024  # steps of k in one go
 TASK = 3 << 19  # multiplications of a task: some 30 microseconds
@@ -39,8 +40,8 @@ def plan(p: Problem) -> Plan:
     narrow = v.memory_type(p.x.dtype) != kind
     rows, count = tile(p, width)
     row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (count * width))
-    pack_y = narrow or p.y.column != 1 or _scattered(p.y, p.k, p.n, size, row_tiles)
-    pack_x = narrow or _scattered(p.x, p.m, p.k, size, column_tiles)
+    pack_y = narrow or p.y.column != 1 or (p.k * p.n * size > PANEL and row_tiles >= 16)
+    pack_x = narrow
     depth = p.k
     if p.k > DEPTH:
         depth = -(-p.k // -(-p.k // DEPTH))
@@ -64,11 +65,6 @@ def plan(p: Problem) -> Plan:
 def _even(total: int, most: int) -> int:
     """The length of parts, at most ``most``, into which ``total`` is cut evenly."""
     return -(-total // -(-total // most))
-
-
-def _scattered(f: Factor, rows: int, columns: int, size: int, uses: int) -> bool:
-    """Whether reading a factor where it lies would miss the caches too often."""
-    return rows * columns * size > (128 << 10) and uses > 2
 
 
 def tile(p: Problem, width: int) -> tuple[int, int]:

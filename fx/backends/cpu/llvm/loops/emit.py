@@ -145,8 +145,8 @@ class Kernel:
             stop = b.add(start, const(count)) if not _is_zero(start) else const(count)
             steps = count // step
             main = b.add(start, const(steps * step)) if not _is_zero(start) else const(steps * step)
-            if steps == 1 and not found:
-                levels.scope(lambda: whole(start, found))
+            if steps == 1:
+                found = levels.scope(lambda: whole(start, found))
             elif steps:
                 found = levels.loop(start, main, step, found, whole, surely=True)
             left = count - steps * step

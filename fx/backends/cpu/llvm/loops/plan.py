@@ -64,11 +64,13 @@ class Plan:
         self.nest = nest
         self.deps = nest.loops_of()
         self.phases = nest.phases()
-        self.passes = max([self.phases[e] for _, _, e in nest.outputs], default=0) + (
-            not nest.rows
-        ) or 1
         self._choose_vector()
         self._choose_depths()
+        self.passes = max(
+            [self.phases[e] + (self.levels[e] > self.base or not nest.rows)
+             for _, _, e in nest.outputs]
+        )  # fmt: skip
+        self.passes = max(1, self.passes)
         self.body = self._body_weight()
         self._choose_blocks()
         self._choose_buffers()
@@ -88,7 +90,6 @@ class Plan:
                     near[d] += bytes_
         self.vector = max(candidates, key=lambda d: (near[d], nest.sizes[d]))
         if len(candidates) == 2:
-            other = candidates[self.vector == candidates[1] and 0 or 1]
             other = candidates[1 - candidates.index(self.vector)]
             if nest.sizes[self.vector] < 4 and nest.sizes[other] >= 16:
                 self.vector = other

@@ -61,6 +61,13 @@ def exp(x: Num) -> Num:
     return scaled(1.0 + (r + rest), k)
 
 
+def exp_of_pair(x: Num, low: Num) -> Num:
+    """e ** (x + low) for a float64 and what its rounding left."""
+    r, _, k = reduced(x.larger(-746.0).smaller(710.0))
+    r = r + low
+    return scaled(1.0 + (r + (r * r) * _q(r)), k)
+
+
 def exp_half(x: Num) -> Num:
     """e ** x / 2 for x >= 0, which overflows later than e ** x."""
     r, rest, k = reduced(x.smaller(90.0 if x.width == 32 else 711.0))
@@ -85,7 +92,7 @@ def grown(x: Num) -> Num:
     """expm1(x) for x with e ** x far from overflow."""
     r, rest, k = reduced(x)
     s = power_of_two(k)
-    return s.mad(r + rest, s - 1.0)
+    return s.mad(rest, s.mad(r, s - 1.0))
 
 
 def expm1(x: Num) -> Num:
@@ -93,18 +100,62 @@ def expm1(x: Num) -> Num:
     low, high = (-20.0, 89.0) if x.width == 32 else (-40.0, 710.0)
     r, rest, k = reduced(x.larger(low).smaller(high))
     s = power_of_two(k - 1)  # half of it: 2 ** k overflows before e ** x does
-    y = s.mad(r + rest, s - 0.5)
+    y = s.mad(rest, s.mad(r, s - 0.5))
     return (y + y).copysign(x)
 
 
 def sigmoid(x: Num) -> Num:
     """1 / (1 + e ** -x), precise in both tails."""
-    small = exp(-abs(x))
-    return (x < 0.0).pick(small, 1.0) / (1.0 + small)
+    a = -abs(x)
+    r, rest, k = reduced(a.larger(-104.0 if x.width == 32 else -746.0))
+    p = r + rest
+    y = 1.0 + p
+    small = scaled(y, k)
+    one_more = 1.0 + small
+    left = small / one_more
+    # what rounding took from y = e ** r, relative to it
+    left = left.mad((p - (y - 1.0)) * (1.0 - p), left)
+    return (x < 0.0).pick(left, 1.0 / one_more)
+
+
+# tanh x = x + x ** 3 * p(x * x) for |x| <= 0.625
+_TANH32 = (-3.3333284e-01, 1.3331491e-01, -5.3743497e-02, 2.0650582e-02, -5.7170396e-03)
 
 
 def tanh(x: Num) -> Num:
     """The hyperbolic tangent."""
-    a = abs(x).smaller(10.0 if x.width == 32 else 20.0)
-    t = grown(a + a)
-    return (t / (t + 2.0)).copysign(x)
+    a = abs(x)
+    if x.width == 64:
+        a = a.smaller(20.0)
+        t = grown(a + a)
+        return (t / (t + 2.0)).copysign(x)
+    z = x * x
+    near = (z * x).mad(polynomial(z, _TANH32), x)
+    b = a.smaller(10.0)
+    r, rest, k = reduced(b + b)
+    e = (1.0 + (r + rest)) * power_of_two(k)
+    far = (1.0 - 2.0 / (e + 1.0)).copysign(x)
+    return (a < 0.625).pick(near, far)
+
+
+# sinh x = x + x ** 3 * p(x * x) for |x| <= 1
+_SINH32 = (1.6666667e-01, 8.3333505e-03, 1.9836066e-04, 2.8174395e-06)
+_SINH64 = (
+    0.16666666666666666, 0.008333333333333333, 0.0001984126984126959, 2.7557319224120245e-06,
+    2.5052108345641085e-08, 1.6059050705915008e-10, 7.646476358283487e-13, 2.8483983624278064e-15,
+)  # fmt: skip
+
+
+def sinh(x: Num) -> Num:
+    """The hyperbolic sine."""
+    z = x * x
+    near = (z * x).mad(polynomial(z, _SINH32 if x.width == 32 else _SINH64), x)
+    e = exp_half(abs(x))
+    far = (e - 0.25 / e).copysign(x)
+    return (abs(x) < 1.0).pick(near, far)
+
+
+def cosh(x: Num) -> Num:
+    """The hyperbolic cosine."""
+    e = exp_half(abs(x))
+    return e + 0.25 / e

@@ -1,11 +1,15 @@
-"""log and its relatives: log2, log10, log1p."""
+"""log and its relatives: log2, log10, log1p, and the logarithm in double-double.
+
+x = m * 2 ** e with m around 1; log m is a minimax polynomial in f = m - 1 for float32, in
+s = f / (2 + f) for float64, and e * log 2 is added in two parts.
+"""
 
 from __future__ import annotations
 
 import math
 
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
-from fx.backends.cpu.llvm.vecmath.types import element_of
+from fx.backends.cpu.llvm.vecmath.types import F32, F64, element_of
 
 _INF = math.inf
 # log(1 + f) = f - f * f / 2 + f ** 3 * p(f)
@@ -59,3 +63,75 @@ def log(x: Num) -> Num:
     """The natural logarithm."""
     e, m = split(x)
     return outside(x, log_of_parts(e, m - 1.0))
+
+
+def log1p(x: Num) -> Num:
+    """log(1 + x), precise around 0."""
+    u = 1.0 + x
+    w = x.width
+    shift = (u.bits() - _LOW_END[w]) & ~((1 << _MANTISSA[w]) - 1)  # e, where exponents stand
+    e = (shift >> _MANTISSA[w]).to_float(element_of(x.type))
+    scale = (x.full(1.0).bits() - shift).as_float()  # 2 ** -e
+    f = (x.bits() - shift).as_float() + (scale - 1.0)  # (1 + x) / 2 ** e - 1
+    y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f))
+    edge = x.eq(-1.0).pick(-_INF, (x < -1.0).pick(math.nan, x))
+    return ((x > -1.0) & (x < _INF)).pick(y, edge)
+
+
+# log((1 + s) / (1 - s)) = 2 * s + s ** 3 * (2 / 3 + s * s * p(s * s))
+_PAIR = (
+    0.39999999999999986, 0.2857142857144218, 0.22222222218112497, 0.18181818811376366,
+    0.1538456029947742, 0.133362030390588, 0.11676858553000573, 0.1197392740268057,
+)  # fmt: skip
+
+
+def log_pair(x: Num) -> tuple[Num, Num]:
+    """log x of a positive finite float64 as a sum of two, to about 70 bits."""
+    e, m = split(x)
+    n = m - 1.0
+    d = 1.0 + m
+    d_low = m - (d - 1.0)
+    inverse = 1.0 / d
+    s = n * inverse
+    s_low = ((-s).fma(d, n) - s * d_low) * inverse
+    z = s * s
+    z_low = s.fma(s, -z) + 2.0 * (s * s_low)
+    tail = z * polynomial(z, _PAIR)
+    c = tail + 2.0 / 3.0
+    c_low = (2.0 / 3.0 - c) + tail + 3.700743415417188e-17
+    u = s * z
+    u_low = s.fma(z, -u) + (s * z_low + s_low * z)
+    v = u * c
+    v_low = u.fma(c, -v) + (u * c_low + u_low * c)
+    two = s + s
+    y = two + v
+    y_low = ((two - y) + v) + (s_low + s_low + v_low)
+    high, low = _LN2[64]
+    big = e * high
+    out = big + y
+    return out, (big - out) + y + (y_low + e * low)
+
+
+def _by(x: Num, high: float, low: float) -> Num:
+    """log x * (high + low)."""
+    a, b = log_pair(x)
+    p = a * high
+    return p + (a.fma(high, -p) + a.mad(low, b * high))
+
+
+def _in_base(x: Num, high: float, low: float) -> Num:
+    if x.width == 32:
+        wide = x.to(F64)
+        e, m = split(wide)
+        return outside(x, (log_of_parts(e, m - 1.0) * high).to(F32))
+    return outside(x, _by(x, high, low))
+
+
+def log2(x: Num) -> Num:
+    """The logarithm to base 2."""
+    return _in_base(x, 1.4426950408889634, 2.0355273740931033e-17)
+
+
+def log10(x: Num) -> Num:
+    """The logarithm to base 10."""
+    return _in_base(x, 0.4342944819032518, 1.098319650216765e-17)

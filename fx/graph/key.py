@@ -1,0 +1,170 @@
+"""graph_key: what a graph computes, as a short string; equal keys mean equal compiled code.
+
+Values are numbered in the order in which they appear, so that names and user lines do not matter.
+Constants are arguments of compiled code: of a large one only the spec counts. A small or uniform one
+may be folded into code (``foldable``), so its value counts.
+
+A parameter that is neither plain data, nor a graph, nor has a ``key`` of its own gets a token of this
+process, and the key begins with ``local``: it means nothing to another process.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fx.graph.ir import Graph, Value
+from fx.spec import TensorSpec
+
+FOLDABLE = 1024  # bytes
+
+_tokens: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+_kept: dict[int, tuple[Any, int]] = {}  # of objects that cannot be referenced weakly
+_numbers = count()
+
+
+def graph_key(graph: Graph) -> str:
+    """The key of a graph, in time linear in its nodes.
+
+    Args:
+        graph: any graph; the key is kept in ``graph.cache``.
+
+    Example:
+        >>> import fx
+        >>> from fx.graph.key import graph_key
+        >>> one = fx.make_graph(lambda x: fx.sin(x) * 2)(fx.ones(3))
+        >>> two = fx.make_graph(lambda y: fx.sin(y) * 2)(fx.zeros(3))
+        >>> graph_key(one) == graph_key(two)
+        True
+    """
+    found: str | None = graph.cache.get("key")
+    if found is None:
+        writer = _Writer()
+        writer.graph(graph)
+        digest = sha256("\n".join(writer.lines).encode()).hexdigest()
+        found = graph.cache["key"] = digest if writer.stable else f"local-{digest}"
+    return found
+
+
+def is_stable(key: str) -> bool:
+    """Whether the key means the same in another process."""
+    return not key.startswith("local")
+
+
+def foldable(value: Value) -> bool:
+    """Whether code may depend on the value of this constant: it is small, or one number."""
+    array = value.constant._a  # type: ignore[union-attr]
+    return array.nbytes <= FOLDABLE or not any(array.strides)
+
+
+class _Writer:
+    """Writes the canonical lines of a graph."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.stable = True
+        self._names: dict[Value, str] = {}
+        self._specs: dict[Any, str] = {}
+
+    def graph(self, graph: Graph) -> None:
+        """Inputs, constants where they are first used, nodes, outputs."""
+        lines, names, spec = self.lines, self._names, self._spec
+        start = len(names)
+        for i, value in enumerate(graph.inputs):
+            names[value] = f"%{start + i}"
+            lines.append(f"in {spec(value.spec)}")
+        for node in graph.nodes:
+            args = " ".join([names.get(v) or self._constant(v) for v in node.inputs])
+            params = node.params
+            told = ""
+            if params:
+                told = ";".join([f"{k}={self._data(params[k])}" for k in sorted(params)])
+            made = []
+            for value in node.outs:
+                names[value] = f"%{len(names)}"
+                made.append(spec(value.spec))
+            lines.append(f"{node.primitive.name} {args} {told} {' '.join(made)}")
+        listed = [names.get(v) or self._constant(v) for v in graph.outputs]
+        lines.append("out " + " ".join(listed))
+
+    def _spec(self, spec: TensorSpec) -> str:
+        key = (spec.shape, spec.dtype)
+        text = self._specs.get(key)
+        if text is None:
+            text = self._specs[key] = f"{spec.dtype.name}{spec.shape}"
+        return text
+
+    def _constant(self, value: Value) -> str:
+        name = self._names[value] = f"%{len(self._names)}"
+        array = value.constant._a  # type: ignore[union-attr]
+        told = ""
+        if foldable(value):
+            told = np.asarray(array[(0,) * array.ndim] if _uniform(array) else array).tobytes().hex()
+            told += " uniform" if _uniform(array) else ""
+        self.lines.append(f"constant {self._spec(value.spec)} {told}")
+        return name
+
+    def _data(self, data: Any) -> str:
+        """Plain data as text that no two different data share."""
+        kind = type(data)
+        if data is None or kind is bool:
+            return str(data)
+        if kind is int:
+            return f"{data}"
+        if kind is tuple or kind is list:
+            return f"({','.join([self._data(x) for x in data])})"
+        if kind is str:
+            return repr(data)
+        if kind is float:
+            return f"f{data.hex()}"
+        if isinstance(data, np.dtype):
+            return f"d{data.name}"
+        if kind is complex:
+            return f"c{data.real.hex()},{data.imag.hex()}"
+        if kind is bytes:
+            return f"b{data.hex()}"
+        if isinstance(data, np.generic):
+            return f"n{data.dtype.name}:{data.tobytes().hex()}"
+        if kind is TensorSpec:
+            return f"s{data.device}:{self._spec(data)}"
+        if kind is slice:
+            return f"slice{self._data((data.start, data.stop, data.step))}"
+        if kind is dict:
+            parts = [f"{self._data(k)}:{self._data(v)}" for k, v in data.items()]
+            return f"{{{','.join(parts)}}}"
+        if kind in (set, frozenset):
+            return f"set({','.join(sorted(self._data(x) for x in data))})"
+        if kind is Graph:
+            return self._inner(data)
+        own = getattr(data, "key", None)
+        if own is not None and not callable(own):
+            return f"k{kind.__module__}.{kind.__qualname__}:{self._data(own)}"
+        self.stable = False
+        return f"u{_token(data)}"
+
+    def _inner(self, graph: Graph) -> str:
+        key = graph_key(graph)
+        self.stable = self.stable and is_stable(key)
+        return f"graph {key}"
+
+
+def _uniform(array: np.ndarray) -> bool:
+    return array.size > 0 and not any(array.strides) and array.ndim > 0
+
+
+def _token(data: Any) -> int:
+    """A number that belongs to this object and to no other, as long as the process lives."""
+    try:
+        found = _tokens.get(data)
+        if found is None:
+            found = _tokens[data] = next(_numbers)
+        return found
+    except TypeError:
+        kept = _kept.get(id(data))
+        if kept is None:
+            kept = _kept[id(data)] = (data, next(_numbers))
+        return kept[1]
