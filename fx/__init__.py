@@ -142,11 +142,14 @@ from fx.autograd import methods as _autograd_methods
 _autograd_methods.attach()
 from fx.transforms import (
     all_gather,
+    associative_scan,
     axis_index,
     axis_size,
     checkpoint,
+    cond,
     custom_jvp,
     custom_vjp,
+    fori_loop,
     grad,
     hessian,
     hvp,
@@ -156,15 +159,19 @@ from fx.transforms import (
     jvp,
     linear_transpose,
     linearize,
+    map,
     pmax,
     pmean,
     pmin,
     ppermute,
     psum,
+    scan,
     stop_gradient,
+    switch,
     value_and_grad,
     vjp,
     vmap,
+    while_loop,
 )
 
 from fx.graph.staging import make_graph

@@ -12,6 +12,15 @@ from fx.transforms.collectives import (
     ppermute,
     psum,
 )
+from fx.transforms.control import (
+    associative_scan,
+    cond,
+    fori_loop,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
 from fx.transforms.custom import custom_jvp, custom_vjp
 from fx.transforms.forward import jvp
 from fx.transforms.jitting import jit
@@ -21,11 +30,14 @@ from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 
 __all__ = [
     "all_gather",
+    "associative_scan",
     "axis_index",
     "axis_size",
     "checkpoint",
+    "cond",
     "custom_jvp",
     "custom_vjp",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -35,13 +47,17 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "map",
     "pmax",
     "pmean",
     "pmin",
     "ppermute",
     "psum",
+    "scan",
     "stop_gradient",
+    "switch",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

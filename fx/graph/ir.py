@@ -203,6 +203,29 @@ class Graph:
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
+    def print_tabular(self) -> None:
+        """Print an aligned table: number, primitive, inputs, params, spec, bytes, user's line."""
+        from fx.graph.printing import table
+
+        print(table(self))
+
+    def show(self, path: Any = None) -> Any:
+        """A drawing, which a notebook shows; written to ``path`` too (``.svg`` or ``.html``)."""
+        from fx.graph.render import show
+
+        return show(self, path)
+
+    def cost(self) -> Any:
+        """What the graph costs: operations, bytes read and written, the peak of live bytes."""
+        from fx.graph.cost import cost_of_graph
+
+        return cost_of_graph(self)
+
+    def _repr_html_(self) -> str:
+        from fx.graph.render import draw
+
+        return draw(self)._repr_html_()
+
 
 def env_of(env: dict[Value, Any], value: Value) -> Any:
     """What a value stands for: a constant itself, or what was computed."""

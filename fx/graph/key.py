@@ -111,7 +111,7 @@ class _Writer:
     def _data(self, data: Any) -> str:
         """Plain data as text that no two different data share."""
         kind = type(data)
-        if data is None or kind is bool:
+        if data is None or kind is bool or data is Ellipsis:
             return str(data)
         if kind is int:
             return f"{data}"
@@ -140,6 +140,8 @@ class _Writer:
             return f"set({','.join(sorted(self._data(x) for x in data))})"
         if kind is Graph:
             return self._inner(data)
+        if isinstance(data, int) and kind.__str__ is int.__str__:
+            return f"{int(data)}"
         own = getattr(data, "key", None)
         if own is not None and not callable(own):
             return f"k{kind.__module__}.{kind.__qualname__}:{self._data(own)}"

@@ -1,10 +1,10 @@
 """temporary"""
-def optimize(g):
+def optimize(g, keep_derivatives=False):
     try:
         from fx.graph.manager import optimize as o
     except ImportError:
         return g
-    return o(g)
+    return o(g, keep_derivatives=keep_derivatives)
 def cheap(node):
     try:
         from fx.graph.cost import cheap as c

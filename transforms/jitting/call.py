@@ -206,7 +206,8 @@ def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
         return [*outs, *pullback(list(cts))]
 
     specs = [v.spec for v in graph.inputs] + [graph.outputs[i].spec for i in floating]
-    return optimize(_closed(*stage(both, specs, graph.name))), floating
+    joint = _closed(*stage(both, specs, graph.name))
+    return optimize(joint, keep_derivatives=True), floating
 
 
 def _split(graph: Graph, wanted: tuple[bool, ...]) -> Split:

@@ -7,14 +7,17 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from fx.backends.cpu.llvm import engine, entry
-from fx.backends.cpu.llvm.executable import Executable, Recipe, Segment
+from fx.backends.cpu.llvm import disk_cache, engine, entry
+from fx.backends.cpu.llvm.executable import Executable
 from fx.backends.cpu.llvm.memory import MemoryPlan, Place, Planner
+from fx.backends.cpu.llvm.recipe import Recipe, Segment, array_of, from_json, to_json, told_array
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Value
+from fx.graph.key import graph_key, is_stable
 
 LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
 PARALLEL = 80_000.0  # nanoseconds of a step from which threads pay
+_LITERAL = 1 << 20  # bytes of constants that an entry of the disk cache holds
 CHUNK = 30_000.0  # nanoseconds that a thread takes at once
 
 
@@ -41,9 +44,61 @@ def compile_graph(
         >>> compile_graph(graph).run([np.zeros(3, np.float32)])
         [array([2., 2., 2.], dtype=float32)]
     """
-    if scheduler is None:
-        from fx.backends.cpu.llvm.schedule import schedule as scheduler
-    return _Builder(scheduler(graph), graph, donated).build()
+    if scheduler is not None:
+        return _finish(*_Builder(scheduler(graph), graph, donated).build(), graph)
+    key = graph_key(graph)
+    name = disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
+    found = None if name is None else _from_disk(name, graph)
+    if found is not None:
+        return found
+    from fx.backends.cpu.llvm.schedule import schedule
+
+    built = _Builder(schedule(graph), graph, donated).build()
+    made = _finish(*built, graph)
+    if name is not None and _is_whole(built[0]):
+        disk_cache.store(name, to_json(built[0]), *built[1:3])
+    return made
+
+
+def _finish(
+    recipe: Recipe, code: bytes, text: str, python: Sequence[Callable[..., Any]], graph: Graph
+) -> Executable:
+    """The executable of a recipe and its code."""
+    known = graph.constants()
+    constants = [
+        known[c].constant._a if isinstance(c, int) else array_of(c)  # type: ignore[union-attr]
+        for c in recipe.constants
+    ]
+    return Executable(recipe, code, text, constants, python)
+
+
+def _from_disk(name: str, graph: Graph) -> Executable | None:
+    """The executable that the cache holds; None if it holds none, or one that does not fit."""
+    found = disk_cache.load(name)
+    if found is None:
+        return None
+    from fx.backends.cpu.llvm.schedule import python_step
+
+    told, code, text = found
+    try:
+        recipe = from_json(told)
+        if recipe.inputs != len(graph.inputs):
+            raise ValueError("another graph's")
+        nodes = [s.node for s in recipe.segments if s.part is None]
+        if min(nodes, default=0) < 0:
+            raise ValueError("a step of no node")
+        python = [python_step(graph.nodes[i]).run for i in nodes]
+        return _finish(recipe, code, text, python, graph)
+    except (ValueError, IndexError, KeyError, RuntimeError):
+        disk_cache.drop(name)
+        return None
+
+
+def _is_whole(recipe: Recipe) -> bool:
+    """Whether the recipe says all that another process needs."""
+    literal = sum(len(c[2]) for c in recipe.constants if not isinstance(c, int))
+    nodes = [s.node for s in recipe.segments if s.part is None]
+    return literal <= _LITERAL and min(nodes, default=0) >= 0
 
 
 class _Builder:
@@ -58,14 +113,17 @@ class _Builder:
         roots = [self.root(v) for step in schedule.steps for v in step.reads]
         roots += [self.root(v) for v in self.outputs]
         self.constants = list(dict.fromkeys(v for v in roots if v.constant is not None))
-        self.module = ir.Module(name=graph.name)
+        self.module = ir.Module(name="graph")
+        self.module.triple = engine.triple()
+        self.module.data_layout = engine.data_layout()
         self.kernels: dict[Any, str] = {}
         self.texts: list[str] = []
         self.names = _Names(self.inputs, self.constants)
         self.parallel = False
         self.plans: list[MemoryPlan] = []
 
-    def build(self) -> Executable:
+    def build(self) -> tuple[Recipe, bytes, str, list[Callable[..., Any]]]:
+        """Recipe, object code, IR and what runs in Python."""
         steps = [s for s in self.schedule.steps if any(v.spec.nbytes for v in s.writes)]
         python: list[Callable[..., Any]] = []
         if any(isinstance(s, PythonStep) for s in steps):
@@ -73,29 +131,28 @@ class _Builder:
         else:
             outputs = self.outputs
             part, reuse = self._part(steps, self.inputs, self.constants, outputs, self.donated)
-            segment = Segment(part, -1, [], [], [], [], [])
-            recipe = self._recipe([segment], 0, [], reuse)
-        code = b""
-        if self.texts:
-            recipe.ir = self._text()
-            code = engine.compile_text(recipe.ir)
-        return Executable(recipe, code, [v.constant._a for v in self.constants], python)
+            recipe = self._recipe([Segment(part)], 0, [], reuse)
+        text = self._text() if self.texts else ""
+        code = engine.compile_text(text) if text else b""
+        return recipe, code, text, python
 
     def _recipe(
         self, segments: list[Segment], slots: int, outputs: list[Any], reuse: dict[int, int]
     ) -> Recipe:
+        known = {v: i for i, v in enumerate(self.graph.constants())}
+        constants = [known[v] if v in known else told_array(v.constant._a) for v in self.constants]
         return Recipe(
             self.graph.name,
             len(self.inputs),
-            len(self.constants),
+            constants,
             slots,
             segments,
             outputs,
             sorted(f.name for f in self.module.functions if _is_external(f)),
             reuse,
+            self.parallel,
             _listing(self.schedule),
             "\n".join(map(str, self.plans)),
-            self.parallel,
         )
 
     def _text(self) -> str:
@@ -171,7 +228,8 @@ class _Builder:
             for value in step.writes:
                 slots.setdefault(value, len(slots))
         final = max(g for g, group in enumerate(groups) if isinstance(group[0], PythonStep)) + 1
-        nodes = {node: i for i, node in enumerate(self.graph.nodes)}
+        # a pass may rebuild a node on other inputs; what it does stays with its parameters
+        nodes = {(n.primitive, id(n.params)): i for i, n in enumerate(self.graph.nodes)}
         segments, reuse = [], {}
         ends: dict[int, list[int]] = {}
         for value, g in last.items():
@@ -187,7 +245,8 @@ class _Builder:
                          for v in step.reads]  # fmt: skip
                 where = [slots[self.root(v)] for v in step.reads]
                 writes = [slots[v] for v in step.writes]
-                node = nodes.get(step.writes[0].node, -1)
+                made = step.writes[0].node
+                node = nodes.get((made.primitive, id(made.params)), -1)
                 own = sorted(set(own) & set(where))
                 segments.append(Segment(None, node, where, faces, writes, drop, own))
                 python.append(step.run)

@@ -39,6 +39,11 @@ def triple() -> str:
     return str(llvm.get_default_triple())
 
 
+def data_layout() -> str:
+    """How types lie in memory on this platform, in LLVM's words."""
+    return str(target().target_data)
+
+
 def description() -> str:
     """What object code depends on besides its source."""
     version = ".".join(map(str, llvm.llvm_version_info))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,63 +21,10 @@ from fx.backends.cpu.llvm.entry import (
     WORDS,
     Part,
 )
+from fx.backends.cpu.llvm.recipe import Recipe
 from fx.dtypes import as_dtype
 
 Run = Callable[[list[Any]], list[Any]]
-
-
-@dataclass
-class Segment:
-    """One stretch of a graph that has Python steps.
-
-    Attributes:
-        part: the native part, or None for a Python step.
-        node: which node of the graph a Python step is.
-        reads: the slots that it takes; a slot holds the array of one root value.
-        faces: for each read its shape where it is an alias of the slot, else None.
-        writes: the slots that it fills.
-        drop: the slots that nothing needs afterwards.
-        own: slots whose memory a result must not share.
-    """
-
-    part: Part | None
-    node: int
-    reads: list[int]
-    faces: list[list[int] | None]
-    writes: list[int]
-    drop: list[int]
-    own: list[int]
-
-
-@dataclass
-class Recipe:
-    """What an executable needs besides its code; JSON can hold it.
-
-    Attributes:
-        name: the graph's.
-        inputs: the number of arrays that it takes.
-        constants: the number of the graph's constants.
-        slots: the number of values that segments pass on.
-        segments: one native part, or several in order.
-        outputs: ``(slot, shape or None)`` of each output, where there are several segments.
-        externals: functions that the code calls.
-        reuse: which output takes over which donated input.
-        schedule, memory: texts.
-        parallel: whether steps may run on several threads.
-    """
-
-    name: str
-    inputs: int
-    constants: int
-    slots: int
-    segments: list[Segment]
-    outputs: list[tuple[int, list[int] | None]]
-    externals: list[str]
-    reuse: dict[int, int]
-    schedule: str
-    memory: str
-    parallel: bool
-    ir: str = field(default="", repr=False)
 
 
 class Executable:
@@ -98,9 +44,11 @@ class Executable:
         self,
         recipe: Recipe,
         code: bytes,
+        ir: str,
         constants: Sequence[np.ndarray],
         python: Sequence[Callable[..., Any]],
     ) -> None:
+        self._ir = ir
         self.recipe = recipe
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
@@ -117,7 +65,7 @@ class Executable:
 
     def code(self, asm: bool = False) -> str:
         """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""
-        return engine.assembly(self.recipe.ir) if asm else self.recipe.ir
+        return engine.assembly(self._ir) if asm else self._ir
 
     def __repr__(self) -> str:
         return f"<executable {self.recipe.name}: {len(self.recipe.segments)} segments>"
@@ -133,10 +81,22 @@ def _load(recipe: Recipe, code: bytes) -> engine.Loaded:
         from fx.backends.cpu.llvm import externals
 
         for name in recipe.externals:
-            symbols[name] = externals.address(name)
+            found = externals.address(name)
+            if not found and name.startswith("fx."):
+                _know_externals()
+                found = externals.address(name)
+            if found:
+                symbols[name] = found
     names = [s.part.name for s in recipe.segments if s.part is not None]
     exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
     return engine.Loaded(code, exports, symbols)
+
+
+def _know_externals() -> None:
+    """Import what registers external functions: the tables of the schedule."""
+    from fx.backends.cpu.llvm import schedule
+
+    schedule._tables()
 
 
 def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray]) -> Run:

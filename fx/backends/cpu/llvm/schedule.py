@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+from fx.backends.cpu.llvm.fusion import Fusion, Opaque
+from fx.backends.cpu.llvm.loops.decompose import decompose
+from fx.backends.cpu.llvm.loops.group import Group
+from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
-from fx.graph.ir import Graph, Node, Value
+from fx.graph.ir import Graph, Node
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -21,20 +28,50 @@ def schedule(graph: Graph) -> Schedule:
         >>> len(schedule(graph).steps)
         1
     """
-    wanted = set(graph.outputs)
-    live: list[Node] = []
-    for node in reversed(graph.nodes):
-        if any(v in wanted for v in node.outs):
-            live.append(node)
-            wanted.update(node.inputs)
+    graph = decompose(graph)
+    fusion = Fusion(graph, steps_of)
     steps: list[Step] = []
-    aliases: dict[Value, Value] = {}
-    for node in reversed(live):
-        if node.primitive.name in ("reshape", "stop_gradient"):
-            aliases[node.outs[0]] = node.inputs[0]
+    for unit in fusion.units:
+        if isinstance(unit, Opaque):
+            steps += unit.steps
         else:
-            steps.append(python_step(node))
-    return Schedule(graph, steps, aliases)
+            steps.append(loop_step(unit))
+    return Schedule(graph, steps, fusion.aliases)
+
+
+def loop_step(group: Group) -> LoopStep:
+    """The kernel of a group."""
+    nest, reads, writes = group.nest()
+    names: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    for v in group.inside:
+        node = v.node
+        names[node.primitive.name] = None
+        if node.line:
+            lines[node.line] = None
+    return LoopStep(nest, reads, writes, f"loop: {', '.join(sorted(names))}", sorted(lines))
+
+
+def steps_of(node: Node) -> list[Any]:
+    """The steps of a node that no loop computes."""
+    builder = _tables().get(node.primitive.name)
+    if builder is not None:
+        found = builder(node)
+        if found is not None:
+            return list(found) if isinstance(found, list | tuple) else [found]
+    return [python_step(node)]
+
+
+@cache
+def _tables() -> dict[str, Callable[[Node], Any]]:
+    found: dict[str, Callable[[Node], Any]] = {}
+    for name in ("special", "conv", "gemm"):
+        try:
+            module = import_module(f"fx.backends.cpu.llvm.{name}")
+            found.update(module.STEPS)
+        except (ImportError, AttributeError):
+            continue
+    return found
 
 
 def python_step(node: Node) -> PythonStep:

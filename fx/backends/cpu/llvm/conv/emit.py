@@ -1,4 +1,4 @@
-"""Building blocks of LLVM IR: loops, vectors, transposition of a block, masked rows.
+"""Building blocks of LLVM IR: loops, vectors, masked rows, transposition of a square.
 
 ``Emitter`` wraps an ``IRBuilder`` with what the kernels of this package need. Integers in Python
 stand for i64 constants wherever an i64 is taken, and arithmetic on two of them gives one.
@@ -28,11 +28,6 @@ class Target:
     bytes: int
     registers: int
 
-    @property
-    def masks(self) -> bool:
-        """Whether masked loads and stores cost no more than whole ones."""
-        return self.bytes == 64
-
 
 @lru_cache(maxsize=1)
 def host() -> Target:
@@ -50,6 +45,19 @@ def host() -> Target:
 def scalar_type(dtype: str) -> tuple[Any, int]:
     """The LLVM type of a dtype that kernels compute in, and its bytes."""
     return _TYPES[dtype]
+
+
+class _Same(ir.Constant):
+    """A vector that one word stands for: text of a sixteenth of the length, which is parsed fast."""
+
+    def __init__(self, kind: Any, word: str) -> None:
+        super().__init__(kind.element, None)
+        self.type = kind
+        self.constant = (ir.Constant(I32, 0),) * kind.count  # what shuffles check
+        self.word = word
+
+    def get_reference(self) -> str:
+        return self.word
 
 
 class Emitter:
@@ -187,6 +195,15 @@ class Emitter:
             return pointer
         return self.b.gep(pointer, [self.i(index)], source_etype=type_ or self.scalar)
 
+    def room(self, count: int) -> Any:
+        """Memory for ``count`` floats on the stack of this call."""
+        kind = ir.ArrayType(self.scalar, count)
+        with self.b.goto_entry_block():
+            found = self.b.alloca(kind)
+            found.align = 64
+            found.type = PTR  # llvmlite gives it a typed pointer
+        return found
+
     def load(self, pointer: Any, lanes: int = 1) -> Any:
         """A scalar, or a vector at any address."""
         kind = self.scalar if lanes == 1 else ir.VectorType(self.scalar, lanes)
@@ -204,14 +221,15 @@ class Emitter:
 
     def zero(self, lanes: int) -> Any:
         """A vector of zeros."""
-        return ir.Constant(self.vector(lanes), None)
+        return _Same(self.vector(lanes), "zeroinitializer")
 
     def splat(self, value: Any, lanes: int) -> Any:
         """A vector of one value."""
         kind = ir.VectorType(value.type, lanes)
-        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
-        mask = ir.Constant(ir.VectorType(I32, lanes), None)
-        return self.b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), mask)
+        nothing = _Same(kind, "poison")
+        one = self.b.insert_element(nothing, value, ir.Constant(I32, 0))
+        mask = _Same(ir.VectorType(I32, lanes), "zeroinitializer")
+        return self.b.shuffle_vector(one, nothing, mask)
 
     def shuffle(self, x: Any, y: Any, places: Sequence[int]) -> Any:
         """Elements of x and y, side by side, at these places."""
@@ -222,21 +240,12 @@ class Emitter:
         """x * y + z, in one instruction where the CPU has it."""
         return self.b.fadd(self.b.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
-    def lanes_below(self, count: Index, lanes: int) -> Any:
-        """A mask of the first ``count`` lanes; all for more, none for less than one."""
-        kind = ir.VectorType(I1, lanes)
-        if isinstance(count, int):
-            return ir.Constant(kind, [int(j < count) for j in range(lanes)])
-        # i32 lanes: a comparison of half as many bytes
-        bound = self.least(self.most(count, 0), lanes)
-        numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-        return self.b.icmp_unsigned("<", numbers, self.splat(self.b.trunc(bound, I32), lanes))
-
-    def load_first(self, pointer: Any, lanes: int, count: Index) -> Any:
+    def load_first(self, pointer: Any, lanes: int, count: int) -> Any:
         """The first ``count`` elements at ``pointer``, then zeros."""
-        if isinstance(count, int) and count >= lanes:
+        if count >= lanes:
             return self.load(pointer, lanes)
-        return self.load_where(pointer, lanes, self.lanes_below(count, lanes))
+        mask = ir.Constant(ir.VectorType(I1, lanes), [int(j < count) for j in range(lanes)])
+        return self.load_where(pointer, lanes, mask)
 
     def load_where(self, pointer: Any, lanes: int, mask: Any) -> Any:
         """Elements where the mask is set, zeros elsewhere; only the former are touched."""
@@ -245,34 +254,6 @@ class Emitter:
         load = self._declare(name, kind, (PTR, I32, ir.VectorType(I1, lanes), kind))
         align = ir.Constant(I32, self.itemsize)
         return self.b.call(load, [pointer, align, mask, self.zero(lanes)])
-
-    def store_first(self, value: Any, pointer: Any, count: Index, target: Target) -> None:
-        """Store the first ``count`` elements of a vector."""
-        lanes = value.type.count
-        if isinstance(count, int):
-            if count >= lanes:
-                self.store(value, pointer)
-                return
-            if not target.masks or count == 1:
-                self._store_pieces(value, pointer, count)
-                return
-        kind = value.type
-        name = f"llvm.masked.store.v{lanes}f{8 * self.itemsize}.p0"
-        store = self._declare(name, ir.VoidType(), (kind, PTR, I32, ir.VectorType(I1, lanes)))
-        align = ir.Constant(I32, self.itemsize)
-        self.b.call(store, [value, pointer, align, self.lanes_below(count, lanes)])
-
-    def _store_pieces(self, value: Any, pointer: Any, count: int) -> None:
-        at, piece = 0, value.type.count
-        while at < count:
-            while piece > count - at:
-                piece //= 2
-            if piece == 1:
-                part = self.b.extract_element(value, ir.Constant(I32, at))
-            else:
-                part = self.shuffle(value, None, range(at, at + piece))
-            self.store(part, self.at(pointer, at))
-            at += piece
 
     def transpose(self, rows: Sequence[Any]) -> list[Any]:
         """n vectors of n lanes (n a power of 2) as the columns that they make."""
@@ -292,6 +273,57 @@ class Emitter:
             half //= 2
         return out
 
+    def transposer(self, lanes: int) -> Any:
+        """``(from, from_step, rows, count, to, to_step, columns, length)``, one copy a module.
+
+        Reads ``rows`` rows of ``count`` elements, and zeros around them, as a square of ``lanes``;
+        writes ``columns`` of its columns as rows, the first ``length`` elements of each.
+        """
+        name = f"fx_transpose_{self.dtype}x{lanes}"
+        found = self.module.globals.get(name)
+        if found is not None:
+            return found
+        found = internal(self.module, name, [PTR, I64, I64, I64, PTR, I64, I64, I64])
+        e = Emitter(found, self.dtype)
+        from_, from_step, rows, count, to, to_step, columns, length = found.args
+        bits, kind = ir.IntType(lanes), ir.VectorType(I1, lanes)
+
+        def first(n: Any) -> Any:
+            whole = e.b.sub(e.b.shl(e.i(1), n), e.i(1))
+            return e.b.trunc(whole, bits) if lanes < 64 else whole
+
+        def where(i: int, limit: Any, wanted: Any) -> Any:
+            held = e.b.select(e.b.icmp_signed("<", e.i(i), limit), wanted, ir.Constant(bits, 0))
+            return e.b.bitcast(held, kind)
+
+        wanted = first(count)
+        square = [
+            e.load_where(e.at(from_, e.mul(from_step, i)), lanes, where(i, rows, wanted))
+            for i in range(lanes)
+        ]
+        wanted = first(length)
+        for i, column in enumerate(e.transpose(square)):
+            at = e.at(to, e.mul(to_step, i))
+            e.store_where(column, at, where(i, columns, wanted))
+        e.b.ret_void()
+        return found
+
+    def turn(
+        self, lanes: int, from_: Any, from_step: Index, rows: Index, count: Index,
+        to: Any, to_step: Index, columns: Index, length: Index,
+    ) -> None:  # fmt: skip
+        """Call the transposer; no number may exceed ``lanes``."""
+        numbers = [from_step, rows, count, to_step, columns, length]
+        a, b, c, d, f, g = [self.i(n) for n in numbers]
+        self.b.call(self.transposer(lanes), [from_, a, b, c, to, d, f, g])
+
+    def store_where(self, value: Any, pointer: Any, mask: Any) -> None:
+        """Store the elements where the mask is set, and touch no others."""
+        kind = value.type
+        name = f"llvm.masked.store.v{kind.count}f{8 * self.itemsize}.p0"
+        store = self._declare(name, ir.VoidType(), (kind, PTR, I32, mask.type))
+        self.b.call(store, [value, pointer, ir.Constant(I32, self.itemsize), mask])
+
     def _declare(self, name: str, result: Any, args: Sequence[Any]) -> Any:
         found = self.module.globals.get(name)
         if found is None:
@@ -306,6 +338,7 @@ def table(module: Any, name: str, numbers: Sequence[int]) -> Any:
     found.global_constant = True
     found.linkage = "internal"
     found.initializer = ir.Constant(kind, [int(n) for n in numbers])
+    found.type = PTR
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -102,110 +103,118 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
     def steps_of(tap: int) -> int:
         return len(job.phases[where[tap][0]].taps)
 
-    def columns(block: Block, g: Any, b: Any) -> Any:
-        """Pack one block: squares of channels by taps (or by k and taps) are transposed."""
+    def one_block(block: Block, g: Any, b: Any) -> Any:
+        """Pack one block, square by square of channels and taps (or k and taps)."""
         lanes = block.lanes
         before = e.add(e.mul(g, layout.lanes), e.mul(b, layout.whole.width))  # channels
         channel = e.mul(b, layout.whole.width)
         if job.transposed:
             base = e.mul(e.add(e.mul(g, job.K * job.M), channel), T)
-            row_step, k_step, wide = T, job.M * T, T
         else:
             base = e.mul(e.add(e.mul(g, job.M), channel), job.K * T)
-            row_step, k_step, wide = job.K * T, 0, job.K * T
         source = e.at(w, base)
-        bad = e.zero(lanes)
+        parts = [(v * lanes, min(lanes, block.valid - v * lanes)) for v in range(block.vectors)]
 
-        def checked(value: Any, bad: Any) -> Any:
-            return e.b.fadd(bad, e.b.fsub(value, value))  # 0 for finite values, else NaN
+        if not job.transposed:  # [m][k, tap] -> [k, tap][m]
+            columns = job.K * T
+            to = e.at(out, e.mul(before, columns))
 
-        def square(j: Index, count: Index, k: Index, bad: Any) -> Any:
-            for v in range(block.vectors):
-                rows = []
-                for m in range(lanes):
-                    if v * lanes + m < block.valid:
-                        at = e.add((v * lanes + m) * row_step, e.mul(k, k_step), j)
-                        rows.append(e.load_first(e.at(source, at), lanes, count))
-                        bad = checked(rows[-1], bad)
-                    else:
-                        rows.append(e.zero(lanes))
-                yield from e.transpose(rows)
-            yield bad
+            def square(j: Any) -> None:
+                count = e.least(e.sub(columns, j), lanes)
+                for m, valid in parts:
+                    e.turn(
+                        lanes, e.at(source, e.add(m * columns, j)), columns, valid, count,
+                        e.at(to, e.add(e.mul(j, block.width), m)), block.width, count, lanes,
+                    )  # fmt: skip
 
-        if job.transposed and T == 1:
+            e.loop(0, columns, square, step=lanes)
+            return
+        if T == 1:  # [k][m] -> [k][m]
 
-            def straight(k: Any, bad: Any) -> Any:
-                for v in range(block.vectors):
-                    at = e.at(source, e.add(v * lanes, e.mul(k, k_step)))
-                    value = e.load_first(at, lanes, min(lanes, block.valid - v * lanes))
-                    to = e.mul(e.add(e.mul(before, job.K), e.mul(k, block.width)), 1)
-                    e.store(value, e.at(out, e.add(to, v * lanes)))
-                    bad = checked(value, bad)
-                return (bad,)
+            def straight(k: Any) -> None:
+                for m, valid in parts:
+                    value = e.load_first(e.at(source, e.add(m, e.mul(k, job.M))), lanes, valid)
+                    to = e.add(e.mul(before, job.K), e.mul(k, block.width), m)
+                    e.store(value, e.at(out, to))
 
             if 0 in where:
-                (bad,) = e.loop(0, job.K, straight, (bad,))
-        elif job.transposed:
+                e.loop(0, job.K, straight)
+            return
 
-            def one_k(k: Any, bad: Any) -> Any:
+        # [k][m][tap] -> [k][tap of the phase][m], by way of squares on the stack
+        held = e.room(lanes * lanes)
+
+        def one_k(k: Any) -> None:
+            for m, valid in parts:
                 for j in range(0, T, lanes):
-                    *found, bad = square(j, min(lanes, T - j), k, bad)
-                    for t in range(j, min(j + lanes, T)):
+                    count = min(lanes, T - j)
+                    from_ = e.at(source, e.add(e.mul(k, job.M * T), m * T + j))
+                    e.turn(lanes, from_, T, valid, count, held, lanes, count, lanes)
+                    for t in range(j, j + count):
                         if t not in where:
                             continue
                         taps = steps_of(t)
                         to = e.add(
-                            start_of(block, t),
+                            start_of(block, t) + m,
                             e.mul(before, job.K * taps), e.mul(k, block.width * taps),
                         )  # fmt: skip
-                        for v in range(block.vectors):
-                            e.store(
-                                found[v * lanes + t - j], e.at(out, e.add(to, v * lanes))
-                            )
-                return (bad,)
+                        e.store(e.load(e.at(held, (t - j) * lanes), lanes), e.at(out, to))
 
-            (bad,) = e.loop(0, job.K, one_k, (bad,))
-        else:
-            to = e.mul(before, job.K * T)
+        e.loop(0, job.K, one_k)
 
-            def put(j: Index, count: Index, bad: Any) -> Any:
-                *found, bad = square(j, count, 0, bad)
-                for t in range(lanes if not isinstance(count, int) else min(count, lanes)):
-                    for v in range(block.vectors):
-                        at = e.add(to, e.mul(j, block.width), t * block.width + v * lanes)
-                        e.store(found[v * lanes + t], e.at(out, at))
-                return bad
+    def check(g: Any, b: Any) -> Any:
+        """0 if all weights of a block are finite, else NaN."""
+        lanes = target.bytes // e.itemsize
+        channel = e.mul(b, layout.whole.width)
+        count = e.mul(e.least(e.sub(job.M, channel), layout.whole.width), T)
 
-            full = wide // lanes * lanes
-            (bad,) = e.loop(0, full, lambda j, bad: (put(j, lanes, bad),), (bad,), step=lanes)
-            if wide > full:
-                bad = put(full, wide - full, bad)
-        flag: Any = ir.Constant(e.scalar, 0.0)
+        def row(k: Any, bad: Any) -> Any:
+            at = e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), channel)
+            from_ = e.at(w, e.mul(at, T))
+            whole = e.mul(e.divmod(count, lanes)[0], lanes)
+
+            def over(size: int) -> Any:
+                def more(i: Any, bad: Any) -> Any:
+                    value = e.load(e.at(from_, i), size)
+                    return (e.b.fadd(bad, e.b.fsub(value, value)),)
+
+                return more
+
+            (many,) = e.loop(0, whole, over(lanes), (bad[0],), step=lanes)
+            (one,) = e.loop(whole, count, over(1), (bad[1],))
+            return many, one
+
+        def pair(k: Any, many: Any, one: Any) -> Any:
+            return row(k, (many, one))
+
+        many, one = e.loop(0, job.K, pair, (e.zero(lanes), ir.Constant(e.scalar, 0.0)))
         for i in range(lanes):
-            flag = e.b.fadd(flag, e.b.extract_element(bad, ir.Constant(I32, i)))
-        return flag
+            one = e.b.fadd(one, e.b.extract_element(many, ir.Constant(I32, i)))
+        return one
 
     def task(u: Any) -> None:
         g, b = e.divmod(u, layout.per_group)
-        g, b = e.i(g), e.i(b)
-        if layout.last is None:
-            flag = columns(layout.whole, g, b)
-        elif layout.count == 0:
-            flag = columns(layout.last, g, b)
+        by_block(e, layout, b, lambda block: one_block(block, g, b))
+        if job.transposed and job.pads:
+            e.store(check(g, b), e.at(out, e.add(layout.flags, u)))
         else:
-            is_last = e.b.icmp_signed("==", b, e.i(layout.count))
-            with e.b.if_else(is_last) as (then, other):
-                with then:
-                    one = columns(layout.last, g, b)
-                    one_block = e.b.block
-                with other:
-                    two = columns(layout.whole, g, b)
-                    two_block = e.b.block
-            flag = e.b.phi(e.scalar)
-            flag.add_incoming(one, one_block)
-            flag.add_incoming(two, two_block)
-        e.store(flag, e.at(out, e.add(layout.flags, u)))
+            e.store(ir.Constant(e.scalar, 0.0), e.at(out, e.add(layout.flags, u)))
 
     e.loop(begin, end, task)
     e.b.ret_void()
     return function
+
+
+def by_block(e: Emitter, layout: WeightLayout, b: Index, of: Callable[[Block], None]) -> None:
+    """Call ``of(block)`` for the block that number b of a group is."""
+    if layout.last is None:
+        of(layout.whole)
+    elif layout.count == 0:
+        of(layout.last)
+    else:
+        is_last = e.b.icmp_signed("==", e.i(b), e.i(layout.count))
+        with e.b.if_else(is_last) as (then, other):
+            with then:
+                of(layout.last)
+            with other:
+                of(layout.whole)

@@ -169,12 +169,12 @@ def split(count: int, most: int) -> list[tuple[int, int]]:
     """``count`` in pieces of at most ``most``, of one size or of two: (size, how many)."""
     if count <= most:
         return [(count, 1)]
-    for size in range(most, max(most // 2, 1), -1):
+    for size in range(most, most // 2, -1):
         if count % size == 0:
             return [(size, count // size)]
     pieces = -(-count // most)
     size, larger = divmod(count, pieces)
-    return [(size + 1, larger), (size, pieces - larger)]
+    return [(s, n) for s, n in ((size + 1, larger), (size, pieces - larger)) if n]
 
 
 @dataclass(frozen=True, slots=True)

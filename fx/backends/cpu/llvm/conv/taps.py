@@ -6,6 +6,7 @@ vectors of packed weights and, for each place, one number that it multiplies bot
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from llvmlite import ir
@@ -13,7 +14,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.conv.emit import (
     I64, PTR, Emitter, Index, Target, host, internal, kernel, table,
 )  # fmt: skip
-from fx.backends.cpu.llvm.conv.packing import WeightLayout, emit_planes, emit_weights
+from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, Phase, Tiles, cut, tiles
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
@@ -92,7 +93,7 @@ class _Emission:
         self.tables = []
         for i, phase in enumerate(job.phases):
             offsets = [(d * cut_.plane[1] + h) * cut_.plane[2] + w for d, h, w in phase.offsets]
-            self.tables.append(table(module, f"{name}_taps{i}", offsets) if offsets else None)
+            self.tables.append(table(module, f"{name}_taps{i}", offsets or [0]))
         self.function = kernel(module, name, 4)
         self.body()
 
@@ -150,17 +151,7 @@ class _Emission:
             def of(block: Block) -> None:
                 self.block(block, planes, n, g, b, d, h0, w0)
 
-            if self.layout.last is None:
-                of(self.layout.whole)
-            elif self.layout.count == 0:
-                of(self.layout.last)
-            else:
-                is_last = e.b.icmp_signed("==", e.i(b), e.i(self.layout.count))
-                with e.b.if_else(is_last) as (then, other):
-                    with then:
-                        of(self.layout.last)
-                    with other:
-                        of(self.layout.whole)
+            by_block(e, self.layout, b, of)
 
         e.loop(u0, u1, unit)
 
@@ -187,6 +178,9 @@ class _Emission:
             h1 = e.least(e.add(h0, cut_.rows), phase.counts[1])
             w1 = e.least(e.add(w0, cut_.columns), phase.counts[2])
 
+            def taps_of(f: int) -> list[Any]:
+                return [self.tables[f], e.i(len(job.phases[f].taps))]
+
             def at_depth(
                 phase: Phase = phase, f: int = f, weights: Any = weights, tiles_: Tiles = tiles_,
                 h1: Index = h1, w1: Index = w1,
@@ -199,7 +193,7 @@ class _Emission:
                     def row(h: Index, rows: int = rows) -> None:
                         edge = 0
                         for columns, count in tiles_.columns:
-                            function = self.tile(f, phase, block, rows, columns)
+                            function = self.tile(block, rows, columns)
                             next_ = edge + columns * count
 
                             def column(
@@ -216,7 +210,7 @@ class _Emission:
                                     place[2],
                                 )
                                 x = e.at(planes, e.add(e.mul(r, cut_.plane[2]), c))
-                                e.b.call(function, [x, weights, e.at(to, y)])
+                                e.b.call(function, [x, weights, e.at(to, y), *taps_of(f)])
 
                             if count:
                                 e.loop(e.most(w0, edge), e.least(w1, next_), column, step=columns)
@@ -233,16 +227,16 @@ class _Emission:
 
     # a tile -------------------------------------------------------------------------------------
 
-    def tile(self, f: int, phase: Phase, block: Block, rows: int, columns: int) -> Any:
-        """``(planes, weights, out)``: rows * columns outputs of a block of channels."""
-        key = (f, block, rows, columns)
+    def tile(self, block: Block, rows: int, columns: int) -> Any:
+        """``(planes, weights, out, table, taps)``: rows * columns outputs of a block of channels."""
+        key = (block, rows, columns)
         if key in self.made:
             return self.made[key]
         job, cut_ = self.job, self.cut
         name = f"{self.name}_tile{len(self.made)}"
-        function = self.made[key] = internal(self.module, name, [PTR, PTR, PTR])
+        function = self.made[key] = internal(self.module, name, [PTR, PTR, PTR, PTR, I64])
         e = Emitter(function, job.dtype)
-        x, w, y = function.args
+        x, w, y, offsets, taps = function.args
         pitch, lanes = cut_.plane[2], block.lanes
         places = [
             r * job.step[1] * pitch + c * job.step[2] for r in range(rows) for c in range(columns)
@@ -252,7 +246,6 @@ class _Emission:
             for r in range(rows)
             for c in range(columns)
         ]
-        taps = len(phase.taps)
         zero = [e.zero(lanes)] * (block.vectors * len(places))
 
         def tap(x: Any, w: Any, sums: list[Any]) -> list[Any]:
@@ -269,35 +262,59 @@ class _Emission:
             plane = e.at(x, e.mul(c, cut_.channel_step))
 
             def one(t: Any, w: Any, *sums: Any) -> list[Any]:
-                entry = e.b.gep(self.tables[f], [e.i(t)], source_etype=I64)
+                entry = e.b.gep(offsets, [e.i(t)], source_etype=I64)
                 offset = e.b.load(entry, typ=I64, align=8)
                 return [e.at(w, block.width), *tap(e.at(plane, offset), w, list(sums))]
 
             return e.loop(0, taps, one, (w, *sums))
 
-        if taps:
-            _, *sums = e.loop(0, job.K, channel, (w, *zero))
-        else:
-            sums = zero
-        volume = job.out[0] * job.out[1] * job.out[2]
-        dense = outs == list(range(len(outs)))
+        if len(job.phases) == 1:
+            taps = len(job.phases[0].taps)
+        _, *sums = e.loop(0, job.K, channel, (w, *zero))
+        count, volume = len(outs), prod(job.out)
+        held = e.room(lanes * count)
+        dense = outs == list(range(count))
+        rows_ = None if dense else e.room(lanes * count)
         for v in range(block.vectors):
-            for first in range(0, len(outs), lanes):
-                count = min(lanes, len(outs) - first)
-                columns_ = [sums[(first + i) * block.vectors + v] for i in range(count)]
-                columns_ += [e.zero(lanes)] * (lanes - count)
-                for m, row in enumerate(e.transpose(columns_)):
-                    if v * lanes + m >= block.valid:
-                        break
-                    to = e.at(y, (v * lanes + m) * volume)
-                    if dense:
-                        e.store_first(row, e.at(to, first), count, self.target)
-                    else:
-                        for i in range(count):
-                            one = e.b.extract_element(row, ir.Constant(ir.IntType(32), i))
-                            e.store(one, e.at(to, outs[first + i]))
+            for p in range(count):
+                e.store(sums[p * block.vectors + v], e.at(held, p * lanes))
+            valid = min(lanes, block.valid - v * lanes)
+            to, to_step = e.at(y, v * lanes * volume), volume
+            if not dense:
+                to, to_step = rows_, count
+            for p in range(0, count, lanes):
+                some = min(lanes, count - p)
+                e.turn(
+                    lanes, e.at(held, p * lanes), lanes, some, lanes,
+                    e.at(to, p), to_step, valid, some,
+                )  # fmt: skip
+            if not dense:
+                e.loop(0, valid, lambda m, v=v: self.spread(
+                    e, e.at(rows_, e.mul(m, count)), rows, columns,
+                    e.at(y, e.mul(e.add(m, v * lanes), volume)),
+                ))  # fmt: skip
         e.b.ret_void()
         return function
+
+    def spread(self, e: Emitter, from_: Any, rows: int, columns: int, to: Any) -> None:
+        """One channel of a tile whose outputs do not lie side by side."""
+        job, lanes = self.job, self.target.bytes // e.itemsize
+        s = job.spread[2]
+        for r in range(rows):
+            line = e.at(to, r * job.spread[1] * job.out[2])
+            if s > 4:
+                for c in range(columns):
+                    e.store(e.load(e.at(from_, r * columns + c)), e.at(line, c * s))
+                continue
+            for first in range(0, columns * s, lanes):  # places of the output
+                mask = [int(i % s == 0 and i < columns * s) for i in range(first, first + lanes)]
+                source = e.load_first(
+                    e.at(from_, r * columns + first // s), lanes, columns - first // s
+                )
+                places = [(first + i) // s - first // s for i in range(lanes)]
+                wide = e.shuffle(source, None, places)
+                kind = ir.VectorType(ir.IntType(1), lanes)
+                e.store_where(wide, e.at(line, first), ir.Constant(kind, mask))
 
     # weights that are not finite ----------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import Any
 from fx.backends.cpu.llvm.conv.emit import (
     I64, PTR, Emitter, Index, Target, host, internal, kernel,
 )  # fmt: skip
-from fx.backends.cpu.llvm.conv.packing import WeightLayout, emit_planes
+from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
@@ -141,27 +141,14 @@ class SumStep(Step):
         return _emit_sum(module, name, self)
 
 
-def _by_block(e: Emitter, layout: WeightLayout, b: Index, of: Any) -> None:
-    """Call ``of(block)`` for the block that number b of a group is."""
-    if layout.last is None:
-        of(layout.whole)
-    elif layout.count == 0:
-        of(layout.last)
-    else:
-        is_last = e.b.icmp_signed("==", e.i(b), e.i(layout.count))
-        with e.b.if_else(is_last) as (then, other):
-            with then:
-                of(layout.last)
-            with other:
-                of(layout.whole)
-
-
 def _emit_sum(module: Any, name: str, step: SumStep) -> Any:
     job, layout = step.job, step.layout
     function = kernel(module, name, 2)
     e = Emitter(function, job.dtype)
     begin, end, _, partial, out = function.args
     columns = job.K * job.window
+    lanes_ = layout.whole.lanes
+    held = e.room(lanes_ * lanes_)
 
     def task(u: Any) -> None:
         g, b = e.divmod(u, layout.per_group)
@@ -174,29 +161,31 @@ def _emit_sum(module: Any, name: str, step: SumStep) -> Any:
             channel = e.add(e.mul(g, job.M), e.mul(b, width))
             to = e.at(out, e.mul(channel, columns))
 
-            def square(j: Index, count: int) -> None:
+            def square(j: Any) -> None:
+                count = e.least(e.sub(columns, j), lanes)
                 for v in range(block.vectors):
-                    rows = []
-                    for i in range(lanes):
-                        if i >= count:
-                            rows.append(e.zero(lanes))
-                            continue
-                        at = e.at(source, e.add(e.mul(j, block.width), i * block.width + v * lanes))
-                        total = e.load(at, lanes)
-                        for s in range(1, step.cut.sums):
-                            total = e.b.fadd(total, e.load(e.at(at, s * layout.flags), lanes))
-                        rows.append(total)
-                    for m, row in enumerate(e.transpose(rows)):
-                        if v * lanes + m < block.valid:
-                            to_ = e.at(to, e.add(j, (v * lanes + m) * columns))
-                            e.store_first(row, to_, count, step.target)
+                    m = v * lanes
+                    from_ = e.at(source, e.add(e.mul(j, block.width), m))
+                    from_step = block.width
+                    if step.cut.sums > 1:
 
-            full = columns // lanes * lanes
-            e.loop(0, full, lambda j: square(j, lanes), step=lanes)
-            if columns > full:
-                square(full, columns - full)
+                        def row(i: Any, from_: Any = from_) -> None:
+                            at = e.at(from_, e.mul(i, block.width))
+                            total = e.load(at, lanes)
+                            for s in range(1, step.cut.sums):
+                                more = e.load(e.at(at, s * layout.flags), lanes)
+                                total = e.b.fadd(total, more)
+                            e.store(total, e.at(held, e.mul(i, lanes)))
 
-        _by_block(e, layout, b, of)
+                        e.loop(0, count, row)
+                        from_, from_step = held, lanes
+                    to_ = e.at(to, e.add(j, m * columns))
+                    valid = min(lanes, block.valid - m)
+                    e.turn(lanes, from_, from_step, count, lanes, to_, columns, valid, count)
+
+            e.loop(0, columns, square, step=lanes)
+
+        by_block(e, layout, b, of)
 
     e.loop(begin, end, task)
     e.b.ret_void()
@@ -234,7 +223,7 @@ class _Emission:
         def of(block: Block) -> None:
             self.owned(block, s, g, b, k0, k1, first, last)
 
-        _by_block(e, layout, b, of)
+        by_block(e, layout, b, of)
 
     def owned(
         self, block: Block, s: Index, g: Index, b: Index, k0: Index, k1: Index, first: Index,
@@ -415,18 +404,13 @@ class _Emission:
         lanes, volume = block.lanes, prod(job.out)
 
         def square(j: Any) -> None:
-            for v in range(block.vectors):
-                rows = []
-                mask = e.lanes_below(e.sub(count, j), lanes)
-                for m in range(lanes):
-                    if v * lanes + m < block.valid:
-                        at = e.at(from_, e.add((v * lanes + m) * volume, j))
-                        rows.append(e.load_where(at, lanes, mask))
-                    else:
-                        rows.append(e.zero(lanes))
-                for i, column in enumerate(e.transpose(rows)):
-                    at = e.add(e.mul(j, block.width), i * block.width + v * lanes)
-                    e.store(column, e.at(to, at))
+            wanted = e.least(e.sub(count, j), lanes)
+            for m in range(0, block.width, lanes):
+                e.turn(
+                    lanes, e.at(from_, e.add(m * volume, j)), volume,
+                    min(lanes, block.valid - m), wanted,
+                    e.at(to, e.add(e.mul(j, block.width), m)), block.width, wanted, lanes,
+                )  # fmt: skip
 
         e.loop(0, count, square, step=lanes)
         e.b.ret_void()

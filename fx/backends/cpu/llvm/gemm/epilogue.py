@@ -5,11 +5,11 @@ Whoever fuses elementwise work into a product hands ``gemm.product(node, epilogu
 and writes ``epilogue.writes`` (one before it may pack a factor)::
 
     class BiasReLU:
-        reads = (bias,)          # values whose arrays are needed besides the factors
-        writes = (out,)          # what is stored: row major, as many elements as the product
-        key = ("bias, relu",)    # what the code of ``emit`` depends on
-        light = True             # few instructions: emitted once a register, not once a row
-        cost = 0.1               # nanoseconds an element
+        reads = (bias,)  # values whose arrays are needed besides the factors
+        writes = (out,)  # what is stored: row major, as many elements as the product
+        key = ("bias, relu",)  # what the code of ``emit`` depends on
+        light = True  # few instructions: emitted once a register, not once a row
+        cost = 0.1  # nanoseconds an element
 
         def emit(self, b, x, at):
             return [maximum(b, b.fadd(x, at.operand(0)), 0)]
@@ -60,8 +60,19 @@ class Place:
         axis: the axis of ``shape`` along which the lanes go: the last one that is longer than 1.
     """
 
-    __slots__ = ("_axes", "_b", "_line", "_lane", "axis", "index", "mask", "pointers", "reads",
-                 "shape", "width")  # fmt: skip
+    __slots__ = (
+        "_axes",
+        "_b",
+        "_lane",
+        "_line",
+        "axis",
+        "index",
+        "mask",
+        "pointers",
+        "reads",
+        "shape",
+        "width",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -48,9 +48,12 @@ class Kernel:
         self.block = plan.row_tiles * rows * plan.depth + width if plan.pack_x else 0
         self.sums = 0
         if self.partial:
-            self.sums = plan.row_tiles * rows * plan.column_tiles * count * width
+            self.sums = plan.row_tiles * rows * plan.column_tiles * self.wide
+        self.held = 0  # a tile on its way through an epilogue that is emitted once a row
+        if epilogue is not None and not epilogue.light:
+            self.held = rows * self.wide
         self.panel, self.block = [-(-n // 16) * 16 for n in (self.panel, self.block)]
-        self.scratch = (self.panel + self.block + self.sums) * self.size
+        self.scratch = (self.panel + self.block + self.sums + self.held) * self.size
 
     def emit(self, module: ir.Module, name: str, reads: int, writes: int) -> ir.Function:
         """The function of the contract."""
@@ -66,12 +69,7 @@ class Kernel:
         self.panel_at = scratch
         self.block_at = v.at(b, scratch, self.panel, self.kind)
         self.sums_at = v.at(b, scratch, self.panel + self.block, self.kind)
-        self.held = None
-        if self.epilogue is not None and not self.epilogue.light:
-            vectors = self.plan.rows * self.plan.count
-            lanes = ir.ArrayType(self.kind, vectors * self.plan.width)
-            self.held = b.alloca(lanes)
-            self.held.align = self.plan.width * self.size
+        self.held_at = v.at(b, scratch, self.panel + self.block + self.sums, self.kind)
         v.loop(b, begin, end, self.task, name="task")
         b.ret_void()
         return function
@@ -172,7 +170,7 @@ class Kernel:
     def pack_y(self, y: ir.Value, panel: ir.Value, first: ir.Value, last: ir.Value) -> None:
         """Column tiles of the right factor, the first of which ``y`` is at."""
         b, p, plan = self.b, self.p, self.plan
-        wide = plan.count * plan.width
+        wide = self.wide
 
         def sliver(c: ir.Value, size: int) -> None:
             lanes = size * plan.width if size > 0 else (-size - 1) * plan.width + self.tail
@@ -211,9 +209,7 @@ class Kernel:
                     b, p.x.dtype, source, p.x.row, count, least, target, rows, rows, plan.width
                 )
             else:
-                pack_lines(
-                    b, p.x.dtype, source, p.x.column, count, target, rows, rows, plan.width
-                )
+                pack_lines(b, p.x.dtype, source, p.x.column, count, target, rows, rows, plan.width)
 
         self._each(self._row_parts(first, last), sliver)
 
@@ -222,7 +218,7 @@ class Kernel:
     ) -> None:
         """One tile: row tile ``r`` and column tile ``c`` of the task."""
         b, p, plan, kind = self.b, self.p, self.plan, self.kind
-        width, wide = plan.width, plan.count * plan.width
+        width, wide = plan.width, self.wide
         tile = Tile(rows, abs(size), width if size > 0 else self.tail, width)
         if plan.pack_x:
             left = Left(1, rows)
@@ -271,8 +267,8 @@ class Kernel:
         b, p, plan = self.b, self.p, self.plan
         if not self.partial:
             return v.at(b, self.writes[0], v.add(b, v.times(b, line, p.n), column), self.kind), p.n
-        pitch = plan.column_tiles * plan.count * plan.width
-        place = v.add(b, v.times(b, r, plan.rows * pitch), v.times(b, c, plan.count * plan.width))
+        pitch = plan.column_tiles * self.wide
+        place = v.add(b, v.times(b, r, plan.rows * pitch), v.times(b, c, self.wide))
         return v.at(b, self.sums_at, place, self.kind), pitch
 
     def _partials(self, tile: Tile, address: ir.Value, pitch: int) -> list[ir.Value]:
@@ -300,7 +296,7 @@ class Kernel:
                 self._store(x, v.add(b, line, r), lane, tile.mask(b, c), tile.width)
         else:
             for i, x in enumerate(sums):
-                v.store(b, x, v.at(b, self.held, i * tile.width, self.kind))
+                v.store(b, x, v.at(b, self.held_at, i * tile.width, self.kind))
             v.loop(b, 0, tile.rows, lambda r: self._finish_row(tile, r, line, column), name="row")
 
     def _finish_row(self, tile: Tile, r: ir.Value, line: ir.Value, column: ir.Value) -> None:
@@ -309,7 +305,7 @@ class Kernel:
 
         def one(c: ir.Value, mask: ir.Value | None) -> None:
             place = v.add(b, v.times(b, r, tile.count * width), v.times(b, c, width))
-            x = v.load(b, v.at(b, self.held, place, self.kind), self.kind, width)
+            x = v.load(b, v.at(b, self.held_at, place, self.kind), self.kind, width)
             self._store(x, v.add(b, line, r), v.add(b, column, v.times(b, c, width)), mask, width)
 
         v.loop(b, 0, whole, lambda c: one(c, None), name="column")

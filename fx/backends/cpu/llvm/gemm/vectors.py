@@ -32,9 +32,9 @@ def vector_bytes() -> int:
 
 def registers() -> int:
     """How many vector registers this CPU has."""
-    return 16 if vector_bytes() == 32 or llvm.get_process_triple().startswith("x86") and (
+    return 16 if vector_bytes() == 32 or (llvm.get_process_triple().startswith("x86") and (
         vector_bytes() == 16
-    ) else 32  # fmt: skip
+    )) else 32  # fmt: skip
 
 
 def memory_type(dtype: Any) -> ir.Type:
@@ -160,9 +160,7 @@ def load(
     return b.call(call, [address, ir.Constant(i32, size_of(kind)), mask, zeros(kind, width)])
 
 
-def store(
-    b: ir.IRBuilder, x: ir.Value, address: ir.Value, mask: ir.Value | None = None
-) -> None:
+def store(b: ir.IRBuilder, x: ir.Value, address: ir.Value, mask: ir.Value | None = None) -> None:
     """The live lanes of ``x`` to memory."""
     kind = x.type.element
     if mask is None:

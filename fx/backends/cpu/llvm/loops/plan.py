@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import prod
 
+from fx.backends.cpu.llvm.loops.maps import Form
 from fx.backends.cpu.llvm.loops.nest import Nest, form_of
 from fx.dtypes import bool_
 
@@ -67,9 +68,8 @@ class Plan:
         self._choose_vector()
         self._choose_depths()
         self.passes = max(
-            [self.phases[e] + (self.levels[e] > self.base or not nest.rows)
-             for _, _, e in nest.outputs]
-        )  # fmt: skip
+            [self.phases[e] + (not nest.rows or self._in_row(form)) for _, form, e in nest.outputs]
+        )
         self.passes = max(1, self.passes)
         self.body = self._body_weight()
         self._choose_blocks()
@@ -122,6 +122,10 @@ class Plan:
             form = form_of(e)
             level = max([depth[d] for d, _ in form[1]], default=0) if form is not None else 0
             self.levels.append(max([level, *[self.levels[a] for a in e.args]]))
+
+    def _in_row(self, form: Form) -> bool:
+        """Whether an output has an element for each iteration of the rows."""
+        return any(d in self.nest.rows for d, _ in form[1])
 
     def _body_weight(self) -> int:
         """Instructions of one iteration of the innermost loop."""
@@ -185,9 +189,9 @@ class Plan:
             if e.kind == "reduce" and self.phases[i] <= self.passes:
                 self.roots[self.phases[i] - 1].append(i)
         self.last: list[tuple[int, int]] = []  # outputs that are written after the passes
-        for k, (_, _, e) in enumerate(nest.outputs):
+        for k, (_, form, e) in enumerate(nest.outputs):
             phase = self.phases[e]
-            if phase < self.passes and (self.levels[e] > inner or not nest.rows):
+            if phase < self.passes and (not nest.rows or self._in_row(form)):
                 self.roots[phase].append(-1 - k)
             else:
                 self.last.append((k, e))

@@ -1,4 +1,4 @@
-"""Arithmetic, relations, logic and bits: each a function of the dtype and of terms of that dtype."""
+"""Arithmetic, relations, logic and bits: each a function of a dtype and of terms of it."""
 
 from __future__ import annotations
 
@@ -214,6 +214,16 @@ def rsqrt(dtype: Any, x: Num) -> Num:
 def reciprocal(dtype: Any, x: Num) -> Num:
     """1 / x."""
     return 1.0 / x
+
+
+def nextafter(dtype: Any, x: Num, y: Num) -> Num:
+    """The number after x in the direction of y."""
+    bits = x.bits()
+    away = (x < y) ^ (bits < 0)  # towards larger magnitudes
+    step = away.pick(bits + 1, bits - 1).as_float()
+    least = x.full(0.0).bits() + 1
+    step = x.eq(0.0).pick(least.as_float().copysign(y), step)
+    return (x.isnan() | y.isnan()).pick(x + y, x.eq(y).pick(y, step))
 
 
 def identity(dtype: Any, x: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import exp, power_of_two, reduced
 from fx.backends.cpu.llvm.vecmath.types import F32, F64
@@ -79,6 +77,3 @@ def erfc(x: Num) -> Num:
     far = (x < 0.0).pick(2.0 - tail, tail)
     near = (x < 0.25).pick(1.0 - _near(x), 0.5 - (_near(x) + -0.5))
     return (a < 0.5).pick(near, far)
-
-
-INF = math.inf

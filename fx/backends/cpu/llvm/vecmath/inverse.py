@@ -21,9 +21,12 @@ _ASIN = {
         0.006510922539352898, 0.019573705473442792, -0.016293745019569393, 0.03195873324975944,
     ),
 }  # fmt: skip
-# arctan x = x + x ** 3 * p(x * x) for |x| <= sqrt(2) - 1
+# arctan x = x + x ** 3 * p(x * x) for |x| <= 1 in float32, |x| <= sqrt(2) - 1 in float64
 _ATAN = {
-    32: (-3.3333316e-01, 1.9998483e-01, -1.4243738e-01, 1.05951354e-01, -6.0811456e-02),
+    32: (
+        -3.3333302e-01, 1.9998638e-01, -1.4265245e-01, 1.0957578e-01, -8.419463e-02,
+        5.8234602e-02, -3.1455748e-02, 1.1064462e-02, -1.8272172e-03,
+    ),
     64: (
         -0.33333333333333326, 0.1999999999999767, -0.14285714285388132, 0.11111111088184848,
         -0.09090908144763996, 0.07692282763630875, -0.06666226826174161, 0.058770224304500136,
@@ -67,12 +70,15 @@ def _angle(y: Num, x: Num) -> Num:
     """arctan(y / x) in [0, pi/2] for y, x >= 0, not both infinite or zero."""
     steep = y > x
     small, large = steep.pick(x, y), steep.pick(y, x)
-    wide = small > large * 0.41421356
-    t = wide.pick(small - large, small) / wide.pick(small + large, large)
-    z = t * t
-    core = (t * z).mad(_p(z, _ATAN), t)
     high, low = _PI_2[y.width]
-    core = wide.pick(0.5 * high + (core + 0.5 * low), core)
+    if y.width == 32:
+        t = small / large
+        core = (t * (t * t)).mad(_p(t * t, _ATAN), t)
+    else:
+        wide = small > large * 0.41421356
+        t = wide.pick(small - large, small) / wide.pick(small + large, large)
+        core = (t * (t * t)).mad(_p(t * t, _ATAN), t)
+        core = wide.pick(0.5 * high + (core + 0.5 * low), core)
     return steep.pick(high - (core - low), core)
 
 
@@ -90,7 +96,8 @@ def arctan2(y: Num, x: Num) -> Num:
     both = a.eq(b) & (a.eq(0.0) | a.eq(_INF))
     angle = _angle(*_comparable(both.pick(1.0, a), both.pick(1.0, b)))
     # 0 / 0 is the angle of the x axis
-    angle = (both & a.eq(0.0)).pick(0.0, angle)
+    flat = (both & a.eq(0.0)) | (b.eq(_INF) & (a < _INF))
+    angle = flat.pick(0.0, angle)
     left = x.bits() < 0
     high, low = _PI_2[x.width]
     out = left.pick(2.0 * high - (angle - 2.0 * low), angle)
@@ -130,7 +137,7 @@ def arccosh(x: Num) -> Num:
         return arccosh(x.to(F64)).to(F32)
     t = x.smaller(1e150) - 1.0
     near = log1p(t + (t + t + t * t).sqrt())
-    return (x > 1e10).pick(_log_twice(x), near)
+    return (x < 1.0).pick(math.nan, (x > 1e10).pick(_log_twice(x), near))
 
 
 def arctanh(x: Num) -> Num:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
+from fx.backends.cpu.llvm.vecmath.exponential import exp
 from fx.backends.cpu.llvm.vecmath.types import F32, F64, element_of
 
 _INF = math.inf
@@ -71,7 +72,7 @@ def log1p(x: Num) -> Num:
     w = x.width
     shift = (u.bits() - _LOW_END[w]) & ~((1 << _MANTISSA[w]) - 1)  # e, where exponents stand
     e = (shift >> _MANTISSA[w]).to_float(element_of(x.type))
-    scale = (x.full(1.0).bits() - shift).as_float()  # 2 ** -e
+    scale = (x > 1e30).pick(0.0, (x.full(1.0).bits() - shift).as_float())  # 2 ** -e
     f = (x.bits() - shift).as_float() + (scale - 1.0)  # (1 + x) / 2 ** e - 1
     y = (abs(x) < 1e-30).pick(x, log_of_parts(e, f))
     edge = x.eq(-1.0).pick(-_INF, (x < -1.0).pick(math.nan, x))
@@ -135,3 +136,16 @@ def log2(x: Num) -> Num:
 def log10(x: Num) -> Num:
     """The logarithm to base 10."""
     return _in_base(x, 0.4342944819032518, 1.098319650216765e-17)
+
+
+def softplus(x: Num) -> Num:
+    """log(1 + e ** x) without overflow."""
+    return (x < 0.0).pick(0.0, x) + log1p(exp(-abs(x)))
+
+
+def logaddexp(x: Num, y: Num) -> Num:
+    """log(e ** x + e ** y) without overflow."""
+    gap = x - y
+    out = (gap > 0.0).pick(x, y) + log1p(exp(-abs(gap)))
+    out = x.eq(y).pick(x + math.log(2), out)  # gap is NaN for two infinities
+    return out

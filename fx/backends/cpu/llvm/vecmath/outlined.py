@@ -14,9 +14,9 @@ from fx.backends.cpu.llvm.vecmath.types import suffix
 def outlined(name: str, formula: Callable[..., Any], *args: Any, cold: bool = False) -> Any:
     """Call ``formula``, whose result has the type of its first argument, on ``args``.
 
-    It becomes one internal function of the module for these types: emitting a call costs a twentieth
-    of emitting the formula, and LLVM's inliner copies faster than text is parsed. A ``cold`` one is
-    never inlined: rare cases go there.
+    It becomes one internal function of the module for these types: emitting a call costs a
+    twentieth of emitting the formula, and LLVM's inliner copies faster than text is parsed. A
+    ``cold`` one is never inlined: rare cases go there.
     """
     first = args[0]
     b, module = first.b, first.b.module

@@ -16,8 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import fx.backends.cpu.llvm.vecmath.arithmetic as arithmetic
+import fx.backends.cpu.llvm.vecmath.division as division
 import fx.backends.cpu.llvm.vecmath.error as error
 import fx.backends.cpu.llvm.vecmath.exponential as exponential
+import fx.backends.cpu.llvm.vecmath.inverse as inverse
 import fx.backends.cpu.llvm.vecmath.logarithm as logarithm
 import fx.backends.cpu.llvm.vecmath.power as power
 import fx.backends.cpu.llvm.vecmath.trigonometric as trigonometric
@@ -46,13 +48,30 @@ UNARY: dict[str, Callable[..., Any]] = {
     "expm1": exponential.expm1,
     "sigmoid": exponential.sigmoid,
     "tanh": exponential.tanh,
+    "sinh": exponential.sinh,
+    "cosh": exponential.cosh,
     "log": logarithm.log,
+    "log1p": logarithm.log1p,
+    "log2": logarithm.log2,
+    "log10": logarithm.log10,
+    "softplus": logarithm.softplus,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "arcsin": inverse.arcsin,
+    "arccos": inverse.arccos,
+    "arctan": inverse.arctan,
+    "arcsinh": inverse.arcsinh,
+    "arccosh": inverse.arccosh,
+    "arctanh": inverse.arctanh,
     "erf": error.erf,
+    "erfc": error.erfc,
 }
 BINARY: dict[str, Callable[..., Any]] = {
     "power": power.power,
+    "hypot": power.hypot,
+    "arctan2": inverse.arctan2,
+    "logaddexp": logarithm.logaddexp,
 }
 
 _REAL = FLOATING | INTEGRAL
@@ -73,6 +92,7 @@ _NAMES: dict[str, tuple[str, frozenset[Any]]] = {  # function of arithmetic, dty
     "rsqrt": ("rsqrt", FLOATING),
     "reciprocal": ("reciprocal", FLOATING),
     "copysign": ("copysign", FLOATING),
+    "nextafter": ("nextafter", FLOATING - NARROW),
     "conj": ("identity", FLOATING),
     "stop_gradient": ("identity", _ANY),
 } | {
@@ -87,6 +107,8 @@ _NAMES: dict[str, tuple[str, frozenset[Any]]] = {  # function of arithmetic, dty
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
 } | {name: (name, INTEGRAL) for name in ("left_shift", "right_shift")}  # fmt: skip
 
+_DIVISIONS = ("floor_divide", "remainder", "fmod")
+
 
 def _terms(b: Any, dtypes: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     return [term(b, v, d) for v, d in zip(values, dtypes, strict=True)]
@@ -94,6 +116,13 @@ def _terms(b: Any, dtypes: Sequence[Any], values: Sequence[Any]) -> list[Any]:
 
 def _out(x: Any, dtype: Any) -> Any:
     return rounded(x, dtype).v if dtype in NARROW else x.v
+
+
+def _part(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
+    (x,) = _terms(b, dtypes, values)
+    turn = params["turn"]
+    x = x.full(0.0) if turn & 1 else x
+    return (-x if turn & 2 else x).v
 
 
 def _simple(function: Callable[..., Any]) -> Emitter:
@@ -121,12 +150,16 @@ def _astype(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
 EMIT: dict[str, Emitter] = {
     **{name: _simple(getattr(arithmetic, f)) for name, (f, _) in _NAMES.items()},
     **{name: _formula(name, f) for name, f in (UNARY | BINARY).items()},
+    **{name: _simple(getattr(division, name)) for name in _DIVISIONS},
+    "part": _part,
     "where": _where,
     "astype": _astype,
 }
 _TAKES: dict[str, frozenset[Any]] = {
     **{name: takes for name, (_, takes) in _NAMES.items()},
     **dict.fromkeys(UNARY | BINARY, FLOATING),
+    **{name: _REAL for name in _DIVISIONS},
+    "part": FLOATING,
     "where": _ANY,
     "astype": _ANY,
 }
@@ -142,4 +175,4 @@ def supported(
     takes = _TAKES.get(name)
     if takes is None or out in COMPLEX:
         return False
-    return all([d in takes for d in dtypes])
+    return all(d in takes for d in dtypes)

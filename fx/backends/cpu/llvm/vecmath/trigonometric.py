@@ -1,18 +1,23 @@
 """sin, cos and tan.
 
-x = k * pi / 2 + r with |r| <= pi / 4. In float32 the subtraction is done in float64 and in two parts,
-in float64 in three; arguments beyond that go lane by lane to the reduction of Payne and Hanek.
+x = k * pi / 2 + r with |r| <= pi / 4: the subtraction is done in float64, with pi / 2 in three
+parts. Beyond 2 ** 40 the lanes go one by one to the reduction of Payne and Hanek.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, polynomial
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, any_lane, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import whole_part
+from fx.backends.cpu.llvm.vecmath.outlined import outlined
+from fx.backends.cpu.llvm.vecmath.payne_hanek import quadrant, remainder
 from fx.backends.cpu.llvm.vecmath.types import F32, F64, I32
 
 _PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+_FAR = 2.0**40
+_MAGIC = 6755399441055744.0
 # sin r = r + r ** 3 * p(r * r); cos r = 1 - r * r / 2 + r ** 4 * p(r * r)
 _SIN = {
     32: (-1.6666655e-01, 8.332173e-03, -1.9516655e-04),
@@ -74,4 +79,39 @@ def _quarter64(x: Num) -> tuple[Num, Int]:
     r = k.fma(-_PI_2[0], x)  # exact
     r = k.fma(-_PI_2[1], r)
     r = k.fma(-_PI_2[2], r)
-    return r, whole
+    b = x.b
+    far = ~(abs(x) <= _FAR)
+    here = b.block
+    rare = b.append_basic_block("huge")
+    after = b.append_basic_block("small")
+    b.cbranch(any_lane(b, far.v), rare, after)
+    b.position_at_end(rare)
+    huge_r = far.pick(outlined("remainder_pi_2", remainder, x, cold=True), r)
+    huge_k = outlined("quadrant", quadrant, x, cold=True)
+    # as `whole_part` leaves integers: any multiple of 4 more or less
+    huge_whole = far.pick((huge_k + _MAGIC).bits() - x.full(_MAGIC).bits(), whole)
+    rare = b.block
+    b.branch(after)
+    b.position_at_end(after)
+    return Num(b, _join(b, r, here, huge_r, rare)), Int(b, _join(b, whole, here, huge_whole, rare))
+
+
+def _join(b: Any, x: Any, here: Any, y: Any, there: Any) -> Any:
+    phi = b.phi(x.type)
+    phi.add_incoming(x.v, here)
+    phi.add_incoming(y.v, there)
+    return phi
+
+
+def tan(x: Num) -> Num:
+    """The tangent of an angle in radians."""
+    if x.width == 32:
+        return _tan64(x.to(F64)).to(F32)
+    return _tan64(x)
+
+
+def _tan64(x: Num) -> Num:
+    r, k = _quarter64(x)
+    s, c = _sin(r), _cos(r)
+    odd = (k & 1).ne(0)
+    return odd.pick(-c, s) / odd.pick(s, c)

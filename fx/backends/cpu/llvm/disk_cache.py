@@ -1,0 +1,212 @@
+"""Disk cache: compiled code that outlives the process.
+
+An entry is one file: a magic word, a checksum, the length of a JSON head, the head, the object code
+and the IR. Nothing in it is executed or unpickled before the checksum and every field of the head
+have been looked at; an entry that fails is removed and made again. Files are written beside and
+renamed, so that a reader never sees half of one, and two writers of one key leave one of theirs.
+
+The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0`` turns
+the cache off. It holds code, so a folder that others may write into is not used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_MAGIC = b"fxcache1"
+_SUFFIX = ".fxc"
+_LIMIT = 1 << 30  # bytes of all entries; the ones unused for longest go first
+_HEAD = len(_MAGIC) + 32 + 3 * 8
+
+
+def folder() -> Path | None:
+    """Where entries are, made if it is missing; None if there is no cache."""
+    if os.environ.get("FX_CACHE", "1") == "0":
+        return None
+    told = os.environ.get("FX_CACHE_DIR")
+    if told:
+        path = Path(told)
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        path = Path(base) / "fx"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except OSError:
+        return None
+    if hasattr(os, "getuid") and (
+        found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        return None
+    return path
+
+
+@cache
+def compiler() -> str | None:
+    """What compiled code depends on besides the graph: this CPU, versions, fx's own source.
+
+    None if a source file has changed since the process began: what runs is then not what is read.
+    """
+    import platform
+
+    import llvmlite
+
+    from fx.backends.cpu.llvm import engine, python_api
+
+    root = Path(__file__).resolve().parents[3]
+    digest = sha256()
+    begun = _begun()
+    for path in sorted(_sources(root)):
+        if path.stat().st_mtime > begun:
+            return None
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    told = [
+        engine.description(),
+        llvmlite.__version__,
+        np.__version__,
+        platform.python_implementation(),
+        platform.python_version(),
+        str(python_api.DIRECT),
+        digest.hexdigest(),
+    ]
+    return "\n".join(told)
+
+
+def _begun() -> float:
+    """When this process began, or this module was imported where only that is known."""
+    try:
+        told = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(told[19]) / os.sysconf("SC_CLK_TCK")
+        return time.time() - age
+    except (OSError, AttributeError, ValueError, IndexError):
+        return _IMPORTED
+
+
+_IMPORTED = time.time()
+
+
+def _sources(root: Path) -> Iterable[Path]:
+    """The files that decide what code a graph becomes."""
+    yield from (root / "backends" / "cpu" / "llvm").rglob("*.py")
+    yield from (root / "graph").rglob("*.py")
+    yield from (root / "prims").rglob("*.py")
+
+
+def name_of(*parts: str) -> str | None:
+    """The name of the entry that these texts, the CPU and the versions determine.
+
+    None where nothing is kept.
+    """
+    if folder() is None:
+        return None
+    told = compiler()
+    return None if told is None else sha256("\0".join((*parts, told)).encode()).hexdigest()
+
+
+def load(name: str) -> tuple[Any, bytes, str] | None:
+    """Head, object code and IR of an entry; None if there is none that is whole."""
+    where = folder()
+    if where is None:
+        return None
+    path = where / (name + _SUFFIX)
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    found = _parse(data, name)
+    if found is None:
+        drop(name)
+        return None
+    try:
+        os.utime(path)
+    except OSError:
+        pass
+    return found
+
+
+def _parse(data: bytes, name: str) -> tuple[Any, bytes, str] | None:
+    start = len(_MAGIC)
+    if len(data) < _HEAD or data[:start] != _MAGIC:
+        return None
+    if sha256(name.encode() + data[start + 32 :]).digest() != data[start : start + 32]:
+        return None
+    lengths = np.frombuffer(data, "<u8", 3, start + 32).tolist()
+    if sum(lengths) != len(data) - _HEAD:
+        return None
+    head, code, text = (
+        data[_HEAD : _HEAD + lengths[0]],
+        data[_HEAD + lengths[0] : _HEAD + lengths[0] + lengths[1]],
+        data[_HEAD + lengths[0] + lengths[1] :],
+    )
+    try:
+        return json.loads(head), code, zlib.decompress(text).decode()
+    except (ValueError, zlib.error, RecursionError):
+        return None
+
+
+def drop(name: str) -> None:
+    """Remove an entry."""
+    where = folder()
+    if where is not None:
+        (where / (name + _SUFFIX)).unlink(missing_ok=True)
+
+
+def store(name: str, head: Any, code: bytes, text: str) -> None:
+    """Write an entry; where that is not possible, nothing happens."""
+    where = folder()
+    if where is None:
+        return
+    told = json.dumps(head, separators=(",", ":")).encode()
+    packed = zlib.compress(text.encode(), 1)
+    lengths = np.array([len(told), len(code), len(packed)], "<u8").tobytes()
+    rest = b"".join((lengths, told, code, packed))
+    digest = sha256(name.encode() + rest).digest()
+    handle, temporary = -1, ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=where, prefix="new-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + digest + rest)
+        os.replace(temporary, where / (name + _SUFFIX))
+    except OSError:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        return
+    _trim(where)
+
+
+def _trim(where: Path) -> None:
+    """Remove what was unused for longest, down to nine tenths of the limit."""
+    entries = []
+    total = 0
+    try:
+        with os.scandir(where) as found:
+            for entry in found:
+                if entry.name.endswith(_SUFFIX) or entry.name.startswith("new-"):
+                    told = entry.stat(follow_symlinks=False)
+                    entries.append((told.st_mtime, told.st_size, entry.path))
+                    total += told.st_size
+    except OSError:
+        return
+    if total <= _LIMIT:
+        return
+    for _, size, path in sorted(entries):
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+        total -= size
+        if total <= 0.9 * _LIMIT:
+            return

@@ -1,0 +1,462 @@
+"""Fusion: which nodes of a graph share a loop kernel.
+
+Nodes are visited from the outputs back. A node joins the kernel of one that needs it, if its result
+is needed there in the order in which that kernel's loops run, if no other kernel stands between the
+two, and if nothing expensive is computed twice. ``Fusion.units`` are the kernels in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from fx.backends.cpu.llvm.loops.group import Group
+from fx.backends.cpu.llvm.loops.maps import (
+    VIEWS,
+    ZERO,
+    Map,
+    NoMap,
+    broadcast,
+    covers,
+    linear,
+    through,
+)
+from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
+from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
+from fx.dtypes import COMPLEX
+from fx.graph.ir import Graph, Node, Value
+
+_LONG_ROW = 1 << 15  # elements of a row that one task may take alone
+_SMALL = 1 << 15  # elements that one task takes in any case
+_MEMBERS = 160  # nodes of one kernel
+_READS = 40
+_SEARCH = 400  # kernels that the search for a path between two looks at
+
+
+class Opaque:
+    """A kernel of another table, or a primitive that runs in Python."""
+
+    __slots__ = ("after", "before", "node", "place", "steps")
+
+    def __init__(self, node: Node, steps: list[Any]) -> None:
+        self.node = node
+        self.steps = steps
+        self.after: set[Any] = set()
+        self.before: set[Any] = set()
+        self.place = 0
+
+
+_END = object()  # stands for the caller, who reads the outputs
+
+
+class Fusion:
+    """The kernels of a graph.
+
+    Args:
+        graph: what is computed.
+        opaque: the steps of a node that no loop computes.
+
+    Attributes:
+        units: groups and opaque kernels, in the order in which they run.
+        aliases: values that are another one under another shape.
+    """
+
+    def __init__(self, graph: Graph, opaque: Callable[[Node], list[Any]]) -> None:
+        self.graph = graph
+        self.opaque = opaque
+        self.aliases: dict[Value, Value] = {}
+        self.uses: dict[Value, dict[Any, list[Map]]] = {}  # by group, as part of its loops
+        self.needs: dict[Value, set[Any]] = {}  # who needs it in memory
+        self.order: list[Any] = []  # units, the last to run first
+        for v in graph.outputs:
+            self.need(v, _END)
+        for node in reversed(graph.nodes):
+            self.visit(node)
+        self.units = list(reversed(self.order))
+
+    # who needs what -----------------------------------------------------------------------------
+
+    def need(self, v: Value, unit: Any) -> None:
+        """``unit`` reads the array of ``v``."""
+        if v.node is not None:
+            self.needs.setdefault(v, set()).add(unit)
+
+    def use(self, v: Value, group: Group, index: Map) -> None:
+        """``group`` needs the elements of ``v`` at ``index``."""
+        if v.node is None:
+            return
+        maps = self.uses.setdefault(v, {}).setdefault(group, [])
+        index = group.space.resolve_map(index)
+        if index not in maps:
+            maps.append(index)
+
+    # one node -----------------------------------------------------------------------------------
+
+    def visit(self, node: Node) -> None:
+        """Place a node whose users have all been placed."""
+        if not any(v in self.uses or v in self.needs for v in node.outs):
+            return
+        kind = kind_of(node)
+        if kind == "view":
+            self._view(node)
+        elif kind == "pointwise":
+            self._pointwise(node)
+        elif kind == "reduction":
+            self._reduction(node)
+        else:
+            self._opaque(node)
+
+    def _opaque(self, node: Node) -> None:
+        steps = self.opaque(node)
+        unit = Opaque(node, steps)
+        self._append(unit)
+        for v in node.outs:
+            for user in (*self.uses.get(v, ()), *self.needs.get(v, ())):
+                self._edge(unit, user)
+        written = {v for step in steps for v in step.writes}
+        for step in steps:
+            for v in step.reads:
+                if v not in written:
+                    self.need(v, unit)
+
+    def _view(self, node: Node) -> None:
+        v, source = node.outs[0], node.inputs[0]
+        needs = self.needs.get(v, set())
+        for group, maps in self.uses.get(v, {}).items():
+            for index in maps:
+                try:
+                    inner = through(group.space, node, group.space.resolve_map(index))
+                except NoMap:
+                    needs = needs | {group}
+                    break
+                group.inside.add(v)
+                self.use(source, group, inner)
+            if group in needs:
+                group.inside.discard(v)
+        if not needs:
+            return
+        if is_alias(node):
+            self.aliases[v] = source
+            for unit in needs:
+                self.need(source, unit)
+            return
+        self.needs[v] = needs
+        own = self._own(v, needs)
+        self.use(source, own, through(own.space, node, own.outputs[v]))
+
+    def _own(self, v: Value, users: Any) -> Group:
+        """A group that computes ``v``, with one loop an axis."""
+        group = Group()
+        index = tuple([group.space.axis(n) for n in v.spec.shape])
+        group.outer = [d for f in index for d, _ in f[1]]
+        group.outputs[v] = index
+        group.inside.add(v)
+        self._append(group)
+        for user in users:
+            self._edge(group, user)
+        return group
+
+    def _pointwise(self, node: Node) -> None:
+        v = node.outs[0]
+        uses, needs = self.uses.get(v, {}), self.needs.get(v, set())
+        if not needs and (len(uses) == 1 or cheap(node)) and self._inline(node, uses):
+            return
+        host = self._host(v, uses, needs)
+        if host is None:
+            host = self._own(v, (*uses, *needs))
+        else:
+            index = uses[host][0]
+            host.outputs[v] = host.space.resolve_map(index)
+            host.inside.add(v)
+            for user in (*uses, *needs):
+                self._edge(host, user)
+        self._operands(node, host, host.outputs[v])
+
+    def _inline(self, node: Node, uses: dict[Group, list[Map]]) -> bool:
+        """Compute a node wherever it is needed; False where that would repeat too much."""
+        v = node.outs[0]
+        heavy = weight(node.primitive.name) >= HEAVY
+        for group, maps in uses.items():
+            if len(group.inside) >= _MEMBERS:
+                return False
+            if heavy and (len(maps) > 1 or self._repeats(group, maps[0], v)):
+                return False
+            if len(maps) > 4:
+                return False
+        for group, maps in uses.items():
+            group.inside.add(v)
+            for index in maps:
+                self._operands(node, group, index)
+        return True
+
+    def _repeats(self, group: Group, index: Map, v: Value) -> bool:
+        """Whether the innermost loop would compute an element of ``v`` many times."""
+        space = group.space
+        loops = space.loops_of(index)
+        inner = group.live(group.rows or group.outer)
+        if not inner or not loops:
+            return False
+        every = {*group.live(group.outer), *group.live(group.rows or ())}
+        missing = prod([space.sizes[d] for d in every - loops])
+        return missing > 1 and inner[-1] in loops
+
+    def _operands(self, node: Node, group: Group, index: Map) -> None:
+        name = node.primitive.name
+        if name in ("pad", "concatenate"):
+            self._pieces(node, group, index)
+            return
+        for u in node.inputs:
+            self.use(u, group, broadcast(index, u.spec.shape))
+
+    def _pieces(self, node: Node, group: Group, index: Map) -> None:
+        """The operands of a pad or concatenate: read where they are, from memory."""
+        for u in node.inputs:
+            self.need(u, group)
+            if u.node is not None and not u.spec.shape:
+                continue
+
+    def _host(self, v: Value, uses: dict[Group, list[Map]], needs: set[Any]) -> Group | None:
+        """A group that may compute and store ``v`` for all of its users."""
+        for group in sorted(uses, key=lambda g: -g.place):
+            maps = uses[group]
+            if len(maps) > 1 or len(group.inside) >= _MEMBERS:
+                continue
+            index = group.space.resolve_map(maps[0])
+            loops = group.live([*group.outer, *(group.rows or ())])
+            if not covers(group.space, index, v.spec.shape, loops):
+                loops = group.live(group.outer)
+                if not group.rows or not covers(group.space, index, v.spec.shape, loops):
+                    continue
+            if self._before([*uses, *needs], group):
+                return group
+        return None
+
+    # reductions ---------------------------------------------------------------------------------
+
+    def _reduction(self, node: Node) -> None:
+        v = node.outs[0]
+        uses, needs = self.uses.get(v, {}), self.needs.get(v, set())
+        operand = node.inputs[0]
+        for group in sorted(uses, key=lambda g: -g.place):
+            if len(uses[group]) > 1 or len(group.inside) >= _MEMBERS:
+                continue
+            index = group.space.resolve_map(uses[group][0])
+            stored = bool(needs) or len(uses) > 1
+            if stored and not covers(
+                group.space, index, v.spec.shape, group.live(self._kept(group, index))
+            ):
+                continue
+            where = self._fold(node, group, index)
+            if where is None:
+                continue
+            if not self._before([*uses, *needs], group):
+                continue
+            self._folded(node, group, where)
+            if stored:
+                group.outputs[v] = group.space.resolve_map(index)
+                for user in (*uses, *needs):
+                    self._edge(group, user)
+            return
+        own = self._own(v, (*uses, *needs))
+        shape, axes = operand.spec.shape, node.params["axes"]
+        where = self._new_rows(own, own.outputs[v], shape, axes, node.params["keepdims"])
+        self._folded(node, own, where)
+
+    def _kept(self, group: Group, index: Map) -> list[int]:
+        if group.rows is not None:
+            return group.outer
+        return sorted(group.space.loops_of(index))
+
+    def _folded(self, node: Node, group: Group, where: tuple[Map, list[int], list[int]]) -> None:
+        index, outer, rows = where
+        v = node.outs[0]
+        group.outer, group.rows = outer, rows
+        group.inside.add(v)
+        group.folds[v] = index
+        self.use(node.inputs[0], group, index)
+
+    def _new_rows(
+        self, group: Group, index: Map, shape: Any, axes: Any, keepdims: bool
+    ) -> tuple[Map, list[int], list[int]]:
+        """Loops of their own for the axes that are reduced."""
+        rest = iter(index)
+        out = []
+        rows = []
+        for i, n in enumerate(shape):
+            if i in axes:
+                if keepdims:
+                    next(rest)
+                form = group.space.axis(n)
+                rows += [d for d, _ in form[1]]
+                out.append(form)
+            else:
+                out.append(next(rest))
+        return tuple(out), group.outer, rows
+
+    def _fold(
+        self, node: Node, group: Group, index: Map
+    ) -> tuple[Map, list[int], list[int]] | None:
+        """How a reduction whose result lies at ``index`` runs in the loops of a group."""
+        space, params = group.space, node.params
+        operand = node.inputs[0]
+        shape, axes = operand.spec.shape, params["axes"]
+        mine = space.loops_of(index)
+        outer, rows = group.live(group.outer), group.live(group.rows or ())
+        total = operand.spec.size
+        length = prod([shape[a] for a in axes])
+        if any(f[0] or any(c < 0 for _, c in f[1]) for f in index):
+            return None
+        if length == 1:
+            return None
+        if not rows:
+            if group.rows is not None:
+                return None
+            rest = [d for d in outer if d not in mine]
+            if not rest:
+                if not covers(space, index, node.outs[0].spec.shape, outer):
+                    return None
+                return self._new_rows(group, index, shape, axes, params["keepdims"])
+            outer = [d for d in outer if d in mine]
+        else:
+            rest = rows
+            if set(outer) != mine:
+                return None
+        if not covers(space, index, node.outs[0].spec.shape, outer):
+            return None
+        if prod([space.sizes[d] for d in rest]) != length:
+            return None
+        if length > _LONG_ROW and total > _SMALL:
+            return None
+        where = self._known_rows(node, group, index, rest)
+        if where is None:
+            return None
+        return where, outer, rest
+
+    def _known_rows(
+        self, node: Node, group: Group, index: Map, rest: list[int]
+    ) -> Map | None:
+        """Where the operand of a reduction lies, if its axes run along the loops ``rest``."""
+        space = group.space
+        operand = node.inputs[0]
+        shape, axes, keepdims = operand.spec.shape, node.params["axes"], node.params["keepdims"]
+        kept = list(index)
+        if keepdims:
+            kept = [f for i, f in enumerate(index) if i not in axes]
+        for known in self.uses.get(operand, {}).get(group, ()):
+            known = space.resolve_map(known)
+            if [f for i, f in enumerate(known) if i not in axes] == kept:
+                reduced = [known[a] for a in axes]
+                if covers(space, tuple(reduced), [shape[a] for a in axes], rest):
+                    return known
+        # the loops in the order in which the largest output runs through them
+        best = max(group.outputs, key=lambda v: v.spec.size)
+        form = space.resolve(linear(space.resolve_map(group.outputs[best]), best.spec.shape))
+        strides = {d: abs(c) for d, c in form[1]}
+        ordered = sorted(rest, key=lambda d: -strides.get(d, 0))
+        sizes = [space.sizes[d] for d in ordered]
+        flat = tuple([(0, ((d, 1),)) for d in ordered])
+        try:
+            reduced = list(space.reshape(flat, sizes, [shape[a] for a in axes]))
+        except NoMap:
+            return None
+        rest[:] = group.live(rest)
+        forms = iter(kept)
+        return tuple([reduced.pop(0) if i in axes else next(forms) for i in range(len(shape))])
+
+    # order --------------------------------------------------------------------------------------
+
+    def _append(self, unit: Any) -> None:
+        unit.place = len(self.order)
+        self.order.append(unit)
+
+    def _edge(self, unit: Any, user: Any) -> None:
+        if user is not _END and user is not unit:
+            unit.after.add(user)
+            user.before.add(unit)
+
+    def _before(self, users: list[Any], group: Any) -> bool:
+        """Whether ``group`` can run before all other ``users``; if so, it does from now on."""
+        late = [u for u in users if u is not _END and u is not group and u.place > group.place]
+        if not late:
+            return True
+        seen: set[Any] = set(late)
+        todo = list(late)
+        while todo:
+            unit = todo.pop()
+            for other in unit.after:
+                if other is group:
+                    return False
+                if other.place > group.place and other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+            if len(seen) > _SEARCH:
+                return False
+        low, high = group.place, max(u.place for u in seen)
+        if high - low > 4 * _SEARCH:
+            return False
+        window = self.order[low : high + 1]
+        moved = [u for u in window if u in seen] + [u for u in window if u not in seen]
+        for i, u in enumerate(moved, low):
+            self.order[i] = u
+            u.place = i
+        return True
+
+
+def cheap(node: Node) -> bool:
+    """Whether computing it again costs less than reading it."""
+    v = node.outs[0]
+    if node.primitive.name in ("pad", "concatenate"):
+        return False
+    if node.primitive.name in ("full", "iota"):
+        return True
+    if weight(node.primitive.name) >= HEAVY:
+        return False
+    size = v.spec.size
+    large = {u for u in node.inputs if u.spec.size * 4 > size and u.spec.size > 1}
+    return len(large) <= 1 if size > 1 else weight(node.primitive.name) <= 2
+
+
+def is_alias(node: Node) -> bool:
+    """Whether a view's result is the memory of its argument, in the same order."""
+    name, params = node.primitive.name, node.params
+    x, out = node.inputs[0].spec, node.outs[0].spec
+    if name in ("reshape", "stop_gradient"):
+        return True
+    if x.size != out.size:
+        return False
+    if name in ("broadcast_to", "slice"):
+        return True
+    if name == "transpose":
+        moved = [a for a in params["axes"] if x.shape[a] != 1]
+        return moved == sorted(moved)
+    return all(x.shape[a] == 1 for a in params["axes"])  # flip
+
+
+def kind_of(node: Node) -> str:
+    """``view``, ``pointwise``, ``reduction`` or ``opaque``."""
+    name = node.primitive.name
+    values = (*node.inputs, *node.outs)
+    if len(node.outs) != 1 or any(v.spec.dtype in COMPLEX for v in values):
+        return "view" if name in ("reshape", "stop_gradient") else "opaque"
+    if any(not v.spec.size for v in values):
+        return "view" if name in ("reshape", "stop_gradient") else "opaque"
+    if name in VIEWS:
+        return "view"
+    if name in REDUCTIONS:
+        return "reduction"
+    if name in ("full", "iota"):
+        return "pointwise"
+    if name == "pad":
+        return "opaque" if any(node.params["inside"]) else "pointwise"
+    if name == "concatenate":
+        return "pointwise" if len(node.inputs) <= 8 else "opaque"
+    from fx.backends.cpu.llvm.vecmath.table import EMIT, supported
+
+    dtypes = [v.spec.dtype for v in node.inputs]
+    if name in EMIT and supported(name, dtypes, node.outs[0].spec.dtype, node.params):
+        return "pointwise"
+    return "opaque"
+
+
+__all__ = ["ZERO", "Fusion", "Opaque", "cheap", "is_alias", "kind_of"]

@@ -1,0 +1,64 @@
+"""LoopStep: a nest as a step of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fx.backends.cpu.llvm.loops.nest import Nest
+from fx.backends.cpu.llvm.loops.plan import Plan
+from fx.backends.cpu.llvm.step import Step
+from fx.graph.ir import Value
+
+
+class LoopStep(Step):
+    """One fused loop nest.
+
+    Args:
+        nest: what it computes.
+        reads: the values of the nest's reads.
+        writes: the values of the nest's writes.
+        name: for listings.
+        lines: the user's lines that asked for it.
+    """
+
+    def __init__(
+        self,
+        nest: Nest,
+        reads: Sequence[Value],
+        writes: Sequence[Value],
+        name: str,
+        lines: Sequence[str] = (),
+    ) -> None:
+        self.nest = nest
+        self.plan = plan = Plan(nest)
+        self.reads, self.writes = tuple(reads), tuple(writes)
+        self.name, self.lines = name, tuple(lines)
+        self.tasks, self.cost, self.scratch = plan.tasks, plan.cost, plan.scratch
+        self.key = ("loop", nest.key())
+        self.inplace = inplace(plan)
+
+    def emit(self, module: Any, name: str) -> Any:
+        """Add the kernel to ``module``."""
+        from fx.backends.cpu.llvm.loops.emit import emit
+
+        return emit(self.plan, module, name)
+
+
+def inplace(plan: Plan) -> tuple[tuple[int, int], ...]:
+    """Pairs of a write and a read that is used only at the element that is being written."""
+    nest = plan.nest
+    if plan.passes > 1:
+        return ()
+    forms: dict[int, set[Any]] = {}
+    for e in nest.exprs:
+        if e.kind == "load":
+            forms.setdefault(e.data[0], set()).add((e.data[1], bool(e.args)))
+    pairs = []
+    for write, form, _ in nest.outputs:
+        dtype, n = nest.writes[write]
+        for read, found in forms.items():
+            other, m = nest.reads[read]
+            if dtype.itemsize == other.itemsize and n == m and found == {(form, False)}:
+                pairs.append((write, read))
+    return tuple(pairs)

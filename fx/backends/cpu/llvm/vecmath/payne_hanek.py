@@ -1,0 +1,141 @@
+"""The remainder of a huge angle by pi / 2, with 190 bits of 2 / pi where they count.
+
+Source: Payne and Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18
+(1983).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
+from fx.backends.cpu.llvm.vecmath.types import F64, I64, lanes_of
+
+_WORDS = 21  # 64 zeros, then 2 / pi
+_I128 = ir.IntType(128)
+_PI_2 = (1.5707963267948966, 6.123233995736766e-17)
+
+
+def two_over_pi(bits: int) -> int:
+    """floor(2 / pi * 2 ** bits), from Machin's formula in integers."""
+    guard = bits + 32
+
+    def inverse_arctan(n: int) -> int:  # arctan(1 / n)
+        term = total = (1 << guard) // n
+        k, sign = 1, -1
+        while term:
+            term //= n * n
+            k += 2
+            total += sign * (term // k)
+            sign = -sign
+        return total
+
+    pi = 4 * (4 * inverse_arctan(5) - inverse_arctan(239))
+    return (1 << (guard + bits + 1)) // pi
+
+
+def remainder(x: Num) -> Num:
+    """r in [-pi/4, pi/4] where x = k * pi/2 + r, for finite |x| >= 2 ** 40; NaN beyond."""
+    return _each(x, 0)
+
+
+def quadrant(x: Num) -> Num:
+    """That k modulo 4, as a number."""
+    return _each(x, 1)
+
+
+def _each(x: Num, which: int) -> Num:
+    b = x.b
+    function = _scalar(b.module)
+    lanes = lanes_of(x.type)
+    if lanes is None:
+        return Num(b, b.extract_value(b.call(function, [x.v]), which))
+    out: Any = ir.Constant(x.type, ir.Undefined)
+    for i in range(lanes):
+        at = ir.Constant(ir.IntType(32), i)
+        found = b.call(function, [b.extract_element(x.v, at)])
+        out = b.insert_element(out, b.extract_value(found, which), at)
+    return Num(b, out)
+
+
+def _scalar(module: Any) -> Any:
+    """``{double r, double k} fx.payne_hanek(double)``."""
+    name = "fx.payne_hanek"
+    function = module.globals.get(name)
+    if function is None:
+        result = ir.LiteralStructType([F64, F64])
+        function = ir.Function(module, ir.FunctionType(result, [F64]), name)
+        function.linkage = "internal"
+        for attribute in ("noinline", "cold", "nounwind"):
+            function.attributes.add(attribute)
+        b = ir.IRBuilder(function.append_basic_block())
+        r, k = _reduce(b, Num(b, function.args[0]))
+        pair = b.insert_value(ir.Constant(result, ir.Undefined), r.v, 0)
+        b.ret(b.insert_value(pair, k.v, 1))
+    return function
+
+
+def _table(module: Any) -> Any:
+    name = "fx.two_over_pi"
+    table = module.globals.get(name)
+    if table is None:
+        value = two_over_pi(64 * (_WORDS - 1))
+        words = [value >> (64 * i) & (2**64 - 1) for i in reversed(range(_WORDS))]
+        kind = ir.ArrayType(I64, _WORDS)
+        table = ir.GlobalVariable(module, kind, name)
+        table.linkage = "internal"
+        table.global_constant = True
+        table.initializer = ir.Constant(kind, words)
+    return table
+
+
+def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
+    bits = x.bits()
+    exponent = bits.lshr(52) & 2047
+    inside = exponent.below(2047) & ~exponent.below(1023 + 40)
+    exponent = inside.pick(exponent, 1023 + 40)
+    m = (bits & (2**52 - 1)) | 2**52  # |x| = m * 2 ** (exponent - 1075)
+    # what lies 2 bits and more above the point of m * 2 / pi gives whole turns
+    first = exponent - (1075 + 2 - 64)
+    word, shift = first.lshr(6), first & 63
+    table = _table(b.module)
+
+    def load(i: int) -> Int:
+        at = b.gep(table, [I64(0), (word + i).v], source_etype=ir.ArrayType(I64, _WORDS))
+        return Int(b, b.load(at, typ=I64))
+
+    def fraction(i: int) -> Int:  # 64 bits of 2 / pi, from bit `first` + 64 * i on
+        a, c = load(i), load(i + 1)
+        return (a << shift) | shift.eq(0).pick(0, c.lshr((64 - shift) & 63))
+
+    def wide(i: Int) -> Int:
+        return Int(b, b.zext(i.v, _I128))
+
+    def low_word(i: Int) -> Int:
+        return Int(b, b.trunc(i.v, I64))
+
+    low = wide(m) * wide(fraction(2))
+    middle = wide(m) * wide(fraction(1)) + low.lshr(64)
+    high = m * fraction(0) + low_word(middle.lshr(64))
+    # the top two bits are the quadrant, the others the fraction of the next
+    whole = (wide(high) << 64) | wide(low_word(middle))
+    part = (whole << 2) | wide(low_word(low).lshr(62))
+    negative = part < 0
+    k = high.lshr(62) + Int(b, b.zext(negative.v, I64))
+    size = negative.pick(0 - part, part)
+    zeros = Int(b, b.ctlz(size.v, ir.Constant(ir.IntType(1), 0)))
+    top = low_word((size << zeros).lshr(64))
+    # top * 2 ** (-64 - zeros) * pi / 2 in pairs of numbers
+    big = top.lshr(11).to_float(F64) * 2048.0
+    rest = (top & 2047).to_float(F64)
+    p = big * _PI_2[0]
+    p_low = big.fma(_PI_2[0], -p) + (big * _PI_2[1] + rest * _PI_2[0])
+    scale = ((1023 - 64 - low_word(zeros)) << 52).as_float()
+    r = (p + p_low) * scale
+    minus = bits < 0
+    r = (negative ^ minus).pick(-r, r)
+    k = minus.pick(0 - k, k) & 3
+    r = inside.pick(r, float("nan"))
+    return r, k.to_float(F64)
