@@ -115,7 +115,7 @@ def run_arrays(graph: Graph, arrays: list[Any]) -> list[Any]:
     """Run a graph on arrays of one device: compiled on the CPU, by its specs on ``meta``."""
     from fx.transforms.jitting.compiled import executable_of
 
-    return executable_of(graph, arrays).run(arrays)  # type: ignore[no-any-return]
+    return executable_of(graph).run(arrays)  # type: ignore[no-any-return]
 
 
 # forward mode -----------------------------------------------------------------------------------

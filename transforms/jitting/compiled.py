@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.backends.cpu.llvm.driver import compile_graph
 from fx.graph.ir import Graph
 from fx.tensor import new_tensor
+from fx.transforms.jitting._optimizer import optimize
 
 
-def executable_of(graph: Graph, arrays: list[Any] = (), donated: tuple[int, ...] = ()) -> Any:
-    """What runs ``graph`` on arrays, made at the first call."""
+def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool = False) -> Any:
+    """What runs ``graph`` on arrays, made at the first call.
+
+    Args:
+        graph: what to compute.
+        donated: positions of inputs whose memory the results may take.
+        optimized: whether the passes have been run on it.
+    """
     key = ("executable", donated)
     found = graph.cache.get(key)
     if found is None:
-        found = graph.cache[key] = _compile(graph, donated)
+        found = graph.cache[key] = _compile(graph if optimized else optimize(graph), donated)
     return found
 
 
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
-    from fx.transforms.jitting._optimizer import optimize
-
-    devices = {v.spec.device for v in (*graph.inputs, *graph.outputs)} or {"cpu"}
-    if devices != {"cpu"}:
+    if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs)):
         return Interpreted(graph)
-    optimized = optimize(graph)
-    try:
-        from fx.backends.cpu.llvm.driver import compile_graph
-    except ImportError:
-        return Interpreted(optimized)
-    return compile_graph(optimized, donated=donated)
+    return compile_graph(graph, donated=donated)
 
 
 class Interpreted:

@@ -24,6 +24,7 @@ from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
+from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.guards import Guards, watch
 from fx.transforms.jitting.program import (
     Argument,
@@ -43,6 +44,7 @@ from fx.transforms.jitting.recording import Recording
 
 MOST_ANSWERS = 16  # to one question, of one program
 MOST_PROGRAMS = 32  # for arguments of one kind
+MOST_PLANS = 8  # that are tried before the arguments are looked up
 
 
 class Signature:
@@ -228,8 +230,17 @@ class Call:
         self.path.append((segment, answer))
         return answer
 
-    def run(self) -> Any:
+    def run(self, args: Any, kwargs: Any) -> Any:
         """Go through the known segments, stage what is not known, and hand out the results."""
+        program = self.program
+        if program.root is None:
+            self._stage()
+            plan = make_plan(self.jitted, program, self.signature)
+            if plan is not None:
+                self.jitted.add_plan(program, plan)
+                out = plan(args, kwargs)
+                if out is not MISS:
+                    return out
         finish = self._to_the_end()
         if any(leaf.differentiable for leaf in finish.leaves) and not self.records:
             inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
@@ -250,7 +261,9 @@ class Call:
             answer = self.advance(segment)
             assert segment.question is not None
             segment = segment.question.branches[answer].follows
-        return self._stage()
+        finish = self._stage()
+        self.execute(self._last)
+        return finish
 
     def _stage(self) -> Finish:
         """Stage the function along the answers so far, and on from there."""
@@ -280,7 +293,6 @@ class Call:
             finish = self._finish(recording, out)
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
             raise GiveUp("it draws random numbers inside vmap or a lane")
-        self.execute(self._last)
         return finish
 
     def _finish(self, recording: Recording, out: Any) -> Finish:
@@ -402,6 +414,7 @@ class Jitted:
         self.donate_argnums = frozenset(donate_argnums)
         self.programs: dict[Any, list[Program]] = {}
         self.eager: dict[Any, str] = {}
+        self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self._lock = threading.RLock()
 
     # arguments -----------------------------------------------------------------------------------
@@ -456,6 +469,10 @@ class Jitted:
     # calls ---------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for plan in self.plans:
+            out = plan(args, kwargs)
+            if out is not MISS:
+                return out
         if modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)
@@ -468,7 +485,7 @@ class Jitted:
             call = Call(self, program, signature)
             try:
                 program.calls += 1
-                return call.run()
+                return call.run(args, kwargs)
             except GiveUp as reason:
                 call.undo()
                 self._forget(signature.key, str(reason))
@@ -486,7 +503,7 @@ class Jitted:
             if self._serves(program, signature):
                 return program
         if len(known) >= MOST_PROGRAMS:
-            known.pop(0)
+            self._drop(signature.key, known[0])
         program = Program(name_of(self.function))
         program.guards = watch(self.function, signature.objects)
         program.line = user_line()
@@ -523,6 +540,12 @@ class Jitted:
         known = self.programs.get(key, [])
         if program in known:
             known.remove(program)
+        self.plans = tuple([p for p in self.plans if p is not program.plan])
+
+    def add_plan(self, program: Program, plan: Any) -> None:
+        """Note the short way of a program; those that were found last are tried first."""
+        program.plan = plan
+        self.plans = (plan, *self.plans)[:MOST_PLANS]
 
     def _forget(self, key: Any, reason: str) -> None:
         """Run the function as it is for such arguments from here on, and say so once."""

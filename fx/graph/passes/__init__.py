@@ -5,9 +5,10 @@ from fx.graph.passes.dce import dce, dead_inputs
 from fx.graph.passes.decompose import decompose
 from fx.graph.passes.fold import fold
 from fx.graph.passes.inline import inline
+from fx.graph.passes.recompute import recompute
 from fx.graph.passes.simplify import simplify
 from fx.graph.passes.strength import strength
 
 __all__ = [
-    "cse", "dce", "dead_inputs", "decompose", "fold", "inline", "simplify", "strength"
+    "cse", "dce", "dead_inputs", "decompose", "fold", "inline", "recompute", "simplify", "strength"
 ]  # fmt: skip

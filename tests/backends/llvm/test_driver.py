@@ -191,7 +191,7 @@ def test_equal_kernels_are_emitted_once():
     for name in ("add", "multiply") * 20:
         v = apply(name, v, y)
     executable = compile_graph(graph_of([x, y], [v]), scheduler=scheduler())
-    assert executable.code().count("define internal void @kernel") == 2
+    assert executable.code().count("define internal void @") == 2
     assert "kernel" in executable.code(asm=True)
 
 

@@ -325,40 +325,45 @@ class _Emission:
         function = internal(self.module, f"{self.name}_exact", kinds)
         e = Emitter(function, job.dtype)
         begin, end, _, x, w, _, y = function.args
-        D, H, W = job.source
         units = job.groups * self.layout.per_group
+        tables = []
+        for f, phase in enumerate(job.phases):
+            rows = [(*offset, t) for offset, t in zip(phase.offsets, phase.taps)]
+            numbers = [i for row in rows for i in row]
+            tables.append(table(self.module, f"{self.name}_exact{f}", numbers or [0]))
 
         def output(n: Index, o: Index, f: int, place: tuple[Index, ...]) -> None:
             phase = job.phases[f]
             g, m = e.divmod(o, job.M)
 
+            def tap(i: Any, k: Any, total: Any) -> Any:
+                entry = e.at(tables[f], e.mul(i, 4), I64)
+                at, ok = [], None
+                for j, size in enumerate(job.source):
+                    off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
+                    at.append(e.i(e.add(e.mul(place[j], job.step[j]), job.low[j], off)))
+                    inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
+                    ok = inside if ok is None else e.b.and_(ok, inside)
+                t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
+                before = e.b.block
+                yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
+                e.b.cbranch(ok, yes, after)
+                e.b.position_at_end(yes)
+                from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
+                row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
+                for size, a in zip(job.source, at):
+                    from_ = e.add(e.mul(from_, size), a)
+                weight = e.load(e.at(w, e.add(row, t)))
+                more = e.muladd(e.load(e.at(x, from_)), weight, total)
+                e.b.branch(after)
+                e.b.position_at_end(after)
+                sum_ = e.b.phi(e.scalar)
+                sum_.add_incoming(total, before)
+                sum_.add_incoming(more, yes)
+                return (sum_,)
+
             def over(k: Any, total: Any) -> Any:
-                for offset, t in zip(phase.offsets, phase.taps):
-                    at = [
-                        e.i(e.add(e.mul(p, s), lo, off))
-                        for p, s, lo, off in zip(place, job.step, job.low, offset)
-                    ]
-                    ok: Any = None
-                    for a, size in zip(at, (D, H, W)):
-                        inside = e.b.icmp_unsigned("<", a, e.i(size))
-                        ok = inside if ok is None else e.b.and_(ok, inside)
-                    before = e.b.block
-                    yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
-                    e.b.cbranch(ok, yes, after)
-                    e.b.position_at_end(yes)
-                    from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k), D * H * W)
-                    from_ = e.add(from_, e.mul(e.add(e.mul(at[0], H), at[1]), W), at[2])
-                    row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
-                    more = e.muladd(
-                        e.load(e.at(x, from_)), e.load(e.at(w, e.add(row, t))), total
-                    )
-                    e.b.branch(after)
-                    e.b.position_at_end(after)
-                    sum_ = e.b.phi(e.scalar)
-                    sum_.add_incoming(total, before)
-                    sum_.add_incoming(more, yes)
-                    total = sum_
-                return (total,)
+                return e.loop(0, len(phase.taps), lambda i, t: tap(e.i(i), k, t), (total,))
 
             (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
             put = [e.add(e.mul(p, s), r) for p, s, r in zip(place, job.spread, phase.first)]

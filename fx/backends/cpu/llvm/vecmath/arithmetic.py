@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num
+from fx.backends.cpu.llvm.vecmath.casts import rounded
 from fx.backends.cpu.llvm.vecmath.types import I1, like
 
 
@@ -84,7 +85,7 @@ def minimum(dtype: Any, x: Any, y: Any) -> Any:
 def relu(dtype: Any, x: Any) -> Any:
     """max(x, 0); NaN stays NaN."""
     if isinstance(x, Num):
-        return (x < 0.0).pick(0.0, x)
+        return (x.isnan() | (x > 0.0)).pick(x, 0.0)
     return x if _unsigned(dtype) else (x < 0).pick(0, x)
 
 
@@ -208,7 +209,7 @@ def sqrt(dtype: Any, x: Num) -> Num:
 
 def rsqrt(dtype: Any, x: Num) -> Num:
     """1 / sqrt(x), each rounded."""
-    return 1.0 / x.sqrt()
+    return 1.0 / rounded(x.sqrt(), dtype)
 
 
 def reciprocal(dtype: Any, x: Num) -> Num:

@@ -145,6 +145,8 @@ def softplus(x: Num) -> Num:
 
 def logaddexp(x: Num, y: Num) -> Num:
     """log(e ** x + e ** y) without overflow."""
+    if x.width == 32:  # where the result is near 0, its error is that of a sum
+        return logaddexp(x.to(F64), y.to(F64)).to(F32)
     gap = x - y
     out = (gap > 0.0).pick(x, y) + log1p(exp(-abs(gap)))
     out = x.eq(y).pick(x + math.log(2), out)  # gap is NaN for two infinities

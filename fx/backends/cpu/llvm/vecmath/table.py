@@ -82,7 +82,7 @@ _NAMES: dict[str, tuple[str, frozenset[Any]]] = {  # function of arithmetic, dty
     "multiply": ("multiply", _ANY),
     "divide": ("divide", FLOATING),
     "negative": ("negative", _REAL),
-    "abs": ("absolute", _REAL),
+    "abs": ("absolute", _ANY),
     "sign": ("sign", _REAL),
     "square": ("square", _REAL),
     "maximum": ("maximum", _ANY),
@@ -158,7 +158,7 @@ EMIT: dict[str, Emitter] = {
 _TAKES: dict[str, frozenset[Any]] = {
     **{name: takes for name, (_, takes) in _NAMES.items()},
     **dict.fromkeys(UNARY | BINARY, FLOATING),
-    **{name: _REAL for name in _DIVISIONS},
+    **dict.fromkeys(_DIVISIONS, _REAL),
     "part": FLOATING,
     "where": _ANY,
     "astype": _ANY,
