@@ -6,7 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import cases_eager, cases_import, cases_kernels, cases_training, cases_transforms
+from benchmarks import (
+    cases_eager,
+    cases_import,
+    cases_jit,
+    cases_kernels,
+    cases_training,
+    cases_transforms,
+)
 from benchmarks.harness import Case, environment, measure, rows, shown
 
 CASES: list[Case] = [
@@ -15,6 +22,7 @@ CASES: list[Case] = [
     *cases_training.CASES,
     *cases_kernels.CASES,
     *cases_import.CASES,
+    *cases_jit.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
@@ -64,7 +72,7 @@ def main() -> None:
         results.append(measure(case, options.rounds))
         times = ", ".join(f"{name} {shown(t)}" for name, t in results[-1].seconds.items())
         print(f"{case.name}: {times} ({results[-1].rounds} rounds)", file=sys.stderr, flush=True)
-    table = "\n".join([*rows(results), "", f"Medians on {environment()}."])
+    table = "\n".join([*rows(results), f"Medians on {environment()}."])
     print(table)
     if options.write:
         README.write_text(written(README.read_text(), table))

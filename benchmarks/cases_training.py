@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import models
 from benchmarks.harness import Case, Run
 
 
@@ -25,19 +26,6 @@ def _step(library: str, build: Any, shape: tuple[int, ...]) -> Run:
         optimizer.step()
 
     return run
-
-
-def _mlp(nn: Any) -> Any:
-    return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
-
-
-def _lenet(nn: Any) -> Any:
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
 
 
 def _jax_mlp() -> Run:
@@ -79,11 +67,11 @@ CASES = [
     Case(
         "mlp_step",
         "training step, MLP 784-256-10, batch 128, SGD with momentum",
-        {**_peers(_mlp, (128, 784)), "jax": _jax_mlp},
+        {**_peers(lambda nn: models.mlp(nn, 784, 256, 10), (128, 784)), "jax": _jax_mlp},
     ),
     Case(
         "lenet_step",
         "training step, LeNet on 1x28x28, batch 64, SGD with momentum",
-        _peers(_lenet, (64, 1, 28, 28)),
+        _peers(models.lenet, (64, 1, 28, 28)),
     ),
 ]

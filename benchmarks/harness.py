@@ -19,7 +19,12 @@ Run = Callable[[], object]  # does the work once
 Sample = Callable[[], float]  # does the work some times; seconds for one
 
 SAMPLE_SECONDS = 0.01
-LIBRARIES = ("fx", "torch", "jax")
+LIBRARIES = ("fx", "torch", "compile", "jax", "copy")
+TABLES = {  # heading, and the peers of each
+    "eager": ("eager, float32", ("torch", "jax")),
+    "jit": ("compiled, float32", ("torch", "compile", "jax", "copy")),
+}
+NAMES = {"compile": "torch.compile", "copy": "memory copy"}
 
 
 @attrs.define
@@ -32,6 +37,7 @@ class Case:
         setups: for each library a function that prepares the work and returns what does it once.
         samples: the same for work that measures itself: it returns what gives seconds.
         per: divide the time by this, for the time of one of many operations.
+        table: where the row stands.
     """
 
     name: str
@@ -39,6 +45,7 @@ class Case:
     setups: dict[str, Callable[[], Run]] = attrs.field(factory=dict)
     samples: dict[str, Callable[[], Sample]] = attrs.field(factory=dict)
     per: int = 1
+    table: str = "eager"
 
 
 @attrs.define
@@ -134,12 +141,21 @@ def shown(seconds: float) -> str:
 
 
 def rows(results: list[Result]) -> Iterator[str]:
-    """The lines of a Markdown table."""
-    yield "| eager, float32 | fx | torch | fx / torch | jax | fx / jax |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    """The lines of the Markdown tables."""
+    for table, (heading, peers) in TABLES.items():
+        chosen = [r for r in results if r.case.table == table]
+        if chosen:
+            yield from _table(heading, peers, chosen)
+            yield ""
+
+
+def _table(heading: str, peers: tuple[str, ...], results: list[Result]) -> Iterator[str]:
+    names = [NAMES.get(peer, peer) for peer in peers]
+    yield f"| {heading} | fx | {' | '.join(f'{n} | fx / {n}' for n in names)} |"
+    yield f"| --- | ---: |{' ---: | ---: |' * len(peers)}"
     for r in results:
         cells = [r.case.title, shown(r.seconds["fx"])]
-        for peer in LIBRARIES[1:]:
+        for peer in peers:
             if peer in r.ratios:
                 cells += [shown(r.seconds[peer]), f"{r.ratios[peer]:.2f}"]
             else:

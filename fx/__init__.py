@@ -25,6 +25,7 @@ from fx.config import (
     set_default_dtype,
     set_grad_enabled,
 )
+from fx.backends.cpu.threads import get_num_threads, set_num_threads
 from fx.devices import Device as device
 from fx.dtypes import (
     bfloat16,

@@ -15,6 +15,7 @@ from fx.config import modes
 from fx.dtypes import dtype_of_scalar, float64, int64, result_dtype_with_scalar
 
 from fx.tensor import Tensor
+from fx.versions import changes, note_change, touch
 
 
 class StagedNumber:
@@ -217,7 +218,21 @@ class Numbers(dict[Any, Any]):
         stage = modes.stage
         if stage is not None and stage.write_number(self, key, value):
             return
+        if type(value) is not float and type(value) is not int:
+            note_change(dict.get(self, key, changes), value)
         dict.__setitem__(self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        touch()
+        dict.__delitem__(self, key)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        touch()
+        return dict.pop(self, key, *default)
+
+    def clear(self) -> None:
+        touch()
+        dict.clear(self)
 
     def update(self, *others: Any, **more: Any) -> None:
         for key, value in dict(*others, **more).items():

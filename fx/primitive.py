@@ -144,6 +144,11 @@ class Primitive:
             return self(*[x.read() if x.level == tape.CELL else x for x in args], **params)
         if top is not None:
             check_live(top)
+            stage = modes.stage
+            if stage is not None and stage.number > level:
+                stage = stage.enclosing(level)
+                if stage is not None:
+                    return stage.emit(self, args, params)
             return top.process(self, args, params)
         return self._on_device(args, params)
 

@@ -17,6 +17,7 @@ from fx.errors import BatchedValueError, InPlaceError
 from fx.levels import newest_level
 from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, new_tensor
+from fx.versions import touch
 
 
 class Cell(Tensor):
@@ -127,6 +128,8 @@ class Cell(Tensor):
 
     @_node.setter
     def _node(self, node: Any) -> None:
+        if (node is None) != (self.leaf is None):
+            touch()
         self.leaf = node
         self.value._node = node
 

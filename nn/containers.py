@@ -9,6 +9,7 @@ from operator import index as as_index
 from typing import Any, Self
 
 from fx.nn.module import Module
+from fx.versions import touch
 
 
 class Sequential(Module):
@@ -182,6 +183,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
+        touch()
         del self._modules[key]
 
     def __len__(self) -> int:
@@ -207,10 +209,12 @@ class ModuleDict(Module):
 
     def clear(self) -> None:
         """Remove every module."""
+        touch()
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
         """Remove and return a module."""
+        touch()
         return self._modules.pop(key)
 
     def update(self, modules: Any) -> None:
@@ -241,6 +245,7 @@ def _delete(container: Any, index: int | slice) -> None:
     names = list(container._modules)
     gone = names[index] if isinstance(index, slice) else [_key(container, index)]
     kept = [module for name, module in container._modules.items() if name not in gone]
+    touch()
     container._modules.clear()
     container._modules.update((str(i), module) for i, module in enumerate(kept))
 
@@ -250,5 +255,6 @@ def _insert(container: Any, index: int, module: Module) -> None:
         raise TypeError(f"{type(module).__name__} is not a Module subclass")
     modules = list(container._modules.values())
     modules.insert(index, module)
+    touch()
     container._modules.clear()
     container._modules.update((str(i), m) for i, m in enumerate(modules))

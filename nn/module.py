@@ -13,6 +13,7 @@ from fx.nn.parameter import Buffer, Parameter
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.tree import register_node
+from fx.versions import changes, note_change
 
 
 class Module(Traversal, Conversions):
@@ -68,6 +69,28 @@ class Module(Traversal, Conversions):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
+    def compile(self, **options: Any) -> None:
+        """Let calls of this module run compiled: ``forward`` is jitted, with ``options`` of it.
+
+        Example:
+            >>> import fx
+            >>> model = fx.nn.Sequential(fx.nn.Linear(3, 2), fx.nn.ReLU())
+            >>> model.compile()
+            >>> model(fx.ones((4, 3))).shape
+            (4, 2)
+        """
+        from fx.transforms.jitting import jit
+
+        self.__dict__["forward"] = jit(type(self).forward, **options).__get__(self)
+
+    def __jit_object__(self) -> bool:
+        """Whether a jitted function takes this module as the object that it is."""
+        return any(
+            isinstance(x, Cell)
+            for module in self.modules()
+            for x in (*module._parameters.values(), *module._buffers.values())
+        )
+
     # attributes ---------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
@@ -94,6 +117,7 @@ class Module(Traversal, Conversions):
             return
         elif isinstance(value, Module):
             self._forget(name, but="_modules")
+            note_change(modules.get(name), value)
             modules[name] = value
             return
         elif isinstance(value, Buffer):
@@ -112,8 +136,10 @@ class Module(Traversal, Conversions):
                     f"cannot assign '{_typename(value)}' as child module '{name}' "
                     f"(fx.nn.Module or None expected)"
                 )
+            note_change(modules[name], None)
             modules[name] = None
             return
+        note_change(own.get(name, changes), value)
         object.__setattr__(self, name, value)
 
     def _assign_parameter(self, name: str, value: Any) -> None:
@@ -124,6 +150,7 @@ class Module(Traversal, Conversions):
                 f"None expected); to give it a new value write self.{name}.data = value"
             )
         _skeleton.untie(self, name)
+        note_change(held, value)
         self._parameters[name] = value
 
     def _assign_buffer(self, name: str, value: Any) -> None:
@@ -137,7 +164,9 @@ class Module(Traversal, Conversions):
 
     def _forget(self, name: str, but: str) -> None:
         own = self.__dict__
-        own.pop(name, None)
+        if name in own:
+            changes.count += 1
+            del own[name]
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind != but:
                 own[kind].pop(name, None)
@@ -147,6 +176,7 @@ class Module(Traversal, Conversions):
 
     def __delattr__(self, name: str) -> None:
         own = self.__dict__
+        changes.count += 1
         for held in (own["_parameters"], own["_buffers"], own["_modules"]):
             if name in held:
                 self._forget(name, but="")
@@ -175,6 +205,7 @@ class Module(Traversal, Conversions):
             )
         if param is not None and not param.name:
             param.name = f"{type(self).__name__}.{name}"
+        note_change(self._parameters.get(name, changes), param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -198,6 +229,7 @@ class Module(Traversal, Conversions):
             if not isinstance(tensor, Buffer):
                 tensor = Buffer(tensor, persistent=persistent)
             tensor.name = tensor.name or f"{type(self).__name__}.{name}"
+        note_change(self._buffers.get(name, changes), tensor)
         self._buffers[name] = tensor
         unsaved = self.__dict__["_non_persistent_buffers_set"]
         (unsaved.discard if persistent else unsaved.add)(name)
@@ -211,6 +243,7 @@ class Module(Traversal, Conversions):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
+        note_change(self._modules.get(name, changes), module)
         self._modules[name] = module
 
     register_module = add_module

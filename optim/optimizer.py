@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from fx.optim._rule import Clock, Rule, first_step, zeros
 from fx.prims.compare import astype
 from fx.state import Cell, lasting
 from fx.tensor import Tensor
+from fx.versions import touch
 
 
 class Optimizer:
@@ -126,30 +127,58 @@ class Optimizer:
     def _step_group(self, group: dict[str, Any]) -> None:
         rule = self.rule
         names, counts = rule.slots(group), rule.counts(group)
-        clocks: dict[int, Clock] = {}  # parameters that are in step share one
+        moving = [(p, p.grad) for p in group["params"]]
+        moving = [(p, g) for p, g in moving if g is not None]
+        if counts:
+            self._in_step([p for p, _ in moving], names)
+        clocks: dict[int, tuple[Cell, Clock]] = {}  # parameters that are in step share one
         idle = None if counts else Clock(rule, group, None)
-        for p in group["params"]:
-            g = p.grad
-            if g is None:
-                continue
+        for p, g in moving:
             x = p.read()
             held = self.state[p] if names or counts else {}
             if len(held) < len(names) + counts:
-                _begin(held, names, counts, x)
+                _begin(held, names, x)
             clock = idle
             if clock is None:
-                before = held["step"].read()
-                key = id(before._a) if type(before) is Tensor else id(before)
-                clock = clocks.get(key)
-                if clock is None:
-                    clock = clocks[key] = Clock(rule, group, before)
+                count = held["step"]
+                if id(count) not in clocks:
+                    clocks[id(count)] = count, Clock(rule, group, count.read())
+                clock = clocks[id(count)][1]
             slots = {name: held[name].read() for name in names}
             x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), group)
             p.rebind(x)
             for name, value in slots.items():
                 held[name].rebind(value)
-            if counts:
-                held["step"].rebind(clock.step)
+        for count, clock in clocks.values():
+            count.rebind(clock.step)
+
+    def _in_step(self, params: list[Cell], names: tuple[str, ...]) -> None:
+        """Let parameters that make the same steps share one count, and no others.
+
+        Those that begin now begin together; those that move now leave behind the ones that shared
+        their count and do not.
+        """
+        fresh: dict[Any, Cell] = {}
+        shared: dict[int, list[dict[str, Any]]] = {}
+        for p in params:
+            held = self.state[p]
+            if "step" not in held:
+                # slots without a count come from a state dict of PyTorch's, saved under way
+                before, device = 1 if held else 0, p.device
+                if (before, device) not in fresh:
+                    fresh[before, device] = lasting(
+                        lambda: first_step(device) + before,  # noqa: B023 - called at once
+                        name="step",
+                    )
+                held["step"] = fresh[before, device]
+            shared.setdefault(id(held["step"]), []).append(held)
+        sharers = Counter([id(held["step"]) for held in self.state.values() if "step" in held])
+        for number, together in shared.items():
+            if len(together) < sharers[number]:
+                count = together[0]["step"]
+                own = lasting(count.read, name="step")
+                for held in together:
+                    held["step"] = own
 
     # state --------------------------------------------------------------------------------------
 
@@ -193,13 +222,15 @@ class Optimizer:
             )
         found = dict(zip(chain(*(s["params"] for s in saved)), self._parameters(), strict=True))
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        steps: dict[float, Tensor] = {}  # equal counts share one tensor, and so one clock
+        steps: dict[Any, Cell] = {}  # equal counts of a group share one cell, and so one clock
+        group_of = {id(p): i for i, g in enumerate(self.param_groups) for p in g["params"]}
         for number, held in state_dict["state"].items():
             p = found.get(number)
             if p is not None:
-                state[p] = {k: _restored(k, v, p, steps) for k, v in held.items()}
+                state[p] = {k: _restored(k, v, p, group_of[id(p)], steps) for k, v in held.items()}
         for group, options in zip(self.param_groups, saved, strict=True):
             group.update((k, v) for k, v in options.items() if k != "params")
+        touch()
         self.state = state
 
     def _parameters(self) -> Iterable[Cell]:
@@ -225,24 +256,22 @@ def _check_parameter(p: Any) -> None:
     raise TypeError(f"optimizer can only optimize Parameters, but one of the params is {type(p)}")
 
 
-def _begin(held: dict[str, Any], names: tuple[str, ...], counts: bool, x: Tensor) -> None:
+def _begin(held: dict[str, Any], names: tuple[str, ...], x: Tensor) -> None:
     """Fill in the slots that are missing: all of them before a parameter's first step."""
-    if counts and "step" not in held:
-        # slots without a count come from a state dict of PyTorch's, which was saved under way
-        before = 1 if held else 0
-        held["step"] = lasting(lambda: first_step(x.device) + before, name="step")
     for name in names:
         if name not in held:
             held[name] = lasting(lambda: zeros(x), name=name)
 
 
-def _restored(name: str, value: Any, p: Cell, steps: dict[float, Tensor]) -> Any:
+def _restored(name: str, value: Any, p: Cell, group: int, steps: dict[Any, Cell]) -> Any:
     if value is None or isinstance(value, str):
         return value
     x = as_tensor(value)
     if name == "step":
-        x = steps.setdefault(float(x), x)
-        return Cell(x.detach(), name=name)
+        key = group, float(x), x.dtype
+        if key not in steps:
+            steps[key] = Cell(x.detach(), name=name)
+        return steps[key]
     if x.shape != p.shape:
         raise StateError(
             f"loaded state dict holds {name} of shape {x.shape} for a parameter of shape {p.shape}"

@@ -1,11 +1,11 @@
 """graph_key: what a graph computes, as a short string; equal keys mean equal compiled code.
 
 Values are numbered in the order in which they appear, so that names and user lines do not matter.
-Constants are arguments of compiled code: of a large one only the spec counts. A small or uniform one
-may be folded into code (``foldable``), so its value counts.
+Constants are arguments of compiled code: of a large one only the spec counts. A small or uniform
+one may be folded into code (``foldable``), so its value counts.
 
-A parameter that is neither plain data, nor a graph, nor has a ``key`` of its own gets a token of this
-process, and the key begins with ``local``: it means nothing to another process.
+A parameter that is neither plain data, nor a graph, nor has a ``key`` of its own gets a token of
+this process, and the key begins with ``local``: it means nothing to another process.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ class _Writer:
         array = value.constant._a  # type: ignore[union-attr]
         told = ""
         if foldable(value):
-            told = np.asarray(array[(0,) * array.ndim] if _uniform(array) else array).tobytes().hex()
-            told += " uniform" if _uniform(array) else ""
+            uniform = array.size > 0 and array.ndim > 0 and not any(array.strides)
+            told = (array[(slice(1),) * array.ndim] if uniform else array).tobytes().hex()
+            told += " uniform" * uniform
         self.lines.append(f"constant {self._spec(value.spec)} {told}")
         return name
 
@@ -152,10 +153,6 @@ class _Writer:
         key = graph_key(graph)
         self.stable = self.stable and is_stable(key)
         return f"graph {key}"
-
-
-def _uniform(array: np.ndarray) -> bool:
-    return array.size > 0 and not any(array.strides) and array.ndim > 0
 
 
 def _token(data: Any) -> int:

@@ -31,6 +31,7 @@ _REDUCTIONS = frozenset(
 )  # fmt: skip
 _PRODUCTS = ("matmul", "conv", "einsum")
 _SHAPES = VIEWS | {"concatenate", "pad", "flip"}
+_LABEL = 40  # characters
 _CHARACTER = 6.7  # pixels of one character of a label
 
 
@@ -159,9 +160,12 @@ def _of_constant(value: Value, names: Names) -> str:
 
 
 def _label(node: Node, names: Names) -> str:
-    """The primitive, with the constants that it takes."""
-    constants = [names(v) for v in node.inputs if v.constant is not None]
-    return f"{node.primitive.name} {' '.join(constants)}".strip()[:40]
+    """The primitive, and its arguments where some are constants."""
+    name = node.primitive.name
+    if any(v.constant is not None for v in node.inputs):
+        args = [names(v) if v.constant is not None else "·" for v in node.inputs]
+        name = f"{name}({', '.join(args)})"
+    return name if len(name) <= _LABEL else name[: _LABEL - 1] + "…"
 
 
 def _details(node: Node, names: Names) -> str:

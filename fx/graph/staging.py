@@ -60,7 +60,11 @@ class Stage:
     Attributes:
         nodes: what was staged so far.
         captured: the tensors from outside that it met, with the inputs that stand for them.
+        encloses: whether what is done inside to tensors from outside alone is staged as well, not
+            done where they come from: in a branch, which may not be taken.
     """
+
+    encloses = False
 
     def __init__(self, name: str, level: Level) -> None:
         self.name = name
@@ -68,6 +72,7 @@ class Stage:
         self.nodes: list[Node] = []
         self.captured: dict[int, tuple[Tensor, Value]] = {}
         self.constants: dict[int, Value] = {}
+        self.kept: list[Tensor] = []
         self.cells: dict[int, tuple[Any, Tensor]] = {}
         self.outer: Any = None
 
@@ -80,6 +85,15 @@ class Stage:
 
     def __exit__(self, *error: object) -> None:
         modes.stage = self.outer
+
+    def enclosing(self, level: int) -> Stage | None:
+        """The innermost running stage, in a branch, for an operation on tensors of ``level``."""
+        found: Any = self
+        while found is not None and found.number > level:
+            if found.encloses:
+                return found  # type: ignore[no-any-return]
+            found = found.outer
+        return None
 
     # values -------------------------------------------------------------------------------------
 
@@ -96,12 +110,29 @@ class Stage:
         """The graph's value for a tensor: its own, a 0-d constant, or an input that captures it."""
         if type(x) is StageTracer and x.stage is self:
             return x.ref
-        if type(x) is Tensor and x._node is None and not x.ndim and x.device.name == "cpu":
+        if type(x) is Tensor and x._node is None and x.device.name == "cpu":
             found = self.constants.get(id(x))
-            if found is None:
+            if found is None and self.is_named(x):
+                return self.capture(x)
+            if found is None and not x.ndim:
                 found = self.constants[id(x)] = constant_value(x)
-            return found
+            elif found is None and x.size and not any(x._a.strides):  # one number, broadcast
+                found = self.constants[id(x)] = self._uniform(x)
+            if found is not None:
+                return found
         return self.capture(x)
+
+    def _uniform(self, x: Tensor) -> Value:
+        """A node for a tensor that holds one number everywhere."""
+        from fx.prims.creation import full
+
+        params = {"shape": x.shape, "value": x._a.flat[0].item(), "dtype": x.dtype, "device": "cpu"}
+        self.kept.append(x)  # its id is known
+        return self.add(full, (), params, (x.spec,)).outs[0]
+
+    def is_named(self, x: Tensor) -> bool:
+        """Whether a variable of the user's holds the tensor, so that it may be another next time."""
+        return self.outer is not None and self.outer.is_named(x)
 
     def capture(self, x: Tensor) -> Value:
         """The input that stands for a tensor from outside."""
@@ -252,7 +283,10 @@ def evaluate(value: Value) -> Tensor | None:
 
 
 def stage(
-    function: Callable[..., Any], specs: Sequence[TensorSpec], name: str = "a body"
+    function: Callable[..., Any],
+    specs: Sequence[TensorSpec],
+    name: str = "a body",
+    encloses: bool = False,
 ) -> tuple[Graph, list[Tensor]]:
     """Stage a function of flat tensors.
 
@@ -260,6 +294,7 @@ def stage(
         function: takes one tensor a spec, and returns a sequence of tensors.
         specs: of the arguments.
         name: what messages call it.
+        encloses: whether it is a branch, which takes operations on what is outside with it.
 
     Returns:
         the graph, whose inputs are the arguments followed by what the function took from outside,
@@ -269,6 +304,7 @@ def stage(
         StagingError: if it asks for a value that is not known, or rebinds a cell.
     """
     with Level("jit") as level, Stage(name, level) as staged:
+        staged.encloses = encloses
         inputs = [input_value(spec) for spec in specs]
         outs = function(*[staged.tracer(v) for v in inputs])
         outputs = [staged.value_of(staged.lower(x)) for x in outs]

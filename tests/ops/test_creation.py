@@ -60,6 +60,11 @@ def test_full_takes_the_dtype_of_its_value(value):
     same(fx.full(2, value), expected.numpy()[0, :2])
 
 
+def test_full_of_minus_zero():
+    assert torch.signbit(torch.full((2,), -0.0)).all()
+    assert np.signbit(np.asarray(fx.full((2,), -0.0))).all()
+
+
 def test_full_of_what_does_not_fit():
     with pytest.raises(DTypeError, match="full: 300 does not fit uint8"):
         fx.full((2,), 300, dtype=fx.uint8)

@@ -1,4 +1,4 @@
-"""``associative_scan``: all prefixes of an associative operation in a logarithmic number of steps."""
+"""``associative_scan``: all prefixes of an associative operation in few steps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from fx import tree
 from fx.errors import AxisError, ShapeError, TreeError
-from fx.prims.shape import concatenate, flip, reshape
 from fx.ops.convert import promote
+from fx.prims.shape import concatenate, flip, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.tensor import Tensor
 from fx.transforms.control.leaves import as_leaf, check_callable, described, path_of
@@ -26,8 +26,8 @@ def associative_scan(
     steps needs no loop of ``n`` steps.
 
     Args:
-        fn: associative; takes two pytrees of the structure of ``elems`` and combines them element by
-            element along ``axis``.
+        fn: associative; takes two pytrees of the structure of ``elems`` and combines them element
+            by element along ``axis``.
         elems: a pytree of tensors of equal size along ``axis``.
         reverse: whether to start with the last element.
         axis: along which the elements lie.
@@ -130,4 +130,3 @@ def _interleaved(even: Tensor, odd: Tensor, axis: int) -> Tensor:
     shape = (*odd.shape[:axis], 2 * m, *odd.shape[axis + 1 :])
     both = reshape(both, shape=shape)
     return both if last is None else concatenate(both, last, axis=axis)
-

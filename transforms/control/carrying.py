@@ -55,7 +55,7 @@ class Carry:
         leaves, treedef = tree.flatten(out)
         after = [x if type(x) is Tensor else as_leaf(x, f"{self.what}: a carry") for x in leaves]
         if treedef == self.treedef:
-            if all([a.shape == b.shape and a.dtype == b.dtype for a, b in zip(before, after)]):
+            if all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(before, after)):
                 return after
             if True in self.weak:
                 found = [
@@ -63,7 +63,7 @@ class Carry:
                     for first, weak, a, b in zip(self.firsts, self.weak, before, after)
                 ]
                 weak_out = [type(x) in (int, float, complex) for x in leaves]
-                if any([f is not None for f in found]):
+                if any(f is not None for f in found):
                     for i, dtype in enumerate(found):
                         if dtype is not None:
                             self.leaves[i] = as_leaf_of(self.firsts[i], dtype)
@@ -171,6 +171,8 @@ def bind(
     carry: Carry, step: Step, rows: Tensors, length: int, reverse: bool, checkpoint: bool
 ) -> Any:
     """One ``scan`` of the staged body: the last carry, and the rows that came out."""
+    if not length:
+        return _nothing(carry, step, rows)
     graph, captured = staged(carry, lambda: _stage(carry, step, rows))
     count = len(carry.leaves)
     found = scan_primitive.scan(

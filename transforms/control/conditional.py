@@ -165,7 +165,7 @@ def _bind(what: str, index: Tensor, functions: Sequence[Callable[..., Any]], ope
                 outs = [cast(o, d) if w else o for o, w, d in zip(outs, branch.weak, dtypes[0])]
             return outs
 
-        branch.graph, branch.captured = stage(run, specs_of(xs), f"a branch of {what}")
+        branch.graph, branch.captured = stage(run, specs_of(xs), f"a branch of {what}", True)
         return branch
 
     branches = [staged(f) for f in functions]
@@ -238,5 +238,3 @@ def _shared(branches: list[_Branch], count: int) -> tuple[tuple[Graph, ...], lis
         inputs = [*b.graph.inputs[:count], *rest]
         graphs.append(Graph(inputs, b.graph.nodes, b.graph.outputs, b.graph.name))
     return tuple(graphs), list(every.values())
-
-

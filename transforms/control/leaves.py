@@ -66,9 +66,7 @@ def path_of(treedef: Treedef, index: int, root: str) -> str:
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     for path, mark in tree.flatten_with_path(marked)[0]:
         if mark == index:
-            return root + "".join(
-                [f".{k}" if hasattr(k, "name") else f"[{k!r}]" for k in path]
-            )
+            return root + "".join([f".{k}" if hasattr(k, "name") else f"[{k!r}]" for k in path])
     return root
 
 

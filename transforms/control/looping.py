@@ -7,7 +7,7 @@ from typing import Any
 
 from fx import tree
 from fx.config import modes
-from fx.dtypes import INTEGRAL, bool_, int64, promote_types
+from fx.dtypes import INTEGRAL, bool_, promote_types
 from fx.errors import DTypeError, ShapeError
 from fx.frames import user_line
 from fx.graph.staging import stage
@@ -25,9 +25,7 @@ from fx.transforms.control.leaves import (
 )
 
 
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any
-) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
     """``while cond_fun(value): value = body_fun(value)``.
 
     Where the condition has a value that Python can ask for, this is a Python loop, and ``grad`` and
@@ -91,9 +89,7 @@ def _bind(carry: Carry, condition: Any, step: Any) -> Tensors:
         carry, lambda: stage(lambda *xs: step(list(xs)), specs_of(carry.leaves), name)
     )
     specs = specs_of(carry.leaves)
-    test, read = stage(
-        lambda *xs: [condition(list(xs))], specs, f"the condition of {carry.what}"
-    )
+    test, read = stage(lambda *xs: [condition(list(xs))], specs, f"the condition of {carry.what}")
     found = while_primitive.while_(
         *carry.leaves, *read, *captured, condition=test, body=body, carries=len(carry.leaves),
         read=len(read),
@@ -118,9 +114,7 @@ def _holds(cond_fun: Callable[..., Any], out: Any) -> Tensor:
     )
 
 
-def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any
-) -> Any:
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
     """``for i in range(lower, upper): value = body_fun(i, value)``.
 
     With bounds that are known it is a ``fx.scan`` and can be differentiated both ways; with bounds
@@ -227,5 +221,3 @@ def _while(carry: Carry, step: Any, low: Tensor, high: Tensor) -> Tensors:
         return [i + constant_like(1, i), now[1], *step(i, now[2:])]
 
     return _repeat(counted, condition, one)[2:]
-
-

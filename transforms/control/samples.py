@@ -1,11 +1,10 @@
-"""Bodies for the laws: small graphs of elementwise primitives, which serve every shape and dtype."""
+"""Bodies for the laws: small graphs of elementwise primitives, for every shape and dtype."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
-
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as ew
@@ -103,23 +102,24 @@ def cond(d) -> Sample:
     return Sample(args, {"branches": tuple([body(n) for n in names])})
 
 
-# of while: carry, then what the condition reads, then what the body reads ---------------------------
+# of while: carry, what the condition reads, what the body reads -----------------------------------
 
 
-@_body("ifi")
-def below(i, x, n):
+@_body("fii")
+def below(x, i, n):
     return [compare.less(i, n)]
 
 
-@_body("iff")
-def stepped(i, x, w):
-    return [ew.add(i, compare.astype(compare.equal(i, i), dtype=int64)), ew.add(ew.sin(x), w)]
+@_body("fif")
+def stepped(x, i, w):
+    one = compare.astype(compare.equal(i, i), dtype=int64)
+    return [ew.add(ew.sin(x), w), ew.add(i, one)]
 
 
 def while_(d) -> Sample:
     """A counter that runs up to a bound, and something that is computed meanwhile."""
     shape = d.shape(0, 1, high=3)
-    args = [d.integers((), 0, 2), d.floats(shape, 0.3, 1.2), d.integers((), 1, 5),
+    args = [d.floats(shape, 0.3, 1.2), d.integers((), 0, 2), d.integers((), 1, 5),
             d.floats(shape, 0.3, 1.2)]  # fmt: skip
     params = {"condition": body("below"), "body": body("stepped"), "carries": 2, "read": 1}
     return Sample(args, params)

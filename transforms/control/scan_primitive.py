@@ -1,8 +1,8 @@
 """The primitive ``scan``: a body that runs a fixed number of times, its carry handed on.
 
-Arguments: the carry, the tensors whose rows are scanned, and what is the same in every run. Results:
-the last carry, and the rows that the body gave, stacked. The body's graph takes and gives the same
-for one row.
+Arguments: the carry, the tensors whose rows are scanned, and what is the same in every run.
+Results: the last carry, and the rows that the body gave, stacked. The body's graph takes and gives
+the same for one row.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class _Plan:
 
 def _make_plan(body, carries, mapped, specs, active, smooth, again):
     count, end = len(specs), carries + mapped
-    weighted = tuple([a for a in active[:carries]]) + tuple(smooth[carries:])
+    weighted = (*active[:carries], *smooth[carries:])
     at_hand = tuple([i >= carries for i in range(count)])
     fixed = tuple([i >= end for i in range(count)])
     halves = split(body, specs, active, weighted, at_hand, fixed, again)

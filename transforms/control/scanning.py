@@ -32,7 +32,7 @@ def scan(
     unroll: int | bool = 1,
     checkpoint: bool = False,
 ) -> tuple[Any, Any]:
-    """Run ``carry, y = f(carry, x)`` over the rows of ``xs``; the last carry, and all ``y`` stacked.
+    """``carry, y = f(carry, x)`` over the rows of ``xs``: the last carry, and all ``y`` stacked.
 
     Called as it is, this is a Python loop. Inside ``jit`` it is one operation whose body is staged
     once. Its memory for going back is linear in the length.

@@ -8,19 +8,24 @@ anyway are computed again; the others are the residuals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
 from fx.backward_pass import backward_pass
-from fx.graph.ir import Graph, Node, Value
+from fx.graph.cost import cheap
+from fx.graph.ir import Graph, Value
 from fx.levels import Level
 from fx.tape import GradTracer, Leaf, grad_tracer
 from fx.tensor import Tensor
 from fx.transforms._arguments import leave
-from fx.transforms.control.graphs import Flags, Specs, derive, extract, live_nodes
-
-_CHEAP = ("fx.backends.cpu.elementwise", "fx.backends.cpu.shape", "fx.backends.cpu.creation")
+from fx.transforms.control.graphs import (
+    Flags,
+    Specs,
+    derive,
+    extract,
+    live_nodes,
+    out_specs,
+)
 
 
 @attrs.frozen(eq=False)
@@ -96,19 +101,8 @@ def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[
         gradients.extend([n in found for n in wanted])
         return [found[n] for n in wanted if n in found]
 
-    outs = [v.spec for v in graph.outputs] if _same(graph, specs) else _specs(graph, specs)
-    extra = [s for s, w in zip(outs, weighted) if w]
+    extra = [s for s, w in zip(out_specs(graph, specs), weighted) if w]
     return derive(run, (*specs, *extra), f"vjp of {graph.name}"), tuple(gradients)
-
-
-def _same(graph: Graph, specs: Specs) -> bool:
-    return all(v.spec == s for v, s in zip(graph.inputs, specs))
-
-
-def _specs(graph: Graph, specs: Specs) -> Any:
-    from fx.transforms.control.graphs import out_specs
-
-    return out_specs(graph, specs)
 
 
 def _split(
@@ -127,7 +121,7 @@ def _split(
         unmoved = all(v.constant is not None or v in still for v in node.inputs)
         if unmoved:
             still.update(node.outs)
-        if again or unmoved or (known and is_cheap(node)):
+        if again or unmoved or (known and cheap(node)):
             again_from.update(node.outs)
     stored = _residuals(joint, moving, again_from)
     if again:
@@ -148,7 +142,7 @@ def _split(
 
 
 def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict[Value, None]:
-    """What the nodes that depend on cotangents need, and cannot compute again from what is there."""
+    """What nodes that depend on cotangents need and cannot compute again from what is there."""
     reads: dict[Value, None] = {}
     wanted = set(joint.outputs)
     for v in joint.outputs:
@@ -159,16 +153,14 @@ def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict
         wanted.update(node.inputs)
         reads.update(dict.fromkeys(node.inputs))
     stored = {
-        v: None
-        for v in reads
-        if v.constant is None and v not in moving and v not in again_from
+        v: None for v in reads if v.constant is None and v not in moving and v not in again_from
     }
     changed = True
     while changed:
         changed = False
         for node in reversed(joint.nodes):
             for v in node.outs:
-                if v not in stored or not is_cheap(node):
+                if v not in stored or not cheap(node):
                     continue
                 missing = [
                     u for u in dict.fromkeys(node.inputs)
@@ -184,11 +176,6 @@ def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict
 def _reached(joint: Graph, stored: dict[Value, None]) -> set[Value]:
     nodes = live_nodes(joint, joint.outputs)
     return {v for node in nodes for v in node.inputs} | set(joint.outputs) | set(stored)
-
-
-def is_cheap(node: Node) -> bool:
-    """Whether a node is so little work that its result is not worth storing."""
-    return getattr(node.primitive.cpu, "__module__", "") in _CHEAP
 
 
 def filled(found: Sequence[bool], values: Sequence[Tensor]) -> list[Tensor | None]:

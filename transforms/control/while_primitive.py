@@ -1,8 +1,8 @@
 """The primitive ``while``: a body that runs as long as a condition on its carry holds.
 
-Arguments: the carry, what the condition reads besides, and what the body reads besides. Results: the
-last carry. Going back needs the number of runs, which only a call with values knows: the pullback
-counts them, and is then that of a ``scan``.
+Arguments: the carry, what the condition reads besides, and what the body reads besides. Results:
+the last carry. Going back needs the number of runs, which only a call with values knows: the
+pullback counts them, and is then that of a ``scan``.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _vjp(needs, *args, condition, body, carries, read):
     looped = _masked(condition, body, carries, read, specs) if masked else body
     inner = tuple([specs[i] for i in places])
     wants = [needs[i] if i < carries or i >= end else None for i in places]
-    _, smooth, plan = planned(wants, inner, body=looped, carries=carries, mapped=0, again=False)
+    *_, plan = planned(wants, inner, body=looped, carries=carries, mapped=0, again=False)
     if plan is None:
         return None
     counter, counted = _counter(condition, body, carries, read, specs)
@@ -260,9 +260,9 @@ def _count(args: list[Tensor], counter: Any, carries: int) -> int:
 
 
 _DYNAMIC = (
-    "while_loop: going back through a loop (grad, vjp, .backward()) needs its number of runs, which "
-    "is not known while a function is staged. Write fx.fori_loop(0, n, body, init) with a bound that "
-    "is a Python int, or fx.scan(f, init, xs); or go forward with fx.jvp"
+    "while_loop: going back through a loop (grad, vjp, .backward()) needs its number of runs, "
+    "which is not known while a function is staged. Write fx.fori_loop(0, n, body, init) with a "
+    "bound that is a Python int, or fx.scan(f, init, xs); or go forward with fx.jvp"
 )
 
 
@@ -273,7 +273,7 @@ def _batch(level, args, dims, *, condition, body, carries, read):
     end, size = carries + read, level.size
     given = [d is not None for d in dims]
     inner = [*given[:carries], *given[end:]]
-    have, outs = fixpoint(carries, inner, lambda f: spread_lanes(body, f, level.number))
+    have, _ = fixpoint(carries, inner, lambda f: spread_lanes(body, f, level.number))
     several = spread_lanes(condition, [*have[:carries], *given[carries:end]], level.number)[0]
     carried = (True,) * carries if several else have[:carries]
     mapped = (*carried, *given[carries:])

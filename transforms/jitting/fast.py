@@ -119,7 +119,10 @@ def _write(
     _settings(code, program)
     _arguments(code, jitted, signature)
     if program.guards is not None:
-        code.require(f"{code.name('hold', program.guards.hold)}()")
+        code.names["F"] = jitted.function
+        objects = "".join(f"l{i}, " for i, part in enumerate(signature.parts) if part[0] == "object")
+        code.add(f"O = ({objects})")
+        code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
     _numbers(code, program)
     arrays: dict[Value, str] = {}
     after: list[str] = []
@@ -222,7 +225,7 @@ def _input(code: _Code, program: Program, value: Value, source: Any, donated: bo
         return f"b{i}"
     if kind is Captured:
         find = code.name("find", source.find)
-        code.add(f"t{i} = {find}()")
+        code.add(f"t{i} = {find}(F, O)")
         code.require(f"type(t{i}) is Tensor and t{i}._node is None")
     elif kind is Held:
         code.add(f"c{i} = {code.name('cell', source.cell)}()")

@@ -25,7 +25,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.fast import MISS, make_plan
-from fx.transforms.jitting.guards import Guards, watch
+from fx.transforms.jitting.guards import watch
 from fx.transforms.jitting.program import (
     Argument,
     Branch,
@@ -125,6 +125,7 @@ class Call:
         self.env: dict[Value, Any] = {}
         self.path: list[tuple[Segment, Any]] = []
         self.affected: dict[int, Effect] = {}  # by id
+        self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
 
     def _numbers(self) -> list[Any]:
@@ -154,7 +155,7 @@ class Call:
         if kind is Held:
             return source.cell().read()
         if kind is Captured:
-            return source.find()
+            return source.find(self.jitted.function, self.signature.objects)
         if kind is Counted:
             owner, key, _ = self.program.numbers[source.number]
             now = self.signature.numbers[key] if owner == "argument" else owner[key]
@@ -170,7 +171,9 @@ class Call:
 
     def finder(self, x: Tensor) -> Any:
         """What gets a tensor from outside anew in another call, or None."""
-        return self.program.guards.finder(x)
+        if self.found is None:
+            self.found = self.program.guards.finders(self.jitted.function, self.signature.objects)
+        return self.found.get(id(x))
 
     # running -------------------------------------------------------------------------------------
 
@@ -479,7 +482,7 @@ class Jitted:
         with self._lock:
             if signature.key in self.eager:
                 return self.function(*args, **kwargs)
-            program = self._find(signature)
+            program = self._find(signature, args)
             if program.random and (modes.lanes or modes.turn is not None):
                 return self.function(*args, **kwargs)
             call = Call(self, program, signature)
@@ -496,7 +499,7 @@ class Jitted:
                 raise
         return self.function(*args, **kwargs)
 
-    def _find(self, signature: Signature) -> Program:
+    def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
         known = self.programs.setdefault(signature.key, [])
         for program in known:
@@ -505,13 +508,15 @@ class Jitted:
         if len(known) >= MOST_PROGRAMS:
             self._drop(signature.key, known[0])
         program = Program(name_of(self.function))
-        program.guards = watch(self.function, signature.objects)
+        program.guards = watch(self.function, signature.objects, args)
         program.line = user_line()
         known.append(program)
         return program
 
     def _serves(self, program: Program, signature: Signature) -> bool:
-        if program.guards is not None and not program.guards.hold():
+        if program.guards is not None and not program.guards.hold(
+            self.function, signature.objects
+        ):
             return False
         for value, source in program.sources.items():
             if type(source) is Held:
@@ -519,7 +524,7 @@ class Jitted:
                 if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
                     return False
             elif type(source) is Captured:
-                x = source.find()
+                x = source.find(self.function, signature.objects)
                 if not isinstance(x, Tensor) or x.spec != value.spec:
                     return False
         for owner, had in program.gathered:
@@ -606,6 +611,11 @@ def jit(
             donate_argnums=donate_argnums,
         )
     check_function(function, "jit")
+    if holds_state(function):  # a Module: its forward
+        function.compile(  # type: ignore[attr-defined]
+            static_argnums=static_argnums, static_argnames=static_argnames
+        )
+        return function
     return Jitted(
         function,
         (static_argnums,) if isinstance(static_argnums, int) else static_argnums,

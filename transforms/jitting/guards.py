@@ -1,79 +1,152 @@
-"""Guards: what a jitted function reads of Python's state, and whether that is as it was."""
+"""Guards: what a jitted function reads of Python's state, and whether that is as it was.
+
+Parameters, buffers, optimizer slots and the numbers of an optimizer are inputs of a program, so
+their values are not guarded; tensors that closures, globals and containers hold are found anew in
+each call. Everything else that the function reads through names is compared: by value where it is
+a plain value or a container of these, attribute by attribute where it is an object of the user's,
+by identity otherwise. The comparisons are one generated function without loops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import FunctionType, ModuleType
+from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
-from fx.tensor import Tensor
+from fx.transforms.jitting.guards_code import MISSING, Place, shorten
+from fx.transforms.jitting.guards_reads import Reads, reads_of
+from fx.transforms.jitting.guards_settings import Settings
+from fx.transforms.jitting.guards_walk import Walk
+from fx.versions import changes
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PASSES = 5
 
 
 class Guards:
-    """The Python values that a function reads from closures and globals, as they were."""
+    """The Python values that a function reads, as they were.
 
-    __slots__ = ("_checks", "_found")
+    Attributes:
+        hold: ``(function, objects) -> bool``: whether everything is as it was.
+        reusable: False where the function reads a value of a transform that is running, so that
+            what is staged for it serves no other call.
+        truncated: whether something that it reads was too large to be looked at.
+    """
 
-    def __init__(self) -> None:
-        self._checks: list[tuple[Callable[[], Any], Any, str]] = []
-        self._found: dict[int, _Finder] = {}
+    __slots__ = ("_settings", "_tensors", "_walk", "_writer", "hold", "reusable", "truncated")
 
-    def hold(self) -> bool:
-        """Whether everything is as it was."""
-        return all(_same(get(), was) for get, was, _ in self._checks)
+    def __init__(self, walk: Walk) -> None:
+        self._writer = walk.writer
+        self._settings: Settings = walk.settings
+        self._tensors = list(walk.tensors.values())
+        self.reusable = walk.reusable
+        self.truncated = walk.truncated
+        self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
-    def finder(self, x: Tensor) -> Any:
-        """What gets the tensor anew, if a closure or a global holds it."""
-        return self._found.get(id(x))
+    def why(self, function: Callable[..., Any], objects: Sequence[Any] = ()) -> str:
+        """What has changed, from what to what; "" if nothing has."""
+        found = self._writer.changed()(function, objects)
+        if found is None:
+            return ""
+        number, now = found
+        name, was = self._writer.checks[number]
+        if name == "settings":
+            told = self._settings.changed()
+            if told is None:
+                return ""
+            return f"{_named(told[0])} changed from {_shown(told[1])} to {_shown(told[2])}"
+        now = shorten(now)
+        if not was or now == was:
+            return f"{_named(name)} changed"
+        return f"{_named(name)} changed from {was} to {now}"
+
+    def finders(self, function: Callable[..., Any], objects: Sequence[Any]) -> dict[int, Finder]:
+        """What gets the tensors anew that the function reads through names, by their ids now."""
+        found = [Finder(place, self._writer.scope) for place in self._tensors]
+        return {id(find(function, objects)): find for find in found}
+
+    def names(self) -> list[str]:
+        """What is guarded, for people."""
+        found = [_named(name) for name, was in self._writer.checks if was and name != "settings"]
+        return list(dict.fromkeys(found))
 
 
-class _Finder:
-    __slots__ = ("get", "name")
+class Finder:
+    """Gets a tensor anew: ``finder(function, objects)``.
 
-    def __init__(self, get: Callable[[], Any], name: str) -> None:
-        self.get = get
-        self.name = name
+    Attributes:
+        name: where it is found.
+    """
 
-    def __call__(self) -> Any:
-        return self.get()
+    __slots__ = ("_get", "name")
+
+    def __init__(self, place: Place, scope: dict[str, Any]) -> None:
+        self.name = _named(place.name)
+        code = f"lambda F, O: {place.expression()}"
+        self._get = eval(compile(code, "<guards>", "eval"), scope)
+
+    def __call__(self, function: Any, objects: Sequence[Any]) -> Any:
+        try:
+            return self._get(function, objects)
+        except (LookupError, AttributeError, TypeError, ValueError):
+            return None
 
 
-def _same(now: Any, was: Any) -> bool:
-    if now is was:
-        return True
-    return type(now) is type(was) and isinstance(now, _PLAIN) and (now == was or now != now)
+def _named(name: str) -> str:
+    kind, _, path = name.partition("|")
+    return f"{kind} `{path}`" if path else kind
 
 
-def watch(function: Callable[..., Any], objects: list[Any]) -> Guards:
-    """The guards of a function and of the objects that it is given."""
-    guards = Guards()
-    seen: set[int] = set()
-    waiting: list[Any] = [function]
-    while waiting:
-        f = waiting.pop()
-        f = getattr(f, "__func__", f)
-        if not isinstance(f, FunctionType) or id(f) in seen:
+def _shown(x: Any) -> str:
+    return x if x in ("missing", "gone", "an object") else shorten(x) if x is not MISSING else ""
+
+
+def watch(
+    function: Callable[..., Any], objects: Sequence[Any] = (), args: Sequence[Any] = ()
+) -> Guards:
+    """The guards of a function.
+
+    Args:
+        function: what is jitted.
+        objects: the leaves of its arguments that are neither tensors nor numbers.
+        args: its positional arguments, by which the parameters of ``objects`` are known.
+    """
+    walk: Walk | None = None
+    size = None
+    for _ in range(_PASSES):
+        walk = Walk(walk)
+        _start(walk, function, objects, args)
+        if walk.size() == size:
+            break
+        size = walk.size()
+    assert walk is not None
+    if walk.settings:
+        _add_settings(walk)
+    return Guards(walk)
+
+
+def _start(walk: Walk, function: Any, objects: Sequence[Any], args: Sequence[Any]) -> None:
+    called = Reads()
+    called.called = True
+    walk.value(function, Place(None, "F", "|"), called, 0, given=True)
+    f = function.__func__ if isinstance(function, MethodType) else function
+    f = getattr(f, "__wrapped__", f)
+    code = getattr(f, "__code__", None)
+    shift = isinstance(function, MethodType)
+    for i, x in enumerate(objects):
+        if isinstance(x, str | bytes | bool | int | float | complex | type(None)):
             continue
-        seen.add(id(f))
-        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-            _note(guards, waiting, name, lambda cell=cell: cell.cell_contents)
-        for name in f.__code__.co_names:
-            if name in f.__globals__:
-                _note(guards, waiting, name, lambda g=f.__globals__, name=name: g.get(name))
-    return guards
+        reads, name = Reads(whole=True), "argument"
+        for j, arg in enumerate(args):
+            if arg is x and code is not None and j + shift < code.co_argcount:
+                name = code.co_varnames[j + shift]
+                reads = reads_of(code).variables.get(name) or Reads()
+        walk.value(x, Place(None, f"O[{i}]", f"attribute|{name}"), reads, 0, given=True)
 
 
-def _note(guards: Guards, waiting: list[Any], name: str, get: Callable[[], Any]) -> None:
-    try:
-        value = get()
-    except ValueError:  # a variable of an enclosing function that is not bound yet
-        return
-    if isinstance(value, ModuleType):
-        return
-    if isinstance(value, Tensor) and value.level < 0:
-        guards._found[id(value)] = _Finder(get, name)
-    else:
-        guards._checks.append((get, value, name))
-    waiting.append(value)
+def _add_settings(walk: Walk) -> None:
+    """Look at Modules and optimizers if any setting has changed since."""
+    write = walk.writer
+    write.scope.update(changes=changes, settings=walk.settings)
+    code = "if not (changes.count == settings.seen or settings.same()): return"
+    write.lines.append((code, "None", len(write.checks)))
+    write.checks.append(("settings", "settings"))

@@ -43,9 +43,9 @@ class Gathered:
 
 @attrs.frozen(eq=False)
 class Captured:
-    """A tensor from outside: ``find()`` gets it anew, a constant where nothing can change it."""
+    """A tensor from outside: ``find(function, objects)`` gets it anew."""
 
-    find: Callable[[], Any]
+    find: Callable[..., Any]
     name: str
 
 

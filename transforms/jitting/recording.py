@@ -14,7 +14,7 @@ from weakref import ref
 
 from fx.config import modes
 from fx.frames import user_line
-from fx.graph.ir import Node, Value, input_value
+from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype
@@ -104,14 +104,19 @@ class Recording(Stage):
         self.made.append((ref(tracer), value))
         return tracer
 
+    def is_named(self, x: Tensor) -> bool:
+        return self.call.finder(x) is not None or super().is_named(x)
+
     def capture(self, x: Tensor) -> Value:
         found = self.captured.get(id(x))
         if found is None:
             finder = self.call.finder(x)
-            source = Captured(finder or (lambda: x), "a constant" if finder is None else finder.name)
-            spec = TensorSpec(x.shape, x.dtype, x.device.name)
-            value = input_value(spec)
-            self.program.sources[value] = source
+            if finder is None and type(x) is Tensor and x._node is None:
+                value = constant_value(x)
+            else:
+                value = input_value(TensorSpec(x.shape, x.dtype, x.device.name))
+                source = Captured(finder or (lambda F, O: x), getattr(finder, "name", "a constant"))
+                self.program.sources[value] = source
             found = self.captured[id(x)] = (x, value)
         return found[1]
 

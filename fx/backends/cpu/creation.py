@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 
 def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
     """A constant array."""
-    if value == 0:
+    if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
         return np.zeros(shape, dtype)
     return np.full(shape, value, dtype)
 

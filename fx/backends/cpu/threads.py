@@ -134,8 +134,7 @@ def set_num_threads(count: int) -> None:
         wanted = index(count)
     except TypeError:
         raise TypeError(
-            f"set_num_threads takes an int, got {type(count).__name__}; "
-            f"write fx.set_num_threads(2)"
+            f"set_num_threads takes an int, got {type(count).__name__}; write fx.set_num_threads(2)"
         ) from None
     if wanted < 1:
         raise ValueError(

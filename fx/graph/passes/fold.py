@@ -105,15 +105,12 @@ class _Folder:
 
 
 def uniform(array: Any) -> Any:
-    """The Python number that every element of an array is, to the bit; None if they differ.
-
-    It is None for -0.0 as well, which ``full`` does not tell from 0.0.
-    """
+    """The Python number that every element of an array is, to the bit; None if they differ."""
     first = array.reshape(-1)[:1]
     if array.tobytes() != first.tobytes() * array.size:
         return None
     value = first.item()
-    if not value and any(first.tobytes()):
+    if type(value) is complex and not value:  # ``full`` has one zero for complex numbers
         return None
     return value if isinstance(value, (bool, int, float, complex)) else float(value)
 

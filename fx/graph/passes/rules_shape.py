@@ -42,6 +42,20 @@ def _reshape_of_ones(s: Simplifier, inputs: Any, params: Any, spec: Any) -> Valu
     return None
 
 
+def _reshape_of_reduction(s: Simplifier, inputs: Any, params: Any, spec: Any) -> Value | None:
+    """Axes that a reduction dropped and a reshape puts back were better kept."""
+    node = inputs[0].node
+    if node is None or node.params.get("keepdims") is not False or not s.used_once(inputs[0]):
+        return None
+    if made_by(inputs[0], node.primitive.name) is None or "axes" not in node.params:
+        return None
+    source, axes = node.inputs[0], node.params["axes"]
+    kept = tuple([1 if i in axes else n for i, n in enumerate(source.spec.shape)])
+    if kept != spec.shape or not axes:
+        return None
+    return s.make(node.primitive.name, source, axes=axes, keepdims=True)
+
+
 def _transpose_of_nothing(s: Simplifier, inputs: Any, params: Any, spec: Any) -> Value | None:
     """The identity, or a reshape: axes of size 1 may stand anywhere."""
     axes, x = params["axes"], inputs[0]
@@ -235,7 +249,7 @@ def permuted(axes: tuple[int, ...], kept: list[int]) -> tuple[int, ...]:
 
 
 RULES: dict[str, list[Rule]] = {
-    "reshape": [_same, _of_full, _reshape_of_reshape, _reshape_of_ones],
+    "reshape": [_same, _of_full, _reshape_of_reshape, _reshape_of_ones, _reshape_of_reduction],
     "transpose": [
         _transpose_of_nothing, _of_full, _transpose_of_transpose, _transpose_of_matmul
     ],

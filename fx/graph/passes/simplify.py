@@ -105,6 +105,8 @@ class Simplifier(Rewriter):
             except (TypeError, ValueError, OverflowError):
                 return None
         found = array.item()
+        if type(found) is complex and not found and "-" in repr(found):
+            return None  # ``full`` has one zero for complex numbers
         return found if isinstance(found, (bool, int, float, complex)) else float(found)
 
     def scalar(self, number: Any, like: TensorSpec) -> Value:
@@ -115,16 +117,6 @@ class Simplifier(Rewriter):
         """A value whose elements all are ``number``."""
         if not spec.shape:
             return self.scalar(number, spec)
-        if is_zero(number) and copysign(1.0, number) < 0:  # which ``full`` does not tell from 0.0
-            node = Node(
-                registry["broadcast_to"],
-                (self.scalar(number, spec),),
-                {"shape": spec.shape},
-                (spec,),
-                self._line,
-            )
-            self.nodes.append(node)
-            return node.out
         return self.make(
             "full", shape=spec.shape, value=number, dtype=spec.dtype, device=spec.device
         )

@@ -16,9 +16,9 @@ from fx.spec import TensorSpec
 
 
 def _power(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    """x**2, x**3, x**4 and x**-1 by products; x**0.5 stays: at -0.0 and -inf it is not sqrt(x).
+    """x**2, x**3 and x**-1 by products; x**0.5 stays: at -0.0 and -inf it is not sqrt(x).
 
-    A square is rounded once and so is the best there is; a cube is within 1 ulp.
+    A square is rounded once, which is the best there is; a cube is within 1.5 ulp.
     """
     x, number = inputs[0], s.number(inputs[1])
     if number is None or spec.dtype in COMPLEX or x.spec.shape != spec.shape:
@@ -31,9 +31,6 @@ def _power(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value |
         return None  # each product would be rounded to few bits
     if number == 3:
         return s.make("multiply", s.make("multiply", x, x), x)
-    if number == 4:
-        square = s.make("multiply", x, x)
-        return s.make("multiply", square, square)
     return None
 
 

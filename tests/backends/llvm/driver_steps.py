@@ -20,7 +20,12 @@ class Elementwise(Step):
     """A float32 operation on two arrays of one shape, a piece of it a task."""
 
     def __init__(
-        self, node: Node, inplace: bool = True, tasks: int = 1, cost: float = 100.0, scratch: int = 0
+        self,
+        node: Node,
+        inplace: bool = True,
+        tasks: int = 1,
+        cost: float = 100.0,
+        scratch: int = 0,
     ) -> None:
         self.reads, self.writes = node.inputs, node.outs
         self.name = f"elementwise: {node.primitive.name}"

@@ -28,13 +28,23 @@ def then(x, primitive, **params):
     return Node(primitive, [x], params).out
 
 
+def compiled(steps):
+    """A function of the arrays of values, and of how many ranges the tasks are given in."""
+    kernels = [compile_step(step) for step in steps]
+
+    def call(arrays, pieces=1):
+        arrays = dict(arrays)
+        for step, kernel in zip(steps, kernels, strict=True):
+            found = kernel(*[arrays[v] for v in step.reads], pieces=pieces)
+            arrays.update(zip(step.writes, found, strict=True))
+        return found
+
+    return call
+
+
 def run(steps, arrays, pieces=1):
     """The results of steps, one after the other."""
-    arrays = dict(arrays)
-    for step in steps:
-        found = compile_step(step)(*[arrays[v] for v in step.reads], pieces=pieces)
-        arrays.update(zip(step.writes, found, strict=True))
-    return found
+    return compiled(steps)(arrays, pieces)
 
 
 def check(x, y, out, pieces=1, of=None):
@@ -209,10 +219,11 @@ def test_bits_do_not_depend_on_how_tasks_are_split(dtype, lead):
         y, y_in, y_value, y_seen = laid_out(rng, (*lead, 1100, 90), dtype, right)
         steps = product(Node(matmul, [x_value, y_value], {}))
         assert steps[-1].tasks >= 4
-        whole = run(steps, {x_in: x, y_in: y})[0]
+        call = compiled(steps)
+        whole = call({x_in: x, y_in: y})[0]
         check(x_seen, y_seen, whole)
         for pieces in (2, 3, steps[-1].tasks):
-            again = run(steps, {x_in: x, y_in: y}, pieces=pieces)[0]
+            again = call({x_in: x, y_in: y}, pieces)[0]
             assert whole.tobytes() == again.tobytes()
 
 

@@ -5,12 +5,13 @@ and the IR. Nothing in it is executed or unpickled before the checksum and every
 have been looked at; an entry that fails is removed and made again. Files are written beside and
 renamed, so that a reader never sees half of one, and two writers of one key leave one of theirs.
 
-The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0`` turns
-the cache off. It holds code, so a folder that others may write into is not used.
+The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0``
+turns the cache off. It holds code, so a folder that others may write into is not used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -130,10 +131,8 @@ def load(name: str) -> tuple[Any, bytes, str] | None:
     if found is None:
         drop(name)
         return None
-    try:
+    with contextlib.suppress(OSError):
         os.utime(path)
-    except OSError:
-        pass
     return found
 
 

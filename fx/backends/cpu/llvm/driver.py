@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
-import llvmlite.ir as ir
-
-from fx.backends.cpu.llvm import disk_cache, engine, entry
-from fx.backends.cpu.llvm.executable import Executable
-from fx.backends.cpu.llvm.memory import MemoryPlan, Place, Planner
+from fx.backends.cpu.llvm import disk_cache, entry
+from fx.backends.cpu.llvm.executable import SEPARATOR, Executable
+from fx.backends.cpu.llvm.kernels import Kernels
+from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, array_of, from_json, to_json, told_array
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Value
@@ -56,12 +56,18 @@ def compile_graph(
     built = _Builder(schedule(graph), graph, donated).build()
     made = _finish(*built, graph)
     if name is not None and _is_whole(built[0]):
-        disk_cache.store(name, to_json(built[0]), *built[1:3])
+        recipe, code, texts, _ = built
+        head = {"recipe": to_json(recipe), "objects": [len(x) for x in code]}
+        disk_cache.store(name, head, b"".join(code), SEPARATOR.join(texts))
     return made
 
 
 def _finish(
-    recipe: Recipe, code: bytes, text: str, python: Sequence[Callable[..., Any]], graph: Graph
+    recipe: Recipe,
+    code: Sequence[bytes],
+    texts: Sequence[str],
+    python: Sequence[Callable[..., Any]],
+    graph: Graph,
 ) -> Executable:
     """The executable of a recipe and its code."""
     known = graph.constants()
@@ -69,7 +75,7 @@ def _finish(
         known[c].constant._a if isinstance(c, int) else array_of(c)  # type: ignore[union-attr]
         for c in recipe.constants
     ]
-    return Executable(recipe, code, text, constants, python)
+    return Executable(recipe, code, texts, constants, python)
 
 
 def _from_disk(name: str, graph: Graph) -> Executable | None:
@@ -81,17 +87,25 @@ def _from_disk(name: str, graph: Graph) -> Executable | None:
 
     told, code, text = found
     try:
-        recipe = from_json(told)
+        recipe = from_json(told["recipe"])
+        objects = _cut(code, told["objects"])
         if recipe.inputs != len(graph.inputs):
             raise ValueError("another graph's")
         nodes = [s.node for s in recipe.segments if s.part is None]
         if min(nodes, default=0) < 0:
             raise ValueError("a step of no node")
         python = [python_step(graph.nodes[i]).run for i in nodes]
-        return _finish(recipe, code, text, python, graph)
-    except (ValueError, IndexError, KeyError, RuntimeError):
+        return _finish(recipe, objects, text.split(SEPARATOR), python, graph)
+    except (ValueError, TypeError, IndexError, KeyError, RuntimeError):
         disk_cache.drop(name)
         return None
+
+
+def _cut(code: bytes, sizes: Any) -> list[bytes]:
+    if not all(type(n) is int and n > 0 for n in sizes) or sum(sizes) != len(code):
+        raise ValueError("object files of other sizes")
+    ends = list(accumulate(sizes))
+    return [code[end - size : end] for end, size in zip(ends, sizes)]
 
 
 def _is_whole(recipe: Recipe) -> bool:
@@ -113,51 +127,43 @@ class _Builder:
         roots = [self.root(v) for step in schedule.steps for v in step.reads]
         roots += [self.root(v) for v in self.outputs]
         self.constants = list(dict.fromkeys(v for v in roots if v.constant is not None))
-        self.module = ir.Module(name="graph")
-        self.module.triple = engine.triple()
-        self.module.data_layout = engine.data_layout()
-        self.kernels: dict[Any, str] = {}
+        self.kernels = Kernels()
         self.texts: list[str] = []
         self.names = _Names(self.inputs, self.constants)
         self.parallel = False
         self.plans: list[MemoryPlan] = []
 
-    def build(self) -> tuple[Recipe, bytes, str, list[Callable[..., Any]]]:
+    def build(self) -> tuple[Recipe, list[bytes], list[str], list[Callable[..., Any]]]:
         """Recipe, object code, IR and what runs in Python."""
-        steps = [s for s in self.schedule.steps if any(v.spec.nbytes for v in s.writes)]
+        steps = self.schedule.steps
         python: list[Callable[..., Any]] = []
-        if any(isinstance(s, PythonStep) for s in steps):
-            recipe = self._in_segments(steps, python)
-        else:
-            outputs = self.outputs
-            part, reuse = self._part(steps, self.inputs, self.constants, outputs, self.donated)
-            recipe = self._recipe([Segment(part)], 0, [], reuse)
-        text = self._text() if self.texts else ""
-        code = engine.compile_text(text) if text else b""
-        return recipe, code, text, python
-
-    def _recipe(
-        self, segments: list[Segment], slots: int, outputs: list[Any], reuse: dict[int, int]
-    ) -> Recipe:
+        try:
+            if any(isinstance(s, PythonStep) for s in steps):
+                segments, slots, outputs, reuse = self._in_segments(steps, python)
+            else:
+                inputs, constants = self.inputs, self.constants
+                part, reuse = self._part(steps, inputs, constants, self.outputs, self.donated)
+                segments, slots, outputs = [Segment(part)], 0, []
+            code: list[bytes] = []
+            if self.texts:
+                code = self.kernels.finish("\n".join([entry.PRELUDE, *self.texts]))
+        finally:
+            self.kernels.close()
         known = {v: i for i, v in enumerate(self.graph.constants())}
-        constants = [known[v] if v in known else told_array(v.constant._a) for v in self.constants]
-        return Recipe(
+        recipe = Recipe(
             self.graph.name,
             len(self.inputs),
-            constants,
+            [known[v] if v in known else told_array(v.constant._a) for v in self.constants],
             slots,
             segments,
             outputs,
-            sorted(f.name for f in self.module.functions if _is_external(f)),
+            sorted(self.kernels.externals),
             reuse,
             self.parallel,
             _listing(self.schedule),
             "\n".join(map(str, self.plans)),
         )
-
-    def _text(self) -> str:
-        head, *rest = str(self.module).split("\n", 1)
-        return "\n".join([head, *rest, entry.DECLARATIONS, entry.HELPERS, *self.texts])
+        return recipe, code, self.kernels.texts, python
 
     # native parts -------------------------------------------------------------------------------
 
@@ -180,39 +186,31 @@ class _Builder:
             {planner.places[v].index for s in steps for v in s.writes
              if planner.places[v].kind == "input"}
         )  # fmt: skip
-        by_result: dict[int, Value] = {}
+        arrays = {"input": inputs, "constant": constants, "result": planner.results}
         for value in outputs:
-            root = self.root(value)
-            place = planner.places[root]
-            base = _array_of(place, inputs, constants, planner.results, planner)
+            place = planner.places[self.root(value)]
+            base = arrays[place.kind][place.index]
             view = None if value.spec == base.spec else _spec(value)
             part.outputs.append((place.kind, place.index, view))
-        del by_result
         calls = []
         for t, step in enumerate(steps):
+            if not any(v.spec.nbytes for v in step.writes):
+                continue  # kernels are never asked for nothing
             places = [planner.places[self.root(v)] for v in (*step.reads, *step.writes)]
             scratch = planner.scratch.get(t)
             chunk = _chunk(step)
             self.parallel |= chunk > 0
-            kernel = self._kernel(step)
+            kernel = self.kernels.name(step)
             calls.append(entry.Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
         self.plans.append(planner.plan)
         self.texts += [entry.body(part, calls), entry.entry(part)]
         return part, planner.plan.reuse
 
-    def _kernel(self, step: Step) -> str:
-        """The name of the step's kernel, which is emitted once a key."""
-        name = self.kernels.get(step.key)
-        if name is None:
-            name = f"kernel{len(self.kernels)}"
-            function = step.emit(self.module, name)
-            function.linkage = "internal"
-            self.kernels[step.key] = name
-        return name
-
     # with Python steps --------------------------------------------------------------------------
 
-    def _in_segments(self, steps: Sequence[Step], python: list[Callable[..., Any]]) -> Recipe:
+    def _in_segments(
+        self, steps: Sequence[Step], python: list[Callable[..., Any]]
+    ) -> tuple[list[Segment], int, list[Any], dict[int, int]]:
         """Native parts between the Python steps, and which values live from one to another."""
         groups = _groups(steps)
         values = [*self.inputs, *self.constants]
@@ -255,7 +253,7 @@ class _Builder:
             roots = dict.fromkeys(self.root(v) for v in reads)
             inputs = [v for v in roots if v not in inner and v.constant is None]
             constants = [v for v in roots if v.constant is not None]
-            outputs = [v for v in inner_order(group) if last.get(v, -1) > g]
+            outputs = [v for step in group for v in step.writes if last.get(v, -1) > g]
             donated = frozenset[Value]()
             if g == final:
                 kept = {self.root(v) for v in self.outputs}
@@ -273,8 +271,8 @@ class _Builder:
         for value in self.outputs:
             root = self.root(value)
             shape = None if root.spec == value.spec else list(value.spec.shape)
-            handed.append((slots[root], shape))
-        return self._recipe(segments, len(slots), handed, reuse)
+            handed.append([slots[root], shape])
+        return segments, len(slots), handed, reuse
 
 
 class _Names:
@@ -291,11 +289,6 @@ class _Names:
         return f"{name} {value.spec!r}"
 
 
-def inner_order(group: Sequence[Step]) -> list[Value]:
-    """What a group of steps writes, in order."""
-    return [v for step in group for v in step.writes]
-
-
 def _groups(steps: Sequence[Step]) -> list[list[Step]]:
     """Stretches of native steps, and Python steps alone."""
     groups: list[list[Step]] = []
@@ -308,17 +301,6 @@ def _groups(steps: Sequence[Step]) -> list[list[Step]]:
     return groups
 
 
-def _array_of(
-    place: Place,
-    inputs: Sequence[Value],
-    constants: Sequence[Value],
-    results: Sequence[Value],
-    planner: Any,
-) -> Value:
-    """The value whose spec the array at a place has."""
-    return {"input": inputs, "constant": constants, "result": results}[place.kind][place.index]
-
-
 def _spec(value: Value) -> tuple[str, list[int]]:
     return value.spec.dtype.name, list(value.spec.shape)
 
@@ -328,10 +310,6 @@ def _chunk(step: Step) -> int:
     if step.tasks < 2 or step.cost < PARALLEL:
         return 0
     return max(1, min(int(step.tasks * CHUNK / step.cost), -(-step.tasks // 4)))
-
-
-def _is_external(function: Any) -> bool:
-    return function.is_declaration and not function.name.startswith("llvm.")
 
 
 def _listing(schedule: Schedule) -> str:

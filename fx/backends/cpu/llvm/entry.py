@@ -76,7 +76,7 @@ class Part:
         return self.inputs + len(self.constants) + len(self.results) + 1
 
 
-DECLARATIONS = """
+_DECLARATIONS = """
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyList_New(i64)
@@ -278,7 +278,8 @@ result:
   %k.dims.at = getelementptr i64, ptr %k.descr.at, i64 2
   %k.dims = load ptr, ptr %k.dims.at
   call void @Py_IncRef(ptr %k.descr)
-  %k.new = call ptr @numpy_new(ptr %arraytype, ptr %k.descr, i32 %k.nd, ptr %k.dims, ptr null, ptr null, i32 0, ptr null)
+  %k.new = call ptr @numpy_new(
+    ptr %arraytype, ptr %k.descr, i32 %k.nd, ptr %k.dims, ptr null, ptr null, i32 0, ptr null)
   %k.none = icmp eq ptr %k.new, null
   br i1 %k.none, label %failed, label %stored
 stored:
@@ -361,7 +362,8 @@ filled:
   {p}.base = load ptr, ptr {p}.at
 """
         else:
-            text += f"""  {p}.base = call ptr @{name}_input(ptr %items, ptr %table, ptr %copies, ptr %ncopies, i64 {index})
+            text += f"""  {p}.base = call ptr @{name}_input(
+    ptr %items, ptr %table, ptr %copies, ptr %ncopies, i64 {index})
 """
         text += f"  call void @Py_IncRef(ptr {p}.base)\n"
         if view is None:
@@ -371,7 +373,8 @@ filled:
             continue
         word = WORDS + m + 3 * (k + views)
         views += 1
-        text += f"""  {p}.new = call ptr @fx_view(ptr %arraytype, ptr %ctx, i64 {word}, ptr {p}.base)
+        text += f"""  {p}.new = call ptr @fx_view(
+    ptr %arraytype, ptr %ctx, i64 {word}, ptr {p}.base)
   {p}.none = icmp eq ptr {p}.new, null
   br i1 {p}.none, label %undo, label %got{i}
 got{i}:
@@ -425,7 +428,7 @@ original:
     return text
 
 
-HELPERS = f"""
+_HELPERS = f"""
 @fx_no_memory = private constant [44 x i8] c"no memory for the arena of a compiled graph\\00"
 
 define internal void @fx_drop(ptr %objects, ptr %count.at) {{
@@ -457,7 +460,8 @@ define internal ptr @fx_view(ptr %type, ptr %ctx, i64 %word, ptr %base) {{
   %data.at = getelementptr i8, ptr %base, i64 {DATA}
   %data = load ptr, ptr %data.at
   call void @Py_IncRef(ptr %descr)
-  %new = call ptr @numpy_new(ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data, i32 {DENSE | WRITEABLE}, ptr null)
+  %new = call ptr @numpy_new(ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data,
+    i32 {DENSE | WRITEABLE}, ptr null)
   %none = icmp eq ptr %new, null
   br i1 %none, label %nothing, label %set
 set:
@@ -474,3 +478,5 @@ nothing:
   ret ptr null
 }}
 """
+
+PRELUDE = _DECLARATIONS + _HELPERS

@@ -24,6 +24,7 @@ from fx.backends.cpu.llvm.entry import (
 from fx.backends.cpu.llvm.recipe import Recipe
 from fx.dtypes import as_dtype
 
+SEPARATOR = "\n; ==== next module ====\n"
 Run = Callable[[list[Any]], list[Any]]
 
 
@@ -43,12 +44,12 @@ class Executable:
     def __init__(
         self,
         recipe: Recipe,
-        code: bytes,
-        ir: str,
+        code: Sequence[bytes],
+        texts: Sequence[str],
         constants: Sequence[np.ndarray],
         python: Sequence[Callable[..., Any]],
     ) -> None:
-        self._ir = ir
+        self._texts = texts
         self.recipe = recipe
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
@@ -65,13 +66,14 @@ class Executable:
 
     def code(self, asm: bool = False) -> str:
         """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""
-        return engine.assembly(self._ir) if asm else self._ir
+        texts = map(engine.assembly, self._texts) if asm else self._texts
+        return SEPARATOR.join(texts)
 
     def __repr__(self) -> str:
         return f"<executable {self.recipe.name}: {len(self.recipe.segments)} segments>"
 
 
-def _load(recipe: Recipe, code: bytes) -> engine.Loaded:
+def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
     symbols = dict(python_api.symbols())
     if recipe.parallel:
         from fx.backends.cpu.llvm import parallel
@@ -189,7 +191,7 @@ def _orchestra(
                 found = call(*args)
                 for slot, array in zip(writes, found):
                     array = np.asarray(array)
-                    if own and array.base is not None or any(array is a for a in args):
+                    if (own and array.base is not None) or any(array is a for a in args):
                         array = _apart(array, [env[i] for i, _ in reads if i in own])
                     env[slot] = array
                 found = array = None

@@ -69,6 +69,7 @@ class Fusion:
         self.uses: dict[Value, dict[Any, list[Map]]] = {}  # by group, as part of its loops
         self.needs: dict[Value, set[Any]] = {}  # who needs it in memory
         self.order: list[Any] = []  # units, the last to run first
+        self.reduced = _reduced(graph)
         for v in graph.outputs:
             self.need(v, _END)
         for node in reversed(graph.nodes):
@@ -222,13 +223,25 @@ class Fusion:
             maps = uses[group]
             if len(maps) > 1 or len(group.inside) >= _MEMBERS:
                 continue
-            index = group.space.resolve_map(maps[0])
+            space = group.space
+            index = space.resolve_map(maps[0])
             loops = group.live([*group.outer, *(group.rows or ())])
-            if not covers(group.space, index, v.spec.shape, loops):
-                loops = group.live(group.outer)
-                if not group.rows or not covers(group.space, index, v.spec.shape, loops):
+            rows = None
+            if not covers(space, index, v.spec.shape, loops):
+                outer = group.live(group.outer)
+                if group.rows is None and v in self.reduced:  # its reduction may run here
+                    mine = space.loops_of(index)
+                    rows = [d for d in outer if d not in mine]
+                    outer = [d for d in outer if d in mine]
+                    if prod([space.sizes[d] for d in rows]) > _LONG_ROW:
+                        continue
+                elif not group.rows:
+                    continue
+                if not covers(space, index, v.spec.shape, outer):
                     continue
             if self._before([*uses, *needs], group):
+                if rows:
+                    group.outer, group.rows = outer, rows
                 return group
         return None
 
@@ -401,6 +414,19 @@ class Fusion:
             self.order[i] = u
             u.place = i
         return True
+
+
+def _reduced(graph: Graph) -> set[Value]:
+    """What is computed from a reduction, element by element."""
+    found: set[Value] = set()
+    for node in graph.nodes:
+        if node.primitive.name in REDUCTIONS:
+            found.add(node.outs[0])
+        elif len(node.outs) == 1 and node.outs[0].spec.size > 1:
+            size = node.outs[0].spec.size
+            if any(v in found and v.spec.size == size for v in node.inputs):
+                found.add(node.outs[0])
+    return found
 
 
 def cheap(node: Node) -> bool:

@@ -165,8 +165,8 @@ class Planner:
         self.scratch: dict[int, Place] = {}
         self.results: list[Value] = []  # roots that get arrays of their own
         self.plan = MemoryPlan()
-        self._start: dict[Value, int] = {v: -1 for v in (*inputs, *constants)}
-        self._end: dict[Value, int] = {v: -1 for v in (*inputs, *constants)}
+        self._start: dict[Value, int] = dict.fromkeys((*inputs, *constants), -1)
+        self._end: dict[Value, int] = dict.fromkeys((*inputs, *constants), -1)
         self._handed: dict[Value, Value] = {}  # root -> the first output that it is
         self._next: dict[Value, Value] = {}
         self._joined: set[Value] = set()

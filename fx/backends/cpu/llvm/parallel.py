@@ -24,7 +24,7 @@ import threading
 from typing import Any
 
 from fx.backends.cpu import threads
-from fx.backends.cpu.llvm import engine
+from fx.backends.cpu.llvm import disk_cache, engine
 
 # words of the pool, a cache line of 8 for what different threads write
 NEXT, ACTIVE, LOCK, COUNT, SLEEPERS, LIMIT, MUTEX, COND, WORDS = 0, 8, 16, 24, 32, 40, 48, 56, 72
@@ -183,7 +183,8 @@ left:
   br label %look
 }}
 
-define void @fx_parallel(ptr %function, ptr %block, i64 %tasks, i64 %chunk, i64 %scratch, ptr %mine) {{
+define void @fx_parallel(
+    ptr %function, ptr %block, i64 %tasks, i64 %chunk, i64 %scratch, ptr %mine) {{
 start:
   %limit = load atomic i64, ptr @limit.at monotonic, align 8
   %several = icmp sgt i64 %limit, 1
@@ -268,6 +269,19 @@ release:
     )
 
 
+def _code() -> bytes:
+    """The pool's object code, from the disk cache if it is there."""
+    text = _text()
+    name = disk_cache.name_of("pool", text)
+    found = None if name is None else disk_cache.load(name)
+    if found is not None:
+        return found[1]
+    code = engine.compile_text(text)
+    if name is not None:
+        disk_cache.store(name, None, code, text)
+    return code
+
+
 class _Native:
     """The pool of this process."""
 
@@ -282,8 +296,7 @@ class _Native:
         """Compile the pool and start as many workers as there are threads to use."""
         with self.lock:
             if self.loaded is None:
-                code = engine.compile_text(_text())
-                loaded = engine.Loaded(code, ("fx_parallel", "fx_worker", "fx_pool"), {})
+                loaded = engine.Loaded([_code()], ("fx_parallel", "fx_worker", "fx_pool"), {})
                 loaded.keep_forever()  # workers stay in it
                 self.entry = loaded.address("fx_parallel")
                 self.worker = loaded.address("fx_worker")

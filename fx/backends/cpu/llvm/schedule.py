@@ -9,7 +9,9 @@ from typing import Any
 
 from fx.backends.cpu.llvm.fusion import Fusion, Opaque
 from fx.backends.cpu.llvm.loops.decompose import decompose
+from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.group import Group
+from fx.backends.cpu.llvm.loops.halves import halves
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Node
@@ -35,13 +37,12 @@ def schedule(graph: Graph) -> Schedule:
         if isinstance(unit, Opaque):
             steps += unit.steps
         else:
-            steps.append(loop_step(unit))
-    return Schedule(graph, steps, fusion.aliases)
+            steps += loop_steps(unit)
+    return Schedule(graph, merged(steps), fusion.aliases)
 
 
-def loop_step(group: Group) -> LoopStep:
-    """The kernel of a group."""
-    nest, reads, writes = group.nest()
+def loop_steps(group: Group) -> list[Step]:
+    """The kernels of a group: one, or two where a long reduction is cut into chunks."""
     names: dict[str, None] = {}
     lines: dict[str, None] = {}
     for v in group.inside:
@@ -49,7 +50,14 @@ def loop_step(group: Group) -> LoopStep:
         names[node.primitive.name] = None
         if node.line:
             lines[node.line] = None
-    return LoopStep(nest, reads, writes, f"loop: {', '.join(sorted(names))}", sorted(lines))
+    name = f"loop: {', '.join(sorted(names))}"
+    found: list[Step] = []
+    for nest, reads, writes in halves(*group.nest()):
+        if is_flat(nest):
+            found.append(FlatStep(nest, [(reads, writes)], name, sorted(lines)))
+        else:
+            found.append(LoopStep(nest, reads, writes, name, sorted(lines)))
+    return found
 
 
 def steps_of(node: Node) -> list[Any]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fx.backends.cpu.llvm.conv.plan import forward_job, input_job, lifted
+from fx.backends.cpu.llvm.conv.pooling import PoolStep, windows
+from fx.backends.cpu.llvm.conv.scatter import UnpoolStep, comes_from_max_pool
 from fx.backends.cpu.llvm.conv.taps import steps as taps_steps
 from fx.backends.cpu.llvm.conv.weight_grad import steps as grad_steps
 from fx.backends.cpu.llvm.step import Step
@@ -68,8 +70,39 @@ def conv_weight_grad(node: Node) -> list[Step] | None:
     return grad_steps(job, window, dilation, x, g, node.outs[0], _lines(node))
 
 
+def _pooled(node: Node, size: tuple[int, ...], out: tuple[int, ...]) -> list[Step] | None:
+    if not _served(node):
+        return None
+    name = node.primitive.name
+    win = windows(size, out, node.params)
+    return [PoolStep(name, win, node.inputs, node.outs, _lines(node))]
+
+
+def pool(node: Node) -> list[Step] | None:
+    """Steps of ``max_pool`` and ``window_sum``."""
+    return _pooled(node, node.inputs[0].spec.shape[2:], node.outs[0].spec.shape[2:])
+
+
+def window_sum_transpose(node: Node) -> list[Step] | None:
+    """Steps of ``window_sum_transpose``."""
+    return _pooled(node, tuple(node.params["input_size"]), node.inputs[0].spec.shape[2:])
+
+
+def unpool(node: Node) -> list[Step] | None:
+    """Steps of ``scatter_along_axis``, where that is the transpose of ``max_pool``."""
+    x, idx, _ = node.inputs
+    last = node.params["axis"] == len(x.spec.shape) - 1
+    if not (last and node.params["mode"] == "add" and comes_from_max_pool(idx)):
+        return None
+    return [UnpoolStep(node, _lines(node))] if _served(node) else None
+
+
 STEPS: dict[str, Callable[[Node], list[Step] | None]] = {
     "conv": conv,
     "conv_input_grad": conv_input_grad,
     "conv_weight_grad": conv_weight_grad,
+    "max_pool": pool,
+    "window_sum": pool,
+    "window_sum_transpose": window_sum_transpose,
+    "scatter_along_axis": unpool,
 }

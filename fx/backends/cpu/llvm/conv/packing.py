@@ -8,19 +8,20 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.conv.emit import (
-    I32, I64, PTR, Emitter, Index, Target, internal, kernel,
+    I1, I32, I64, PTR, Emitter, Index, Target, internal, kernel,
 )  # fmt: skip
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, blocks
 
 
 def emit_planes(
-    module: Any, name: str, dtype: str, source: Ints, plane: Ints, channel_step: int, target: Target
-) -> Any:
+    module: Any, name: str, dtype: str, source: Ints, plane: Ints, channel_step: int,
+    target: Target, exact: bool = False,
+) -> Any:  # fmt: skip
     """``name(from, to, channels, d, h, w)``: copy channels into zero-padded planes.
 
     ``from`` is the first channel's input plane, ``to`` where the first padded plane comes to lie;
-    (d, h, w) is the place in the input of its first element. Up to one vector of garbage follows
-    the last plane.
+    (d, h, w) is the place in the input of its first element. Up to one vector of zeros follows
+    the last plane, unless ``exact``.
     """
     function = internal(module, name, [PTR, PTR, I64, I64, I64, I64])
     e = Emitter(function, dtype)
@@ -42,13 +43,22 @@ def emit_planes(
         def piece(j: Index) -> None:
             place = e.splat(b.trunc(e.i(j), I32), lanes)
             mask = b.icmp_unsigned("<", b.add(b.add(first, place), numbers), limits)
-            e.store(e.load_where(e.at(line, j), lanes, mask), e.at(i, j))
+            value = e.load_where(e.at(line, j), lanes, mask)
+            if exact and isinstance(j, int) and j + lanes > plane[2]:
+                kind = ir.VectorType(I1, lanes)
+                some = ir.Constant(kind, [int(j + k < plane[2]) for k in range(lanes)])
+                e.store_where(value, e.at(i, j), some)
+            else:
+                e.store(value, e.at(i, j))
 
         if plane[2] <= 4 * lanes:
             for j in range(0, plane[2], lanes):
                 piece(j)
         else:
-            e.loop(0, plane[2], lambda j: piece(j), step=lanes)
+            whole = plane[2] // lanes * lanes
+            e.loop(0, whole, lambda j: piece(j), step=lanes)
+            if plane[2] > whole:
+                piece(whole)
 
     def one_depth(c: Any, z: Any) -> None:
         channel = e.at(from_, e.mul(c, depth * height * width))

@@ -1,10 +1,13 @@
 """Matrix products as native kernels: ``matmul`` of floating dtypes, with epilogues.
 
-``product(node, epilogue)`` makes the Steps of a ``matmul`` node, and ``STEPS`` is the table that the
-scheduler looks primitives up in. ``epilogue.py`` tells how elementwise work that follows a product
-is emitted into it. ``views.py`` reads operands through transposes, reshapes, broadcasts and slices;
-``plan.py`` chooses the blocks; ``micro.py`` and ``pack.py`` emit the inner loops; ``kernel.py``
-puts them together; ``skinny.py`` has products with a single row or column.
+``product(node, epilogue)`` makes the Steps of a ``matmul`` node, and ``STEPS`` is the table in
+which the scheduler looks primitives up. ``epilogue.py`` tells how elementwise work that follows a
+product is emitted into it.
+
+``views.py`` reads operands through transposes, reshapes, broadcasts and slices, ``problem.py``
+merges axes, ``plan.py`` chooses the blocks, ``micro.py`` and ``pack.py`` emit the inner loops,
+``kernel.py`` puts them together on what ``frame.py`` has, and ``skinny.py`` has products of few
+rows, which are bound by memory.
 """
 
 from __future__ import annotations

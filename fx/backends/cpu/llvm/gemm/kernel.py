@@ -9,25 +9,21 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.gemm import vectors as v
-from fx.backends.cpu.llvm.gemm.epilogue import Place
+from fx.backends.cpu.llvm.gemm.frame import Frame
 from fx.backends.cpu.llvm.gemm.micro import Left, Right, Tile, accumulate
-from fx.backends.cpu.llvm.gemm.pack import pack_across, pack_lines
+from fx.backends.cpu.llvm.gemm.pack import pack_across, pack_lines, side
 from fx.backends.cpu.llvm.gemm.plan import Plan
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
 
 Part = tuple[int, ir.Value, ir.Value]  # a size of tiles; the first and the one after the last
 
 
-class Kernel:
-    """Emits one kernel; the attributes that end in ``_at`` are addresses while it does."""
+class Kernel(Frame):
+    """A product in tiles."""
 
     def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
-        self.p = p
+        super().__init__(p, plan.width, shape, epilogue)
         self.plan = plan
-        self.shape = shape
-        self.epilogue = epilogue
-        self.kind = v.compute_type(p.x.dtype)
-        self.size = v.size_of(self.kind)
         width, rows, count = plan.width, plan.rows, plan.count
         vectors = -(-p.n // width)
         self.row_total = -(-p.m // rows)
@@ -57,22 +53,7 @@ class Kernel:
 
     def emit(self, module: ir.Module, name: str, reads: int, writes: int) -> ir.Function:
         """The function of the contract."""
-        kinds = [v.i64, v.i64, *[v.pointer] * (1 + reads + writes)]
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-        function.linkage = "external"
-        b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
-        begin, end, scratch, *arrays = function.args
-        for argument in function.args[2:]:
-            argument.add_attribute("noalias")
-        self.x_at, self.y_at = arrays[0], arrays[min(1, reads - 1)]
-        self.extra, self.writes = arrays[2:reads], arrays[reads:]
-        self.panel_at = scratch
-        self.block_at = v.at(b, scratch, self.panel, self.kind)
-        self.sums_at = v.at(b, scratch, self.panel + self.block, self.kind)
-        self.held_at = v.at(b, scratch, self.panel + self.block + self.sums, self.kind)
-        v.loop(b, begin, end, self.task, name="task")
-        b.ret_void()
-        return function
+        return super().emit(module, name, reads, writes)
 
     def task(self, t: ir.Value) -> None:
         """One task."""
@@ -87,12 +68,12 @@ class Kernel:
             y = v.at(b, y, v.times(b, first_column, wide * p.k), self.kind)
         else:
             skip = v.times(b, first_column, wide * p.y.column)
-            y = v.at(b, y, skip, v.memory_type(p.y.dtype))
+            y = v.at(b, y, skip, self.y_kind)
             if plan.pack_y:
-                self.pack_y(y, self.panel_at, first_column, last_column)
-                y = self.panel_at
+                self.pack_y(y, self._scratch(0), first_column, last_column)
+                y = self._scratch(0)
         line = v.add(b, v.times(b, batch, p.m), v.times(b, first_row, plan.rows))
-        x = v.at(b, x, v.times(b, first_row, plan.rows * p.x.row), v.memory_type(p.x.dtype))
+        x = v.at(b, x, v.times(b, first_row, plan.rows * p.x.row), self.x_kind)
 
         def depth(d: ir.Value) -> None:
             skip = v.times(b, d, plan.depth)
@@ -100,10 +81,10 @@ class Kernel:
                 self.depths > 1
             ) else v.const(p.k)  # fmt: skip
             base, here = x, y
-            base = v.at(b, x, v.times(b, skip, p.x.column), v.memory_type(p.x.dtype))
+            base = v.at(b, x, v.times(b, skip, p.x.column), self.x_kind)
             if plan.pack_x:
                 self._pack_x(base, first_row, last_row, count)
-                base = self.block_at
+                base = self._scratch(self.panel)
             step = wide if plan.pack_y else p.y.row
             here = v.at(b, y, v.times(b, skip, step), self.kind)
             tiles = lambda c, size, r, rows: self._tile(
@@ -117,21 +98,13 @@ class Kernel:
         v.loop(b, 0, self.depths, depth, name="depth")
 
     def _bases(self, batch: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The factors of one product of the batch."""
-        b, p = self.b, self.p
-        x, y, rest = v.const(p.x.offset), v.const(0 if self.plan.shared else p.y.offset), batch
-        strides = packed_batches(p, self.column_total * self.wide) if self.plan.shared else [
-            of_y for _, _, of_y in p.batch
-        ]  # fmt: skip
-        for i in range(len(p.batch) - 1, -1, -1):
-            size, of_x, _ = p.batch[i]
-            place = rest
-            if i > 0:
-                rest, place = v.split(b, rest, size)
-            x = v.add(b, x, v.times(b, place, of_x))
-            y = v.add(b, y, v.times(b, place, strides[i]))
-        kind = self.kind if self.plan.shared else v.memory_type(p.y.dtype)
-        return v.at(b, self.x_at, x, v.memory_type(p.x.dtype)), v.at(b, self.y_at, y, kind)
+        p = self.p
+        if self.plan.shared:
+            return self.bases(batch, packed_batches(p, self.column_total * self.wide), 0, self.kind)
+        return self.bases(batch, [of_y for _, _, of_y in p.batch], p.y.offset, self.y_kind)
+
+    def _scratch(self, offset: int) -> ir.Value:
+        return v.at(self.b, self.scratch_at, offset, self.kind)
 
     def _range(self, i: ir.Value, length: int, total: int) -> tuple[ir.Value, ir.Value]:
         if length >= total:
@@ -175,24 +148,27 @@ class Kernel:
         def sliver(c: ir.Value, size: int) -> None:
             lanes = size * plan.width if size > 0 else (-size - 1) * plan.width + self.tail
             i = b.sub(c, first)
-            source = v.at(b, y, v.times(b, i, wide * p.y.column), v.memory_type(p.y.dtype))
+            source = v.at(b, y, v.times(b, i, wide * p.y.column), self.y_kind)
             target = v.at(b, panel, v.times(b, i, wide * p.k), self.kind)
             count = v.const(p.k)
             if p.y.column == 1:
                 pack_lines(b, p.y.dtype, source, p.y.row, count, target, lanes, wide, plan.width)
                 return
 
-            def across(start: ir.Value, live: int = plan.width) -> None:
+            step = side(self.kind, plan.width)
+
+            def across(start: ir.Value, live: int = step, padded: int = step) -> None:
                 skip = v.times(b, start, p.y.column)
                 pack_across(
-                    b, p.y.dtype, v.at(b, source, skip, v.memory_type(p.y.dtype)), p.y.column,
-                    count, p.k, v.at(b, target, start, self.kind), live, wide, plan.width,
+                    b, p.y.dtype, v.at(b, source, skip, self.y_kind), p.y.column, count, p.k,
+                    v.at(b, target, start, self.kind), live, padded, wide, plan.width,
                 )  # fmt: skip
 
-            whole = lanes // plan.width * plan.width
-            v.loop(b, 0, whole, across, step=plan.width, name="vector")
-            if whole < lanes:
-                across(v.const(whole), lanes - whole)
+            whole = lanes // step * step
+            v.loop(b, 0, whole, across, step=step, name="vector")
+            padded = -(-lanes // plan.width) * plan.width
+            if whole < padded:
+                across(v.const(whole), lanes - whole, padded - whole)
 
         self._each(self._column_parts(first, last), sliver)
 
@@ -202,11 +178,23 @@ class Kernel:
 
         def sliver(r: ir.Value, rows: int) -> None:
             i = b.sub(r, first)
-            source = v.at(b, x, v.times(b, i, plan.rows * p.x.row), v.memory_type(p.x.dtype))
-            target = v.at(b, self.block_at, v.times(b, i, plan.rows * plan.depth), self.kind)
+            source = v.at(b, x, v.times(b, i, plan.rows * p.x.row), self.x_kind)
+            target = v.at(
+                b, self._scratch(self.panel), v.times(b, i, plan.rows * plan.depth), self.kind
+            )
             if p.x.column == 1:
                 pack_across(
-                    b, p.x.dtype, source, p.x.row, count, least, target, rows, rows, plan.width
+                    b,
+                    p.x.dtype,
+                    source,
+                    p.x.row,
+                    count,
+                    least,
+                    target,
+                    rows,
+                    rows,
+                    rows,
+                    plan.width,
                 )
             else:
                 pack_lines(b, p.x.dtype, source, p.x.column, count, target, rows, rows, plan.width)
@@ -233,34 +221,43 @@ class Kernel:
             right = Right(p.y.row, False)
             y = v.at(b, y, v.times(b, c, wide), kind)
         line = v.add(b, line, v.times(b, r, plan.rows))
-        start = [v.zeros(kind, width)] * (rows * tile.count)
-        if self.depths == 1:
-            sums = accumulate(b, kind, tile, left, right, x, y, count, start)
+        sums = accumulate(b, kind, tile, left, right, x, y, count)
+        if self.depths > 1:
+            sums = self._partial_sums(tile, sums, d, *self._partial_at(r, c, line, column))
+            with b.if_then(b.icmp_signed("==", d, v.const(self.depths - 1))):
+                self._finish(tile, sums, line, column)
+        else:
             self._finish(tile, sums, line, column)
-            return
-        address, pitch = self._partial_at(r, c, line, column)
-        zero, load, go = [b.append_basic_block(n) for n in ("first", "further", "sum")]
-        before = b.block
-        b.cbranch(b.icmp_signed("==", d, v.const(0)), go, load)
-        b.position_at_end(load)
-        held = self._partials(tile, address, pitch)
+
+    def _partial_sums(
+        self, tile: Tile, sums: list[ir.Value], d: ir.Value, address: ir.Value, pitch: int
+    ) -> list[ir.Value]:
+        """The sums with those of the depths before; kept in memory unless they are finished."""
+        b, kind = self.b, self.kind
+        places = [
+            (v.at(b, address, r * pitch + c * tile.width, kind), tile.mask(b, c))
+            for r in range(tile.rows)
+            for c in range(tile.count)
+        ]
+        first, further, go = b.block, b.append_basic_block("further"), b.append_basic_block("go")
+        b.cbranch(b.icmp_signed("==", d, v.const(0)), go, further)
+        b.position_at_end(further)
+        added = [
+            b.fadd(v.load(b, at, kind, tile.width, mask), x)
+            for x, (at, mask) in zip(sums, places, strict=True)
+        ]
         b.branch(go)
         b.position_at_end(go)
-        begin = []
-        for value, other in zip(start, held, strict=True):
-            phi = b.phi(value.type)
-            phi.add_incoming(value, before)
-            phi.add_incoming(other, load)
-            begin.append(phi)
-        b.function.blocks.remove(zero)
-        sums = accumulate(b, kind, tile, left, right, x, y, count, begin)
-        with b.if_else(b.icmp_signed("==", d, v.const(self.depths - 1))) as (then, otherwise):
-            with then:
-                self._finish(tile, sums, line, column)
-            with otherwise:
-                for i, x in enumerate(sums):
-                    r, c = divmod(i, tile.count)
-                    v.store(b, x, v.at(b, address, r * pitch + c * width, kind), tile.mask(b, c))
+        found = []
+        for x, y in zip(sums, added, strict=True):
+            phi = b.phi(x.type)
+            phi.add_incoming(x, first)
+            phi.add_incoming(y, further)
+            found.append(phi)
+        with b.if_then(b.icmp_signed("!=", d, v.const(self.depths - 1))):
+            for x, (at, mask) in zip(found, places, strict=True):
+                v.store(b, x, at, mask)
+        return found
 
     def _partial_at(self, r, c, line, column) -> tuple[ir.Value, int]:
         """Where the unfinished sums of a tile lie, and how far apart their rows are."""
@@ -269,57 +266,33 @@ class Kernel:
             return v.at(b, self.writes[0], v.add(b, v.times(b, line, p.n), column), self.kind), p.n
         pitch = plan.column_tiles * self.wide
         place = v.add(b, v.times(b, r, plan.rows * pitch), v.times(b, c, self.wide))
-        return v.at(b, self.sums_at, place, self.kind), pitch
-
-    def _partials(self, tile: Tile, address: ir.Value, pitch: int) -> list[ir.Value]:
-        b, kind, width = self.b, self.kind, tile.width
-        return [
-            v.load(b, v.at(b, address, r * pitch + c * width, kind), kind, width, tile.mask(b, c))
-            for r in range(tile.rows)
-            for c in range(tile.count)
-        ]
+        return v.at(b, self._scratch(self.panel + self.block), place, self.kind), pitch
 
     def _finish(self, tile: Tile, sums: list[ir.Value], line: ir.Value, column: ir.Value) -> None:
-        """Store finished sums, what the epilogue makes of them."""
-        b, p = self.b, self.p
-        if self.epilogue is None:
-            memory = v.memory_type(p.out)
-            base = v.at(b, self.writes[0], v.add(b, v.times(b, line, p.n), column), memory)
-            for i, x in enumerate(sums):
-                r, c = divmod(i, tile.count)
-                address = v.at(b, base, r * p.n + c * tile.width, memory)
-                v.store(b, v.narrow(b, x, p.out), address, tile.mask(b, c))
-        elif self.epilogue.light:
-            for i, x in enumerate(sums):
-                r, c = divmod(i, tile.count)
-                lane = v.add(b, column, c * tile.width)
-                self._store(x, v.add(b, line, r), lane, tile.mask(b, c), tile.width)
-        else:
-            for i, x in enumerate(sums):
-                v.store(b, x, v.at(b, self.held_at, i * tile.width, self.kind))
-            v.loop(b, 0, tile.rows, lambda r: self._finish_row(tile, r, line, column), name="row")
-
-    def _finish_row(self, tile: Tile, r: ir.Value, line: ir.Value, column: ir.Value) -> None:
+        """Store finished sums, or what the epilogue makes of them."""
         b, width = self.b, tile.width
-        whole = tile.count - (tile.tail < width)
+        if self.epilogue is None or self.epilogue.light:
+            for i, x in enumerate(sums):
+                r, c = divmod(i, tile.count)
+                lane = v.add(b, column, c * width)
+                self.finish(x, v.add(b, line, r), lane, tile.mask(b, c))
+            return
+        held = self._scratch(self.panel + self.block + self.sums)
+        for i, x in enumerate(sums):
+            v.store(b, x, v.at(b, held, i * width, self.kind))
 
-        def one(c: ir.Value, mask: ir.Value | None) -> None:
-            place = v.add(b, v.times(b, r, tile.count * width), v.times(b, c, width))
-            x = v.load(b, v.at(b, self.held_at, place, self.kind), self.kind, width)
-            self._store(x, v.add(b, line, r), v.add(b, column, v.times(b, c, width)), mask, width)
+        def row(r: ir.Value) -> None:
+            def one(c: ir.Value, mask: ir.Value | None) -> None:
+                place = v.add(b, v.times(b, r, tile.count * width), v.times(b, c, width))
+                x = v.load(b, v.at(b, held, place, self.kind), self.kind, width)
+                self.finish(x, v.add(b, line, r), v.add(b, column, v.times(b, c, width)), mask)
 
-        v.loop(b, 0, whole, lambda c: one(c, None), name="column")
-        if whole < tile.count:
-            one(v.const(whole), tile.mask(b, whole))
+            whole = tile.count - (tile.tail < width)
+            v.loop(b, 0, whole, lambda c: one(c, None), name="column")
+            if whole < tile.count:
+                one(v.const(whole), tile.mask(b, whole))
 
-    def _store(self, x, line, lane, mask, width: int) -> None:
-        """What the epilogue makes of one vector."""
-        b, e = self.b, self.epilogue
-        place = Place(b, line, lane, mask, width, self.shape, e.reads, self.extra)
-        for y, value, base in zip(e.emit(b, x, place), e.writes, self.writes, strict=True):
-            dtype = value.spec.dtype
-            address = v.at(b, base, place.index, v.memory_type(dtype))
-            v.store(b, v.narrow(b, y, dtype), address, mask)
+        v.loop(b, 0, tile.rows, row, name="row")
 
 
 class Packing(Kernel):
@@ -343,7 +316,7 @@ class Packing(Kernel):
             if i > 0:
                 rest, place = v.split(b, rest, sizes[i][0])
             offset = v.add(b, offset, v.times(b, place, sizes[i][1]))
-        y = v.at(b, self.x_at, offset, v.memory_type(p.y.dtype))
+        y = v.at(b, self.x_at, offset, self.y_kind)
         target = v.at(b, self.writes[0], v.times(b, t, self.wide * p.k), self.kind)
         self.pack_y(y, target, column, v.add(b, column, 1))
 

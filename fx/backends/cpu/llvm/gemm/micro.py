@@ -47,9 +47,8 @@ def accumulate(
     x: ir.Value,
     y: ir.Value,
     count: ir.Value,
-    start: list[ir.Value],
 ) -> list[ir.Value]:
-    """``start + x @ y`` over ``count`` steps, row by row of vectors."""
+    """``x @ y`` over ``count`` steps, row by row of vectors."""
     rows, width = tile.rows, tile.width
     masks = [None if right.padded else tile.mask(b, i) for i in range(tile.count)]
     unroll = max(1, min(4, 16 // (rows * tile.count)))
@@ -79,6 +78,7 @@ def accumulate(
 
         return body
 
+    start = [v.zeros(kind, width)] * (rows * tile.count)
     whole, rest = v.split(b, count, unroll)
     state = v.loop(b, 0, whole, turn(unroll), [x, y, *start], name="k")
     if unroll > 1:

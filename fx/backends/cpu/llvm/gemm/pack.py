@@ -47,6 +47,7 @@ def pack_across(
     least: int,
     target: ir.Value,
     lanes: int,
+    padded: int,
     pitch: int,
     width: int,
 ) -> None:
@@ -54,9 +55,12 @@ def pack_across(
 
     ``least`` is a number that ``count`` never falls below. Where ``count`` is no multiple of the
     width the last square starts earlier and writes some lines again. Lines of the target are filled
-    up as in ``pack_lines``.
+    up with zeros to ``padded`` elements, or more, which then spill over as in ``pack_lines``.
+    Squares of half a register are as fast as whole ones where a CPU shuffles two halves at once,
+    and take less time to compile.
     """
     memory, kind = v.memory_type(dtype), v.compute_type(dtype)
+    width = side(kind, width)
     short = least < width  # then ``count`` is ``least``
     mask = v.first_lanes(b, least, width) if short else None
     vector = ir.VectorType(kind, width)
@@ -69,7 +73,7 @@ def pack_across(
             first = v.smaller(b, v.times(b, i, width), v.add(b, count, -width))
         base = v.at(b, source, first, memory)
         pieces = []
-        for start in range(0, lanes, width):
+        for start in range(0, padded, width):
             rows = []
             for r in range(start, start + width):
                 x = nothing
@@ -84,3 +88,8 @@ def pack_across(
                 v.store(b, piece[r], v.at(b, base, r * pitch + p * width, kind))
 
     v.loop(b, 0, v.const(1) if short else steps, square, name="pack")
+
+
+def side(kind: ir.Type, width: int) -> int:
+    """The side of the squares that ``pack_across`` transposes."""
+    return min(width, 32 // v.size_of(kind))

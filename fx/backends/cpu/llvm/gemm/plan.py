@@ -46,6 +46,8 @@ def plan(p: Problem) -> Plan:
     if p.k > DEPTH:
         depth = -(-p.k // -(-p.k // DEPTH))
         depth = -(-depth // width) * width
+        while 0 < p.k % depth < width:  # packing works on whole vectors
+            depth += width
     rt, ct = row_tiles, column_tiles
     if pack_x:
         rt = _even(row_tiles, max(1, BLOCK // (depth * size * rows)))
@@ -76,11 +78,13 @@ def tile(p: Problem, width: int) -> tuple[int, int]:
         for rows in range(1, min(p.m, 14) + 1):
             if rows * count + count + 1 > registers:
                 break
-            time = 0.0
+            time, kinds = 0.0, 0
             for h, hs in _parts(p.m, rows):
                 for c, cs in _parts(vectors, count):
-                    step = max(h * c, h + c, 4) + 0.05 * (h + c)
-                    time += hs * cs * (p.k * step + 10 + 2 * h * c)
+                    step = max(h * c, h + c, 4) + 0.25 * h + 0.5 * c
+                    time += hs * cs * (p.k * step + 10 + 2 * h * c + 3 * h)
+                    kinds += 1
+            time *= 1 + 0.02 * kinds  # each kind of tile is code to compile
             if time < best * 0.999:
                 best, found = time, (rows, count)
     rows, count = found

@@ -7,8 +7,9 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, unit
-from fx.backends.cpu.llvm.gemm.plan import plan
+from fx.backends.cpu.llvm.gemm.plan import Plan, plan
 from fx.backends.cpu.llvm.gemm.problem import Problem, simplified
+from fx.backends.cpu.llvm.gemm.skinny import Dots, Skinny, SkinnyPlan, Sums, skinny_plan
 from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
 from fx.backends.cpu.llvm.step import Step
@@ -26,7 +27,7 @@ class ProductStep(Step):
         shape = node.out.spec.shape
         self.problem = problem
         self.epilogue = epilogue
-        self.kernel = Kernel(problem, plan(problem), shape, epilogue)
+        self.kernel = _kernel(problem, _plan(problem), shape, epilogue)
         self.reads = reads if epilogue is None else (*reads, *epilogue.reads)
         self.writes = (node.out,) if epilogue is None else tuple(epilogue.writes)
         self.tasks = self.kernel.tasks
@@ -46,10 +47,19 @@ class ProductStep(Step):
 
     def emit(self, module: ir.Module, name: str) -> ir.Function:
         """The kernel under ``name``."""
-        kernel = Kernel(
-            self.problem, self.kernel.plan, self.kernel.shape, self.epilogue
-        )  # emitting leaves state behind
+        k = self.kernel
+        kernel = _kernel(self.problem, k.plan, k.shape, self.epilogue)  # it keeps what it emits
         return kernel.emit(module, name, len(self.reads), len(self.writes))
+
+
+def _plan(problem: Problem) -> Plan | SkinnyPlan:
+    return skinny_plan(problem) or plan(problem)
+
+
+def _kernel(problem: Problem, plan: Any, shape: tuple[int, ...], epilogue: Any) -> Kernel | Skinny:
+    kinds: dict[str, type] = {"dots": Dots, "sums": Sums}
+    emitter = kinds[plan.kind] if isinstance(plan, SkinnyPlan) else Kernel
+    return emitter(problem, plan, shape, epilogue)
 
 
 class PackStep(Step):

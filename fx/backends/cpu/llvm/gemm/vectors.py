@@ -300,7 +300,6 @@ def transpose(b: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
                 new[group + 2 * i + 1] = shuffle(b, x, y, high)
         rows = new
         done *= 2
-    parts = width // part
     while done < width:  # exchange whole parts: groups of rows pairwise, even parts and odd ones
         even, odd = [], []
         for side in (0, width):
@@ -317,3 +316,29 @@ def transpose(b: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
         rows = new
         done *= 2
     return rows
+
+
+def sums_of_lanes(b: ir.IRBuilder, xs: Sequence[ir.Value]) -> ir.Value:
+    """The sum over the lanes of each of a power of two of vectors, no more than they have lanes."""
+    xs = list(xs)
+    width = xs[0].type.count
+    wanted = len(xs)
+    run = width  # in a vector of ``xs``, that many lanes belong to one sum
+    while run > 1:
+        half = run // 2
+        low, high = [], []
+        if len(xs) > 1:  # two vectors become one: the sums of the first, then those of the second
+            for start in range(0, 2 * width, run):
+                low += range(start, start + half)
+                high += range(start + half, start + run)
+            pairs = zip(xs[::2], xs[1::2], strict=True)
+            xs = [b.fadd(shuffle(b, x, y, low), shuffle(b, x, y, high)) for x, y in pairs]
+        else:
+            count = xs[0].type.count
+            for start in range(0, count, run):
+                low += range(start, start + half)
+                high += range(start + half, start + run)
+            xs = [b.fadd(shuffle(b, xs[0], xs[0], low), shuffle(b, xs[0], xs[0], high))]
+        run = half
+    assert xs[0].type.count == wanted
+    return xs[0]

@@ -38,11 +38,13 @@ class Kernel:
     vectors where it depends on the vector loop.
     """
 
-    def __init__(self, plan: Plan, function: ir.Function) -> None:
+    def __init__(
+        self, plan: Plan, function: ir.Function, args: Sequence[Any] | None = None
+    ) -> None:
         self.plan, self.nest = plan, plan.nest
         self.levels = Levels(function)
         self.b = self.levels.b
-        args = function.args
+        args = args or function.args  # begin, end, scratch, arrays
         self.begin, self.end, self.scratch = args[:3]
         n = len(self.nest.reads)
         self.reads, self.writes = args[3 : 3 + n], args[3 + n :]
@@ -72,6 +74,12 @@ class Kernel:
             self.levels.loop(first, last, 1, (), item, surely=True)
         b.ret_void()
 
+    def run_range(self) -> None:
+        """Emit the iterations ``begin`` to ``end`` of the only loop."""
+        count = self.b.sub(self.end, self.begin)
+        self.levels.scope(lambda: self._vectors(self.begin, count, self._column))
+        self.b.ret_void()
+
     # loops --------------------------------------------------------------------------------------
 
     def _item(self, number: Any) -> None:
@@ -80,7 +88,10 @@ class Kernel:
         rest, block = number, const(0)
         if plan.blocks > 1:
             rest, block = self._divided(number, plan.blocks)
-        loops = [d for d in nest.outer if d != plan.vector]
+        if plan.tile is not None:
+            rest, self.tile = self._divided(rest, -(-nest.sizes[plan.tile] // plan.lanes))
+            self.tile = b.mul(self.tile, const(plan.lanes), flags=("nsw",))
+        loops = [d for d in nest.outer if d not in (plan.vector, plan.tile)]
         for k, d in enumerate(reversed(loops)):
             if k == len(loops) - 1:
                 self.index[d] = rest
@@ -164,9 +175,75 @@ class Kernel:
         """One block of columns: everything about them."""
         if self.nest.rows:
             self._rows()
+        elif self.plan.tile is not None:
+            self._tile()
         else:
             self._outputs(self.plan.roots[0])
         return carried
+
+    def _tile(self) -> None:
+        """One vector for each iteration of a block of the tile loop."""
+        plan, nest, b = self.plan, self.nest, self.b
+        d = plan.tile
+        left = b.sub(const(nest.sizes[d]), self.tile)
+        full = const(plan.lanes)
+        ragged = nest.sizes[d] % plan.lanes
+        count = b.select(b.icmp_signed("<", left, full), left, full) if ragged else full
+        for i in plan.tiled:
+            self._transpose(i, count if ragged else None)
+
+        def one(k: Any, carried: list[Any]) -> list[Any]:
+            self.row = k
+            self.index[d] = b.add(self.tile, k)
+            self._outputs(plan.roots[0])
+            return []
+
+        self.levels.loop(const(0), count, 1, (), one, surely=True)
+
+    def _transpose(self, i: int, count: Any) -> None:
+        """Fill the buffer of a read: ``lanes`` vectors along the tile loop, transposed."""
+        plan, nest, b = self.plan, self.nest, self.b
+        e = nest.exprs[i]
+        read, form = e.data
+        kind = storage_type(e.dtype)
+        lanes = plan.lanes
+        wide = ir.VectorType(kind, lanes)
+        self.index[plan.tile] = self.tile
+        rest = (form[0], tuple([t for t in form[1] if t[0] != plan.tile]))
+        offset = b.add(self._offset(rest), self.tile)
+        stride = self._stride(form)
+        last = None
+        if self.mask is not None:  # rows beyond the end repeat the last one
+            last = b.sub(const(nest.sizes[plan.vector] - 1), self.index[plan.vector])
+        mask = None
+        if count is not None:
+            numbers = ir.Constant(ir.VectorType(_I32, lanes), list(range(lanes)))
+            mask = b.icmp_signed("<", numbers, splat(b, b.trunc(count, _I32), lanes))
+        rows = []
+        for j in range(lanes):
+            step: Any = const(j * stride)
+            if last is not None and j:
+                least = b.select(b.icmp_signed("<", const(j), last), const(j), last)
+                step = b.mul(least, const(stride))
+            place = b.gep(self.reads[read], [b.add(offset, step)], source_etype=kind)
+            if mask is None:
+                rows.append(b.load(place, typ=wide))
+                rows[-1].align = e.dtype.itemsize
+            else:
+                rows.append(_masked_load(b, place, mask, wide, e.dtype.itemsize))
+        buffer = self._tile_buffer(i, wide)
+        for j, x in enumerate(transposed(b, rows)):
+            b.store(x, b.gep(buffer, [const(j)], source_etype=wide))
+
+    def _tile_buffer(self, i: int, wide: Any) -> Any:
+        """Stack memory for the transposed vectors of a read."""
+        entry = self.levels.stack[0]
+        found = entry.values.get(("tile", i))
+        if found is None:
+            found = self.levels.at(0, lambda: self.b.alloca(wide, self.plan.lanes))
+            found.align = 64
+            entry.values["tile", i] = found
+        return found
 
     def _rows(self) -> None:
         """The passes over the rows of one item, and what is written after them."""
@@ -384,6 +461,10 @@ class Kernel:
         read, form = e.data
         kind = storage_type(e.dtype)
         pointer = self.reads[read]
+        if i in plan.tiled:
+            wide = ir.VectorType(kind, plan.lanes)
+            place = b.gep(self._tile_buffer(i, wide), [self.row], source_etype=wide)
+            return [load_convert(b, b.load(place, typ=wide), e.dtype)]
         guard = self.value(e.args[0]) if e.args else None
         offset = self._offset(form)
         stride = self._stride(form)
@@ -505,6 +586,25 @@ def splat(b: Any, x: Any, lanes: int) -> Any:
     one = b.insert_element(ir.Constant(kind, ir.Undefined), x, ir.Constant(_I32, 0))
     return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined),
                             ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes))  # fmt: skip
+
+
+def transposed(b: Any, rows: list[Any]) -> list[Any]:
+    """The columns of a square of vectors."""
+    n = len(rows)
+    kind = ir.VectorType(_I32, n)
+    half = 1
+    while half < n:  # swap the off-diagonal blocks of each square of 2 * half
+        low = [j if not j & half else n + j - half for j in range(n)]
+        high = [j + half if not j & half else n + j for j in range(n)]
+        found = list(rows)
+        for j in range(n):
+            if not j & half:
+                x, y = rows[j], rows[j + half]
+                found[j] = b.shuffle_vector(x, y, ir.Constant(kind, low))
+                found[j + half] = b.shuffle_vector(x, y, ir.Constant(kind, high))
+        rows = found
+        half *= 2
+    return rows
 
 
 def _is_zero(x: Any) -> bool:

@@ -18,10 +18,11 @@ from fx.backends.cpu.llvm.loops.maps import (
     through,
 )
 from fx.backends.cpu.llvm.loops.nest import Nest, canonical, rewrite
+from fx.backends.cpu.llvm.vecmath.types import NARROW
 from fx.dtypes import bool_
 from fx.graph.ir import Node, Value
 
-_INT64, _FLOAT64 = np.dtype("int64"), np.dtype("float64")
+_INT64, _FLOAT64, _FLOAT32 = np.dtype("int64"), np.dtype("float64"), np.dtype("float32")
 
 
 class Group:
@@ -145,6 +146,9 @@ class _Builder:
             operand = nest.op("not_equal", (operand, zero), bool_)
         if not self.has_rows:
             return operand
+        if dtype in NARROW and name in ("sum", "prod"):  # added up in float32
+            wide = nest.expr("reduce", name, (self._cast(operand, dtype, _FLOAT32),), (), _FLOAT32)
+            return self._cast(wide, _FLOAT32, dtype)
         return nest.expr("reduce", name, (operand,), (), dtype)
 
     def _iota(self, node: Node, index: Map, dtype: Any) -> int:

@@ -55,6 +55,8 @@ class Plan:
         depth: for each loop how deep it stands; 0 is the whole kernel, 1 an item.
         base: the depth at which the result of a reduction is known.
         levels: for each expression the depth at which it is computed.
+        tile: the loop that is run in blocks of ``lanes``, for reads that are transposed; or None.
+        tiled: those reads, and the number of the buffer of each.
         phases: for each expression the pass over the row before which it is known.
         passes: the number of passes over a row, at least 1.
         buffers: expression -> (pass that computes it, offset in scratch).
@@ -66,6 +68,7 @@ class Plan:
         self.deps = nest.loops_of()
         self.phases = nest.phases()
         self._choose_vector()
+        self._choose_tile()
         self._choose_depths()
         self.passes = max(
             [self.phases[e] + (not nest.rows or self._in_row(form)) for _, form, e in nest.outputs]
@@ -102,6 +105,26 @@ class Plan:
         widest = max(counts, key=lambda s: (counts[s], s), default=4)
         self.lanes = min(32, vector_bytes() // widest)
 
+    def _choose_tile(self) -> None:
+        """Reads whose elements lie side by side along another loop are transposed in tiles."""
+        nest, vector = self.nest, self.vector
+        self.tile: int | None = None
+        self.tiled: dict[int, int] = {}
+        if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < 4:
+            return
+        found: dict[int, list[int]] = {}
+        for i, e in enumerate(nest.exprs):
+            if e.kind == "load" and not e.args:
+                strides = dict(e.data[1][1])
+                if abs(strides.get(vector, 1)) > 1:
+                    for d, c in strides.items():
+                        if c == 1 and nest.sizes[d] >= 4:
+                            found.setdefault(d, []).append(i)
+        if found:
+            best = max(found, key=lambda d: (len(found[d]), nest.sizes[d]))
+            self.tile = best
+            self.tiled = {i: k for k, i in enumerate(found[best])}
+
     def _choose_depths(self) -> None:
         nest = self.nest
         depth = dict.fromkeys(nest.outer, 1)
@@ -109,6 +132,8 @@ class Plan:
         if self.vector is not None and not self.in_rows:
             at = 2
             depth[self.vector] = 2
+        if self.tile is not None:
+            depth[self.tile] = 3
         self.base = at
         for d in nest.rows:
             at += 1
@@ -167,6 +192,10 @@ class Plan:
             self.block = min(self.block, n)
             self.blocks = -(-n // self.block)
             outer //= n
+            if self.tile is not None:
+                self.unroll = 1
+                m = sizes[self.tile]
+                outer = outer // m * -(-m // self.lanes)
         if vector is not None:
             n = (sizes[vector] if self.in_rows else self.block) // self.lanes
             if n < self.unroll:

@@ -66,6 +66,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "arctanh": inverse.arctanh,
     "erf": error.erf,
     "erfc": error.erfc,
+    "erfinv": error.erfinv,
 }
 BINARY: dict[str, Callable[..., Any]] = {
     "power": power.power,

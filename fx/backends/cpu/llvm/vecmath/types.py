@@ -124,3 +124,20 @@ def intrinsic(b: Any, name: str, result: ir.Type, args: list[Any], suffixes: str
     if function is None:
         function = ir.Function(module, ir.FunctionType(result, [a.type for a in args]), full)
     return b.call(function, args)
+
+
+@cache
+def vector_bytes() -> int:
+    """The bytes of a vector register of this CPU."""
+    features = host_features()
+    return 64 if "avx512f" in features else 32 if "avx2" in features else 16
+
+
+def lanes_for(dtype: Any) -> int:
+    """How many elements of ``dtype`` a vector register holds."""
+    return vector_bytes() // dtype.itemsize
+
+
+def load_width(dtype: Any) -> int:
+    """The bytes of an element in memory, on which arrays are aligned."""
+    return int(dtype.itemsize)

@@ -1,0 +1,94 @@
+"""Kernels: the steps of a graph as LLVM modules, each compiled while the next is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import llvmlite.ir as ir
+
+from fx.backends.cpu.llvm import engine
+from fx.backends.cpu.llvm.step import Step
+
+_FULL = 1500  # instructions of a module: enough to hide what one costs, few enough to share out
+
+
+class Kernels:
+    """Emits each kernel once, and has them compiled.
+
+    Attributes:
+        texts: the IR of the modules so far.
+        externals: the functions that kernels call and the graph does not hold.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.externals: set[str] = set()
+        self._workshop = engine.Workshop()
+        self._names: dict[Hashable, str] = {}
+        self._arguments: dict[str, int] = {}
+        self._module: Any = None
+
+    def name(self, step: Step) -> str:
+        """The name of the step's kernel."""
+        name = self._names.get(step.key)
+        if name is None:
+            if self._module is None:
+                self._module = module_of_this_cpu()
+            name = f"kernel{len(self._names)}"
+            function = step.emit(self._module, name)
+            function.linkage = "external"
+            self._names[step.key] = name
+            self._arguments[name] = len(step.reads) + len(step.writes)
+            if _instructions(self._module) > _FULL:
+                self._finish_module()
+        return name
+
+    def _finish_module(self) -> None:
+        module, self._module = self._module, None
+        if module is None:
+            return
+        for function in module.functions:
+            if function.is_declaration:
+                if not function.name.startswith("llvm."):
+                    self.externals.add(function.name)
+            elif function.name not in self._arguments:
+                function.linkage = "internal"  # two modules may both hold it
+        for found in module.global_values:
+            if isinstance(found, ir.GlobalVariable) and found.initializer is not None:
+                found.linkage = "internal"
+        self._add(str(module))
+
+    def _add(self, text: str) -> None:
+        self.texts.append(text)
+        self._workshop.add(text)
+
+    def finish(self, text: str) -> list[bytes]:
+        """The object code of all kernels and of ``text``, which calls them."""
+        self._finish_module()
+        head = [
+            f'target triple = "{engine.triple()}"',
+            f'target datalayout = "{engine.data_layout()}"',
+        ]
+        declared = [
+            f"declare void @{name}(i64, i64, ptr{', ptr' * count})"
+            for name, count in self._arguments.items()
+        ]
+        self._add("\n".join([*head, *declared, text]))
+        return self._workshop.objects()
+
+    def close(self) -> None:
+        """End what is still being compiled."""
+        self._workshop.close()
+
+
+def module_of_this_cpu() -> Any:
+    """An empty module."""
+    module = ir.Module(name="graph")
+    module.triple = engine.triple()
+    module.data_layout = engine.data_layout()
+    return module
+
+
+def _instructions(module: Any) -> int:
+    return sum(len(block.instructions) for f in module.functions for block in f.blocks)

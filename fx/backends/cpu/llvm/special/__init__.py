@@ -1,0 +1,23 @@
+"""Native kernels of primitives that are no loops of elements and sums.
+
+``STEPS[name](node)`` gives the step of a node of that primitive, or None where its eager kernel
+runs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fx.backends.cpu.llvm.special import extremes, indexing
+from fx.backends.cpu.llvm.step import Step
+from fx.graph.ir import Node
+
+STEPS: dict[str, Callable[[Node], Step | None]] = {
+    "take": indexing.take,
+    "take_along_axis": indexing.take_along_axis,
+    "scatter": indexing.scatter,
+    "scatter_along_axis": indexing.scatter_along_axis,
+    "wrap_index": indexing.wrap_index,
+    "argmax": extremes.place,
+    "argmin": extremes.place,
+}

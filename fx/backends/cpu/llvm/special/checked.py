@@ -1,0 +1,147 @@
+"""Indices that may be out of range: how a kernel says so, and in which words.
+
+A kernel that meets a bad index writes it to one more value, ``step.writes[step.status]``: int64
+``(tasks, 2)``, for each task 0 and anything, or 1 and the index. The driver looks at these words
+behind the call; where one is set, it stops and raises ``step.error(index)``. What the kernel would
+have written is then undefined, but no memory outside its arrays was read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.special.kernel import Frame, SpecialStep, i64, load, store
+from fx.backends.cpu.llvm.vecmath.types import I1, I64
+from fx.dtypes import int64
+from fx.errors import IndexingError
+from fx.graph.ir import Node, Value, _value
+from fx.spec import TensorSpec
+
+_PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
+
+
+class CheckedStep(SpecialStep):
+    """A kernel that may meet an index out of range.
+
+    Attributes:
+        status: the position in ``writes`` of the words that tell.
+        failure: the message as a format of C, which takes the index as 64 bits.
+    """
+
+    def __init__(self, node: Node, body: Callable[[Frame], None], failure: str, **more: Any):
+        tasks = more.get("tasks", 1)
+        words = _value(TensorSpec((tasks, 2), int64), node, len(node.outs), None)
+        super().__init__(node, body, writes=(*node.outs, words), **more)
+        self.status = len(node.outs)
+        self.failure = failure
+
+    def error(self, index: int) -> IndexingError:
+        """What to raise for a bad index, given as the 64 bits that it has as a signed number."""
+        if "%llu" in self.failure:
+            index %= 2**64
+        return IndexingError(self.failure.replace("%ll", "%") % index)
+
+
+def message(name: str, n: int, where: str, dtype: Any) -> str:
+    """The words of the eager kernel, with a place for the index."""
+    valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
+    place = "%lld" if dtype.kind == "i" else "%llu"
+    return f"{name}: index {place} is out of range for {where}, which has size {n}; {valid}"
+
+
+def in_range(value: Value, n: int) -> bool:
+    """Whether every index is known to lie in -n .. n - 1, whatever the inputs."""
+    if value.constant is not None:
+        array = value.constant._a
+        return bool(array.size == 0 or (array.min() >= -n and array.max() < n))
+    node = value.node
+    if node is None:
+        return False
+    name = node.primitive.name
+    if name in _PLACES:
+        return bool(node.inputs[0].spec.shape[node.params["axis"]] <= n)
+    if name == "wrap_index":
+        return bool(node.params["size"] <= n)
+    if name in ("reshape", "transpose", "broadcast_to", "slice", "flip", "sum_to", "stop_gradient"):
+        return name != "sum_to" and in_range(node.inputs[0], n)
+    if name == "iota":
+        ends = (0, node.params["shape"][node.params["axis"]] - 1)
+        found = [node.params["start"] + node.params["step"] * i for i in ends]
+        return -n <= min(found) and max(found) < n
+    return False
+
+
+class Guard:
+    """Reads indices, and remembers the first bad one of a task.
+
+    Args:
+        frame: the kernel.
+        array: the indices.
+        dtype: their dtype.
+        n: the size of the axis.
+        status: the array of the words; None where every index is known to be in range.
+        task: which task this is.
+    """
+
+    def __init__(
+        self, frame: Frame, array: Any, dtype: Any, n: int, status: Any, task: Any
+    ) -> None:
+        self.b, self.array, self.dtype, self.n, self.status = frame.b, array, dtype, n, status
+        if status is not None:
+            self.word = self.b.mul(task, i64(2))
+            store(self.b, i64(0), status, self.word, int64)
+
+    def _wide(self, place: Any) -> Any:
+        b = self.b
+        raw = load(b, self.array, place, self.dtype)
+        if self.dtype.itemsize == 8:
+            return raw
+        return (b.sext if self.dtype.kind == "i" else b.zext)(raw, I64)
+
+    def _front(self, index: Any) -> Any:
+        """A negative index from the front."""
+        b = self.b
+        if self.dtype.kind != "i":
+            return index
+        below = b.icmp_signed("<", index, i64(0))
+        return b.select(below, b.add(index, i64(self.n)), index)
+
+    def known(self, place: Any) -> Any:
+        """The index there, which was looked at before."""
+        return self._front(self._wide(place))
+
+    def read(self, place: Any, bad: Any) -> Any:
+        """The index there, from the front; a jump to the block ``bad`` if it is out of range."""
+        b = self.b
+        wide = self._wide(place)
+        index = self._front(wide)
+        if self.status is None:
+            return index
+        wrong, right = b.append_basic_block("wrong"), b.append_basic_block("right")
+        inside = b.icmp_unsigned("<", index, i64(self.n))
+        b.cbranch(_likely(b, inside), right, wrong)
+        b.position_at_end(wrong)
+        store(b, i64(1), self.status, self.word, int64)
+        store(b, wide, self.status, b.add(self.word, i64(1)), int64)
+        b.branch(bad)
+        b.position_at_end(right)
+        return index
+
+
+def _likely(b: Any, condition: Any) -> Any:
+    """A condition that nearly always holds."""
+    name = "llvm.expect.i1"
+    function = b.module.globals.get(name)
+    if function is None:
+        function = ir.Function(b.module, ir.FunctionType(I1, [I1, I1]), name)
+    return b.call(function, [condition, ir.Constant(I1, 1)])
+
+
+def reports() -> bool:
+    """Whether the driver looks at the words of a ``CheckedStep``."""
+    from fx.backends.cpu.llvm import entry
+
+    return "status" in entry.Call.__dataclass_fields__

@@ -1,0 +1,505 @@
+"""Each pass alone: what it rewrites, and what it must leave as it is."""
+
+import attrs
+import numpy as np
+import pytest
+
+import fx
+from fx.dtypes import bfloat16, float16, float32, float64, int32
+from fx.graph import Graph, Node, constant_value, optimize, validate
+from fx.graph.passes import cse, dce, dead_inputs, decompose, fold, inline, simplify, strength
+from fx.graph.passes.tiers import COMPOSITES, core, tier
+from fx.primitive import registry
+from tests.graph.tools import SPECIAL, Build, argument, assert_same_bits, names, run, value
+
+NAN, INF = float("nan"), float("inf")
+f32 = np.float32
+
+
+def single(name, *inputs, **params):
+    """A graph of one node; arguments that are arrays are constants."""
+    values = [value(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in inputs]
+    arguments = [v for v in dict.fromkeys(values) if v.constant is None]
+    build = Build(*arguments)
+    out = getattr(build, name)(*values, **params)
+    return build.graph(*(out if isinstance(out, tuple) else (out,)))
+
+
+def after(graph, *passes):
+    for one in passes:
+        graph = validate(one(graph))
+    return names(dce(graph))
+
+
+@attrs.define(eq=False)
+class Effect:
+    """What stands for a primitive that prints."""
+
+    name: str = "shout"
+    effectful: bool = True
+    multiple: bool = True
+
+    def spec(self, *specs, **params):
+        return ()
+
+    def __call__(self, *args, **params):
+        return ()
+
+
+# dce and dead inputs ----------------------------------------------------------------------------
+
+
+def test_dce_keeps_what_outputs_need():
+    x = argument((3,))
+    b = Build(x)
+    b.sin(b.cos(x))
+    kept = b.exp(x)
+    graph = b.graph(kept)
+    once = dce(graph)
+    assert names(once) == ["exp"]
+    assert dce(once) is once
+
+
+def test_dce_keeps_effects_and_what_they_need():
+    x = argument((3,))
+    b = Build(x)
+    shown = b.sin(x)
+    b.nodes.append(Node(Effect(), [shown], {}))
+    graph = b.graph(x)
+    assert names(dce(graph)) == ["sin", "shout"]
+
+
+def test_dce_keeps_a_node_whose_body_has_effects():
+    x = argument((3,))
+    body = Graph([x], [Node(Effect(), [x], {})], [x])
+    calm = Graph([x], [], [x])
+    for nested, kept in ((body, 1), (calm, 0)):
+        caller = Effect("caller", effectful=False)
+        graph = Graph([x], [Node(caller, [x], {"bodies": (nested,)})], [x])
+        assert len(dce(graph).nodes) == kept
+
+
+def test_dead_inputs_are_those_that_nothing_needed_uses():
+    x, y, z = argument((3,)), argument((3,)), argument((3,))
+    b = Build(x, y, z)
+    b.sin(x)
+    assert dead_inputs(b.graph(y)) == (0, 2)
+
+
+# inline -----------------------------------------------------------------------------------------
+
+
+class Call:
+    """What stands for a call of a jitted function."""
+
+    name = "jit_call"
+    multiple = True
+
+    def spec(self, *specs, graph):
+        return graph.specs
+
+    def __call__(self, *args, graph):
+        return tuple(graph.run(*args))
+
+
+def test_inline_replaces_calls_and_keeps_lines():
+    x = argument((3,))
+    b = Build(x)
+    inner = b.graph(b.sin(x, line="inner.py:1"), x)
+    y = argument((3,))
+    outer_nodes = [Node(Call(), [y], {"graph": inner}, line="outer.py:2")]
+    middle = Graph([y], outer_nodes, [outer_nodes[0].outs[0], y])
+    z = argument((3,))
+    first = Node(Call(), [z], {"graph": middle})
+    second = Node(Call(), [first.outs[0]], {"graph": middle})
+    graph = Graph([z], [first, second], [*second.outs, first.outs[1]])
+    flat = validate(inline(graph))
+    assert names(flat) == ["sin", "sin"]
+    assert [node.line for node in flat.nodes] == ["inner.py:1"] * 2
+    assert flat.outputs[2] is z
+    data = np.asarray([0.1, 0.2, 0.3], f32)
+    assert_same_bits(run(flat, data), run(graph, data))
+
+
+def test_inline_leaves_what_has_no_calls():
+    graph = single("sin", argument((3,)))
+    assert inline(graph) is graph
+
+
+# folding ----------------------------------------------------------------------------------------
+
+
+def test_fold_computes_what_depends_on_constants():
+    data = np.asarray([1.0, 2.0, 3.0], f32)
+    new = fold(single("exp", data))
+    assert names(new) == []
+    assert_same_bits([new.outputs[0].constant._a], [np.exp(data)])
+
+
+def test_fold_keeps_uniform_results_as_full():
+    new = fold(single("add", np.ones(3, f32), np.ones(3, f32)))
+    assert names(new) == ["full"]
+    assert new.nodes[0].params["value"] == 2.0
+    zeros = fold(single("multiply", np.ones(3, f32), np.asarray(-0.0, f32)))
+    assert names(zeros) == ["full"]
+    assert_same_bits(run(zeros), [np.full(3, -0.0, f32)])
+
+
+def test_fold_leaves_large_results_and_creation():
+    assert names(fold(single("exp", np.ones(5000, f32)))) == ["exp"]
+    assert names(fold(single("sum", np.ones(5000, f32), axes=(0,), keepdims=False))) == []
+    kept = single("full", shape=(3,), value=1, dtype=float32, device="cpu")
+    assert fold(kept) is kept
+    scalar = single("full", shape=(), value=1, dtype=float32, device="cpu")
+    assert names(fold(scalar)) == []
+
+
+def test_fold_sees_the_values_of_creation():
+    b = Build()
+    rows = b.iota(shape=(3,), axis=0, start=0, step=1, dtype=float32, device="cpu")
+    new = dce(fold(b.graph(b.sin(rows))))
+    assert names(new) == []
+    assert_same_bits(run(new), [np.sin(np.arange(3, dtype=f32))])
+
+
+def test_fold_leaves_what_its_kernel_refuses():
+    x = np.asarray([1, 2], np.int32)
+    graph = single("power", x, np.asarray([-1, -1], np.int32))
+    assert fold(graph) is graph
+
+
+def test_fold_leaves_effects_loops_and_other_devices():
+    shout = Graph([], [Node(Effect(), [value(np.ones(2))], {})], [])
+    assert fold(shout) is shout
+    elsewhere = fx.ones(2, device="meta")
+    b = Build()
+    graph = b.graph(b.sin(constant_value(elsewhere)))
+    assert fold(graph) is graph
+
+
+# cse --------------------------------------------------------------------------------------------
+
+
+def test_cse_merges_equal_nodes_and_equal_constants():
+    x = argument((3,))
+    b = Build(x)
+    one = b.multiply(b.sin(x), value(f32(2)))
+    two = b.multiply(value(f32(2)), b.sin(x))
+    graph = cse(b.graph(b.add(one, two)))
+    assert names(graph) == ["sin", "multiply", "add"]
+
+
+def test_cse_does_not_exchange_what_has_an_order():
+    x, y = argument((3,)), argument((3,))
+    for name in ("subtract", "maximum", "less"):
+        b = Build(x, y)
+        graph = b.graph(getattr(b, name)(x, y), getattr(b, name)(y, x))
+        assert cse(graph) is graph
+
+
+@pytest.mark.parametrize("pair", [(0.0, -0.0), (1, 1.0), (1, True), (1.0, True), (0, False)])
+def test_cse_tells_parameters_apart_that_python_calls_equal(pair):
+    b = Build()
+    outs = [b.full(shape=(2,), value=v, dtype=float32, device="cpu") for v in pair]
+    graph = b.graph(*outs)
+    assert cse(graph) is graph
+
+
+def test_cse_tells_constants_apart_by_their_bits():
+    b = Build()
+    outs = [b.sin(value(c)) for c in (f32(0.0), f32(-0.0), np.float64(0.0), f32(NAN), f32(NAN))]
+    graph = cse(b.graph(*outs))
+    assert names(graph) == ["sin"] * 4
+    assert graph.outputs[3] is graph.outputs[4]
+
+
+def test_cse_takes_nan_for_equal_to_itself_in_parameters():
+    b = Build()
+    params = {"shape": (2,), "dtype": float32, "device": "cpu"}
+    graph = b.graph(b.full(value=NAN, **params), b.full(value=float("nan"), **params))
+    assert names(cse(graph)) == ["full"]
+
+
+def test_cse_leaves_effects():
+    x = argument((3,))
+    effect = Effect()
+    graph = Graph([x], [Node(effect, [x], {}), Node(effect, [x], {})], [x])
+    assert cse(graph) is graph
+
+
+# simplification ---------------------------------------------------------------------------------
+
+x3 = argument((3,))
+i3 = argument((3,), "int32")
+b3 = argument((3,), "bool")
+x23 = argument((2, 3))
+
+
+def _chain(*steps):
+    """Nodes of one argument on a (2, 3) float32 input; a step is a name or (name, params)."""
+    b = Build(x23)
+    at = x23
+    for step in steps:
+        name, params = step if isinstance(step, tuple) else (step, {})
+        at = getattr(b, name)(at, **params)
+    return b.graph(at)
+
+
+T = ("transpose", {"axes": (1, 0)})
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        single("multiply", x3, f32(1)),
+        single("multiply", f32(1), x3),
+        single("divide", x3, f32(1)),
+        single("add", x3, f32(-0.0)),
+        single("subtract", x3, f32(0.0)),
+        single("add", i3, np.int32(0)),
+        single("power", x3, f32(1)),
+        single("maximum", x3, f32(-INF)),
+        single("minimum", x3, f32(INF)),
+        single("maximum", i3, np.int32(-(2**31))),
+        single("maximum", x3, x3),
+        single("logical_and", b3, np.bool_(True)),
+        single("logical_or", b3, np.bool_(False)),
+        single("bitwise_and", i3, np.int32(-1)),
+        single("bitwise_xor", i3, np.int32(0)),
+        single("left_shift", i3, np.int32(0)),
+        single("floor", i3),
+        single("where", np.bool_(True), x3, x3),
+        single("where", b3, x3, x3),
+        single("astype", x3, dtype=float32),
+        single("stop_gradient", i3),
+        single("pad", x3, f32(0), low=(0,), high=(0,), inside=(0,)),
+        single("concatenate", x3, axis=0),
+        single("concatenate", x3, np.zeros(0, f32), axis=0),
+        single("slice", x3, start=(0,), stop=(3,), step=(1,)),
+        single("max", x3, axes=(), keepdims=False),
+        _chain("negative", "negative"),
+        _chain(T, T),
+        _chain(("reshape", {"shape": (6,)}), ("reshape", {"shape": (2, 3)})),
+        _chain(("broadcast_to", {"shape": (2, 3)})),
+        _chain(("transpose", {"axes": (0, 1)})),
+        _chain(("flip", {"axes": (0,)}), ("flip", {"axes": (0,)})),
+        _chain(("astype", {"dtype": float64}), ("astype", {"dtype": float32})),
+    ],
+    ids=lambda graph: " ".join(names(graph)),
+)  # fmt: skip
+def test_what_changes_nothing_is_gone(graph):
+    new = validate(simplify(graph))
+    assert names(dce(new)) == []
+    assert new.outputs[0] in graph.inputs
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        single("add", x3, f32(0.0)),  # -0.0 + 0.0 is 0.0
+        single("subtract", x3, f32(-0.0)),
+        single("multiply", x3, f32(0)),  # of inf, nan and -1
+        single("subtract", x3, x3),
+        single("divide", x3, x3),
+        single("subtract", f32(0.0), x3),  # 0.0 - 0.0 is 0.0, and not -0.0
+        single("power", x3, f32(0.5)),  # inf at -inf
+        single("maximum", x3, f32(0)),
+        single("equal", x3, x3),  # of nan
+        single("divide", x3, f32(3)),
+        single("logical_and", i3, np.bool_(True).astype("i4")),  # gives bool
+        single("relu", x3),
+    ],
+    ids=lambda graph: " ".join(names(graph)),
+)  # fmt: skip
+def test_what_would_change_a_bit_stays(graph):
+    assert names(simplify(strength(graph))) == names(graph)
+
+
+def test_zero_is_added_in_vain_where_there_is_no_minus_zero():
+    assert after(_chain("exp"), simplify) == ["exp"]
+    b = Build(x3)
+    graph = b.graph(b.add(b.exp(x3), value(f32(0.0))))
+    assert after(graph, simplify) == ["exp"]
+
+
+def test_casts_that_lose_something_stay():
+    lossy = _chain(("astype", {"dtype": float16}), ("astype", {"dtype": float32}))
+    assert after(lossy, simplify) == ["astype", "astype"]
+    narrow = _chain(("astype", {"dtype": float64}), ("astype", {"dtype": bfloat16}))
+    assert after(narrow, simplify) == ["astype"]
+    b = Build(i3)
+    through_float = b.graph(b.astype(b.astype(i3, dtype=float32), dtype=int32))
+    assert after(through_float, simplify) == ["astype", "astype"]
+
+
+def test_signs_move_into_what_uses_them():
+    x, y = argument((3,)), argument((3,))
+    b = Build(x, y)
+    graph = b.graph(
+        b.add(x, b.negative(y)),
+        b.subtract(x, b.negative(y)),
+        b.multiply(b.negative(x), b.negative(y)),
+        b.multiply(b.negative(x), value(f32(3))),
+        b.square(b.negative(x)),
+    )
+    assert after(graph, simplify) == ["subtract", "add", "multiply", "multiply", "square"]
+
+
+def test_relations_are_negated_only_without_nan():
+    assert after(_negated("equal", x3), simplify) == ["not_equal"]
+    assert after(_negated("less", i3), simplify) == ["greater_equal"]
+    assert after(_negated("less", x3), simplify) == ["less", "logical_not"]
+
+
+def _negated(name, x):
+    b = Build(x)
+    return b.graph(b.logical_not(getattr(b, name)(x, value(np.zeros((), x.spec.dtype)))))
+
+
+def test_the_sum_of_a_single_element_is_it_but_for_minus_zero():
+    x = argument((3, 1))
+    b = Build(x)
+    graph = simplify(b.graph(b.sum(x, axes=(1,), keepdims=False)))
+    assert after(graph) == ["reshape", "add"]
+    data = np.asarray([[-0.0], [1.0], [NAN]], f32)
+    assert_same_bits(run(graph, data), [data.sum(1)])
+
+
+def test_reductions_read_through_transposes():
+    x = argument((2, 3, 4))
+    b = Build(x)
+    turned = b.transpose(x, axes=(2, 0, 1))
+    graph = simplify(b.graph(b.max(turned, axes=(0,), keepdims=False)))
+    assert after(graph) == ["max"]
+    assert dce(graph).nodes[0].params["axes"] == (2,)
+    swapped = simplify(b.graph(b.max(turned, axes=(1,), keepdims=False)))
+    assert after(swapped) == ["max", "transpose"]
+    data = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(f32)
+    assert_same_bits(run(swapped, data), [data.transpose(2, 0, 1).max(1)])
+
+
+def test_products_of_transposes_lose_their_transposes():
+    a, c = argument((2, 3)), argument((3, 4))
+    b = Build(a, c)
+    product = b.matmul(b.transpose(c, axes=(1, 0)), b.transpose(a, axes=(1, 0)))
+    assert after(b.graph(b.transpose(product, axes=(1, 0))), simplify) == ["matmul"]
+    # a product with another use is not computed twice
+    both = b.graph(b.transpose(product, axes=(1, 0)), product)
+    assert after(both, simplify).count("matmul") == 1
+
+
+def test_broadcasts_come_last():
+    x, y = argument((3,)), argument((2, 3))
+    b = Build(x, y)
+    wide = b.broadcast_to(x, shape=(2, 3))
+    assert after(b.graph(b.add(wide, y)), simplify) == ["add"]
+    late = dce(simplify(b.graph(b.exp(wide))))
+    assert names(late) == ["exp", "broadcast_to"]
+    assert late.nodes[0].out.spec.shape == (3,)
+    full = b.full(shape=(2, 3), value=2, dtype=float32, device="cpu")
+    assert after(b.graph(b.multiply(full, y)), simplify) == ["multiply"]
+    assert after(b.graph(b.exp(full)), simplify) == ["full"]
+
+
+def test_a_slice_of_a_concatenation_reads_its_piece():
+    x, y = argument((2, 3)), argument((2, 4))
+    b = Build(x, y)
+    joined = b.concatenate(x, y, axis=1)
+    right = b.slice(joined, start=(0, 3), stop=(2, 7), step=(1, 1))
+    across = b.slice(joined, start=(0, 2), stop=(2, 4), step=(1, 1))
+    new = simplify(b.graph(right, across))
+    assert new.outputs[0] is y
+    assert after(new) == ["concatenate", "slice"]
+
+
+def test_sums_of_full_are_exact_or_left():
+    whole = single("full", shape=(4, 5), value=1, dtype=float32, device="cpu")
+    b = Build()
+    for number, folded in ((1, True), (0.5, True), (0.1, False), (1e30, False)):
+        full = b.full(shape=(4, 5), value=number, dtype=float32, device="cpu")
+        graph = b.graph(b.sum(full, axes=(0,), keepdims=False))
+        assert (after(graph, simplify) == ["full"]) is folded
+    assert names(whole) == ["full"]
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+def test_special_values_with_special_constants(name):
+    """Every pair of special numbers, one side known."""
+    data = np.asarray(SPECIAL, f32)
+    x = argument(data)
+    for number in SPECIAL:
+        for pair in ((x, f32(number)), (f32(number), x)):
+            graph = single(name, *pair)
+            new = validate(optimize(graph))
+            assert_same_bits(run(new, data), run(graph, data))
+
+
+# strength and decomposition ---------------------------------------------------------------------
+
+
+def test_small_powers_become_products():
+    for number, count in ((2, 1), (3, 2)):
+        assert after(single("power", x3, f32(number)), strength) == ["multiply"] * count
+    assert after(single("power", x3, f32(-1)), strength) == ["divide"]
+    for number in (2.5, 4, -2):  # x**4 by two products would be up to 2.5 ulp off
+        assert after(single("power", x3, f32(number)), strength) == ["power"]
+    half = argument((3,), "float16")
+    assert after(single("power", half, np.float16(3)), strength) == ["power"]
+
+
+def test_cubes_are_within_one_and_a_half_ulp():
+    data = np.random.default_rng(0).normal(size=1000).astype(f32)
+    got = run(strength(single("power", argument(data), f32(3))), data)[0]
+    exact = data.astype(np.float64) ** 3
+    assert np.all(np.abs(got - exact) <= 1.5 * np.spacing(np.abs(exact).astype(f32)))
+
+
+def test_division_by_a_power_of_two_is_a_product():
+    assert after(single("divide", x3, f32(8)), strength) == ["multiply"]
+    assert after(single("divide", x3, f32(3)), strength) == ["divide"]
+    assert after(single("divide", x3, f32(2.0**127)), strength) == ["divide"]  # 2**-127 is denormal
+    assert after(single("divide", x3, f32(2.0**-126)), strength) == ["multiply"]
+
+
+def test_decomposition_uses_the_formulas_of_the_kernels():
+    data = np.random.default_rng(0).normal(size=(4, 5)).astype(f32) * 3
+    calls = {
+        "softmax": {"axis": 1}, "log_softmax": {"axis": 0}, "sum_to": {"shape": (1, 5)},
+        "logsumexp": {"axes": (1,), "keepdims": False},
+    }  # fmt: skip
+    for name in COMPOSITES:
+        array = np.abs(data) if name == "rsqrt" else data
+        graph = single(name, argument(array), **calls.get(name, {}))
+        new = validate(decompose(graph, [name]))
+        assert name not in names(new)
+        np.testing.assert_allclose(run(new, array)[0], run(graph, array)[0], rtol=3e-7, atol=1e-7)
+
+
+def test_decomposition_refuses_what_is_no_composite():
+    with pytest.raises(KeyError, match=r"\['matmul'\] are no composites"):
+        decompose(single("sin", x3), ["matmul"])
+
+
+def test_tiers_are_disjoint_and_complete():
+    assert core().isdisjoint(COMPOSITES)
+    assert core() | COMPOSITES.keys() == set(registry)
+    assert tier("softmax") == 1
+    with pytest.raises(KeyError):
+        tier("no such primitive")
+
+
+# a whole program --------------------------------------------------------------------------------
+
+
+def test_twenty_thousand_nodes():
+    """No pass recurses along a chain, and nothing is lost in one."""
+    x = argument((3,))
+    b = Build(x)
+    at = x
+    for i in range(5_000):
+        at = b.add(b.sin(b.negative(b.negative(at))), value(f32(i % 7)))
+    graph = b.graph(at)
+    new = validate(optimize(graph))
+    assert len(new.nodes) <= 10_000
+    data = np.asarray([0.1, 0.2, 0.3], f32)
+    assert_same_bits(run(new, data), run(graph, data))
