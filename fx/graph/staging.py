@@ -112,8 +112,6 @@ class Stage:
             return x.ref
         if type(x) is Tensor and x._node is None and x.device.name == "cpu":
             found = self.constants.get(id(x))
-            if found is None and self.is_named(x):
-                return self.capture(x)
             if found is None and not x.ndim:
                 found = self.constants[id(x)] = constant_value(x)
             elif found is None and x.size and not any(x._a.strides):  # one number, broadcast
@@ -130,9 +128,11 @@ class Stage:
         self.kept.append(x)  # its id is known
         return self.add(full, (), params, (x.spec,)).outs[0]
 
-    def is_named(self, x: Tensor) -> bool:
-        """Whether a variable of the user's holds the tensor, so that it may be another next time."""
-        return self.outer is not None and self.outer.is_named(x)
+    def read_named(self, x: Any) -> Tensor:
+        """What stands for a named tensor (``fx.graph.named``)."""
+        with _Outside(self):
+            value = x if self.outer is None else x.read()
+        return self.tracer(self.capture(value))
 
     def capture(self, x: Tensor) -> Value:
         """The input that stands for a tensor from outside."""

@@ -11,13 +11,17 @@ from typing import Any
 
 from fx.config import modes
 from fx.dtypes import FLOATING
+from fx.errors import BackwardError
+from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
+from fx.graph.manager import optimize
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
-from fx.transforms.jitting._optimizer import cheap, optimize
+
+from fx.transforms.jitting.program import GiveUp
 from fx.transforms.reverse import vjp
 
 
@@ -47,7 +51,10 @@ class GraphCall(Application):
 
     def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
         wanted = tuple([n is not None and x.dtype in FLOATING for n, x in zip(needs, args)])
-        split = split_of(self.graph, wanted)
+        try:
+            split = split_of(self.graph, wanted)
+        except BackwardError as error:  # a loop of which nobody knows how often it runs
+            raise GiveUp(str(error), lasting=False) from error
         found = call_of(split.forward)(*args)
         count = len(self.graph.outputs)
         outs, residuals = found[:count], [found[i] for i in split.kept]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.backends.cpu.llvm.driver import compile_graph
 from fx.graph.ir import Graph
 from fx.tensor import new_tensor
-from fx.transforms.jitting._optimizer import optimize
+from fx.graph.manager import optimize
 
 
 def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool = False) -> Any:
@@ -28,6 +27,8 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
     if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs)):
         return Interpreted(graph)
+    from fx.backends.cpu.llvm.driver import compile_graph  # LLVM loads when first needed
+
     return compile_graph(graph, donated=donated)
 
 

@@ -16,6 +16,7 @@ from fx.config import modes
 from fx.errors import StagingError
 from fx.frames import user_line
 from fx.graph.ir import Value, input_value
+from fx.graph.named import Named, naming
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype, on_host
 from fx.ops.convert import as_tensor
@@ -61,6 +62,8 @@ class Signature:
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
         for leaf in leaves:
+            if type(leaf) is Named:
+                leaf = leaf.read()
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs = records and type(leaf) is Tensor and leaf._node is not None
                 self.parts.append(("tensor", len(self.tensors)))
@@ -165,7 +168,7 @@ class Call:
         return source.owner().grad
 
     def _bare(self, x: Any) -> Any:
-        if not self.records and type(x) is Tensor and x._node is not None:
+        if not self.records and x.level < 0 and x._node is not None:
             return new_tensor(x._a)
         return x
 
@@ -174,6 +177,12 @@ class Call:
         if self.found is None:
             self.found = self.program.guards.finders(self.jitted.function, self.signature.objects)
         return self.found.get(id(x))
+
+    def named(self) -> list[Tensor]:
+        """The tensors from outside that variables hold now."""
+        f, objects = self.jitted.function, self.signature.objects
+        self.found = self.program.guards.finders(f, objects)
+        return [find(f, objects) for find in self.found.values()]
 
     # running -------------------------------------------------------------------------------------
 
@@ -273,6 +282,7 @@ class Call:
         jitted, program, signature = self.jitted, self.program, self.signature
         with (
             Level("jit") as level,
+            naming(self.named()),
             Recording(program, level, self, self.path) as recording,
             _alone(),
         ):
@@ -309,6 +319,8 @@ class Call:
 
         found = []
         for leaf in leaves:
+            if type(leaf) is Named:
+                leaf = leaf.read()
             if isinstance(leaf, StagedNumber):
                 found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))
             elif not isinstance(leaf, Tensor) or leaf.level == CELL:

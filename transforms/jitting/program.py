@@ -197,7 +197,16 @@ class Program:
 
 
 class GiveUp(Exception):
-    """The function cannot be compiled for these arguments, for a reason; it runs as it is."""
+    """The function cannot be compiled for these arguments, for a reason; it runs as it is.
+
+    Args:
+        reason: for the warning.
+        lasting: whether that is so for every call of its kind, or for this one alone.
+    """
+
+    def __init__(self, reason: str, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
 
 
 def concrete(x: Any) -> Tensor:

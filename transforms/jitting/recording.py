@@ -16,6 +16,7 @@ from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.staging import Stage, StageTracer, _Outside
+from fx.graph.named import Named, node_of
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype
 from fx.prims.compare import astype, stop_gradient
@@ -38,6 +39,7 @@ from fx.transforms.jitting.program import (
 )
 
 MOST_SEGMENTS = 256  # of one program
+_PLAIN = (Tensor, Named)
 
 
 class Lifted:
@@ -104,8 +106,12 @@ class Recording(Stage):
         self.made.append((ref(tracer), value))
         return tracer
 
-    def is_named(self, x: Tensor) -> bool:
-        return self.call.finder(x) is not None or super().is_named(x)
+    def read_named(self, x: Any) -> Tensor:
+        if self.call.finder(x) is None and self.outer is not None:
+            return super().read_named(x)
+        if node_of(x) is not None and self.records:
+            return self.with_leaf(x)  # type: ignore[no-any-return]
+        return self.tracer(self.capture(x))
 
     def capture(self, x: Tensor) -> Value:
         found = self.captured.get(id(x))
@@ -125,7 +131,7 @@ class Recording(Stage):
         level = self.number | 1
         leaf = TapeLeaf(level, owner=ref(owner))
         before: Tensor | None = None
-        outer = x._node
+        outer = node_of(x)
         gathered = getattr(outer, "grad", None)
         if isinstance(outer, TapeLeaf) and gathered is not None:
             source = Gathered(ref(owner), getattr(owner, "name", ""))
@@ -143,17 +149,17 @@ class Recording(Stage):
 
     def emit(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for x in args:
-            if type(x) is Tensor and x._node is not None and modes.record0:
+            if type(x) in _PLAIN and node_of(x) is not None and modes.record0:
                 return primitive(*[self.with_leaf(a) for a in args], **params)
         return super().emit(primitive, args, params)
 
     def with_leaf(self, x: Any) -> Any:
         """A plain tensor that requires grad, on the tape of this stage."""
-        if type(x) is not Tensor or x._node is None:
+        if type(x) not in _PLAIN or node_of(x) is None:
             return x
         found = self.lifted_of.get(id(x))
         if found is None:
-            if type(x._node) is not TapeLeaf:
+            if type(node_of(x)) is not TapeLeaf:
                 raise GiveUp(
                     f"it uses {x.spec!r}, which requires grad and was computed outside of it"
                 )

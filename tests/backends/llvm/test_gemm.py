@@ -168,7 +168,7 @@ def test_broadcasts_and_reshapes_are_read_from_their_source():
     wide = then(then(wv, reshape, shape=(1, 6, 5)), broadcast_to, shape=(4, 6, 5))
     steps = product(Node(matmul, [xv, wide], {}))
     assert steps[-1].reads == (xv, wv)
-    assert steps[-1].problem.batches == 1  # one product over all rows
+    assert steps[-1].kernel.p.batches == 1  # one product over all rows
     (out,) = run(steps, {xv: x, wv: w})
     check(x, w, out)
 
@@ -239,6 +239,21 @@ def test_every_width_of_vectors(nbytes, monkeypatch):
             y, y_in, y_value, y_seen = laid_out(rng, (k, n), dtype, right)
             (out,) = run(product(Node(matmul, [x_value, y_value], {})), {x_in: x, y_in: y})
             check(x_seen, y_seen, out)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_sums_of_small_results_are_split(dtype):
+    rng = np.random.default_rng(11)
+    for shape in ((20, 40001, 30), (64, 50000, 64)):
+        m, k, n = shape
+        x, x_in, x_value, x_seen = laid_out(rng, (m, k), dtype, True)
+        y, y_in, y_value, y_seen = laid_out(rng, (k, n), dtype, False)
+        steps = product(Node(matmul, [x_value, y_value], {}))
+        assert len(steps) == 2 and steps[0].tasks >= 8
+        call = compiled(steps)
+        (out,) = call({x_in: x, y_in: y})
+        check(x_seen, y_seen, out)
+        assert out.tobytes() == call({x_in: x, y_in: y}, pieces=5)[0].tobytes()
 
 
 def test_random_shapes():

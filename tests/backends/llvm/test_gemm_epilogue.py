@@ -115,6 +115,11 @@ def test_tasks_of_large_products():
     compare((300, 100), (100, 200), [(200,), (300, 1)], False)
 
 
+@pytest.mark.parametrize("light", [False, True])
+def test_sums_that_were_split(light):
+    compare((40000, 20), (40000, 35), [(35,), (20, 1)], light, mask=True, left=True)
+
+
 def test_keys_name_the_epilogue():
     def key(light):
         specs = [fx.TensorSpec(s, fx.float32) for s in ((4, 8), (8, 5))]

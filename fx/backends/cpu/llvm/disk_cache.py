@@ -117,6 +117,20 @@ def name_of(*parts: str) -> str | None:
     return None if told is None else sha256("\0".join((*parts, told)).encode()).hexdigest()
 
 
+def code_of(text: str) -> bytes:
+    """The object code of a module, kept on disk."""
+    from fx.backends.cpu.llvm import engine
+
+    name = name_of("module", text)
+    found = None if name is None else load(name)
+    if found is not None:
+        return found[1]
+    code = engine.compile_text(text)
+    if name is not None:
+        store(name, None, code, text)
+    return code
+
+
 def load(name: str) -> tuple[Any, bytes, str] | None:
     """Head, object code and IR of an entry; None if there is none that is whole."""
     where = folder()

@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
+from fx.backends.cpu.llvm.allocation import SMALLEST
 from fx.backends.cpu.llvm.memory import Place
-from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
+from fx.backends.cpu.llvm.python_api import (
+    DATA,
+    DENSE,
+    FLAGS,
+    HANDLER,
+    LIST_ITEMS,
+    OWN,
+    TYPE,
+    WRITEABLE,
+)
+from fx.dtypes import as_dtype
 
 # the words of me; behind them: constants, then three words a spec
-BUSY, ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, WORDS = range(6)
+BUSY, ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, CAPSULE, WORDS = range(7)
 _STEPS = 200  # steps of one native function: LLVM is not linear in the length of a block
 
 Wire = list[Any]  # what stands in a file: JSON
@@ -89,6 +101,8 @@ declare void @PyMem_RawFree(ptr)
 declare ptr @numpy_copy(ptr, i32)
 declare ptr @numpy_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare i32 @numpy_set_base(ptr, ptr)
+declare ptr @fx_take(i64)
+declare void @fx_give(ptr, ptr, i64)
 declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
 """
 
@@ -162,15 +176,21 @@ def _thunk(kernel: str, count: int) -> str:
     return "\n".join([*lines, "  ret void", "}", ""])
 
 
+def _nbytes(dtype: str, shape: Sequence[int]) -> int:
+    return prod(shape) * as_dtype(dtype).itemsize
+
+
 def entry(part: Part) -> str:
     """``PyObject *NAME(PyObject *me, PyObject *list)``."""
     name, n, m, k = part.name, part.inputs, len(part.constants), len(part.results)
     written = set(part.written)
     needs = ", ".join(f"i32 {DENSE | WRITEABLE if i in written else DENSE}" for i in range(n))
     outs = len(part.outputs)
+    sizes = ", ".join(f"i64 {_nbytes(*spec)}" for spec in part.results)
     message = f"a compiled graph of {n} inputs takes a list of {n} arrays\0"
     text = f"""
 @{name}_needs = private constant [{n} x i32] [{needs}]
+@{name}_sizes = private constant [{k} x i64] [{sizes}]
 @{name}_message = private constant [{len(message)} x i8] c"{message[:-1]}\\00"
 
 define ptr @{name}(ptr %me, ptr %list) {{
@@ -277,9 +297,10 @@ result:
   %k.nd = trunc i64 %k.nd.long to i32
   %k.dims.at = getelementptr i64, ptr %k.descr.at, i64 2
   %k.dims = load ptr, ptr %k.dims.at
-  call void @Py_IncRef(ptr %k.descr)
-  %k.new = call ptr @numpy_new(
-    ptr %arraytype, ptr %k.descr, i32 %k.nd, ptr %k.dims, ptr null, ptr null, i32 0, ptr null)
+  %k.size.at = getelementptr i64, ptr @{name}_sizes, i64 %k
+  %k.size = load i64, ptr %k.size.at
+  %k.new = call ptr @fx_result(
+    ptr %ctx, ptr %k.descr, i32 %k.nd, ptr %k.dims, i64 %k.size)
   %k.none = icmp eq ptr %k.new, null
   br i1 %k.none, label %failed, label %stored
 stored:
@@ -446,6 +467,43 @@ drop:
   br label %look
 done:
   ret void
+}}
+
+; a new array; a large one in memory of our own
+define internal ptr @fx_result(ptr %ctx, ptr %descr, i32 %nd, ptr %dims, i64 %size) {{
+  %type.at = getelementptr i64, ptr %ctx, i64 {ARRAY_TYPE}
+  %type = load ptr, ptr %type.at
+  call void @Py_IncRef(ptr %descr)
+  %small = icmp slt i64 %size, {SMALLEST}
+  br i1 %small, label %numpys, label %ours
+numpys:
+  %array = call ptr @numpy_new(
+    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  ret ptr %array
+ours:
+  %data = call ptr @fx_take(i64 %size)
+  %nodata = icmp eq ptr %data, null
+  br i1 %nodata, label %numpys, label %wrap
+wrap:
+  %new = call ptr @numpy_new(
+    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data, i32 {DENSE | WRITEABLE},
+    ptr null)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %back, label %own
+back:
+  call void @fx_give(ptr null, ptr %data, i64 %size)
+  ret ptr null
+own:
+  %capsule.at = getelementptr i64, ptr %ctx, i64 {CAPSULE}
+  %capsule = load ptr, ptr %capsule.at
+  call void @Py_IncRef(ptr %capsule)
+  %handler.at = getelementptr i8, ptr %new, i64 {HANDLER}
+  store ptr %capsule, ptr %handler.at
+  %flags.at = getelementptr i8, ptr %new, i64 {FLAGS}
+  %flags = load i32, ptr %flags.at
+  %owns = or i32 %flags, {OWN}
+  store i32 %owns, ptr %flags.at
+  ret ptr %new
 }}
 
 ; a view of base, whose reference it takes over, with the spec at that word

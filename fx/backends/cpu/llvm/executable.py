@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm import engine, python_api
+from fx.backends.cpu.llvm import allocation, engine, python_api
 from fx.backends.cpu.llvm.entry import (
     ARENA,
     ARRAY_TYPE,
+    CAPSULE,
     MEMORY_ERROR,
     TYPE_ERROR,
     WORDS,
@@ -75,6 +76,8 @@ class Executable:
 
 def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
     symbols = dict(python_api.symbols())
+    memory = allocation.allocator()
+    symbols["fx_take"], symbols["fx_give"] = memory.take, memory.give
     if recipe.parallel:
         from fx.backends.cpu.llvm import parallel
 
@@ -117,6 +120,7 @@ def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray]) -> Run:
     me[ARRAY_TYPE] = symbols["numpy_array_type"]
     me[TYPE_ERROR] = symbols["fx_type_error"]
     me[MEMORY_ERROR] = symbols["fx_memory_error"]
+    me[CAPSULE] = id(allocation.allocator().capsule)
     for i, array in enumerate(used):
         me[WORDS + i] = id(array)
     word, place = WORDS + len(used), dims.ctypes.data

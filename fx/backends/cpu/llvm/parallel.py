@@ -269,19 +269,6 @@ release:
     )
 
 
-def _code() -> bytes:
-    """The pool's object code, from the disk cache if it is there."""
-    text = _text()
-    name = disk_cache.name_of("pool", text)
-    found = None if name is None else disk_cache.load(name)
-    if found is not None:
-        return found[1]
-    code = engine.compile_text(text)
-    if name is not None:
-        disk_cache.store(name, None, code, text)
-    return code
-
-
 class _Native:
     """The pool of this process."""
 
@@ -296,7 +283,7 @@ class _Native:
         """Compile the pool and start as many workers as there are threads to use."""
         with self.lock:
             if self.loaded is None:
-                loaded = engine.Loaded([_code()], ("fx_parallel", "fx_worker", "fx_pool"), {})
+                loaded = engine.Loaded([disk_cache.code_of(_text())], ("fx_parallel", "fx_worker", "fx_pool"), {})
                 loaded.keep_forever()  # workers stay in it
                 self.entry = loaded.address("fx_parallel")
                 self.worker = loaded.address("fx_worker")

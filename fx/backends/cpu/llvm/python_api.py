@@ -18,11 +18,12 @@ import numpy as np
 # byte offsets in a 64-bit CPython's list and NumPy 2's ndarray
 LIST_ITEMS = 24
 TYPE, DATA, FLAGS, HANDLER = 8, 16, 64, 88
+OWN = 0x0004
 DENSE = 0x0001 | 0x0100  # C-contiguous, aligned
 WRITEABLE = 0x0400
 
 # places in NumPy's table of C functions, which its ABI fixes
-_TABLE = {"array_type": 2, "copy": 85, "new": 94, "set_base": 282}
+_TABLE = {"array_type": 2, "copy": 85, "new": 94, "set_base": 282, "handler": 305}
 _PYTHON = (
     "Py_IncRef",
     "Py_DecRef",
@@ -71,9 +72,18 @@ def _lies_as_expected() -> bool:
                 or (bool(flags & 1), bool(flags & 0x100), bool(flags & 0x400)) != expected
             ):
                 return False
+        own = ctypes.c_int.from_address(id(dense) + FLAGS).value & OWN
+        if not own or _load(id(dense) + HANDLER) != id(_handler()):
+            return False
         return numpy["numpy_array_type"] == id(np.ndarray)
     except (AttributeError, ValueError, TypeError):
         return False
+
+
+def _handler() -> Any:
+    """The capsule with NumPy's current memory handler, which arrays hold."""
+    get = ctypes.PYFUNCTYPE(ctypes.py_object)(_numpy_table()["numpy_handler"])
+    return get()
 
 
 DIRECT = _lies_as_expected()

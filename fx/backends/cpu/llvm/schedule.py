@@ -73,7 +73,7 @@ def steps_of(node: Node) -> list[Any]:
 @cache
 def _tables() -> dict[str, Callable[[Node], Any]]:
     found: dict[str, Callable[[Node], Any]] = {}
-    for name in ("special", "conv", "gemm"):
+    for name in ("special", "conv", "gemm", "control"):
         try:
             module = import_module(f"fx.backends.cpu.llvm.{name}")
             found.update(module.STEPS)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fx.backends.cpu.llvm.gemm.epilogue import Epilogue, Place
-from fx.backends.cpu.llvm.gemm.step import ProductStep, product
+from fx.backends.cpu.llvm.gemm.step import KernelStep, product
 
-__all__ = ["STEPS", "Epilogue", "Place", "ProductStep", "product"]
+__all__ = ["STEPS", "Epilogue", "KernelStep", "Place", "product"]
 
 STEPS: dict[str, Callable[[Any], Any]] = {"matmul": product}

@@ -43,8 +43,9 @@ class Frame:
         begin, end, self.scratch_at, *arrays = function.args
         for argument in function.args[2:]:
             argument.add_attribute("noalias")
+        extra = 0 if self.epilogue is None else len(self.epilogue.reads)
         self.x_at, self.y_at = arrays[0], arrays[min(1, reads - 1)]
-        self.extra, self.writes = arrays[2:reads], arrays[reads:]
+        self.extra, self.writes = arrays[reads - extra : reads], arrays[reads:]
         v.loop(b, begin, end, self.task, name="task")
         b.ret_void()
         return function

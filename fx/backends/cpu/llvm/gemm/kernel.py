@@ -13,7 +13,7 @@ from fx.backends.cpu.llvm.gemm.frame import Frame
 from fx.backends.cpu.llvm.gemm.micro import Left, Right, Tile, accumulate
 from fx.backends.cpu.llvm.gemm.pack import pack_across, pack_lines, side
 from fx.backends.cpu.llvm.gemm.plan import Plan
-from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
+from fx.backends.cpu.llvm.gemm.problem import Problem
 
 Part = tuple[int, ir.Value, ir.Value]  # a size of tiles; the first and the one after the last
 
@@ -30,11 +30,12 @@ class Kernel(Frame):
         self.column_total = -(-vectors // count)
         self.row_tasks = -(-self.row_total // plan.row_tiles)
         self.column_tasks = -(-self.column_total // plan.column_tiles)
-        self.tasks = p.batches * self.row_tasks * self.column_tasks
+        self.parts = -(-p.k // plan.depth) if plan.split else 1
+        self.tasks = self.parts * p.batches * self.row_tasks * self.column_tasks
         self.last_rows = p.m - rows * (self.row_total - 1)
         self.last_count = vectors - count * (self.column_total - 1)
         self.tail = p.n - width * (vectors - 1)
-        self.depths = -(-p.k // plan.depth)
+        self.depths = 1 if plan.split else -(-p.k // plan.depth)
         narrow = v.memory_type(p.out) != self.kind
         self.partial = self.depths > 1 and (narrow or epilogue is not None)
         # scratch: the panel of y, the block of x, sums of a task that are not finished
@@ -51,13 +52,10 @@ class Kernel(Frame):
         self.panel, self.block = [-(-n // 16) * 16 for n in (self.panel, self.block)]
         self.scratch = (self.panel + self.block + self.sums + self.held) * self.size
 
-    def emit(self, module: ir.Module, name: str, reads: int, writes: int) -> ir.Function:
-        """The function of the contract."""
-        return super().emit(module, name, reads, writes)
-
     def task(self, t: ir.Value) -> None:
         """One task."""
         b, p, plan = self.b, self.p, self.plan
+        part, t = v.split(b, t, self.tasks // self.parts)
         panel, row = v.split(b, t, self.row_tasks)
         batch, column = v.split(b, panel, self.column_tasks)
         x, y = self._bases(batch)
@@ -77,9 +75,9 @@ class Kernel(Frame):
 
         def depth(d: ir.Value) -> None:
             skip = v.times(b, d, plan.depth)
-            count = v.smaller(b, v.const(plan.depth), v.add(b, v.const(p.k), b.neg(skip))) if (
-                self.depths > 1
-            ) else v.const(p.k)  # fmt: skip
+            count = v.const(p.k)
+            if plan.depth < p.k:
+                count = v.smaller(b, v.const(plan.depth), b.sub(count, skip))
             base, here = x, y
             base = v.at(b, x, v.times(b, skip, p.x.column), self.x_kind)
             if plan.pack_x:
@@ -95,7 +93,11 @@ class Kernel(Frame):
                 self._row_parts(first_row, last_row), lambda r, rows: tiles(c, size, r, rows)
             ))  # fmt: skip
 
-        v.loop(b, 0, self.depths, depth, name="depth")
+        if plan.split:  # the sums of each part are a matrix of their own
+            line = v.add(b, line, v.times(b, part, p.m))
+            depth(part)
+        else:
+            v.loop(b, 0, self.depths, depth, name="depth")
 
     def _bases(self, batch: ir.Value) -> tuple[ir.Value, ir.Value]:
         p = self.p
@@ -321,6 +323,43 @@ class Packing(Kernel):
         self.pack_y(y, target, column, v.add(b, column, 1))
 
 
+class Totals(Frame):
+    """A kernel that adds up the parts of a product whose sums were split."""
+
+    def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
+        super().__init__(p, plan.width, shape, epilogue)
+        self.plan = plan
+        self.parts = -(-p.k // plan.depth)
+        self.rows = -(-p.m // 8)
+        self.tasks = -(-p.m // self.rows)
+        self.scratch = 0
+
+    def task(self, t: ir.Value) -> None:
+        """Some rows."""
+        b, p, width, kind = self.b, self.p, self.width, self.kind
+        first = v.times(b, t, self.rows)
+        last = v.smaller(b, v.add(b, first, self.rows), v.const(p.m))
+        whole = p.n // width * width
+
+        def row(r: ir.Value) -> None:
+            def one(j: ir.Value, mask: ir.Value | None = None) -> None:
+                place = v.at(b, self.x_at, v.add(b, v.times(b, r, p.n), j), kind)
+
+                def add(i: ir.Value, x: ir.Value) -> list[ir.Value]:
+                    at = v.at(b, place, v.times(b, i, p.m * p.n), kind)
+                    return [b.fadd(x, v.load(b, at, kind, width, mask))]
+
+                start = v.load(b, place, kind, width, mask)
+                (x,) = v.loop(b, 1, self.parts, add, [start], name="part")
+                self.finish(x, r, j, mask)
+
+            v.loop(b, 0, whole, one, step=width, name="column")
+            if whole < p.n:
+                one(v.const(whole), v.first_lanes(b, p.n - whole, width))
+
+        v.loop(b, first, last, row, name="row")
+
+
 def packed_batches(p: Problem, columns: int) -> list[int]:
     """The stride of each axis of batches in the packed right factors."""
     strides, step = [], columns * p.k
@@ -328,8 +367,3 @@ def packed_batches(p: Problem, columns: int) -> list[int]:
         strides.append(step if of_y else 0)
         step *= size if of_y else 1
     return strides[::-1]
-
-
-def unit(f: Factor) -> bool:
-    """Whether a factor has neighbours along one of its axes, as packing needs."""
-    return f.row == 1 or f.column == 1

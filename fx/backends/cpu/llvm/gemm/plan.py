@@ -30,6 +30,7 @@ class Plan(NamedTuple):
     pack_x: bool
     pack_y: bool
     shared: bool  # y is packed for all tasks by a kernel of its own
+    split: bool = False  # a task does one depth only; a kernel of its own adds them up
 
 
 def plan(p: Problem) -> Plan:
@@ -61,7 +62,12 @@ def plan(p: Problem) -> Plan:
         else:
             break
     shared = pack_y and rt < row_tiles
-    return Plan(width, rows, count, rt, ct, depth, pack_x, pack_y, shared)
+    found = Plan(width, rows, count, rt, ct, depth, pack_x, pack_y, shared)
+    tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
+    parts = min(16, wanted // tasks, p.k // 256)
+    if parts < 2 or p.batches > 1 or pack_x or pack_y:
+        return found
+    return found._replace(depth=-(-p.k // parts), split=True)
 
 
 def _even(total: int, most: int) -> int:

@@ -1,15 +1,17 @@
-"""The Step of a ``matmul`` node."""
+"""The Steps of a ``matmul`` node."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, unit
+from fx.backends.cpu.llvm.gemm.frame import Frame
+from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals
 from fx.backends.cpu.llvm.gemm.plan import Plan, plan
-from fx.backends.cpu.llvm.gemm.problem import Problem, simplified
-from fx.backends.cpu.llvm.gemm.skinny import Dots, Skinny, SkinnyPlan, Sums, skinny_plan
+from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
+from fx.backends.cpu.llvm.gemm.skinny import Dots, SkinnyPlan, Sums, skinny_plan
 from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
 from fx.backends.cpu.llvm.step import Step
@@ -20,105 +22,132 @@ from fx.spec import TensorSpec
 _DTYPES = frozenset(("float32", "float64", "float16", "bfloat16"))
 
 
-class ProductStep(Step):
-    """One product with what follows it."""
+class KernelStep(Step):
+    """A kernel of this package as a Step.
 
-    def __init__(self, node: Node, problem: Problem, reads: tuple[Any, ...], epilogue: Any) -> None:
-        shape = node.out.spec.shape
-        self.problem = problem
-        self.epilogue = epilogue
-        self.kernel = _kernel(problem, _plan(problem), shape, epilogue)
-        self.reads = reads if epilogue is None else (*reads, *epilogue.reads)
-        self.writes = (node.out,) if epilogue is None else tuple(epilogue.writes)
+    Args:
+        make: makes the kernel; once more for each time that it is emitted.
+        name, cost, key, lines: of the Step.
+        reads: the values that it reads; those of an epilogue come last.
+        writes: the values that it writes.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Frame],
+        name: str,
+        reads: Sequence[Value],
+        writes: Sequence[Value],
+        cost: float,
+        key: Any,
+        line: str,
+    ) -> None:
+        self._make = make
+        self.kernel = make()
+        self.name = name
+        self.reads = tuple(reads)
+        self.writes = tuple(writes)
         self.tasks = self.kernel.tasks
         self.scratch = self.kernel.scratch
-        self.cost = problem.work / 45 + node.out.spec.size * 0.05
-        if epilogue is not None:
-            self.cost += epilogue.cost * node.out.spec.size
-        self.inplace = ()
-        self.lines = (node.line,) if node.line else ()
-        p = problem
-        self.name = f"matmul: {p.batches}x({p.m},{p.k},{p.n})"
-        self.key = ("matmul", vector_bytes(), problem, self.kernel.plan) if epilogue is None else (
-            "matmul", vector_bytes(), problem, self.kernel.plan, shape, epilogue.key,
-            tuple([(v.spec.shape, v.spec.dtype) for v in epilogue.reads]),
-            tuple([v.spec.dtype for v in epilogue.writes]),
-        )  # fmt: skip
-
-    def emit(self, module: ir.Module, name: str) -> ir.Function:
-        """The kernel under ``name``."""
-        k = self.kernel
-        kernel = _kernel(self.problem, k.plan, k.shape, self.epilogue)  # it keeps what it emits
-        return kernel.emit(module, name, len(self.reads), len(self.writes))
-
-
-def _plan(problem: Problem) -> Plan | SkinnyPlan:
-    return skinny_plan(problem) or plan(problem)
-
-
-def _kernel(problem: Problem, plan: Any, shape: tuple[int, ...], epilogue: Any) -> Kernel | Skinny:
-    kinds: dict[str, type] = {"dots": Dots, "sums": Sums}
-    emitter = kinds[plan.kind] if isinstance(plan, SkinnyPlan) else Kernel
-    return emitter(problem, plan, shape, epilogue)
-
-
-class PackStep(Step):
-    """The right factor of a product, packed for all its tasks."""
-
-    def __init__(self, product: ProductStep, source: Value, line: str) -> None:
-        problem = product.problem
-        self.problem = problem
-        self.plan = product.kernel.plan
-        kernel = Packing(problem, self.plan)
-        dtype = float32 if problem.y.dtype.itemsize < 4 else problem.y.dtype
-        self.reads = (source,)
-        self.writes = (input_value(TensorSpec((kernel.elements,), dtype)),)
-        self.tasks = kernel.tasks
-        self.cost = kernel.elements * 0.15
-        self.scratch = 0
+        self.cost = cost
+        self.key = key
         self.inplace = ()
         self.lines = (line,) if line else ()
-        self.name = f"pack: {kernel.matrices}x({problem.k},{problem.n})"
-        self.key = ("pack", vector_bytes(), problem, self.plan)
 
     def emit(self, module: ir.Module, name: str) -> ir.Function:
         """The kernel under ``name``."""
-        return Packing(self.problem, self.plan).emit(module, name, 1, 1)
+        return self._make().emit(module, name, len(self.reads), len(self.writes))
 
 
 def product(node: Node, epilogue: Any = None) -> list[Step] | None:
     """The Steps of a ``matmul`` node, None where the eager kernel has to do.
 
-    The last one is the product; one before it may arrange a factor for all its tasks.
+    The one that writes the result is the last; one before it may pack a factor for all its tasks,
+    or compute parts of sums.
 
     Args:
         node: a ``matmul``.
         epilogue: what is computed from its elements before they are stored; see ``epilogue.py``.
     """
-    x, y = node.inputs
     out = node.out.spec
-    if out.dtype.name not in _DTYPES or not out.size or not x.spec.size:
+    if out.dtype.name not in _DTYPES or not out.size or not node.inputs[0].spec.size:
         return None
-    fold = epilogue is None
-    best = None
+    p, x, y = _simplest(node, epilogue is None)
+    shape, line = out.shape, node.line
+    plan_ = skinny_plan(p) or plan(p)
+    extra, writes, key = (), (node.out,), ()
+    if epilogue is not None:
+        extra, writes = tuple(epilogue.reads), tuple(epilogue.writes)
+        key = (shape, epilogue.key, tuple([(v.spec.shape, v.spec.dtype) for v in extra]),
+               tuple([v.spec.dtype for v in writes]))  # fmt: skip
+    key = ("matmul", vector_bytes(), p, plan_, *key)
+    name = f"matmul: {f'{p.batches} x ' if p.batches > 1 else ''}({p.m}, {p.k}, {p.n})"
+    cost = _cost(p, epilogue)
+    temporary = float32 if out.dtype.itemsize < 4 else out.dtype
+    if isinstance(plan_, SkinnyPlan):
+        kind = Dots if plan_.kind == "dots" else Sums
+        make = lambda: kind(p, plan_, shape, epilogue)
+        return [KernelStep(make, name, (x, y, *extra), writes, cost, key, line)]
+    if plan_.split:
+        parts = p._replace(out=temporary)
+        first = lambda: Kernel(parts, plan_, shape, None)
+        held = _temporary(-(-p.k // plan_.depth) * p.m * p.n, temporary)
+        return [
+            KernelStep(first, name, (x, y), (held,), cost, ("parts", *key[:4]), line),
+            KernelStep(
+                lambda: Totals(p, plan_, shape, epilogue), f"{name}, sums",
+                (held, *extra), writes, held.spec.size * 0.1, ("totals", *key), line,
+            ),
+        ]  # fmt: skip
+    steps: list[Step] = []
+    if plan_.shared:
+        pack = lambda: Packing(p, plan_)
+        packed = _temporary(pack().elements, temporary)
+        steps.append(
+            KernelStep(
+                pack, f"{name}, pack", (y,), (packed,), packed.spec.size * 0.15,
+                ("pack", *key[:4]), line,
+            )
+        )  # fmt: skip
+        y = packed
+    main = lambda: Kernel(p, plan_, shape, epilogue)
+    return [*steps, KernelStep(main, name, (x, y, *extra), writes, cost, key, line)]
+
+
+def _temporary(size: int, dtype: Any) -> Value:
+    return input_value(TensorSpec((size,), dtype))
+
+
+def _cost(p: Problem, epilogue: Any) -> float:
+    """Nanoseconds: of the arithmetic, or of the memory traffic if that takes longer."""
+    size = p.out.itemsize
+    elements = p.batches * p.m * p.n
+    traffic = p.batches * (p.m + p.n) * p.k * p.y.dtype.itemsize + elements * size
+    time = max(p.work / (25 if size == 8 else 50), traffic / 40)
+    return time if epilogue is None else time + epilogue.cost * elements
+
+
+def _simplest(node: Node, fold: bool) -> tuple[Problem, Value, Value]:
+    """The product with factors read from as far back as strides allow."""
+    x, y = node.inputs
+    dtype = node.out.spec.dtype
     for views in (
         (view_of(x), view_of(y)),
         (view_of(x), dense(y)),
         (dense(x), view_of(y)),
         (dense(x), dense(y)),
     ):
-        problem = simplified(*views, out.dtype, out.dtype, fold)
-        if unit(problem.x) and unit(problem.y):
-            best = problem, views
+        p = simplified(*views, dtype, dtype, fold)
+        left, right = reversed(views) if p.swapped else views
+        # the left factor is read by elements, unless it is packed; the right one by vectors
+        if (_unit(p.x) or dtype.itemsize >= 4) and _unit(p.y):
             break
-    if best is None:
-        return None
-    problem, (left, right) = best
-    if problem.swapped:
-        left, right = right, left
-    step = ProductStep(node, problem, (left.value, right.value), epilogue)
-    if not step.kernel.plan.shared:
-        return [step]
-    pack = PackStep(step, right.value, node.line)
-    step.reads = (left.value, pack.writes[0], *step.reads[2:])
-    return [pack, step]
+    return p, left.value, right.value
+
+
+def _unit(f: Factor) -> bool:
+    """Whether elements along one of the axes are neighbours, as vectors and packing need."""
+    return f.row == 1 or f.column == 1
+
+
+__all__ = ["KernelStep", "Plan", "product"]

@@ -56,7 +56,9 @@ class Kernel:
     def run(self) -> None:
         """Emit everything."""
         plan, b = self.plan, self.b
-        if plan.items == 1:
+        if self.nest.sinks:
+            self.levels.loop(self.begin, self.end, 1, (), self._task, surely=True)
+        elif plan.items == 1:
             self.levels.scope(lambda: self._item(const(0)))
         else:
             first, last = self.begin, self.end
@@ -73,6 +75,71 @@ class Kernel:
 
             self.levels.loop(first, last, 1, (), item, surely=True)
         b.ret_void()
+
+    def _task(self, task: Any, carried: list[Any]) -> list[Any]:
+        """One task of a nest with sinks: its row of partial results, and its items."""
+        plan, b, nest = self.plan, self.b, self.nest
+        row = prod([nest.sizes[d] for d in nest.rows])
+        self.sinks = []
+        for w, _, e, name in nest.sinks:
+            dtype = nest.writes[w][0]
+            kind = storage_type(dtype)
+            at = b.mul(task, const(row))
+            self.sinks.append(b.gep(self.writes[w], [at], source_etype=kind))
+            first = store_convert(b, constant(llvm_type(dtype), identity(name, dtype)), dtype)
+            wide = splat(b, first, plan.lanes)
+            whole = row // plan.lanes * plan.lanes
+            pointer = self.sinks[-1]
+
+            def fill(i: Any, carried: list[Any], wide: Any = wide, at: Any = pointer) -> list[Any]:
+                place = b.gep(at, [i], source_etype=wide.type.element)
+                b.store(wide, place).align = align
+                return []
+
+            align = dtype.itemsize
+            if whole:
+                self.levels.loop(const(0), const(whole), plan.lanes, (), fill, surely=True)
+
+            def one(i: Any, carried: list[Any], x: Any = first, at: Any = pointer) -> list[Any]:
+                b.store(x, b.gep(at, [i], source_etype=x.type))
+                return []
+
+            if whole < row:
+                self.levels.loop(const(whole), const(row), 1, (), one, surely=True)
+        low = b.mul(task, const(plan.per_task), flags=("nsw",))
+        high = b.add(low, const(plan.per_task))
+        if plan.items % plan.per_task:
+            total = const(plan.items)
+            high = b.select(b.icmp_signed("<", high, total), high, total)
+
+        def item(i: Any, carried: list[Any]) -> list[Any]:
+            self._item(i)
+            return []
+
+        self.levels.loop(low, high, 1, (), item, surely=True)
+        return []
+
+    def _sink(self, k: int, values: list[Any]) -> None:
+        """Combine values into the task's row of a sink."""
+        b, plan, nest = self.b, self.plan, self.nest
+        w, form, e, name = nest.sinks[k]
+        dtype = nest.writes[w][0]
+        kind = ir.VectorType(storage_type(dtype), plan.lanes)
+        offset = self._offset(form)
+        align = dtype.itemsize
+        for j, x in enumerate(self._spread(values)):
+            at = b.add(offset, const(j * plan.lanes)) if j else offset
+            place = b.gep(self.sinks[k], [at], source_etype=kind.element)
+            if self.mask is None:
+                raw = b.load(place, typ=kind)
+                raw.align = align
+            else:
+                raw = _masked_load(b, place, self.mask, kind, align)
+            x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
+            if self.mask is None:
+                b.store(x, place).align = align
+            else:
+                _masked_store(b, x, place, self.mask, align)
 
     def run_range(self) -> None:
         """Emit the iterations ``begin`` to ``end`` of the only loop."""
@@ -507,7 +574,11 @@ class Kernel:
     def _outputs(self, roots: list[int]) -> None:
         for r in roots:
             k = -1 - r
-            self._store(k, self.value(self.nest.outputs[k][2]))
+            sink = k - len(self.nest.outputs)
+            if sink >= 0:
+                self._sink(sink, self.value(self.nest.sinks[sink][2]))
+            else:
+                self._store(k, self.value(self.nest.outputs[k][2]))
 
     def _store(self, k: int, values: list[Any]) -> None:
         b, plan = self.b, self.plan

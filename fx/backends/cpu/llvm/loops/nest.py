@@ -56,10 +56,15 @@ class Nest:
         writes: the same of each array that is written.
         ragged: ``(loop, chunk loop, total)``: of the iterations of ``loop`` only those run whose
             number, counted over all chunks, is below ``total``.
-        hot: outputs small enough, or read soon enough, to stay in the cache.
+        sinks: ``(write, form, expression, name)``: each task combines the values of its rows by the
+            reduction ``name`` into a row of its own of that write, where ``form`` is the place.
+        share: iterations of the outer loops that one task takes, for sinks; else 0.
     """
 
-    __slots__ = ("exprs", "outer", "outputs", "ragged", "reads", "rows", "sizes", "table", "writes")
+    __slots__ = (
+        "exprs", "outer", "outputs", "ragged", "reads", "rows", "share", "sinks", "sizes", "table",
+        "writes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -71,6 +76,8 @@ class Nest:
         self.reads: list[tuple[Any, int]] = []
         self.writes: list[tuple[Any, int]] = []
         self.ragged: tuple[int, int, int] | None = None
+        self.sinks: list[tuple[int, Form, int, str]] = []
+        self.share = 0
 
     def expr(self, kind: str, name: str, args: Sequence[int], data: Any, dtype: Any) -> int:
         """The position of an expression, equal ones being one."""
@@ -95,13 +102,13 @@ class Nest:
             tuple(self.sizes), tuple(self.outer), tuple(self.rows), self.ragged,
             tuple([(e.kind, e.name, e.args, e.data, e.dtype.str if e.dtype.kind != "V" else "bf16")
                    for e in self.exprs]),
-            tuple(self.outputs),
+            tuple(self.outputs), tuple(self.sinks), self.share,
             tuple([(d.name, n) for d, n in (*self.reads, *self.writes)]),
         )  # fmt: skip
 
     def forms(self) -> list[Form]:
         """Every affine function of the loops in it."""
-        found = [f for _, f, _ in self.outputs]
+        found = [f for _, f, _ in self.outputs] + [f for _, f, _, _ in self.sinks]
         for e in self.exprs:
             form = form_of(e)
             if form is not None:
@@ -154,6 +161,7 @@ def rewrite(nest: Nest, change: Callable[[Form], Form]) -> None:
         data = e.data if form is None else with_form(e, change(form))
         place.append(nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype))
     nest.outputs = [(w, change(f), place[e]) for w, f, e in nest.outputs]
+    nest.sinks = [(w, change(f), place[e], name) for w, f, e, name in nest.sinks]
 
 
 def canonical(nest: Nest) -> None:

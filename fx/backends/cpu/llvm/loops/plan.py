@@ -72,6 +72,7 @@ class Plan:
         self._choose_depths()
         self.passes = max(
             [self.phases[e] + (not nest.rows or self._in_row(form)) for _, form, e in nest.outputs]
+            + [self.phases[e] + 1 for _, _, e, _ in nest.sinks]
         )
         self.passes = max(1, self.passes)
         self.body = self._body_weight()
@@ -83,6 +84,8 @@ class Plan:
     def _choose_vector(self) -> None:
         nest = self.nest
         candidates = [loops[-1] for loops in (nest.outer, nest.rows) if loops]
+        if nest.sinks:
+            candidates = [nest.rows[-1]]
         if not candidates:
             self.vector, self.in_rows, self.lanes = None, bool(nest.rows), 1
             return
@@ -127,11 +130,11 @@ class Plan:
 
     def _choose_depths(self) -> None:
         nest = self.nest
-        depth = dict.fromkeys(nest.outer, 1)
-        at = 1
+        at = 2 if nest.sinks else 1  # with sinks the tasks are a level of their own
+        depth = dict.fromkeys(nest.outer, at)
         if self.vector is not None and not self.in_rows:
             at = 2
-            depth[self.vector] = 2
+            depth[self.vector] = at
         if self.tile is not None:
             depth[self.tile] = 3
         self.base = at
@@ -203,6 +206,10 @@ class Plan:
             elif n % self.unroll and n < 64:
                 self.unroll = max([u for u in (4, 3, 2, 1) if u <= self.unroll and not n % u])
         self.items = outer * self.blocks
+        if nest.share:
+            self.per_task = nest.share
+            self.tasks = -(-self.items // self.per_task)
+            return
         wanted = max(1, min(self.items, int(self.cost / _NANOSECONDS_A_TASK)))
         self.per_task = -(-self.items // wanted)
         self.tasks = -(-self.items // self.per_task)
@@ -224,6 +231,8 @@ class Plan:
                 self.roots[phase].append(-1 - k)
             else:
                 self.last.append((k, e))
+        for k, (_, _, e, _) in enumerate(nest.sinks):
+            self.roots[self.phases[e]].append(-1 - len(nest.outputs) - k)
         self.scratch = 0
         if self.passes == 1 or not nest.rows:
             return
@@ -235,10 +244,11 @@ class Plan:
         else:
             row *= lanes
         weights = self._weights()
+        stored = [e for _, _, e in nest.outputs] + [e for _, _, e, _ in nest.sinks]
         computed: dict[int, int] = {}
         for p, roots in enumerate(self.roots):
             mine: set[int] = set()
-            todo = [nest.outputs[-1 - r][2] if r < 0 else nest.exprs[r].args[0] for r in roots]
+            todo = [stored[-1 - r] if r < 0 else nest.exprs[r].args[0] for r in roots]
             while todo:
                 i = todo.pop()
                 if i in mine or self.levels[i] <= inner:

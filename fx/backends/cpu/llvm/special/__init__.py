@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx.backends.cpu.llvm.special import extremes, indexing
+from fx.backends.cpu.llvm.special import draws, extremes, indexing, philox, scans
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node
 
@@ -20,4 +20,15 @@ STEPS: dict[str, Callable[[Node], Step | None]] = {
     "wrap_index": indexing.wrap_index,
     "argmax": extremes.place,
     "argmin": extremes.place,
+    "cumsum": scans.cumsum,
+    "cumprod": scans.cumprod,
+    "cummax": scans.record,
+    "cummin": scans.record,
+    "logcumsumexp": scans.logcumsumexp,
+    "recurrence": scans.recurrence,
+    "random_bits": philox.random_bits,
+    "next_key": philox.next_key,
+    "with_lane": philox.with_lane,
+    "derive": philox.derive,
+    "random_draw": draws.random_draw,
 }

@@ -173,7 +173,7 @@ def scatter(node: Node) -> Step | None:
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        source, indices, new, target = *frame.reads, frame.writes[0]
+        _, indices, new, target = *frame.reads, frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
         if status is not None:  # before anything changes: x may lie in the same memory

@@ -1,0 +1,105 @@
+"""Samples of standard distributions, with the bits of ``fx.backends.cpu.draws``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.special import quantiles
+from fx.backends.cpu.llvm.special.kernel import Frame, at, has_elements, i64, loop, offset
+from fx.backends.cpu.llvm.special.philox import Words, _spread, buffer_bytes, drawing, fill
+from fx.backends.cpu.llvm.step import Step
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
+from fx.backends.cpu.llvm.vecmath.casts import rounded, store_convert
+from fx.backends.cpu.llvm.vecmath.types import (
+    F32,
+    I1,
+    I32,
+    I64,
+    NARROW,
+    bit_width,
+    suffix,
+    vector_bytes,
+)
+from fx.dtypes import bfloat16, float16, uint32
+from fx.graph.ir import Node
+
+_OF_UNIT = {
+    "exponential": quantiles.exponential,
+    "gumbel": quantiles.gumbel,
+    "laplace": quantiles.laplace,
+    "logistic": quantiles.logistic,
+}
+_PRICE = {"uniform": (0.8, 1.6), "normal": (1.8, 7.0), "gumbel": (6.0, 7.0)}
+_CUT = {float16: -0x2000, bfloat16: -0x10000}  # the bits of a float32 that the dtype has
+
+
+def random_draw(node: Node) -> Step | None:
+    """Samples: key (*B, 6) -> (*B, *shape)."""
+    if not has_elements(node):
+        return None
+    family, dtype = node.params["family"], node.params["dtype"]
+    n = math.prod(node.params["shape"])
+    wide = dtype == np.float64
+    lanes = max(4, vector_bytes() // 4)
+
+    def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
+        b = frame.b
+        high, low = frame.scratch, None
+        fill(b, own, b.udiv(start, i64(4)), count, high)
+        if wide:
+            low = offset(b, high, buffer_bytes())
+            first, skip = b.add(start, i64(n)), n % 4  # start is a multiple of 4
+            fill(b, own, b.udiv(first, i64(4)), b.add(count, i64(skip)), low)
+            low = offset(b, low, 4 * skip)
+        target = b.add(b.mul(row, i64(n)), start)
+        with loop(b, 0, count, lanes) as i:
+            words = _words(b, high, i, lanes)
+            value = sample(family, dtype, words, None if low is None else _words(b, low, i, lanes))
+            raw = store_convert(b, value.v, dtype)
+            _store_some(b, raw, at(b, frame.writes[0], b.add(target, i), dtype), b.sub(count, i))
+
+    price = _PRICE.get(family, (4.0, 5.0))[wide]
+    return drawing(node, n, piece, buffers=1 + wide, price=price)
+
+
+def _words(b: Any, buffer: Any, i: Any, lanes: int) -> Int:
+    kind = ir.VectorType(I32, lanes)
+    return Int(b, b.load(at(b, buffer, i, uint32), typ=kind, align=4))
+
+
+def sample(family: str, dtype: Any, high: Int, low: Int | None) -> Num:
+    """Samples of a family for words as i32, rounded to the dtype."""
+    both = [w.to(I64, signed=False) for w in (high, low) if w is not None]
+    if family == "uniform":
+        value = quantiles.uniform32(high) if low is None else quantiles.uniform64(*both)
+        if dtype in NARROW:  # 1 is never reached
+            value = (value.bits() & _CUT[dtype]).as_float()
+        return value
+    if family == "normal":
+        value = quantiles.normal32_of(high) if low is None else quantiles.normal64_of(*both)
+    else:
+        u = quantiles.open_unit(both[0], None if low is None else both[1])
+        value = _OF_UNIT[family](u)
+        value = value if low is not None else value.to(F32)
+    return rounded(value, dtype)
+
+
+def _store_some(b: Any, value: Any, target: Any, count: Any) -> None:
+    """Store the first ``count`` lanes, at most all."""
+    n = value.type.count
+    lane = ir.Constant(ir.VectorType(I64, n), [I64(i) for i in range(n)])
+    mask = b.icmp_signed("<", lane, _spread(b, count, n))
+    name = f"llvm.masked.store.{suffix(value.type)}.p0"
+    function = b.module.globals.get(name)
+    if function is None:
+        kinds = [value.type, target.type, I32, ir.VectorType(I1, n)]
+        function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), kinds), name)
+    b.call(function, [value, target, I32(_alignment(value)), mask])
+
+
+def _alignment(value: Any) -> int:
+    return bit_width(value.type.element) // 8

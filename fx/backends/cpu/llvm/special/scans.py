@@ -1,0 +1,160 @@
+"""Cumulative operations: each element of a line from the one before it.
+
+Lines beside each other are the lanes of a vector; 16-bit floats are carried in 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.special.kernel import (
+    Fold,
+    Frame,
+    SpecialStep,
+    around,
+    columns,
+    has_elements,
+    i64,
+    load,
+    loop,
+    part,
+    store,
+    tasks_for,
+)
+from fx.backends.cpu.llvm.step import Step
+from fx.backends.cpu.llvm.vecmath import arithmetic, logarithm
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
+from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
+from fx.backends.cpu.llvm.vecmath.outlined import outlined
+from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, constant, lanes_for
+from fx.dtypes import COMPLEX
+from fx.graph.ir import Node
+
+Rule = Callable[[Any, list[Any], list[Any]], list[Any]]
+
+
+def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None:
+    """The step of a scan.
+
+    Args:
+        node: its inputs and outputs have one shape.
+        first: ``first(place, elements, [])`` gives what the first element of a line leaves.
+        following: ``following(place, elements, carried)`` gives what another leaves; what is
+            carried is stored, one value an output.
+        price: nanoseconds an element, where lanes do not help.
+    """
+    x = node.inputs[0].spec
+    if not has_elements(node) or x.dtype in COMPLEX:
+        return None
+    reverse = node.params["reverse"]
+    before, n, after = around(x.shape, node.params["axis"])
+    lanes = min(lanes_for(x.dtype), 16)
+    cost = x.size * (price if after < lanes else max(0.3, price / lanes))
+    blocks = -(-after // (4 * lanes))
+    by_rows = before >= blocks
+    tasks = tasks_for(cost, before if by_rows else blocks)
+
+    def line(frame: Frame, row: Any, column: Any, width: int | None) -> None:
+        b = frame.b
+        kind = I64 if width is None else ir.VectorType(I64, width)
+        base = b.add(b.mul(row, i64(n * after)), column)
+
+        def at(k: Any) -> Any:
+            k = b.sub(i64(n - 1), k) if reverse else k
+            return b.add(base, b.mul(k, i64(after)))
+
+        def read(k: Any) -> list[Any]:
+            place = at(k)
+            return [
+                term(b, load_convert(b, load(b, a, place, x.dtype, width), x.dtype), x.dtype)
+                for a in frame.reads
+            ]
+
+        def write(k: Any, values: list[Any]) -> None:
+            place = at(k)
+            for array, value, out in zip(frame.writes, values, node.outs):
+                dtype = out.spec.dtype
+                value = rounded(value, dtype) if dtype in NARROW else value
+                store(b, store_convert(b, value.v, dtype), array, place, dtype)
+
+        place = Int(b, constant(kind, n - 1 if reverse else 0))
+        carried = first(place, read(i64(0)), [])
+        write(i64(0), carried)
+        fold = Fold(b, [place.v, *[c.v for c in carried]])
+        with fold.range(1, n) as k:
+            place = Int(b, fold.values[0]) + (-1 if reverse else 1)
+            old = [type(c)(b, v) for c, v in zip(carried, fold.values[1:])]
+            new = following(place, read(k), old)
+            write(k, new)
+            fold.values = [place.v, *[c.v for c in new]]
+
+    def body(frame: Frame) -> None:
+        b = frame.b
+        with frame.tasks() as task:
+            if by_rows:
+                rows = part(b, task, tasks, before)
+                span: tuple[Any, Any] = (i64(0), i64(after))
+            else:
+                rows = (i64(0), i64(before))
+                low, high = (b.mul(v, i64(4 * lanes)) for v in part(b, task, tasks, blocks))
+                over = b.icmp_signed(">", high, i64(after))
+                span = (low, b.select(over, i64(after), high))
+            with loop(b, *rows) as row:
+                if after == 1:
+                    line(frame, row, i64(0), None)
+                else:
+                    wide = lanes if after >= lanes else 1
+                    columns(b, *span, wide, lambda c, width: line(frame, row, c, width))
+
+    return SpecialStep(node, body, tasks=tasks, cost=cost)
+
+
+def _itself(place: Int, x: list[Any], _: list[Any]) -> list[Any]:
+    return [x[0]]
+
+
+def cumsum(node: Node) -> Step | None:
+    """Sums so far."""
+    dtype = node.inputs[0].spec.dtype
+    return _scan(node, _itself, lambda _, x, c: [arithmetic.add(dtype, c[0], x[0])], 1.2)
+
+
+def cumprod(node: Node) -> Step | None:
+    """Products so far."""
+    dtype = node.inputs[0].spec.dtype
+    return _scan(node, _itself, lambda _, x, c: [arithmetic.multiply(dtype, c[0], x[0])], 1.2)
+
+
+def logcumsumexp(node: Node) -> Step | None:
+    """Logarithms of sums of exponentials so far."""
+
+    def following(_: Int, x: list[Num], c: list[Num]) -> list[Num]:
+        return [outlined("logaddexp", logarithm.logaddexp, c[0], x[0])]
+
+    return _scan(node, _itself, following, 12.0)
+
+
+def recurrence(node: Node) -> Step | None:
+    """out[k] = a[k] * out[k - 1] + b[k]."""
+    return _scan(
+        node, lambda _, x, c: [x[1]], lambda _, x, c: [x[0] * c[0] + x[1]], 2.5
+    )  # fmt: skip
+
+
+def record(node: Node) -> Step | None:
+    """The extreme so far, NaN above all, and the place where it was met last: cummax, cummin."""
+    dtype = node.inputs[0].spec.dtype
+    most = node.primitive.name == "cummax"
+    relation = arithmetic.greater_equal if most else arithmetic.less_equal
+
+    def following(place: Int, x: list[Any], c: list[Any]) -> list[Any]:
+        best, where = c
+        wins = relation(dtype, x[0], best)
+        if isinstance(x[0], Num):
+            wins = wins | x[0].isnan()
+        return [wins.pick(x[0], best), wins.pick(place, where)]
+
+    return _scan(node, lambda place, x, _: [x[0], place], following, 1.5)
