@@ -61,6 +61,9 @@ class Primitive:
         saves: the indices of the outputs that the pullback wants, ``(0,)`` for the output.
         multiple: whether it returns a tuple.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
+        forward: ``(needs, *primals, **params) -> (outs, pullback)``: results and pullback together,
+            for a primitive with several results whose ``vjp`` would compute them once more; the
+            transforms use it in place of ``vjp`` where nobody will differentiate the pullback.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Primitive:
     saves: tuple[int, ...] = ()
     multiple: bool = False
     torch_name: str = ""
+    forward: Rule | None = None
     kernels: dict[str, Rule] = attrs.field(factory=dict)
     differentiable: bool = True
 

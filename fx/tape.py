@@ -125,6 +125,8 @@ class GradTracer(Tracer):
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         level = self.level
         values = tuple([x.value if x.level == level else x for x in args])
+        if primitive.forward is not None and level > modes.barrier and level != modes.silent:
+            return _forward(level, primitive, args, values, params)
         out = primitive(*values, **params)
         if not primitive.differentiable or level <= modes.barrier or level == modes.silent:
             return out
@@ -141,6 +143,25 @@ class GradTracer(Tracer):
         if primitive.saves:
             node.saved = ((0, out),)
         return grad_tracer(level, out, node)
+
+
+def _forward(level: int, primitive: Any, args: Any, values: Any, params: dict[str, Any]) -> Any:
+    """Record a primitive that computes its results and what its pullback needs in one go."""
+    parents = tuple([x._node if x.level == level else None for x in args])
+    outs, bare = primitive.forward(parents, *values, **params)
+    if bare is None:
+        return outs
+    pullback = bare
+    if level & 1:  # as above: of the recorded tensors, if the backward pass is recorded
+
+        def pullback(cts: Any) -> Any:
+            if level <= modes.barrier or level == modes.silent:
+                return bare(cts)
+            return primitive.vjp(parents, *args, **params)(cts)
+
+    node = _node(primitive, pullback, parents, level)
+    node.specs = tuple([o.spec for o in outs])
+    return tuple([_select_traced(level, o, node, i) for i, o in enumerate(outs)])
 
 
 def grad_tracer(level: int, value: Tensor, node: Node) -> GradTracer:

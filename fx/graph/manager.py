@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +12,7 @@ import attrs
 from fx.errors import FxError, RegistrationError
 from fx.graph import passes as own
 from fx.graph.ir import Graph
-from fx.graph.passes.rewriting import map_nested
+from fx.graph.passes.rewriting import map_nested, own_inputs
 from fx.graph.validate import GraphError, validate
 
 Pass = Callable[[Graph], Graph]
@@ -151,6 +152,9 @@ def optimize(
 ) -> Graph:
     """The graph after the passes, which go round until none changes it.
 
+    Its inputs are those of ``graph``; where one of these is the result of a node of another graph,
+    of which ``graph`` is a part, a new input stands in its place.
+
     Args:
         graph: to optimise; graphs nested in it are optimised too.
         passes: names or functions, in order, instead of the whole pipeline.
@@ -172,7 +176,13 @@ def optimize(
     if keep_derivatives:
         entries = [entry for entry in entries if entry.keeps_derivatives]
     checked = always_validate or int(os.environ.get("FX_DEBUG") or 0) >= 2
-    return _optimized(graph, entries, checked, {})
+    collects = gc.isenabled()
+    gc.disable()  # thousands of objects are made and all are kept: looking for garbage is in vain
+    try:
+        return _optimized(graph, entries, checked, {})
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _entry(which: Any) -> Entry:
@@ -196,6 +206,7 @@ def _optimized(
             known[found] = found
         return found
 
+    graph = own_inputs(graph)
     settled: dict[Entry, Graph] = {}  # what a pass returned last: it need not see that again
     for round_ in range(_ROUNDS):
         before = graph

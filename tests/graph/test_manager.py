@@ -20,7 +20,7 @@ from fx.graph.passes import dce
 from fx.ops.convert import from_array
 from fx.primitive import registry
 from tests.graph.test_passes import Call, Effect
-from tests.graph.tools import Build, argument, names, value
+from tests.graph.tools import Build, argument, assert_same_bits, names, run, value
 
 
 @pytest.fixture
@@ -124,6 +124,21 @@ def test_nested_graphs_are_optimised_and_shared():
     assert new["bodies"][0] is new["bodies"][1] is new["other"]
     assert new["number"] == 1
     assert names(body) == ["multiply", "sin"]
+
+
+def test_a_part_of_a_graph_does_not_see_the_rest():
+    x, y = argument((2, 3)), argument((2, 3))
+    b = Build(x)
+    turned = b.transpose(x, axes=(1, 0))
+    part = Graph([turned, y], [Node(registry["transpose"], [turned], {"axes": (1, 0)})], [])
+    part = Graph(part.inputs, part.nodes, [part.nodes[0].out, turned])
+    with pytest.raises(GraphError, match="input 0 is .* not an input value"):
+        validate(part)
+    new = validate(optimize(part))
+    assert names(new) == ["transpose"]
+    assert new.inputs[1] is y
+    data = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+    assert_same_bits(run(new, data, data.T), [data.T, data])
 
 
 def test_calls_are_inlined_before_the_rest():

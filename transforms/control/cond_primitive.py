@@ -26,6 +26,7 @@ from fx.transforms.control.graphs import (
     Flags,
     batched_graph,
     derive,
+    distinct,
     is_smooth,
     jvp_graph,
     out_specs,
@@ -81,23 +82,51 @@ def _jvp(primals, tangents, *, branches):
     return found[:count], tuple(filled(pushed, found[count:]))
 
 
-def _vjp(needs, index, *operands, branches):
+def _planned(needs, operands, branches):
+    """How to go back, which results have a cotangent, and the specs of these; None if none."""
     specs = specs_of(operands)
     active = tuple([n is not None and is_smooth(s) for n, s in zip(needs[1:], specs)])
     smooth = _merge([spread_smooth(b, specs, active) for b in branches])
     if not any(smooth):
-        return None
-    plan = _plan(branches, specs, active, smooth)
+        return None, smooth, []
     outs = [s for s, w in zip(out_specs(branches[0], specs), smooth) if w]
+    return _plan(branches, specs, active, smooth), smooth, outs
+
+
+def _vjp(needs, index, *operands, branches):
+    plan, smooth, outs = _planned(needs, operands, branches)
+    if plan is None:
+        return None
     ahead = [operands[i] for i in plan.forward_args]
     used = [operands[i] for i in plan.used]
+
+    def residuals():
+        return cond(index, *ahead, branches=plan.forward) if plan.residuals else ()
+
+    return _pullback(plan, needs, smooth, outs, index, used, residuals)
+
+
+def _forward(needs, index, *operands, branches):
+    """Results, residuals and the pullback, from one branch forwards."""
+    plan, smooth, outs = _planned(needs, operands, branches)
+    if plan is None or not plan.residuals:
+        results, stored = cond(index, *operands, branches=branches), ()
+        if plan is None:
+            return results, None
+    else:
+        every = cond(index, *operands, branches=plan.both)
+        results, stored = every[: -plan.residuals], every[-plan.residuals :]
+    used = [operands[i] for i in plan.used]
+    return results, _pullback(plan, needs, smooth, outs, index, used, lambda: stored)
+
+
+def _pullback(plan, needs, smooth, outs, index, used, residuals):
     count = len(needs)
 
     def pullback(cts):
-        residuals = cond(index, *ahead, branches=plan.forward) if plan.residuals else ()
         wanted = [ct for ct, w in zip(cts, smooth) if w]
         wanted = [zeros_like_spec(s) if ct is None else ct for s, ct in zip(outs, wanted)]
-        found = cond(index, *residuals, *used, *wanted, branches=plan.backward)
+        found = cond(index, *residuals(), *used, *wanted, branches=plan.backward)
         grads: list[Any] = [None] * count
         for i, ct in zip(plan.gradients, found):
             grads[i + 1] = ct
@@ -109,6 +138,7 @@ def _vjp(needs, index, *operands, branches):
 class _Plan:
     """How the pullback of a cond is computed: a cond for the residuals, and one back."""
 
+    both: tuple[Graph, ...]  # the branches with the residuals as further results
     forward: tuple[Graph, ...]  # from the operands ``forward_args`` to residuals, padded
     forward_args: list[int]
     residuals: int  # how many there are
@@ -178,6 +208,16 @@ def _make_plan(branches, specs, active, smooth):
         ins = [*slots, *[specs[i] for i in plan.used], *outs]
         return derive(run, ins, h.backward.name)
 
+    def whole(branch, h, mine):
+        def run(*xs):
+            found = dict(zip(mine, h.forward.run(*xs)))
+            more = [found[k] if k in found else zeros_like_spec(s) for k, s in enumerate(slots)]
+            return [*branch.run(*xs), *more]
+
+        both = derive(run, specs, branch.name)
+        return distinct(both, range(len(specs)), both.outputs)
+
+    plan.both = tuple([whole(b, h, m) for b, h, m in zip(branches, halves, places)])
     plan.forward = tuple([ahead(h, mine) for h, mine in zip(halves, places)])
     plan.backward = tuple([back(b, h, m) for b, h, m in zip(branches, halves, places)])
     return plan
@@ -269,7 +309,7 @@ def _zeros_of(graph: Graph, specs: tuple[TensorSpec, ...]) -> Graph:
 cond = define(
     "cond", cpu=_cpu, spec=_spec, multiple=True,
     jvp=_jvp,
-    vjp=_vjp,
+    vjp=_vjp, forward=_forward,
     batch=_batch,
     sample=samples.cond,
 )  # fmt: skip

@@ -103,6 +103,30 @@ def used_inputs(graph: Graph, outputs: Iterable[Value]) -> set[Value]:
     return used.intersection(graph.inputs)
 
 
+def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> Graph:
+    """The part of a graph that some outputs need, on some of its inputs, common work done once."""
+    nodes = live_nodes(graph, outputs)
+    places = list(inputs)
+    env = {graph.inputs[i]: input_value(graph.inputs[i].spec) for i in places}
+    known: dict[Any, Node] = {}
+    made = []
+    for node in nodes:
+        ins = tuple([env.get(v, v) for v in node.inputs])
+        key = (node.primitive.name, ins, _key(node.params))
+        new = known.get(key)
+        if new is None:
+            specs = [v.spec for v in node.outs]
+            new = known[key] = Node(node.primitive, ins, node.params, specs, node.line)
+            made.append(new)
+        env.update(zip(node.outs, new.outs))
+    fresh = [env[graph.inputs[i]] for i in places]
+    return Graph(fresh, made, [env.get(v, v) for v in outputs], graph.name)
+
+
+def _key(params: dict[str, Any]) -> Any:
+    return tuple([(k, params[k]) for k in sorted(params)])
+
+
 # which values a property spreads to ---------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
 
 Body = Callable[..., Sequence[Any]]
-_BODIES: dict[str, tuple[Body, str]] = {}  # a letter an argument: f floating, i integer
+_BODIES: dict[str, tuple[Body, str]] = {}  # f: floating, i: integer, n: one integer
 
 
 def _body(kinds: str) -> Callable[[Body], Body]:
@@ -27,10 +27,10 @@ def _body(kinds: str) -> Callable[[Body], Body]:
 
 
 @cache
-def body(name: str) -> Graph:
-    """The graph of a body; always the same one."""
+def body(name: str, shape: tuple[int, ...] = ()) -> Graph:
+    """The graph of a body for tensors of a shape; always the same one."""
     function, kinds = _BODIES[name]
-    specs = [TensorSpec((), int64 if k == "i" else float64) for k in kinds]
+    specs = [TensorSpec(() if k == "n" else shape, float64 if k == "f" else int64) for k in kinds]
     return stage(function, specs, name)[0]
 
 
@@ -66,7 +66,7 @@ def scan(d) -> Sample:
         full = (length, *shape) if carries <= i < carries + mapped else shape
         args.append(d.integers(full, 1, 3) if kind == "i" else d.floats(full, 0.3, 1.2))
     params = {
-        "body": body(name), "carries": carries, "mapped": mapped, "length": length,
+        "body": body(name, shape), "carries": carries, "mapped": mapped, "length": length,
         "reverse": d.flag(), "checkpoint": d.flag(),
     }  # fmt: skip
     return Sample(args, params)
@@ -99,18 +99,18 @@ def cond(d) -> Sample:
         index = d.integers((), -1, 4)
     shape = d.shape(0, 1, high=3)
     args = [index, d.floats(shape, 0.3, 1.2), d.floats(shape, 0.3, 1.2), d.integers(shape, 1, 3)]
-    return Sample(args, {"branches": tuple([body(n) for n in names])})
+    return Sample(args, {"branches": tuple([body(n, shape) for n in names])})
 
 
 # of while: carry, what the condition reads, what the body reads -----------------------------------
 
 
-@_body("fii")
+@_body("fnn")
 def below(x, i, n):
     return [compare.less(i, n)]
 
 
-@_body("fif")
+@_body("fnf")
 def stepped(x, i, w):
     one = compare.astype(compare.equal(i, i), dtype=int64)
     return [ew.add(ew.sin(x), w), ew.add(i, one)]
@@ -121,5 +121,6 @@ def while_(d) -> Sample:
     shape = d.shape(0, 1, high=3)
     args = [d.floats(shape, 0.3, 1.2), d.integers((), 0, 2), d.integers((), 1, 5),
             d.floats(shape, 0.3, 1.2)]  # fmt: skip
-    params = {"condition": body("below"), "body": body("stepped"), "carries": 2, "read": 1}
+    params = {"condition": body("below", shape), "body": body("stepped", shape),
+              "carries": 2, "read": 1}  # fmt: skip
     return Sample(args, params)

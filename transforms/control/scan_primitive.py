@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fx.errors import ShapeError
-from fx.graph.ir import Graph, Node, Value, input_value
+from fx.graph.ir import Graph, Node, Value
 from fx.primitive import define
 from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
@@ -23,10 +23,10 @@ from fx.transforms.control import samples
 from fx.transforms.control.graphs import (
     batched_graph,
     derive,
+    distinct,
     fixpoint,
     is_smooth,
     jvp_graph,
-    live_nodes,
     out_specs,
     spread_lanes,
     spread_smooth,
@@ -173,28 +173,60 @@ def _vjp(needs, *args, body, carries, mapped, length, reverse, checkpoint):
     if plan is None:
         return None
     kept = {i: args[i] for i in plan.reads}
+
+    def residuals():
+        if plan.residuals is None:
+            return ()
+        found = scan(
+            *[kept[i] for i in plan.forward_args], body=plan.residuals,
+            carries=plan.forward_carries, mapped=plan.forward_mapped, length=length,
+            reverse=reverse, checkpoint=checkpoint,
+        )  # fmt: skip
+        return found[plan.forward_carries :]
+
+    return _pullback(plan, needs, given, specs, body, kept, residuals, length, reverse, checkpoint)
+
+
+def _forward(needs, *args, body, carries, mapped, length, reverse, checkpoint):
+    """Results, residuals and the pullback, from one scan forwards."""
+    params = {"mapped": mapped, "length": length, "reverse": reverse, "checkpoint": checkpoint}
+    specs = _inner_specs(args, carries, mapped)
+    given, _, plan = planned(
+        needs, specs, body=body, carries=carries, mapped=mapped, again=checkpoint
+    )
+    if plan is None or plan.residuals is None:
+        outs = scan(*args, body=body, carries=carries, **params)
+        found = ()
+        if plan is None:
+            return outs, None
+    else:
+        every = scan(*args, body=plan.both, carries=carries, **params)
+        outs, found = every[: len(body.outputs)], every[len(body.outputs) :]
+    kept = {i: args[i] for i in [*plan.rows, *plan.rest]}
+    pullback = _pullback(
+        plan, needs, given, specs, body, kept, lambda: found, length, reverse, checkpoint
+    )
+    return outs, pullback
+
+
+def _pullback(plan, needs, given, specs, body, kept, residuals, length, reverse, checkpoint):
+    """The scan back over the residuals, which ``residuals()`` gives."""
+    carries = plan.carries
     outs = out_specs(body, specs)
     shapes = [*outs[:carries], *[s.with_(shape=(length, *s.shape)) for s in outs[carries:]]]
-    accumulated = [specs[i] for i in plan.accumulators]
-    params = {"length": length, "checkpoint": checkpoint}
+    sums = [specs[i] for i in plan.accumulators]
 
     def pullback(cts):
-        residuals: Sequence[Tensor] = ()
-        if plan.residuals is not None:
-            found = scan(
-                *[kept[i] for i in plan.forward_args], body=plan.residuals,
-                carries=plan.forward_carries, mapped=plan.forward_mapped, reverse=reverse, **params,
-            )  # fmt: skip
-            residuals = found[plan.forward_carries :]
+        stored = residuals()
         cts = [zeros_like_spec(s) if ct is None else ct for s, ct in zip(shapes, cts)]
-        carry = [cts[i] for i in plan.carry_cts] + [zeros_like_spec(s) for s in accumulated]
+        carry = [cts[i] for i in plan.carry_cts] + [zeros_like_spec(s) for s in sums]
         found = scan(
-            *carry, *[cts[i] for i in plan.row_cts], *residuals, *[kept[i] for i in plan.rows],
+            *carry, *[cts[i] for i in plan.row_cts], *stored, *[kept[i] for i in plan.rows],
             *[kept[i] for i in plan.rest], body=plan.backward, carries=len(carry),
-            mapped=len(plan.row_cts) + len(residuals) + len(plan.rows), reverse=not reverse,
-            **params,
+            mapped=len(plan.row_cts) + len(stored) + len(plan.rows), length=length,
+            reverse=not reverse, checkpoint=checkpoint,
         )  # fmt: skip
-        grads: list[Any] = [None] * len(needs)
+        grads = [None] * len(needs)
         for i, ct in zip(plan.gradients, found):
             if given[i]:
                 grads[i] = ct
@@ -206,6 +238,8 @@ def _vjp(needs, *args, body, carries, mapped, length, reverse, checkpoint):
 class _Plan:
     """How the pullback of a scan is computed: a scan for the residuals, and one back."""
 
+    carries: int
+    both: Graph  # the body with the residuals as further results
     residuals: Graph | None  # from the arguments ``forward_args`` to the residuals
     forward_args: list[int]
     forward_carries: int
@@ -227,6 +261,7 @@ def _make_plan(body, carries, mapped, specs, active, smooth, again):
     fixed = tuple([i >= end for i in range(count)])
     halves = split(body, specs, active, weighted, at_hand, fixed, again)
     plan = _Plan()
+    plan.carries = carries
     plan.carry_cts = [i for i in range(carries) if active[i]]
     plan.row_cts = [i for i in range(carries, len(smooth)) if smooth[i]]
     plan.accumulators = [i for i in range(end, count) if active[i]]
@@ -301,31 +336,9 @@ def _plan_forward(plan, body, halves: Split, carries, mapped):
     plan.forward_args = args
     plan.forward_carries = len([i for i in args if i < carries])
     plan.forward_mapped = len([i for i in args if carries <= i < carries + mapped])
-    fresh = derive_from(whole, args, outputs)
-    plan.residuals = fresh
-
-
-def derive_from(graph: Graph, inputs: list[int], outputs: list[Value]) -> Graph:
-    """The part of a graph that some outputs need, on some of its inputs, common work done once."""
-    nodes = live_nodes(graph, outputs)
-    env: dict[Value, Value] = {graph.inputs[i]: input_value(graph.inputs[i].spec) for i in inputs}
-    known: dict[Any, Node] = {}
-    made = []
-    for node in nodes:
-        ins = tuple([env.get(v, v) for v in node.inputs])
-        key = (node.primitive.name, ins, _key(node.params))
-        new = known.get(key)
-        if new is None:
-            specs = [v.spec for v in node.outs]
-            new = known[key] = Node(node.primitive, ins, node.params, specs, node.line)
-            made.append(new)
-        env.update(zip(node.outs, new.outs))
-    fresh = [env[graph.inputs[i]] for i in inputs]
-    return Graph(fresh, made, [env.get(v, v) for v in outputs], graph.name)
-
-
-def _key(params: dict[str, Any]) -> Any:
-    return tuple([(k, params[k]) for k in sorted(params)])
+    plan.residuals = distinct(whole, args, outputs)
+    every = list(range(len(body.inputs)))
+    plan.both = distinct(whole, every, [*body.outputs, *wanted])
 
 
 # lanes --------------------------------------------------------------------------------------------
@@ -355,7 +368,7 @@ def _batch(level, args, dims, *, body, carries, mapped, length, **flags):
 scan = define(
     "scan", cpu=_cpu, spec=_spec, multiple=True,
     jvp=_jvp,
-    vjp=_vjp,
+    vjp=_vjp, forward=_forward,
     batch=_batch,
     sample=samples.scan,
 )  # fmt: skip

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from sys import getrefcount
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from fx import tree
-from fx.config import modes
+from fx.config import _Defaults, modes
 from fx.graph.ir import Graph, Value, input_value
 from fx.numbers import number_dtype
 from fx.tensor import Tensor, _new
@@ -64,7 +65,8 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     if modes.journal is not None or modes.stage is not None:
         return None
     cells = {id(c()): c for c, _ in finish.rebinds}
-    if any(getattr(owner(), "leaf", None) is None for owner, _ in finish.grads):
+    owners = [owner for owner, _ in (*finish.grads, *program.gathered)]
+    if any(type(owner) is not ref or getattr(owner(), "leaf", None) is None for owner in owners):
         return None  # the gradient of an argument
     graph, sources = _graph_of(program)
     spaces = [v for _, v in finish.grads if v is not None]
@@ -148,6 +150,9 @@ def _settings(code: _Code, program: Program) -> None:
         f"and modes.journal is None and modes.inference is {modes.inference}"
     )
     code.require(f"modes.device is {code.name('device', modes.device)}")
+    code.names["defaults"] = _Defaults
+    code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
+    code.require(f"defaults.device == {_Defaults.device!r}")
     if program.random:
         code.require("not modes.lanes and modes.turn is None")
 
@@ -184,7 +189,16 @@ def _arguments(code: _Code, jitted: Any, signature: Any) -> None:
             if isinstance(signature.objects[place], bool | str | bytes | complex | type(None)):
                 code.require(f"l{i} is {held} or (type(l{i}) is type({held}) and l{i} == {held})")
             else:
-                code.require(f"l{i} is {held}")
+                code.names[held] = _weakly(signature.objects[place])
+                code.require(f"l{i} is {held}()")
+
+
+def _weakly(x: Any) -> Any:
+    """What gives an object without keeping it alive, where there is such a thing."""
+    try:
+        return ref(x)
+    except TypeError:
+        return lambda: x
 
 
 def _numbers(code: _Code, program: Program) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
+from fx.transforms.jitting.explain import reason_of
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.guards import watch
 from fx.transforms.jitting.program import (
@@ -34,6 +36,8 @@ from fx.transforms.jitting.program import (
     Counted,
     Effect,
     Finish,
+    Found,
+    Given,
     GiveUp,
     Held,
     Leaf,
@@ -45,6 +49,7 @@ from fx.transforms.jitting.recording import Recording
 
 MOST_ANSWERS = 16  # to one question, of one program
 MOST_PROGRAMS = 32  # for arguments of one kind
+MOST_CHANGES = 4  # of what a function reads, by itself
 MOST_PLANS = 8  # that are tried before the arguments are looked up
 
 
@@ -104,16 +109,23 @@ def _key_of(leaf: Any) -> Any:
 class Identity:
     """An object as a key: the same object and no other."""
 
-    __slots__ = ("held",)
+    __slots__ = ("_hash", "held")
 
     def __init__(self, held: Any) -> None:
-        self.held = held
+        self._hash = id(held)
+        try:
+            self.held: Callable[[], Any] = ref(held)
+        except TypeError:
+            self.held = lambda: held
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.held is other.held
+        if self is other:
+            return True
+        held = self.held()
+        return held is not None and isinstance(other, Identity) and held is other.held()
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return self._hash
 
 
 class Call:
@@ -128,6 +140,7 @@ class Call:
         self.env: dict[Value, Any] = {}
         self.path: list[tuple[Segment, Any]] = []
         self.affected: dict[int, Effect] = {}  # by id
+        self.staged = False  # whether the function ran
         self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
 
@@ -165,7 +178,7 @@ class Call:
             if type(now) is StagedNumber:
                 return now.tensor
             return new_tensor(np.asarray(now, number_dtype(now)))
-        return source.owner().grad
+        return self.jitted.owner(source.owner, self.signature).grad
 
     def _bare(self, x: Any) -> Any:
         if not self.records and x.level < 0 and x._node is not None:
@@ -280,6 +293,7 @@ class Call:
     def _stage(self) -> Finish:
         """Stage the function along the answers so far, and on from there."""
         jitted, program, signature = self.jitted, self.program, self.signature
+        self.staged = True
         with (
             Level("jit") as level,
             naming(self.named()),
@@ -363,7 +377,7 @@ class Call:
         for cell, x in rebinds:
             cell().rebind(x)
         for owner, x in grads:
-            held = owner()
+            held = self.jitted.owner(owner, self.signature)
             if held is not None:
                 held.grad = x if x is None or type(x) is not Tensor else new_tensor(x._a)
         for held, key, x in numbers:
@@ -429,6 +443,7 @@ class Jitted:
         self.donate_argnums = frozenset(donate_argnums)
         self.programs: dict[Any, list[Program]] = {}
         self.eager: dict[Any, str] = {}
+        self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self._lock = threading.RLock()
 
@@ -494,16 +509,23 @@ class Jitted:
         with self._lock:
             if signature.key in self.eager:
                 return self.function(*args, **kwargs)
-            program = self._find(signature, args)
+            try:
+                program = self._find(signature, args)
+            except GiveUp as reason:
+                self._forget(signature.key, reason)
+                return self.function(*args, **kwargs)
             if program.random and (modes.lanes or modes.turn is not None):
                 return self.function(*args, **kwargs)
             call = Call(self, program, signature)
             try:
                 program.calls += 1
-                return call.run(args, kwargs)
+                out = call.run(args, kwargs)
+                if call.staged:
+                    self._settle(program, signature)
+                return out
             except GiveUp as reason:
                 call.undo()
-                self._forget(signature.key, str(reason))
+                self._forget(signature.key, reason)
             except BaseException:
                 call.undo()
                 if program.root is None:
@@ -517,10 +539,14 @@ class Jitted:
         for program in known:
             if self._serves(program, signature):
                 return program
+        self._sweep()
         if len(known) >= MOST_PROGRAMS:
-            self._drop(signature.key, known[0])
+            why = reason_of(self, known[-1], signature)
+            raise GiveUp(f"{MOST_PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
+        program.reason = reason_of(self, known[-1] if known else None, signature)
         program.guards = watch(self.function, signature.objects, args)
+        program.guards.death.then = self._dropper(signature.key, program)
         program.line = user_line()
         known.append(program)
         return program
@@ -540,7 +566,7 @@ class Jitted:
                 if not isinstance(x, Tensor) or x.spec != value.spec:
                     return False
         for owner, had in program.gathered:
-            held = owner()
+            held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
                 return False
         if program.predicates or program.numbers:
@@ -553,6 +579,56 @@ class Jitted:
             return all(p.holds(numbers) for p in program.predicates)
         return True
 
+    def owner(self, owner: Any, signature: Signature) -> Any:
+        """The tensor or cell that a gradient belongs to in a call; None if it is gone."""
+        if type(owner) is Given:
+            return signature.tensors[owner.number]
+        if type(owner) is Found:
+            return owner.find(self.function, signature.objects)
+        return owner()
+
+    def _dropper(self, key: Any, program: Program) -> Callable[[], None]:
+        """What drops a program, keeping neither of them alive."""
+        itself, which = ref(self), ref(program)
+
+        def drop() -> None:
+            jitted, program = itself(), which()
+            if jitted is not None and program is not None:
+                jitted._drop(key, program)
+
+        return drop
+
+    def _sweep(self) -> None:
+        """Forget what was about objects that are gone."""
+        for kept in (self.programs, self.eager, self.unsettled):
+            for key in list(kept):
+                if any(type(k) is Identity and k.held() is None for k in key):
+                    kept.pop(key, None)
+        for key, known in list(self.programs.items()):
+            for program in list(known):
+                sources = program.sources.values()
+                if any(type(s) is Held and s.cell() is None for s in sources):
+                    self._drop(key, program)
+
+    def _settle(self, program: Program, signature: Signature) -> None:
+        """What becomes of a program whose staging changed something that the function reads.
+
+        It is dropped, since a call that finds things as they were must change them again. A
+        function that changes them to something new each time runs as it is from then on.
+        """
+        if not program.guards.reusable or any(
+            type(s) is Captured and s.find(self.function, signature.objects) is None
+            for s in program.sources.values()
+        ):
+            self._drop(signature.key, program)
+        elif not program.guards.hold(self.function, signature.objects):
+            self._drop(signature.key, program)
+            why = program.guards.why(self.function, signature.objects)
+            seen = self.unsettled.setdefault(signature.key, set())
+            seen.add(why)
+            if len(seen) >= MOST_CHANGES:
+                self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
+
     def _drop(self, key: Any, program: Program) -> None:
         known = self.programs.get(key, [])
         if program in known:
@@ -564,12 +640,13 @@ class Jitted:
         program.plan = plan
         self.plans = (plan, *self.plans)[:MOST_PLANS]
 
-    def _forget(self, key: Any, reason: str) -> None:
+    def _forget(self, key: Any, reason: GiveUp) -> None:
         """Run the function as it is for such arguments from here on, and say so once."""
         if modes.lanes or modes.turn is not None:
             return
-        self.programs.pop(key, None)
-        self.eager[key] = reason
+        if reason.lasting:
+            self.programs.pop(key, None)
+            self.eager[key] = str(reason)
         warnings.warn(
             f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {reason}",
             RuntimeWarning,

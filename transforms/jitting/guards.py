@@ -10,6 +10,7 @@ by identity otherwise. The comparisons are one generated function without loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import MethodType
 from typing import Any
 
@@ -29,16 +30,18 @@ class Guards:
         hold: ``(function, objects) -> bool``: whether everything is as it was.
         reusable: False where the function reads a value of a transform that is running, so that
             what is staged for it serves no other call.
+        death: is told when an object dies that the function reads.
         truncated: whether something that it reads was too large to be looked at.
     """
 
-    __slots__ = ("_settings", "_tensors", "_walk", "_writer", "hold", "reusable", "truncated")
+    __slots__ = ("_settings", "_tensors", "_writer", "death", "hold", "reusable", "truncated")
 
     def __init__(self, walk: Walk) -> None:
         self._writer = walk.writer
         self._settings: Settings = walk.settings
         self._tensors = list(walk.tensors.values())
         self.reusable = walk.reusable
+        self.death = walk.writer.death
         self.truncated = walk.truncated
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
@@ -74,14 +77,16 @@ class Finder:
     """Gets a tensor anew: ``finder(function, objects)``.
 
     Attributes:
-        name: where it is found.
+        name: where it is found, for people.
+        key: the same as an expression.
     """
 
-    __slots__ = ("_get", "name")
+    __slots__ = ("_get", "key", "name")
 
     def __init__(self, place: Place, scope: dict[str, Any]) -> None:
         self.name = _named(place.name)
-        code = f"lambda F, O: {place.expression()}"
+        self.key = place.expression()
+        code = f"lambda F, O: {self.key}"
         self._get = eval(compile(code, "<guards>", "eval"), scope)
 
     def __call__(self, function: Any, objects: Sequence[Any]) -> Any:
@@ -140,6 +145,8 @@ def _start(walk: Walk, function: Any, objects: Sequence[Any], args: Sequence[Any
             if arg is x and code is not None and j + shift < code.co_argcount:
                 name = code.co_varnames[j + shift]
                 reads = reads_of(code).variables.get(name) or Reads()
+        with suppress(TypeError):
+            walk.writer.weak(x)
         walk.value(x, Place(None, f"O[{i}]", f"attribute|{name}"), reads, 0, given=True)
 
 

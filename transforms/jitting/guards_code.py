@@ -42,6 +42,27 @@ class Place:
         return self.step if self.parent is None else self.step.format(self.parent.expression())
 
 
+class Death:
+    """Is told when an object that is guarded by identity dies.
+
+    Attributes:
+        dead: whether one has died.
+        then: what to do then.
+    """
+
+    __slots__ = ("dead", "then")
+
+    def __init__(self) -> None:
+        self.dead = False
+        self.then: Callable[[], None] | None = None
+
+    def note(self, reference: Any) -> None:
+        """An object has died."""
+        self.dead = True
+        if self.then is not None:
+            self.then()
+
+
 class Writer:
     """Writes the generated functions."""
 
@@ -50,6 +71,15 @@ class Writer:
         self.scope: dict[str, Any] = {"same": same, "tuple": tuple, "type": type, "len": len}
         self.checks: list[tuple[str, str]] = []  # name, what it was
         self.count = 0
+        self.death = Death()
+
+    def weak(self, value: Any) -> str:
+        """A name for a weak reference to an object, without which nothing here can hold.
+
+        Raises:
+            TypeError: if there are none to such objects.
+        """
+        return self.name("w", ref(value, self.death.note))
 
     def name(self, prefix: str, value: Any) -> str:
         """A name for an object that the code refers to."""
@@ -126,7 +156,7 @@ class Writer:
         """The same object; it is not kept alive if ``weak``."""
         if weak:
             try:
-                k = f"{self.name('w', ref(value))}()"
+                k = f"{self.weak(value)}()"
             except TypeError:
                 k = self.name("k", value)
         else:
@@ -136,7 +166,7 @@ class Writer:
     def kind(self, place: Place, value: Any) -> None:
         """An object of the same type."""
         cls = type(value)
-        k = self.name("k", cls) if cls.__module__ == "builtins" else f"{self.name('w', ref(cls))}()"
+        k = self.name("k", cls) if cls.__module__ == "builtins" else f"{self.weak(cls)}()"
         self.require(place, f"type({{}}) is {k}", cls.__name__, "type({})")
 
 

@@ -157,7 +157,7 @@ class Walk:
                 for f, has_self in _functions(vars(base).get(name)):
                     if origin(f.__code__.co_filename) != "user":
                         continue
-                    k = self.writer.name("w", _weak(f))
+                    k = self.writer.weak(f)
                     self.function(f, Place(None, f"{k}()", f"{f.__qualname__}|"))
                     reads = reads_of(f.__code__)
                     todo += reads.supers
@@ -486,12 +486,6 @@ def _attribute(place: Place, name: str) -> Place:
 
 def _size(reads: Reads) -> int:
     return 1 + reads.whole + reads.called + sum(map(_size, reads.parts.values()))
-
-
-def _weak(x: Any) -> Any:
-    from weakref import ref
-
-    return ref(x)
 
 
 def _is_fx(cls: type) -> bool:

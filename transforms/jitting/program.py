@@ -35,9 +35,9 @@ class Held:
 
 @attrs.frozen(eq=False)
 class Gathered:
-    """The gradient that a leaf had gathered before: of a cell, or of an argument."""
+    """The gradient that a leaf had gathered before."""
 
-    owner: ref[Any]
+    owner: Any
     name: str
 
 
@@ -60,6 +60,21 @@ class Counted:
     time: int = 0
 
 
+@attrs.frozen
+class Given:
+    """Owner of a gradient: an argument of the call, by its number among those that are tensors."""
+
+    number: int
+
+
+@attrs.frozen(eq=False)
+class Found:
+    """Owner of a gradient: a tensor from outside, which ``find(function, objects)`` gets anew."""
+
+    find: Callable[..., Any]
+
+
+Owner = ref[Any] | Given | Found  # a cell is referred to weakly
 Source = Argument | Held | Gathered | Captured | Counted
 
 
@@ -103,7 +118,7 @@ class Finish:
     treedef: Any
     leaves: list[Leaf]
     rebinds: list[tuple[ref[Any], Value]]  # cells
-    grads: list[tuple[ref[Any], Value | None]]  # owners of leaves, and their new gradient
+    grads: list[tuple[Owner, Value | None]]  # owners of leaves, and their new gradient
     numbers: list[tuple[Any, Any, Any]]  # (dict, key, Leaf) of Python numbers
 
 
@@ -185,7 +200,7 @@ class Program:
     sources: dict[Value, Source] = attrs.field(factory=dict)
     numbers: list[Any] = attrs.field(factory=list)
     predicates: list[Predicate] = attrs.field(factory=list)
-    gathered: list[tuple[ref[Any], bool]] = attrs.field(factory=list)
+    gathered: list[tuple[Owner, bool]] = attrs.field(factory=list)
     guards: Any = None
     reason: str = ""
     line: str = ""

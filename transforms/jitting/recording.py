@@ -21,14 +21,18 @@ from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype
 from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
+from fx.tape import CELL
 from fx.tape import Leaf as TapeLeaf
 from fx.tape import grad_tracer
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
+    Argument,
     Captured,
     Counted,
     Effect,
+    Found,
     Gathered,
+    Given,
     GiveUp,
     Held,
     Predicate,
@@ -48,7 +52,7 @@ class Lifted:
     __slots__ = ("before", "dropped", "leaf", "needed", "owner")
 
     def __init__(self, owner: Any, leaf: TapeLeaf, before: Tensor | None) -> None:
-        self.owner = ref(owner)
+        self.owner = owner
         self.leaf = leaf
         self.before = before  # what stands for the gradient that it had before
         self.dropped = False  # whether that was replaced before anybody asked for it
@@ -129,12 +133,15 @@ class Recording(Stage):
     def lift(self, x: Tensor, value: Tensor, owner: Any) -> Tensor:
         """``value``, which stands for ``x``, what ``owner`` is or holds, as a leaf of this tape."""
         level = self.number | 1
-        leaf = TapeLeaf(level, owner=ref(owner))
+        if isinstance(owner, Tensor):
+            finder = None if owner.level == CELL and type(owner) is not Named else self.call.finder(owner)
+            owner = ref(owner) if finder is None else Found(finder)
+        leaf = TapeLeaf(level, owner=ref(x))
         before: Tensor | None = None
         outer = node_of(x)
         gathered = getattr(outer, "grad", None)
         if isinstance(outer, TapeLeaf) and gathered is not None:
-            source = Gathered(ref(owner), getattr(owner, "name", ""))
+            source = Gathered(owner, getattr(owner, "name", ""))
             before = self.tracer(self.input(source, gathered.spec))
         leaf.grad = before
         self.lifted[id(leaf)] = Lifted(owner, leaf, before)
@@ -143,7 +150,11 @@ class Recording(Stage):
     def argument(self, x: Tensor, value: Value, needs_grad: bool) -> Tensor:
         """What stands for an argument."""
         tracer = self.tracer(value)
-        return self.lift(x, tracer, x) if needs_grad else tracer
+        if not needs_grad:
+            return tracer
+        source = self.program.sources[value]
+        assert isinstance(source, Argument)
+        return self.lift(x, tracer, Given(source.number))
 
     # operations --------------------------------------------------------------------------------
 
@@ -284,7 +295,7 @@ class Recording(Stage):
             )
         self.rebound[id(cell)] = (cell, value)
         if before.level == self.number | 1:
-            leaf = next(x.leaf for x in self.lifted.values() if x.owner() is cell)
+            leaf = next(x.leaf for x in self.lifted.values() if type(x.owner) is ref and x.owner() is cell)
             value = grad_tracer(before.level, value, leaf)
         self.cells[id(cell)] = (cell, value)
 
@@ -405,7 +416,10 @@ def _identity(source: Source) -> Any:
     if kind is Held:
         return kind, id(source.cell)  # an object has one weak reference
     if kind is Gathered:
-        return kind, id(source.owner)
+        owner = source.owner
+        if type(owner) is Given:
+            return kind, owner
+        return kind, owner.find.key if type(owner) is Found else id(owner)
     if kind is Captured:
-        return kind, id(source)
+        return kind, getattr(source.find, "key", id(source))
     return (kind, source.number, source.time) if kind is Counted else (kind, source.number)

@@ -30,6 +30,8 @@ def fold(graph: Graph) -> Graph:
     """
     rewriter = Rewriter(graph)
     folder = _Folder(rewriter)
+    for value in graph.constants():
+        folder.look_at(value)
     for node in graph.nodes:
         outs = folder.folded(node)
         if outs is None:
@@ -46,6 +48,13 @@ class _Folder:
         self.rewriter = rewriter
         self.creation = members(CREATION)
         self.arrays: dict[Value, Any] = {}  # of creation nodes, where somebody asked
+
+    def look_at(self, value: Value) -> None:
+        """A constant whose elements are all the same becomes ``full``."""
+        if TINY < value.spec.size <= LARGEST and _on_cpu(value):
+            array = value.constant._a  # type: ignore[union-attr]
+            if uniform(array) is not None:
+                self.rewriter.replace(value, self.constant(array, ""))
 
     def folded(self, node: Node) -> list[Value] | None:
         """The constants that a node gives, None for a node that stays."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.graph.ir import Graph, Node, Rewriter, Value
+from fx.graph.ir import Graph, Node, Rewriter, Value, input_value
 from fx.graph.printing import subgraphs
 from fx.tensor import Tensor, new_tensor
 
@@ -18,6 +18,27 @@ def finish(rewriter: Rewriter) -> Graph:
     if not rewriter.env and len(rewriter.nodes) == len(graph.nodes):
         return graph
     return rewriter.done()
+
+
+def own_inputs(graph: Graph) -> Graph:
+    """The graph with new inputs in place of those that are results of nodes of another graph.
+
+    Such a graph is a part that was cut out of a whole. A rule that asks what an input was made of
+    must not be told about what lies outside.
+    """
+    if all(v.node is None and v.constant is None for v in graph.inputs):
+        return graph
+    rewriter = Rewriter(graph)
+    inputs = []
+    for value in graph.inputs:
+        inputs.append(value)
+        if value.node is not None or value.constant is not None:
+            inputs[-1] = input_value(value.spec)
+            rewriter.replace(value, inputs[-1])
+    for node in graph.nodes:
+        rewriter.keep(node)
+    done = rewriter.done()
+    return Graph(inputs, done.nodes, done.outputs, graph.name)
 
 
 def run_primitive(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -52,17 +52,51 @@ def _of_transpose(name: str) -> Rule:
     return rule
 
 
-def _of_all(name: str) -> Rule:
-    """A reduction to one element does not care about the shape of what it reduces."""
+def _of_reshape(name: str) -> Rule:
+    """A reduction over all that some axes were made of reads what they were made of."""
 
     def rule(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
         node = made_by(inputs[0], "reshape")
-        if node is None or params["keepdims"] or spec.shape:
+        if node is None or params["keepdims"] or not params["axes"] or not inputs[0].spec.size:
             return None
         source = node.inputs[0]
-        return s.make(name, source, axes=tuple(range(source.spec.ndim)), keepdims=False)
+        axes = _axes_before(source.spec.shape, inputs[0].spec.shape, params["axes"])
+        if axes is None:
+            return None
+        return s.reshape(s.make(name, source, axes=axes, keepdims=False), spec.shape)
 
     return rule
+
+
+def _axes_before(
+    source: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The axes of ``source`` that hold the elements of ``axes`` after a reshape to ``shape``.
+
+    None where an axis is made of parts that are reduced and parts that are not.
+    """
+    found: list[int] = []
+    i = j = 0
+    while i < len(source) or j < len(shape):
+        begin_i, begin_j, n, m = i, j, 1, 1
+        while True:  # the next axes of both that hold the same elements
+            if n <= m and i < len(source):
+                n *= source[i]
+                i += 1
+            elif j < len(shape):
+                m *= shape[j]
+                j += 1
+            else:
+                n *= source[i]
+                i += 1
+            if n == m and (i > begin_i or j > begin_j):
+                break
+        reduced = [a in axes for a in range(begin_j, j) if shape[a] != 1]
+        if any(reduced):
+            if not all(reduced):
+                return None
+            found += range(begin_i, i)
+    return tuple([a for a in found if source[a] != 1]) or None
 
 
 def _of_same(name: str) -> Rule:
@@ -110,10 +144,10 @@ def _sum_of_full(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> V
 
 _REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 RULES: dict[str, list[Rule]] = {
-    name: [_of_single(name), _of_transpose(name), _of_all(name), _of_same(name)]
+    name: [_of_single(name), _of_transpose(name), _of_reshape(name), _of_same(name)]
     for name in _REDUCTIONS
 }
 RULES["max"].append(_extremum_of_full)
 RULES["min"].append(_extremum_of_full)
 RULES["sum"].append(_sum_of_full)
-RULES["logsumexp"] = [_of_transpose("logsumexp"), _of_all("logsumexp")]
+RULES["logsumexp"] = [_of_transpose("logsumexp"), _of_reshape("logsumexp")]

@@ -256,6 +256,32 @@ def test_long_sums_of_small_results_are_split(dtype):
         assert out.tobytes() == call({x_in: x, y_in: y}, pieces=5)[0].tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", BFLOAT16])
+@pytest.mark.parametrize("m", [1, 3])
+def test_few_rows_by_a_large_matrix(m, dtype):
+    rng = np.random.default_rng(12)
+    n = 4105 if dtype == "float32" else 3003
+    for left, right in itertools.product((False, True), repeat=2):
+        x, x_in, x_value, x_seen = laid_out(rng, (m, 203), dtype, left)
+        y, y_in, y_value, y_seen = laid_out(rng, (203, n), dtype, right)
+        steps = product(Node(matmul, [x_value, y_value], {}))
+        call = compiled(steps)
+        (out,) = call({x_in: x, y_in: y})
+        check(x_seen, y_seen, out)
+        assert out.tobytes() == call({x_in: x, y_in: y}, pieces=2)[0].tobytes()
+
+
+def test_a_factor_that_is_packed_for_several_tasks_and_products():
+    rng = np.random.default_rng(13)
+    for lead, other in (((2, 3), (3,)), ((2, 3), (2, 1)), ((3,), (3,)), ((1, 2), (4, 1))):
+        x, x_in, x_value, x_seen = laid_out(rng, (*lead, 200, 150), "float32", False)
+        y, y_in, y_value, y_seen = laid_out(rng, (*other, 150, 130), "float32", True)
+        steps = product(Node(matmul, [x_value, y_value], {}))
+        assert len(steps) == 2 and steps[-1].tasks >= 2 * np.prod(lead)
+        (out,) = run(steps, {x_in: x, y_in: y}, pieces=3)
+        check(x_seen, y_seen, out)
+
+
 def test_random_shapes():
     rng = np.random.default_rng(9)
     for _ in range(25):

@@ -120,6 +120,12 @@ def test_sums_that_were_split(light):
     compare((40000, 20), (40000, 35), [(35,), (20, 1)], light, mask=True, left=True)
 
 
+@pytest.mark.parametrize("light", [False, True])
+def test_few_rows_by_a_large_matrix(light):
+    compare((1, 200), (200, 4101), [(4101,), (1, 1)], light, mask=True)
+    compare((2, 4, 200), (2, 200, 2053), [(4, 1), (2, 1, 2053)], light)
+
+
 def test_keys_name_the_epilogue():
     def key(light):
         specs = [fx.TensorSpec(s, fx.float32) for s in ((4, 8), (8, 5))]

@@ -28,8 +28,8 @@ _ADVISE = """
   br i1 %large, label %advise, label %good
 advise:
   %at = ptrtoint ptr %block to i64
-  %up = add i64 %at, 4095
-  %page = and i64 %up, -4096
+  %roundup = add i64 %at, 4095
+  %page = and i64 %roundup, -4096
   %pages = inttoptr i64 %page to ptr
   %inside = sub i64 %capacity, 4096
   %told = call i32 @madvise(ptr %pages, i64 %inside, i32 14)

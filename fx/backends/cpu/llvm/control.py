@@ -1,9 +1,9 @@
 """Loops and branches as one kernel: the steps of their bodies, called from native control flow.
 
 The body of a ``scan`` or ``while`` is scheduled like any graph. Its kernels are emitted beside the
-kernel of the loop, which calls them run after run: rows are read and written where they lie, and the
-carry goes back and forth between two buffers. What depends on nothing that changes runs once, before
-the loop. A body with a step that only Python can do is left to the eager kernel.
+kernel of the loop, which calls them run after run: rows are read and written where they lie, and
+the carry goes back and forth between two buffers. What depends on nothing that changes runs once,
+before the loop. A body with a step that only Python can do is left to the eager kernel.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.memory import ALIGN, Planner
 from fx.backends.cpu.llvm.step import PythonStep, Step
 from fx.graph.ir import Graph, Node, Value
+from fx.spec import TensorSpec
 
 PTR, I64, I8, I1 = ir.PointerType(), ir.IntType(64), ir.IntType(8), ir.IntType(1)
 _GUESS = 16  # runs of a ``while`` that its cost is reckoned with
@@ -32,12 +33,17 @@ class Body:
 
     Args:
         graph: the body.
+        specs: of what it is called with; a body that was staged for others does not run here.
         fixed: positions of inputs that are the same in every run.
     """
 
-    def __init__(self, graph: Graph, fixed: Sequence[int] = ()) -> None:
+    def __init__(
+        self, graph: Graph, specs: Sequence[TensorSpec], fixed: Sequence[int] = ()
+    ) -> None:
         from fx.backends.cpu.llvm.schedule import schedule
 
+        if [v.spec for v in graph.inputs] != list(specs):
+            raise Unfit
         plan = schedule(graph)
         if any(isinstance(s, PythonStep) for s in plan.steps) or len(plan.steps) > _MOST:
             raise Unfit
@@ -260,7 +266,9 @@ class ScanStep(ControlStep):
         graph = p["body"]
         end = self.carries + self.mapped
         still = [i for i in range(self.carries) if graph.outputs[i] is graph.inputs[i]]
-        body = Body(graph, [*still, *range(end, len(graph.inputs))])
+        specs = [v.spec for v in node.inputs]
+        specs[self.carries : end] = [s.with_(shape=s.shape[1:]) for s in specs[self.carries : end]]
+        body = Body(graph, specs, [*still, *range(end, len(graph.inputs))])
         self.carry = _Carry(body, self.carries)
         super().__init__(node, [body])
         self.scratch = self.carry.size + body.size
@@ -331,8 +339,14 @@ class WhileStep(ControlStep):
         self.carries, self.read = p["carries"], p["read"]
         graph, test = p["body"], p["condition"]
         still = [i for i in range(self.carries) if graph.outputs[i] is graph.inputs[i]]
-        body = Body(graph, [*still, *range(self.carries, len(graph.inputs))])
-        condition = Body(test, [*still, *range(self.carries, len(test.inputs))])
+        specs = [v.spec for v in node.inputs]
+        carry, first, rest = (
+            specs[: self.carries],
+            specs[: self.carries + self.read],
+            specs[self.carries + self.read :],
+        )
+        body = Body(graph, [*carry, *rest], [*still, *range(self.carries, len(graph.inputs))])
+        condition = Body(test, first, [*still, *range(self.carries, len(test.inputs))])
         self.carry = _Carry(body, self.carries)
         super().__init__(node, [body, condition])
         self.scratch = 2 * self.carry.size + body.size + condition.size + ALIGN
@@ -405,7 +419,8 @@ class CondStep(ControlStep):
     """One of several branches."""
 
     def __init__(self, node: Node) -> None:
-        super().__init__(node, [Body(g) for g in node.params["branches"]])
+        specs = [v.spec for v in node.inputs[1:]]
+        super().__init__(node, [Body(g, specs) for g in node.params["branches"]])
         if not self.writes:
             raise Unfit
         self.scratch = max([b.size for b in self.bodies])

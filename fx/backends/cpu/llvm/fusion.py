@@ -20,6 +20,7 @@ from fx.backends.cpu.llvm.loops.maps import (
     broadcast,
     covers,
     linear,
+    scale,
     through,
 )
 from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
@@ -70,6 +71,7 @@ class Fusion:
         self.needs: dict[Value, set[Any]] = {}  # who needs it in memory
         self.order: list[Any] = []  # units, the last to run first
         self.reduced = _reduced(graph)
+        self.guarded: set[tuple[Value, Group]] = set()  # needed at some places of the loops only
         for v in graph.outputs:
             self.need(v, _END)
         for node in reversed(graph.nodes):
@@ -83,10 +85,12 @@ class Fusion:
         if v.node is not None:
             self.needs.setdefault(v, set()).add(unit)
 
-    def use(self, v: Value, group: Group, index: Map) -> None:
-        """``group`` needs the elements of ``v`` at ``index``."""
+    def use(self, v: Value, group: Group, index: Map, guarded: bool = False) -> None:
+        """``group`` needs the elements of ``v`` at ``index``, some of them only if ``guarded``."""
         if v.node is None:
             return
+        if guarded:
+            self.guarded.add((v, group))
         maps = self.uses.setdefault(v, {}).setdefault(group, [])
         index = group.space.resolve_map(index)
         if index not in maps:
@@ -132,7 +136,7 @@ class Fusion:
                     needs = needs | {group}
                     break
                 group.inside.add(v)
-                self.use(source, group, inner)
+                self.use(source, group, inner, (v, group) in self.guarded)
             if group in needs:
                 group.inside.discard(v)
         if not needs:
@@ -181,7 +185,9 @@ class Fusion:
         for group, maps in uses.items():
             if len(group.inside) >= _MEMBERS:
                 return False
-            if heavy and (len(maps) > 1 or self._repeats(group, maps[0], v)):
+            if heavy and (
+                len(maps) > 1 or (v, group) in self.guarded or self._repeats(group, maps[0], v)
+            ):
                 return False
             if len(maps) > 4:
                 return False
@@ -203,25 +209,30 @@ class Fusion:
         return missing > 1 and inner[-1] in loops
 
     def _operands(self, node: Node, group: Group, index: Map) -> None:
-        name = node.primitive.name
-        if name in ("pad", "concatenate"):
-            self._pieces(node, group, index)
-            return
-        for u in node.inputs:
-            self.use(u, group, broadcast(index, u.spec.shape))
-
-    def _pieces(self, node: Node, group: Group, index: Map) -> None:
-        """The operands of a pad or concatenate: read where they are, from memory."""
-        for u in node.inputs:
-            self.need(u, group)
-            if u.node is not None and not u.spec.shape:
-                continue
+        name, params = node.primitive.name, node.params
+        guarded = (node.outs[0], group) in self.guarded
+        if name == "pad":
+            x, fill = node.inputs
+            inner = [scale(f, 1, -low) if n > 1 else ZERO
+                     for f, low, n in zip(index, params["low"], x.spec.shape)]  # fmt: skip
+            self.use(x, group, tuple(inner), True)
+            self.use(fill, group, (), guarded)
+        elif name == "concatenate":
+            axis, at = params["axis"], 0
+            for u in node.inputs:
+                n = u.spec.shape[axis]
+                part = scale(index[axis], 1, -at) if n > 1 else ZERO
+                self.use(u, group, (*index[:axis], part, *index[axis + 1 :]), True)
+                at += n
+        else:
+            for u in node.inputs:
+                self.use(u, group, broadcast(index, u.spec.shape), guarded)
 
     def _host(self, v: Value, uses: dict[Group, list[Map]], needs: set[Any]) -> Group | None:
         """A group that may compute and store ``v`` for all of its users."""
         for group in sorted(uses, key=lambda g: -g.place):
             maps = uses[group]
-            if len(maps) > 1 or len(group.inside) >= _MEMBERS:
+            if len(maps) > 1 or len(group.inside) >= _MEMBERS or group in needs:
                 continue
             space = group.space
             index = space.resolve_map(maps[0])
@@ -252,7 +263,7 @@ class Fusion:
         uses, needs = self.uses.get(v, {}), self.needs.get(v, set())
         operand = node.inputs[0]
         for group in sorted(uses, key=lambda g: -g.place):
-            if len(uses[group]) > 1 or len(group.inside) >= _MEMBERS:
+            if len(uses[group]) > 1 or len(group.inside) >= _MEMBERS or group in needs:
                 continue
             index = group.space.resolve_map(uses[group][0])
             stored = bool(needs) or len(uses) > 1

@@ -12,9 +12,10 @@ from fx.backends.cpu.llvm.loops.decompose import decompose
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.group import Group
 from fx.backends.cpu.llvm.loops.halves import halves
+from fx.backends.cpu.llvm.loops.merge import Kernel, merge
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
-from fx.graph.ir import Graph, Node
+from fx.graph.ir import Graph, Node, Value
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -32,31 +33,48 @@ def schedule(graph: Graph) -> Schedule:
     """
     graph = decompose(graph)
     fusion = Fusion(graph, steps_of)
-    steps: list[Step] = []
+    aliases = fusion.aliases
+
+    def root(value: Value) -> Value:
+        while value in aliases:
+            value = aliases[value]
+        return value
+
+    units: list[Any] = []
     for unit in fusion.units:
-        if isinstance(unit, Opaque):
-            steps += unit.steps
-        else:
+        units += unit.steps if isinstance(unit, Opaque) else [kernel_of(unit)]
+    steps: list[Step] = []
+    for unit in merge(units, root):
+        if isinstance(unit, Kernel):
             steps += loop_steps(unit)
-    return Schedule(graph, merged(steps), fusion.aliases)
-
-
-def loop_steps(group: Group) -> list[Step]:
-    """The kernels of a group: one, or two where a long reduction is cut into chunks."""
-    names: dict[str, None] = {}
-    lines: dict[str, None] = {}
-    for v in group.inside:
-        node = v.node
-        names[node.primitive.name] = None
-        if node.line:
-            lines[node.line] = None
-    name = f"loop: {', '.join(sorted(names))}"
-    found: list[Step] = []
-    for nest, reads, writes in halves(*group.nest()):
-        if is_flat(nest):
-            found.append(FlatStep(nest, [(reads, writes)], name, sorted(lines)))
         else:
-            found.append(LoopStep(nest, reads, writes, name, sorted(lines)))
+            steps.append(unit)
+    return Schedule(graph, merged(steps, root), aliases)
+
+
+def kernel_of(group: Group) -> Kernel:
+    """What a group computes."""
+    names: set[str] = set()
+    lines: set[str] = set()
+    for v in group.inside:
+        names.add(v.node.primitive.name)
+        if v.node.line:
+            lines.add(v.node.line)
+    return Kernel(*group.nest(), names, lines)
+
+
+def loop_steps(kernel: Kernel) -> list[Step]:
+    """The steps of a kernel: one, or more where a long reduction is cut into chunks."""
+    name = f"loop: {', '.join(sorted(kernel.names))}"
+    lines = sorted(kernel.lines)
+    found: list[Step] = []
+    for nest, reads, writes in halves(kernel.nest, kernel.reads, kernel.writes):
+        if is_flat(nest):
+            found.append(FlatStep(nest, [(reads, writes)], name, lines))
+        else:
+            found.append(LoopStep(nest, reads, writes, name, lines))
+    for following in kernel.after:
+        found += loop_steps(following)
     return found
 
 

@@ -63,8 +63,7 @@ def pack_across(
     width = side(kind, width)
     short = least < width  # then ``count`` is ``least``
     mask = v.first_lanes(b, least, width) if short else None
-    vector = ir.VectorType(kind, width)
-    nothing = ir.Constant(vector, None)
+    nothing = v.zeros(kind, width)
     steps, _ = v.split(b, v.add(b, count, width - 1), width)
 
     def square(i, *_):

@@ -125,25 +125,38 @@ def at(b: ir.IRBuilder, base: ir.Value, offset: ir.Value | int, kind: ir.Type) -
 
 def splat(b: ir.IRBuilder, scalar: ir.Value, width: int) -> ir.Value:
     """A vector of ``width`` times the same."""
-    kind = ir.VectorType(scalar.type, width)
-    one = b.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(i32, 0))
-    return b.shuffle_vector(
-        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(i32, width), None)
-    )
+    nothing = _written(scalar.type, width, "poison")
+    one = b.insert_element(nothing, scalar, ir.Constant(i32, 0))
+    return b.shuffle_vector(one, nothing, _lanes(i32, [0] * width))
+
+
+@lru_cache(maxsize=256)
+def _written(kind: ir.Type, width: int, text: str) -> ir.Constant:
+    """A vector constant by its text, which is not put together again each time."""
+    found = ir.FormattedConstant(ir.VectorType(kind, width), text)
+    found.constant = text
+    return found
+
+
+def _lanes(kind: ir.Type, numbers: Sequence[int]) -> ir.Constant:
+    return _numbers(kind, tuple(numbers))
+
+
+@lru_cache(maxsize=1024)
+def _numbers(kind: ir.Type, numbers: tuple[int, ...]) -> ir.Constant:
+    return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, i) for i in numbers])
 
 
 def zeros(kind: ir.Type, width: int) -> ir.Constant:
     """A vector of zeros."""
-    return ir.Constant(ir.VectorType(kind, width), None)
+    return _written(kind, width, "zeroinitializer")
 
 
 def first_lanes(b: ir.IRBuilder, count: ir.Value | int, width: int) -> ir.Value:
     """The mask of the lanes below ``count``."""
     if isinstance(count, int):
-        lanes = ir.VectorType(i1, width)
-        return ir.Constant(lanes, [ir.Constant(i1, int(i < count)) for i in range(width)])
-    index = ir.VectorType(i32, width)
-    lanes = ir.Constant(index, [ir.Constant(i32, i) for i in range(width)])
+        return _lanes(i1, [int(i < count) for i in range(width)])
+    lanes = _lanes(i32, range(width))
     return b.icmp_signed("<", lanes, splat(b, b.trunc(count, i32), width))
 
 
@@ -211,7 +224,7 @@ def _is_vector(x: ir.Value) -> bool:
 
 def _number(kind: ir.Type, n: int) -> ir.Constant:
     if isinstance(kind, ir.VectorType):
-        return ir.Constant(kind, [ir.Constant(kind.element, n)] * kind.count)
+        return _lanes(kind.element, [n] * kind.count)
     return ir.Constant(kind, n)
 
 
@@ -271,8 +284,7 @@ def loop(
 
 def shuffle(b: ir.IRBuilder, x: ir.Value, y: ir.Value, lanes: Sequence[int]) -> ir.Value:
     """The lanes of ``x`` and, counted on from its last one, of ``y`` that are named."""
-    index = ir.VectorType(i32, len(lanes))
-    return b.shuffle_vector(x, y, ir.Constant(index, [ir.Constant(i32, i) for i in lanes]))
+    return b.shuffle_vector(x, y, _lanes(i32, lanes))
 
 
 def transpose(b: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:

@@ -6,7 +6,7 @@ the tasks of one step: the parameters of a model are updated in one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -162,9 +162,9 @@ def _most(b: Any, x: Any, y: Any) -> Any:
     return b.select(b.icmp_signed(">", x, y), x, y)
 
 
-def merged(steps: list[Step]) -> list[Step]:
+def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:
     """Small flat steps of one body, whose results no step reads, as tasks of one step."""
-    read = {v for s in steps for v in s.reads}
+    read = {root(v) for s in steps for v in s.reads}
     found: dict[Any, list[int]] = {}
     for i, s in enumerate(steps):
         if isinstance(s, FlatStep) and sum(s.lengths) <= _SMALL and read.isdisjoint(s.writes):

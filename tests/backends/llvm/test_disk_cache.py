@@ -1,0 +1,397 @@
+"""Compiled code on disk: hits without a compiler, bad files, several processes, the size limit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fx
+from fx.backends.cpu.llvm import disk_cache, engine, executable, kernels
+from fx.backends.cpu.llvm.allocation import allocator
+from fx.backends.cpu.llvm.driver import compile_graph
+from fx.backends.cpu.llvm.recipe import from_json
+from fx.graph.ir import Graph, Node, input_value
+from fx.graph.key import graph_key, is_stable
+from fx.primitive import registry
+from tests.backends.llvm.driver_steps import apply, argument, constant, graph_of
+
+ROOT = Path(fx.__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache, with the modules that all graphs share already loaded."""
+    allocator()
+    monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("FX_CACHE", raising=False)
+    disk_cache.compiler.cache_clear()
+    monkeypatch.setattr(disk_cache, "_begun", lambda: float("inf"))  # others may edit fx meanwhile
+    yield tmp_path / "cache"
+    disk_cache.compiler.cache_clear()
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The texts that LLVM is asked to compile."""
+    texts = []
+    monkeypatch.setattr(
+        engine, "compile_text", lambda text, f=engine.compile_text: (texts.append(text), f(text))[1]
+    )
+    return texts
+
+
+def example(scale=3.0, names=("sin", "exp")):
+    """A graph with native steps, a small and a large constant, and one Python step."""
+    x = argument(3, 4)
+    small = constant(np.full(4, scale, "f4"))
+    large = constant(np.arange(1200, dtype="f4").reshape(100, 3, 4) / 1200)
+    y = apply("multiply", apply(names[0], x), small)
+    z = apply("sum", apply("multiply", y, large), axes=(0,), keepdims=False)
+    values = apply("sort", z, axis=1, descending=False, stable=True)
+    return graph_of([x], [apply(names[1], values), y])
+
+
+def entries(folder):
+    return sorted(folder.glob("*.fxc"))
+
+
+def check(graph, found):
+    array = np.linspace(0, 1, 12, dtype="f4").reshape(3, 4)
+    for one, other in zip(found.run([array]), graph.run(fx.tensor(array)), strict=True):
+        np.testing.assert_allclose(one, other._a, rtol=1e-5, atol=1e-5)
+
+
+def test_the_second_time_nothing_is_scheduled_or_compiled(folder, compiled, monkeypatch):
+    first = compile_graph(example())
+    assert compiled and len(entries(folder)) == 1
+    compiled.clear()
+    monkeypatch.setattr("fx.backends.cpu.llvm.schedule.schedule", None)
+    monkeypatch.setattr(kernels, "Kernels", None)
+    graph = example()
+    second = compile_graph(graph)
+    assert not compiled
+    check(graph, first)
+    check(graph, second)
+    assert second.schedule == first.schedule and second.memory == first.memory
+    assert second.code() == first.code() and "define" in second.code()
+    assert second.reuse == first.reuse
+
+
+def test_donation_is_part_of_the_key(folder, compiled):
+    plain, donated = compile_graph(example()), compile_graph(example(), [0])
+    assert plain.reuse == {} and len(entries(folder)) == 2
+    assert compile_graph(example(), [0]).reuse == donated.reuse
+
+
+def test_values_of_small_constants_count_and_those_of_large_ones_do_not(folder, compiled):
+    compile_graph(example())
+    other = example(scale=4.0)
+    check(other, compile_graph(other))
+    assert len(entries(folder)) == 2
+    same = example()
+    large = next(v for v in same.constants() if v.spec.size > 1000)
+    large.constant = fx.tensor(np.ones((100, 3, 4), "f4"))
+    compiled.clear()
+    check(same, compile_graph(same))
+    assert not compiled
+
+
+def test_the_switch_turns_it_off(folder, monkeypatch):
+    monkeypatch.setenv("FX_CACHE", "0")
+    check(example(), compile_graph(example()))
+    assert not folder.exists()
+
+
+def test_the_folder_is_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.delenv("FX_CACHE_DIR", raising=False)
+    monkeypatch.delenv("FX_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert disk_cache.folder() == tmp_path / "xdg" / "fx"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert disk_cache.folder() == tmp_path / "home" / ".cache" / "fx"
+
+
+def test_a_folder_that_others_may_write_into_is_not_used(folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert disk_cache.folder() is None
+    check(example(), compile_graph(example()))
+    assert not entries(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.delenv("FX_CACHE", raising=False)
+    check(example(), compile_graph(example()))
+
+
+def test_source_that_changed_while_the_process_runs_is_not_cached(folder, monkeypatch):
+    monkeypatch.setattr(disk_cache, "_begun", lambda: 0.0)
+    check(example(), compile_graph(example()))
+    assert not entries(folder)
+
+
+MUTATIONS = {
+    "empty": lambda data: b"",
+    "short": lambda data: data[: len(data) // 2],
+    "without its end": lambda data: data[:-1],
+    "longer": lambda data: data + b"x",
+    "another magic word": lambda data: b"fxcache0" + data[8:],
+    "a bit in the checksum": lambda data: flipped(data, 12),
+    "a bit in the lengths": lambda data: flipped(data, 42),
+    "a bit in the head": lambda data: flipped(data, 80),
+    "a bit in the code": lambda data: flipped(data, len(data) // 2),
+    "a bit in the text": lambda data: flipped(data, len(data) - 5),
+    "noise": lambda data: bytes(range(256)) * 9,
+}
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+def test_a_damaged_entry_is_made_again(folder, compiled, kind):
+    compile_graph(example())
+    (path,) = entries(folder)
+    whole = path.read_bytes()
+    path.write_bytes(MUTATIONS[kind](whole))
+    compiled.clear()
+    graph = example()
+    check(graph, compile_graph(graph))
+    assert compiled
+    compiled.clear()
+    check(graph, compile_graph(example()))
+    assert not compiled and len(entries(folder)) == 1
+
+
+def forged(path, change):
+    """Rewrite an entry's head and its checksum with it."""
+    told, code, text = disk_cache.load(path.stem)
+    change(told)
+    disk_cache.store(path.stem, told, code, text)
+
+
+def put(place, value):
+    def change(told):
+        *way, last = place
+        for key in way:
+            told = told[key]
+        told[last] = value
+
+    return change
+
+
+FORGED = {
+    "no recipe": lambda told: told.pop("recipe"),
+    "recipe of another kind": put(["recipe"], [1, 2]),
+    "negative slot": put(["recipe", "segments", 0, "writes"], [-1]),
+    "slot out of range": put(["recipe", "segments", 0, "reads"], [99]),
+    "inputs of another graph": put(["recipe", "inputs"], 2),
+    "a float for a count": put(["recipe", "slots"], 7.5),
+    "a boolean for a count": put(["recipe", "inputs"], True),
+    "node out of range": put(["recipe", "segments", 1, "node"], 99),
+    "no node": put(["recipe", "segments", 1, "node"], -1),
+    "constant out of range": put(["recipe", "constants"], [0, 99]),
+    "unknown dtype": put(["recipe", "segments", 0, "part", "results"], [["object", [3]]]),
+    "huge shape": put(["recipe", "segments", 0, "part", "results"], [["float32", [1 << 60]]]),
+    "huge arena": put(["recipe", "segments", 0, "part", "arena"], 1 << 60),
+    "output out of range": put(["recipe", "segments", 0, "part", "outputs"], [["result", 9, None]]),
+    "unknown place": put(["recipe", "segments", 0, "part", "outputs"], [["arena", 0, None]]),
+    "another entry": put(["recipe", "segments", 0, "part", "name"], "nothing"),
+    "no segments": put(["recipe", "segments"], []),
+    "object sizes": put(["objects"], [5]),
+    "negative object sizes": put(["objects"], [-5, 10]),
+    "unknown external": put(["recipe", "externals"], [3]),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_an_entry_that_says_something_else_is_made_again(folder, compiled, kind):
+    compile_graph(example())
+    (path,) = entries(folder)
+    forged(path, FORGED[kind])
+    compiled.clear()
+    graph = example()
+    check(graph, compile_graph(graph))
+    assert compiled
+
+
+def test_an_entry_under_another_name_is_refused(folder, compiled):
+    compile_graph(example())
+    (path,) = entries(folder)
+    other = example(scale=9.0)
+    compile_graph(other)
+    name = next(p for p in entries(folder) if p != path)
+    name.write_bytes(path.read_bytes())
+    check(other, compile_graph(example(scale=9.0)))
+
+
+@pytest.mark.parametrize("told", [None, [], {}, {"name": "x"}, 5, "text"])
+def test_what_is_no_recipe_is_refused(told):
+    with pytest.raises(ValueError, match="not a recipe"):
+        from_json(told)
+
+
+def test_no_entry_is_left_by_a_failure(folder, monkeypatch):
+    monkeypatch.setattr(
+        engine, "compile_text", lambda text: (_ for _ in ()).throw(RuntimeError("no compiler"))
+    )
+    with pytest.raises(RuntimeError, match="no compiler"):
+        compile_graph(example())
+    assert not list(folder.glob("*"))
+
+
+def test_a_full_disk_is_no_error(folder, monkeypatch):
+    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError(28, "no space")))
+    check(example(), compile_graph(example()))
+    assert not list(folder.glob("*"))
+
+
+def test_what_was_unused_for_longest_goes_first(folder, monkeypatch):
+    for i in range(6):
+        disk_cache.store(f"{i}", {}, bytes(1000), "")
+        os.utime(folder / f"{i}.fxc", (1000 + i, 1000 + i))
+    assert disk_cache.load("0") is not None  # now it is the newest
+    monkeypatch.setattr(disk_cache, "_LIMIT", 5000)
+    disk_cache.store("new", {}, bytes(1000), "")
+    left = {p.stem for p in entries(folder)}
+    assert "0" in left and "new" in left and "1" not in left and len(left) <= 4
+
+
+def test_what_is_a_key():
+    key = graph_key(example())
+    assert is_stable(key) and key == graph_key(example()) and len(key) == 64
+    assert key != graph_key(example(scale=2.0))
+    assert key != graph_key(example(names=("cos", "exp")))
+    x, y = argument(3), argument(3)
+    assert graph_key(graph_of([x, y], [apply("subtract", x, y)])) != graph_key(
+        graph_of([x, y], [apply("subtract", y, x)])
+    )
+    assert graph_key(graph_of([x, y], [x])) != graph_key(graph_of([x, y], [y]))
+
+
+def reshaped(shape):
+    x = argument(2, 6)
+    return graph_key(Graph([x], [n := Node(registry["reshape"], [x], {"shape": shape})], [n.out]))
+
+
+def test_parameters_are_told_apart():
+    assert reshaped((12,)) != reshaped((12, 1)) != reshaped((1, 12))
+    x = input_value(fx.TensorSpec((3,), fx.float32))
+
+    def key(**params):
+        node = Node(registry["sin"], [x], params, [x.spec])
+        return graph_key(Graph([x], [node], node.outs))
+
+    inner = graph_of([y := argument(3)], [apply("sin", y)])
+    told = [
+        1, 1.0, True, None, "1", "None", b"1", (1,), ((1,),), (1, 2), ("1",), fx.float32, "float32",
+        -1, 2**70, 0.5, float("inf"), 1j, slice(1), slice(1, 2), ..., inner, np.float32(1),
+        np.int64(1), fx.TensorSpec((1,), fx.float32), {"a": 1}, {"a": 2}, (), "",
+    ]  # fmt: skip
+    keys = [key(value=value) for value in told]
+    assert len(set(keys)) == len(told) and all(map(is_stable, keys))
+    assert key(a=1, b=2) == key(b=2, a=1) != key(a=2, b=1)
+
+    class Known:
+        key = ("scale", 2)
+
+    class Unknown:
+        pass
+
+    assert is_stable(key(f=Known())) and key(f=Known()) == key(f=Known())
+    one, other = Unknown(), Unknown()
+    assert not is_stable(key(f=one)) and key(f=one) == key(f=one) != key(f=other)
+    assert not is_stable(key(f=lambda: 0))
+    holder = graph_of([y := argument(3)], [Node(registry["sin"], [y], {"f": one}, [y.spec]).out])
+    assert not is_stable(key(body=holder))
+
+
+def test_a_graph_without_a_stable_key_is_not_kept(folder):
+    x = argument(3)
+    node = Node(registry["exp"], [x], {}, [x.spec])
+    graph = Graph([x], [node], node.outs)
+    graph.cache["key"] = "local-5"
+    compile_graph(graph)
+    assert not folder.exists() or not entries(folder)
+
+
+# processes --------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, time
+import numpy as np
+import fx
+from fx.backends.cpu.llvm import disk_cache, driver, engine
+disk_cache._begun = lambda: float("inf")
+compiled = []
+compile_text = engine.compile_text
+engine.compile_text = lambda text: (compiled.append(1), compile_text(text))[1]
+while time.time() < float(sys.argv[1]):
+    pass
+def f(x, y):
+    return fx.sum(fx.tanh(x @ y), axis=0), fx.sort(x, axis=1)
+x = fx.asarray(np.arange(20, dtype="f4").reshape(4, 5) / 20)
+y = fx.asarray(np.ones((5, 3), "f4"))
+graph = fx.make_graph(f)(x, y)
+for i in range(int(sys.argv[2])):
+    graph.cache["key"] = str(i) * 64
+    out = driver.compile_graph(graph).run([x._a, y._a])
+    for one, other in zip(out, f(x, y)):
+        np.testing.assert_allclose(one, other._a, rtol=1e-5)
+print(len(compiled))
+"""
+
+
+def start(folder, begin=0.0, count=1):
+    environment = {**os.environ, "FX_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+    environment.pop("FX_CACHE", None)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(begin), str(count)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    return int(out)
+
+
+def test_another_process_finds_the_code(folder):
+    assert finish(start(folder)) > 0
+    assert finish(start(folder)) == 0
+
+
+def test_processes_that_write_at_once_do_not_disturb_one_another(folder):
+    begin = time.time() + 3
+    for process in [start(folder, begin, 6) for _ in range(2)]:
+        finish(process)
+    assert not list(folder.glob("new-*"))
+    for path in entries(folder):
+        assert disk_cache.load(path.stem) is not None
+    assert finish(start(folder, 0.0, 6)) == 0
+
+
+def test_the_head_is_plain_json(folder):
+    compile_graph(example())
+    (path,) = entries(folder)
+    data = path.read_bytes()
+    size = int.from_bytes(data[40:48], "little")
+    assert json.loads(data[64 : 64 + size])["recipe"]["inputs"] == 1
+    assert sha256(path.stem.encode() + data[40:]).digest() == data[8:40]
+    assert executable.SEPARATOR not in path.stem
