@@ -178,7 +178,7 @@ from fx.transforms import (
 from fx.graph.staging import make_graph
 
 # names that are also submodules come last -------------------------------------------------------
-from fx import autograd, dtypes, errors, tree
+from fx import autograd, debug, dtypes, errors, tree
 from fx.ops.interop import tensor
 
 __version__ = "0.1.0"

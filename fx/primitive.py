@@ -60,6 +60,8 @@ class Primitive:
         sample: ``(draw) -> Sample``; draws valid arguments for the laws.
         saves: the indices of the outputs that the pullback wants, ``(0,)`` for the output.
         multiple: whether it returns a tuple.
+        effectful: whether it does something besides computing results, so that it is never
+            dropped, merged or moved.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
         forward: ``(needs, *primals, **params) -> (outs, pullback)``: results and pullback together,
             for a primitive with several results whose ``vjp`` would compute them once more; the
@@ -79,6 +81,7 @@ class Primitive:
     forward: Rule | None = None
     kernels: dict[str, Rule] = attrs.field(factory=dict)
     differentiable: bool = True
+    effectful: bool = False
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"

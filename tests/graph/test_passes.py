@@ -137,12 +137,21 @@ def test_fold_computes_what_depends_on_constants():
 
 
 def test_fold_keeps_uniform_results_as_full():
-    new = fold(single("add", np.ones(3, f32), np.ones(3, f32)))
+    new = dce(fold(single("add", np.ones(3, f32), np.ones(3, f32))))
     assert names(new) == ["full"]
     assert new.nodes[0].params["value"] == 2.0
-    zeros = fold(single("multiply", np.ones(3, f32), np.asarray(-0.0, f32)))
+    zeros = dce(fold(single("multiply", np.ones(3, f32), np.asarray(-0.0, f32))))
     assert names(zeros) == ["full"]
     assert_same_bits(run(zeros), [np.full(3, -0.0, f32)])
+
+
+def test_fold_sees_that_a_constant_is_uniform():
+    b = Build(x3)
+    new = dce(fold(b.graph(b.add(x3, value(np.full(3, 7, f32))))))
+    assert names(new) == ["full", "add"]
+    assert after(new, simplify) == ["add"]  # which takes the number itself
+    large = single("add", argument((5000,)), np.ones(5000, f32))
+    assert fold(large) is large
 
 
 def test_fold_leaves_large_results_and_creation():
@@ -164,12 +173,12 @@ def test_fold_sees_the_values_of_creation():
 
 def test_fold_leaves_what_its_kernel_refuses():
     x = np.asarray([1, 2], np.int32)
-    graph = single("power", x, np.asarray([-1, -1], np.int32))
+    graph = single("power", x, np.asarray([-1, -2], np.int32))
     assert fold(graph) is graph
 
 
 def test_fold_leaves_effects_loops_and_other_devices():
-    shout = Graph([], [Node(Effect(), [value(np.ones(2))], {})], [])
+    shout = Graph([], [Node(Effect(), [value(np.arange(2))], {})], [])
     assert fold(shout) is shout
     elsewhere = fx.ones(2, device="meta")
     b = Build()
@@ -376,6 +385,23 @@ def test_reductions_read_through_transposes():
     assert after(swapped) == ["max", "transpose"]
     data = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(f32)
     assert_same_bits(run(swapped, data), [data.transpose(2, 0, 1).max(1)])
+
+
+def test_reductions_read_through_reshapes_of_whole_groups():
+    x = argument((6, 4))
+    b = Build(x)
+    split = b.reshape(x, shape=(2, 3, 4))
+    whole = dce(simplify(b.graph(b.max(split, axes=(0, 1), keepdims=False))))
+    assert names(whole) == ["max"]
+    assert whole.nodes[0].params["axes"] == (0,)
+    part = b.graph(b.max(split, axes=(1,), keepdims=False))
+    assert after(part, simplify) == ["reshape", "max"]
+    merged = Build(y := argument((2, 3, 4)))
+    rows = merged.reshape(y, shape=(6, 4))
+    kept = simplify(merged.graph(merged.max(rows, axes=(1,), keepdims=False)))
+    assert after(kept) == ["max", "reshape"]
+    data = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(f32)
+    assert_same_bits(run(kept, data), [data.max(2).reshape(6)])
 
 
 def test_products_of_transposes_lose_their_transposes():

@@ -1,8 +1,7 @@
 """The primitive ``while``: a body that runs as long as a condition on its carry holds.
 
 Arguments: the carry, what the condition reads besides, and what the body reads besides. Results:
-the last carry. Going back needs the number of runs, which only a call with values knows: the
-pullback counts them, and is then that of a ``scan``.
+the last carry.
 """
 
 from __future__ import annotations
@@ -10,21 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import fx.prims.compare as compare
-import fx.prims.elementwise as ew
 import fx.prims.reduction as reduction
-from fx.dtypes import bool_, int64
-from fx.errors import BackwardError, DTypeError, ShapeError
+from fx.dtypes import bool_
+from fx.errors import DTypeError, ShapeError
 from fx.graph.ir import Graph, input_value
-from fx.graph.staging import StageTracer, evaluate
-from fx.levels import Tracer
 from fx.primitive import define
-from fx.prims.creation import constant, zeros_like_spec
+from fx.prims.creation import zeros_like_spec
 from fx.prims.families import to_front
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
-from fx.transforms.batching import BatchTracer, lanes_to
+from fx.transforms.batching import lanes_to
 from fx.transforms.control import samples
-from fx.transforms.control.cond_primitive import cond, gated, select_lanes
+from fx.transforms.control.cond_primitive import gated, select_lanes
 from fx.transforms.control.graphs import (
     batched_graph,
     derive,
@@ -34,10 +30,8 @@ from fx.transforms.control.graphs import (
     specs_of,
     spread_lanes,
     spread_smooth,
-    used_inputs,
 )
 from fx.transforms.control.runner import fits, runner
-from fx.transforms.control.scan_primitive import planned, scan
 from fx.transforms.control.split import filled
 
 # spec and kernel ----------------------------------------------------------------------------------
@@ -126,146 +120,6 @@ def _interleaved(graph: Graph, carries: int, count: int, extra: int) -> Graph:
     return found  # type: ignore[no-any-return]
 
 
-# reverse mode -------------------------------------------------------------------------------------
-
-
-def _vjp(needs, *args, condition, body, carries, read):
-    end, total = carries + read, len(needs)
-    specs = specs_of(args)
-    masked = any(_has_lanes(x) for x in args)
-    places = [*range(carries), *(range(carries, end) if masked else ()), *range(end, total)]
-    looped = _masked(condition, body, carries, read, specs) if masked else body
-    inner = tuple([specs[i] for i in places])
-    wants = [needs[i] if i < carries or i >= end else None for i in places]
-    *_, plan = planned(wants, inner, body=looped, carries=carries, mapped=0, again=False)
-    if plan is None:
-        return None
-    counter, counted = _counter(condition, body, carries, read, specs)
-    kept: dict[int, Tensor] = {i: args[i] for i in {*counted, *[places[i] for i in plan.reads]}}
-
-    def pullback(cts):
-        have = [kept[i] if i in kept else zeros_like_spec(s) for i, s in enumerate(specs)]
-        length = _count(have, counter, carries)
-        pull = scan.vjp(
-            wants, *[have[i] for i in places], body=looped, carries=carries, mapped=0,
-            length=length, reverse=False, checkpoint=False,
-        )  # fmt: skip
-        grads: list[Any] = [None] * total
-        for i, ct in zip(places, pull(cts)):
-            grads[i] = ct
-        return grads
-
-    return pullback
-
-
-def _has_lanes(x: Tensor) -> bool:
-    while isinstance(x, Tracer):
-        if isinstance(x, BatchTracer):
-            return True
-        below = getattr(x, "value", None)
-        if below is None:
-            return False
-        x = below
-    return False
-
-
-def _masked(condition: Graph, body: Graph, carries: int, read: int, specs: Any) -> Graph:
-    """One run of the body where the condition holds, none where it does not."""
-    key = ("masked", condition, specs)
-    found = body.cache.get(key)
-    if found is None:
-        end = carries + read
-        kept = [*specs[:carries], *specs[end:]]
-        idle = derive(lambda *xs: xs[:carries], kept, "nothing")
-
-        def run(*xs: Tensor) -> Any:
-            (holds,) = condition.run(*xs[:end])
-            return cond(holds, *xs[:carries], *xs[end:], branches=(idle, body))
-
-        found = body.cache[key] = derive(run, specs, body.name)
-    return found  # type: ignore[no-any-return]
-
-
-def _counter(condition: Graph, body: Graph, carries: int, read: int, specs: Any) -> Any:
-    """The loop that counts runs: its parameters, and the arguments that it needs."""
-    key = ("counter", condition, specs)
-    found = body.cache.get(key)
-    if found is None:
-        end = carries + read
-        needed: set[int] = set()
-        outputs: list[Any] = []
-        while True:
-            asked = used_inputs(condition, condition.outputs)
-            mine = {i for i, v in enumerate(condition.inputs[:carries]) if v in asked}
-            rest = used_inputs(body, outputs)
-            mine |= {i for i, v in enumerate(body.inputs[:carries]) if v in rest}
-            if mine == needed and outputs:
-                break
-            needed = mine
-            outputs = [body.outputs[i] for i in sorted(needed)]
-            if not needed:
-                break
-        own = [i for i, v in enumerate(condition.inputs) if i >= carries and v in asked]
-        free = [i for i, v in enumerate(body.inputs) if i >= carries and v in rest]
-        handed = sorted(needed)
-
-        def holds(n: Tensor, *xs: Tensor) -> Any:
-            every = [zeros_like_spec(s) for s in specs[:end]]
-            for i, x in zip([*handed, *own], xs):
-                every[i] = x
-            return condition.run(*every)
-
-        def step(n: Tensor, *xs: Tensor) -> Any:
-            every = [zeros_like_spec(s) for s in [*specs[:carries], *specs[end:]]]
-            for i, x in zip([*handed, *free], xs):
-                every[i] = x
-            outs = body.run(*every)
-            return [ew.add(n, constant(1, int64, n.device.name)), *[outs[i] for i in handed]]
-
-        start = TensorSpec((), int64, specs[0].device if specs else "cpu")
-        first = [start, *[specs[i] for i in handed]]
-        behind = [i + read for i in free]
-        params = {
-            "condition": derive(holds, [*first, *[specs[i] for i in own]], condition.name),
-            "body": derive(step, [*first, *[specs[i] for i in behind]], body.name),
-            "carries": 1 + len(handed), "read": len(own),
-        }  # fmt: skip
-        found = body.cache[key] = (params, [*handed, *own, *behind]), {*handed, *own, *behind}
-    return found
-
-
-def _count(args: list[Tensor], counter: Any, carries: int) -> int:
-    """The number of runs; where lanes differ, that of the longest."""
-    params, places = counter
-    device = args[0].device.name if args else "cpu"
-    if device == "meta":
-        raise BackwardError(_DYNAMIC)
-    given = [compare.stop_gradient(args[i]) for i in places]
-    count = while_(constant(0, int64, device), *given, **params)[0]
-    while isinstance(count, Tracer):
-        if isinstance(count, BatchTracer):
-            count = reduction.max(count.value, axes=(count.dim,), keepdims=False)
-            continue
-        if isinstance(count, StageTracer):
-            known = evaluate(count.ref)
-            if known is None:
-                raise BackwardError(_DYNAMIC)
-            count = known
-            continue
-        below = getattr(count, "value", None)
-        if below is None:
-            raise BackwardError(_DYNAMIC)
-        count = below
-    return int(count._a)
-
-
-_DYNAMIC = (
-    "while_loop: going back through a loop (grad, vjp, .backward()) needs its number of runs, "
-    "which is not known while a function is staged. Write fx.fori_loop(0, n, body, init) with a "
-    "bound that is a Python int, or fx.scan(f, init, xs); or go forward with fx.jvp"
-)
-
-
 # lanes --------------------------------------------------------------------------------------------
 
 
@@ -336,7 +190,7 @@ def _until_all(own: Graph, wide: Graph, carries: int, read: int, mapped: Any, sp
 while_ = define(
     "while", cpu=_cpu, spec=_spec, multiple=True,
     jvp=_jvp,
-    vjp=_vjp,
+    vjp=while_reverse.vjp,
     batch=_batch,
     sample=samples.while_,
 )  # fmt: skip

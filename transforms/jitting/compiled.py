@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.debug import ordered
 from fx.graph.ir import Graph
+from fx.graph.passes.kinds import has_effects
 from fx.tensor import new_tensor
 from fx.graph.manager import optimize
 
@@ -27,9 +29,34 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
     if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs)):
         return Interpreted(graph)
+    if has_effects(graph):
+        chained = ordered(graph)
+        if chained is None:
+            return Interpreted(graph)
+        return Ordered(_compile_pure(chained, donated))
+    return _compile_pure(graph, donated)
+
+
+def _compile_pure(graph: Graph, donated: tuple[int, ...]) -> Any:
     from fx.backends.cpu.llvm.driver import compile_graph  # LLVM loads when first needed
 
     return compile_graph(graph, donated=donated)
+
+
+class Ordered:
+    """Runs a graph whose last output keeps effects in order and is nobody's."""
+
+    __slots__ = ("executable",)
+
+    def __init__(self, executable: Any) -> None:
+        self.executable = executable
+
+    def run(self, arrays: list[Any], outs: Any = None) -> list[Any]:
+        """The results as arrays."""
+        return self.executable.run(arrays)[:-1]  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.executable, name)
 
 
 class Interpreted:

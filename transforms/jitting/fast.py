@@ -53,8 +53,10 @@ class _Code:
 def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     """The short way of a program that has run; None where there is none."""
     segment = program.root
-    if segment is None or segment.finish is None or segment.effects:
+    if segment is None or segment.finish is None or any(e.values for e in segment.effects):
         return None
+    if any(type(s) is Counted and s.time for s in program.sources.values()):
+        return None  # a number that is read after a scheduler has changed it
     if jitted.static_argnums or jitted.static_argnames:
         return None
     finish = segment.finish
@@ -133,6 +135,7 @@ def _write(
             arrays[value] = _input(code, program, value, sources[value], i in donated)
     _unused_checks(code, program, graph, sources)
     outputs = _outputs(code, finish, arrays, graph, sources, after)
+    after += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
     listed = ", ".join(arrays[v] for v in graph.inputs)
     code.add(f"out = run([{listed}])")
     code.add(*after)

@@ -218,6 +218,7 @@ class Call:
         for held, was in reversed(self.before):
             dict.clear(held)
             dict.update(held, was)
+        self.before, self.affected = [], {}
 
     def execute(self, segment: Segment) -> None:
         """Run a segment."""
@@ -259,14 +260,17 @@ class Call:
         """Go through the known segments, stage what is not known, and hand out the results."""
         program = self.program
         if program.root is None:
-            self._stage()
+            finish = self._stage()
             plan = make_plan(self.jitted, program, self.signature)
             if plan is not None:
                 self.jitted.add_plan(program, plan)
+                self.undo()  # the plan does it all again
                 out = plan(args, kwargs)
                 if out is not MISS:
                     return out
-        finish = self._to_the_end()
+            self.execute(self._last)
+        else:
+            finish = self._to_the_end()
         if any(leaf.differentiable for leaf in finish.leaves) and not self.records:
             inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
             if modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs):

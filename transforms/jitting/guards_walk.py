@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from fx.graph.named import Named, node_of
 from fx.numbers import Number, Numbers, StagedNumber, is_dynamic
 from fx.state import Cell
-from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, same_array
 from fx.transforms.jitting.guards_reads import (
@@ -225,17 +225,19 @@ class Walk:
             self._object(x, place, reads, depth, given)
 
     def _tensor(self, x: Any, place: Place, given: bool) -> None:
-        if x.level == CELL:
+        if isinstance(x, Cell):
             if not given:
                 self.writer.identity(place, x)
             condition = f"({{}}.leaf is None) is {x.leaf is None}"
             self.writer.require(place, condition, "a cell that requires grad, or not")
             return
         self.tensors[id(x)] = place
-        k = self.writer.name("k", type(x))
-        condition = f"type({{0}}) is {k}"
-        if type(x) is Tensor:
-            condition += f" and ({{0}}._node is None) is {x._node is None}"
+        if type(x) is Tensor or type(x) is Named:
+            self.writer.scope.update(Tensor=Tensor, Named=Named, node_of=node_of)
+            condition = "(type({0}) is Tensor or type({0}) is Named) and "
+            condition += f"(node_of({{0}}) is None) is {node_of(x) is None}"
+        else:
+            condition = f"type({{0}}) is {self.writer.name('k', type(x))}"
         self.writer.require(place, condition, "a tensor")
 
     def _array(self, x: np.ndarray, place: Place) -> None:

@@ -54,6 +54,7 @@ def run(steps, arrays, pieces=1):
 def compare(x_shape, y_shape, operands, light, dtype="float32", mask=False, left=False):
     rng = np.random.default_rng(len(operands) + sum(x_shape))
     x, y = (rng.standard_normal(s).astype(dtype) for s in (x_shape, y_shape))
+    x = (x * np.dtype(dtype).type(y_shape[-2] ** -0.5)).astype(dtype)
     extra = [rng.standard_normal(s).astype(dtype) for s in operands]
     xv, yv = value(x), value(y)
     x_in = xv
@@ -124,6 +125,36 @@ def test_sums_that_were_split(light):
 def test_few_rows_by_a_large_matrix(light):
     compare((1, 200), (200, 4101), [(4101,), (1, 1)], light, mask=True)
     compare((2, 4, 200), (2, 200, 2053), [(4, 1), (2, 1, 2053)], light)
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("k", [30, 3000, 40000])
+def test_a_parameter_is_updated_in_its_own_memory(k, light):
+    rng = np.random.default_rng(k)
+    x, y, w = (rng.standard_normal(s).astype("float32") for s in ((k, 20), (k, 35), (20, 35)))
+    xv, yv, wv = value(x), value(y), value(w)
+    x *= np.float32(k**-0.5)
+    turned = Node(transpose, [xv], {"axes": (1, 0)}).out
+    node = Node(matmul, [turned, yv], {})
+    update = Sum(input_value(node.out.spec), [wv], light)
+    update.inplace = ((0, 0),)
+    *before, step = product(node, update)
+    assert step.inplace == ((0, len(step.reads) - 1),)
+    arrays = {xv: x, yv: y, wv: w}
+    for s in before:
+        arrays.update(zip(s.writes, compile_step(s)(*[arrays[v] for v in s.reads]), strict=True))
+    call = compile_step(step)
+    apart, own = (call(*[arrays[v] for v in step.reads], pieces=3, inplace=i)[0] for i in (0, 1))
+    np.testing.assert_array_equal(apart, own)
+    want = np.maximum(x.T.astype(np.float64) @ y + w, 0)
+    np.testing.assert_allclose(own, want, rtol=1e-4, atol=2e-4)
+
+
+def test_a_factor_is_never_overwritten():
+    square = input_value(fx.TensorSpec((8, 8), fx.float32))
+    update = Sum(input_value(square.spec), [square], True)
+    update.inplace = ((0, 0),)
+    assert product(Node(matmul, [square, square], {}), update)[-1].inplace == ()
 
 
 def test_keys_name_the_epilogue():

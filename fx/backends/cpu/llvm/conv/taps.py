@@ -6,6 +6,7 @@ vectors of packed weights and, for each place, one number that it multiplies bot
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from fx.backends.cpu.llvm.conv.emit import (
     I64, PTR, Emitter, Index, Target, host, internal, kernel, table,
 )  # fmt: skip
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
-from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, Phase, Tiles, cut, tiles
+from fx.backends.cpu.llvm.conv.plan import Block, Job, column_profile, cut, inner_rows, tap_ranges, tiles
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -94,6 +95,10 @@ class _Emission:
         for i, phase in enumerate(job.phases):
             offsets = [(d * cut_.plane[1] + h) * cut_.plane[2] + w for d, h, w in phase.offsets]
             self.tables.append(table(module, f"{name}_taps{i}", offsets or [0]))
+        self.ranges = [
+            table(module, f"{name}_rows{i}", [n for pair in tap_ranges(job, phase) for n in pair])
+            for i, phase in enumerate(job.phases)
+        ]
         self.function = kernel(module, name, 4)
         self.body()
 
@@ -169,74 +174,73 @@ class _Emission:
         for f, phase in enumerate(job.phases):
             weights = e.mul(before, job.K * len(phase.taps))
             weights = e.at(self.packed, e.add(self.layout.starts[f], weights))
-            if cut_.strips > 1:
-                wide = self.step.positions
-                whole, rest = divmod(phase.counts[2], wide)
-                tiles_ = Tiles(((1, phase.counts[1]),), ((wide, whole), (rest or 1, rest and 1)))
-            else:
-                tiles_ = tiles(phase.counts, self.step.positions)
-            h1 = e.least(e.add(h0, cut_.rows), phase.counts[1])
-            w1 = e.least(e.add(w0, cut_.columns), phase.counts[2])
-
-            def taps_of(f: int) -> list[Any]:
-                return [self.tables[f], e.i(len(job.phases[f].taps))]
-
-            def at_depth(
-                phase: Phase = phase, f: int = f, weights: Any = weights, tiles_: Tiles = tiles_,
-                h1: Index = h1, w1: Index = w1,
-            ) -> None:  # fmt: skip
-                row_edge = 0
-                for rows, row_count in tiles_.rows:
-                    next_edge = row_edge + rows * row_count
-                    last_row = e.least(h1, next_edge)
-
-                    def row(h: Index, rows: int = rows) -> None:
-                        edge = 0
-                        for columns, count in tiles_.columns:
-                            function = self.tile(block, rows, columns)
-                            next_ = edge + columns * count
-
-                            def column(
-                                w: Index, function: Any = function, h: Index = h
-                            ) -> None:
-                                r, c = e.sub(h, h0), e.sub(w, w0)
-                                r, c = e.mul(r, job.step[1]), e.mul(c, job.step[2])
-                                place = [
-                                    e.add(e.mul(at, s), first)
-                                    for at, s, first in zip((d, h, w), job.spread, phase.first)
-                                ]
-                                y = e.add(
-                                    e.mul(e.add(e.mul(place[0], job.out[1]), place[1]), job.out[2]),
-                                    place[2],
-                                )
-                                x = e.at(planes, e.add(e.mul(r, cut_.plane[2]), c))
-                                e.b.call(function, [x, weights, e.at(to, y), *taps_of(f)])
-
-                            if count:
-                                e.loop(e.most(w0, edge), e.least(w1, next_), column, step=columns)
-                            edge = next_
-
-                    e.loop(e.most(h0, row_edge), last_row, row, step=rows)
-                    row_edge = next_edge
-
+            cover = partial(self.cover, block, f, planes, weights, to, d, h0, w0)
             if phase.counts[0] < job.counts[0]:
                 with e.b.if_then(e.b.icmp_signed("<", e.i(d), e.i(phase.counts[0]))):
-                    at_depth()
+                    cover()
             else:
-                at_depth()
+                cover()
+
+    def cover(
+        self, block: Block, f: int, planes: Any, weights: Any, to: Any, d: Index, h0: Index,
+        w0: Index,
+    ) -> None:  # fmt: skip
+        """The tiles of one phase, at output depth d, in the band that begins at (h0, w0)."""
+        e, job, cut_ = self.e, self.job, self.cut
+        phase = job.phases[f]
+        rows_of, columns_of = tiles(
+            phase.counts, self.step.positions, inner_rows(job, phase),
+            bands=cut_.bands > 1, strips=cut_.strips > 1,
+        )  # fmt: skip
+        h1 = e.least(e.add(h0, cut_.rows), phase.counts[1])
+        w1 = e.least(e.add(w0, cut_.columns), phase.counts[2])
+        full = len(phase.taps) * block.width
+        place = [e.add(e.mul(d, job.spread[0]), phase.first[0]), 0, 0]
+
+        def row(h: Index, rows: int) -> None:
+            entry = e.at(self.ranges[f], e.mul(h if job.span[0] == 1 else d, 2), I64)
+            first = e.b.load(entry, typ=I64, align=8)
+            count = e.b.load(e.at(entry, 1, I64), typ=I64, align=8)
+            taps = e.at(self.tables[f], first, I64)
+            own = e.at(weights, e.mul(first, block.width))
+            line = e.at(planes, e.mul(e.mul(e.sub(h, h0), job.step[1]), cut_.plane[2]))
+            at = e.add(e.mul(h, job.spread[1]), phase.first[1])
+            y = e.at(to, e.mul(e.add(e.mul(place[0], job.out[1]), at), job.out[2]))
+
+            def tile(w: Index, function: Any) -> None:
+                x = e.at(line, e.mul(e.sub(w, w0), job.step[2]))
+                out = e.at(y, e.add(e.mul(w, job.spread[2]), phase.first[2]))
+                e.b.call(function, [x, own, out, taps, count, e.i(full)])
+
+            for start, columns, stop in columns_of:
+                profile = (range(columns),)
+                if columns == phase.counts[2]:
+                    profile = column_profile(job, phase)
+                function = self.tile(block, rows, columns, profile)
+                e.loop(
+                    e.most(w0, start), e.least(w1, stop), partial(tile, function=function),
+                    step=columns,
+                )  # fmt: skip
+
+        for start, rows, stop in rows_of:
+            e.loop(e.most(h0, start), e.least(h1, stop), partial(row, rows=rows), step=rows)
 
     # a tile -------------------------------------------------------------------------------------
 
-    def tile(self, block: Block, rows: int, columns: int) -> Any:
-        """``(planes, weights, out, table, taps)``: rows * columns outputs of a block of channels."""
-        key = (block, rows, columns)
+    def tile(self, block: Block, rows: int, columns: int, profile: tuple[range, ...]) -> Any:
+        """``(planes, weights, out, taps, count, channel)``: rows * columns outputs of a block.
+
+        The offsets of ``count`` taps are at ``taps``; ``channel`` weights on are the next channel's.
+        ``profile``: the columns that each tap of a row of taps reaches, or one for any tap.
+        """
+        key = (block, rows, columns, profile)
         if key in self.made:
             return self.made[key]
         job, cut_ = self.job, self.cut
         name = f"{self.name}_tile{len(self.made)}"
-        function = self.made[key] = internal(self.module, name, [PTR, PTR, PTR, PTR, I64])
+        function = self.made[key] = internal(self.module, name, [PTR, PTR, PTR, PTR, I64, I64])
         e = Emitter(function, job.dtype)
-        x, w, y, offsets, taps = function.args
+        x, w, y, offsets, taps, weights_step = function.args
         pitch, lanes = cut_.plane[2], block.lanes
         places = [
             r * job.step[1] * pitch + c * job.step[2] for r in range(rows) for c in range(columns)
@@ -248,29 +252,36 @@ class _Emission:
         ]
         zero = [e.zero(lanes)] * (block.vectors * len(places))
 
-        def tap(x: Any, w: Any, sums: list[Any]) -> list[Any]:
+        def tap(x: Any, w: Any, sums: list[Any], seen: range) -> list[Any]:
             weights = [e.load(e.at(w, v * lanes), lanes) for v in range(block.vectors)]
             new = list(sums)
             for p, place in enumerate(places):
+                if p % columns not in seen:
+                    continue
                 value = e.splat(e.load(e.at(x, place)), lanes)
                 for v, weight in enumerate(weights):
                     i = p * block.vectors + v
                     new[i] = e.muladd(value, weight, sums[i])
             return new
 
-        def channel(c: Any, w: Any, *sums: Any) -> list[Any]:
+        def channel(c: Any, *sums: Any) -> list[Any]:
             plane = e.at(x, e.mul(c, cut_.channel_step))
+            own = e.at(w, e.mul(c, weights_step))
 
-            def one(t: Any, w: Any, *sums: Any) -> list[Any]:
-                entry = e.b.gep(offsets, [e.i(t)], source_etype=I64)
-                offset = e.b.load(entry, typ=I64, align=8)
-                return [e.at(w, block.width), *tap(e.at(plane, offset), w, list(sums))]
+            def some(t: Any, w: Any, *sums: Any) -> list[Any]:
+                # each tap's offset is loaded, so that no number is held in a register for the next
+                held = list(sums)
+                for j, seen in enumerate(profile):
+                    entry = e.at(offsets, e.add(e.i(t), j), I64)
+                    offset = e.b.load(entry, typ=I64, align=8)
+                    held = tap(e.at(plane, offset), e.at(w, j * block.width), held, seen)
+                return [e.at(w, len(profile) * block.width), *held]
 
-            return e.loop(0, taps, one, (w, *sums))
+            return e.loop(0, taps, some, (own, *sums), step=len(profile))[1:]
 
-        if len(job.phases) == 1:
-            taps = len(job.phases[0].taps)
-        _, *sums = e.loop(0, job.K, channel, (w, *zero))
+        if all([n == 1 for p in job.phases for _, n in tap_ranges(job, p)]):
+            taps = 1
+        sums = e.loop(0, job.K, channel, zero)
         count, volume = len(outs), prod(job.out)
         held = e.room(lanes * count)
         dense = outs == list(range(count))

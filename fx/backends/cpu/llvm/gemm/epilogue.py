@@ -10,6 +10,7 @@ and writes ``epilogue.writes`` (one before it may pack a factor)::
         key = ("bias, relu",)  # what the code of ``emit`` depends on
         light = True  # few instructions: emitted once a register, not once a row
         cost = 0.1  # nanoseconds an element
+        inplace = ()  # optional, see below
 
         def emit(self, b, x, at):
             return [maximum(b, b.fadd(x, at.operand(0)), 0)]
@@ -20,7 +21,9 @@ the product that lie one after the other in memory, in the type in which they ar
 for float32, float16 and bfloat16 (not yet rounded to 16 bits), double for float64. It returns one
 vector of the same width for each of ``writes``, in the type in which that dtype is computed
 (``vectors.compute_type``: float for the 16-bit ones, i8 for bool). Lanes that ``at.mask`` turns
-off hold zeros or garbage; what is computed from them is not stored.
+off hold zeros or garbage; what is computed from them is not stored. A pair (i, j) of ``inplace``
+says that ``writes[i]`` may be given the memory of ``reads[j]``: an element of it must only be needed
+for the element of the result at the same place, as when a parameter is updated.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ class Epilogue(Protocol):
     key: Hashable
     light: bool
     cost: float
+    # and, where it makes sense, inplace: tuple[tuple[int, int], ...]
 
     def emit(self, b: ir.IRBuilder, x: ir.Value, at: Place) -> Sequence[ir.Value]:
         """The vectors to store, one for each of ``writes``."""

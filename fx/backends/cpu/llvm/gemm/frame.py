@@ -30,6 +30,7 @@ class Frame:
         self.width = width
         self.shape = shape
         self.epilogue = epilogue
+        self.extras = 0 if epilogue is None else len(epilogue.reads)
         self.kind = v.compute_type(p.x.dtype)
         self.size = v.size_of(self.kind)
         self.x_kind = v.memory_type(p.x.dtype)
@@ -41,11 +42,13 @@ class Frame:
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
         begin, end, self.scratch_at, *arrays = function.args
-        for argument in function.args[2:]:
-            argument.add_attribute("noalias")
-        extra = 0 if self.epilogue is None else len(self.epilogue.reads)
+        extra = self.extras
         self.x_at, self.y_at = arrays[0], arrays[min(1, reads - 1)]
         self.extra, self.writes = arrays[reads - extra : reads], arrays[reads:]
+        shared = {a for i, j in inplace(self.epilogue) for a in (self.writes[i], self.extra[j])}
+        for argument in function.args[2:]:
+            if argument not in shared:
+                argument.add_attribute("noalias")
         v.loop(b, begin, end, self.task, name="task")
         b.ret_void()
         return function
@@ -97,3 +100,8 @@ class Frame:
         if tail:
             with b.if_then(b.icmp_signed("==", last, v.const(self.p.n))):
                 one(v.const(self.p.n - tail), v.first_lanes(b, tail, width))
+
+
+def inplace(epilogue: Any) -> tuple[tuple[int, int], ...]:
+    """Which writes of an epilogue may be given the memory of which of its reads."""
+    return getattr(epilogue, "inplace", ())

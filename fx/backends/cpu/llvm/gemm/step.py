@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm.frame import Frame
+from fx.backends.cpu.llvm.gemm.frame import Frame, inplace
 from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals
 from fx.backends.cpu.llvm.gemm.plan import Plan, plan
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
@@ -51,7 +51,13 @@ class KernelStep(Step):
         self.scratch = self.kernel.scratch
         self.cost = cost
         self.key = key
-        self.inplace = ()
+        # never the memory of a factor, which is read again after elements of the result are stored
+        shift = len(reads) - self.kernel.extras
+        factors = self.reads[:shift]
+        self.inplace = tuple([
+            (i, j + shift) for i, j in inplace(self.kernel.epilogue)
+            if self.reads[j + shift] not in factors
+        ])  # fmt: skip
         self.lines = (line,) if line else ()
 
     def emit(self, module: ir.Module, name: str) -> ir.Function:
@@ -78,8 +84,8 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
     extra, writes, key = (), (node.out,), ()
     if epilogue is not None:
         extra, writes = tuple(epilogue.reads), tuple(epilogue.writes)
-        key = (shape, epilogue.key, tuple([(v.spec.shape, v.spec.dtype) for v in extra]),
-               tuple([v.spec.dtype for v in writes]))  # fmt: skip
+        specs = [(v.spec.shape, v.spec.dtype) for v in (*extra, *writes)]
+        key = (shape, epilogue.key, inplace(epilogue), len(extra), *specs)
     key = ("matmul", vector_bytes(), p, plan_, *key)
     name = f"matmul: {f'{p.batches} x ' if p.batches > 1 else ''}({p.m}, {p.k}, {p.n})"
     cost = _cost(p, epilogue)

@@ -257,7 +257,7 @@ class Plan:
                 e = nest.exprs[i]
                 if i in self.buffers:
                     continue
-                if i in computed and weights[i] >= HEAVY:
+                if i in computed and weights[i] >= HEAVY and self.vector in self.deps[i]:
                     size = row * max(4, e.dtype.itemsize)
                     if e.dtype != bool_ and self.scratch + size <= _ROW_BUFFER:
                         self.buffers[i] = computed[i], self.scratch

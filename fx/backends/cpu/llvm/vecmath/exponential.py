@@ -101,7 +101,7 @@ def expm1(x: Num) -> Num:
     r, rest, k = reduced(x.larger(low).smaller(high))
     s = power_of_two(k - 1)  # half of it: 2 ** k overflows before e ** x does
     y = s.mad(rest, s.mad(r, s - 0.5))
-    return (y + y).copysign(x)
+    return (abs(x) < 1e-20).pick(x, y + y)
 
 
 def sigmoid(x: Num) -> Num:
@@ -111,11 +111,12 @@ def sigmoid(x: Num) -> Num:
     p = r + rest
     y = 1.0 + p
     small = scaled(y, k)
-    one_more = 1.0 + small
-    left = small / one_more
-    # what rounding took from y = e ** r, relative to it
-    left = left.mad((p - (y - 1.0)) * (1.0 - p), left)
-    return (x < 0.0).pick(left, 1.0 / one_more)
+    d = 1.0 + small
+    inverse = 1.0 / d
+    # what rounding took: from y = e ** r, from d and from 1 / d, relative to them
+    c = (p - (y - 1.0)) * p.mad(p - 1.0, 1.0)
+    c = c + inverse.mad(-(small - (d - 1.0)), inverse.fma(-d, 1.0))
+    return (x < 0.0).pick(small.mad(inverse, small * inverse * c), inverse)
 
 
 # tanh x = x + x ** 3 * p(x * x) for |x| <= 0.625
@@ -129,13 +130,13 @@ def tanh(x: Num) -> Num:
         a = a.smaller(20.0)
         t = grown(a + a)
         return (t / (t + 2.0)).copysign(x)
-    z = x * x
-    near = (z * x).mad(polynomial(z, _TANH32), x)
+    z = a * a
+    near = (z * a).mad(polynomial(z, _TANH32), a)
     b = a.smaller(10.0)
     r, rest, k = reduced(b + b)
     e = (1.0 + (r + rest)) * power_of_two(k)
-    far = (1.0 - 2.0 / (e + 1.0)).copysign(x)
-    return (a < 0.625).pick(near, far)
+    far = 1.0 - 2.0 / (e + 1.0)
+    return (a < 0.625).pick(near, far).copysign(x)
 
 
 # sinh x = x + x ** 3 * p(x * x) for |x| <= 1

@@ -78,7 +78,7 @@ def _quarter64(x: Num) -> tuple[Num, Int]:
     k, whole = whole_part(x, 2.0 / math.pi)
     r = k.fma(-_PI_2[0], x)  # exact
     r = k.fma(-_PI_2[1], r)
-    r = k.fma(-_PI_2[2], r)
+    r = -k.fma(_PI_2[2], -r)  # this way round -0.0 stays what it is
     b = x.b
     far = ~(abs(x) <= _FAR)
     here = b.block

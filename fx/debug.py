@@ -1,0 +1,167 @@
+"""Debugging: printing at run time, and the one ladder of debug levels, ``FX_DEBUG``.
+
+======  ==========================================================
+level   what jit writes to stderr
+======  ==========================================================
+0       nothing
+1       each program that it compiles, and why
+2       the same, and optimised graphs; passes are checked
+3       the same, and schedules and memory plans
+4       the same, and the generated code
+======  ==========================================================
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from typing import Any
+
+import fx.prims.shape as shape_prims
+from fx.dtypes import bool_
+from fx.graph.ir import Graph, Node, constant_value
+from fx.graph.passes.kinds import is_effectful
+from fx.numbers import StagedNumber
+from fx.primitive import NOT_DIFFERENTIABLE, Primitive
+from fx.prims.creation import constant
+from fx.tensor import Tensor, new_tensor
+
+
+def level() -> int:
+    """The debug level, from the environment variable ``FX_DEBUG``; 0 where it is no number.
+
+    Example:
+        >>> import fx
+        >>> fx.debug.level()
+        0
+    """
+    told = os.environ.get("FX_DEBUG", "")
+    return int(told) if told.isdecimal() else 0
+
+
+def log(at: int, text: str) -> None:
+    """Write to stderr if the debug level is at least ``at``."""
+    if level() >= at:
+        builtins.print(text, file=sys.stderr, flush=True)
+
+
+# printing ---------------------------------------------------------------------------------------
+
+
+def _show(*arrays: Any, template: str, fixed: Any, names: Any, device: str) -> tuple[()]:
+    tensors = iter([new_tensor(a) for a in arrays])
+    values = [next(tensors) if value is _TENSOR else value for value in fixed]
+    count = len(values) - len(names)
+    builtins.print(template.format(*values[:count], **dict(zip(names, values[count:]))))
+    return ()
+
+
+def _lane_by_lane(lanes: Any, args: Any, dims: Any, **params: Any) -> Any:
+    for i in range(lanes.size):
+        debug_print(*[x if d is None else _lane(x, d, i) for x, d in zip(args, dims)], **params)
+    return (), ()
+
+
+def _lane(x: Tensor, dim: int, i: int) -> Tensor:
+    start, stop = [0] * x.ndim, list(x.shape)
+    start[dim], stop[dim] = i, i + 1
+    return shape_prims.slice(
+        x, start=tuple(start), stop=tuple(stop), step=(1,) * x.ndim, drop=(dim,)
+    )
+
+
+class _Tensor:
+    """Stands for a tensor among the values of a line."""
+
+    def __repr__(self) -> str:
+        return "tensor"
+
+    def __reduce__(self) -> str:
+        return "_TENSOR"
+
+
+_TENSOR = _Tensor()
+
+debug_print = Primitive(  # no results: it is kept for its effect
+    "debug_print", cpu=_show, multiple=True, effectful=True, differentiable=False,
+    kernels={"cpu": _show},
+    spec=lambda *specs, **params: (),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_lane_by_lane,
+    sample=None,  # it is no operation whose laws could be tested
+)  # fmt: skip
+
+
+def print(template: str, *args: Any, **kwargs: Any) -> None:
+    """Print when the values are there: under ``jit`` in every call, not once while it is staged.
+
+    Under ``vmap`` each lane prints its line, under ``grad`` and ``jvp`` the value itself is shown.
+
+    Args:
+        template: as ``str.format`` takes it.
+        args, kwargs: tensors, and other values, which are shown as they are at first.
+
+    Example:
+        >>> import fx
+        >>> @fx.jit
+        ... def f(x):
+        ...     fx.debug.print("x = {}, sum {total:.1f}", x, total=x.sum())
+        ...     return x * 2
+        >>> y = f(fx.tensor([1.0, 2.0]))
+        x = tensor([1., 2.]), sum 3.0
+    """
+    tensors, fixed = [], []
+    for value in (*args, *kwargs.values()):
+        value = value.in_dtype() if isinstance(value, StagedNumber) else value
+        if isinstance(value, Tensor):
+            tensors.append(value)
+            fixed.append(_TENSOR)
+        else:
+            fixed.append(value if _is_constant(value) else str(value))
+    device = tensors[0].device.name if tensors else "cpu"
+    debug_print(
+        *tensors, template=template, fixed=tuple(fixed), names=tuple(kwargs), device=device
+    )
+
+
+def _is_constant(x: Any) -> bool:
+    return isinstance(x, bool | int | float | complex | str | bytes | type(None))
+
+
+# order in compiled code ---------------------------------------------------------------------------
+
+
+def _show_after(*arrays: Any, **params: Any) -> tuple[Any]:
+    _show(*arrays[:-1], **params)
+    return (arrays[-1],)
+
+
+_debug_print_after = Primitive(  # takes and gives a token, which keeps it in its place
+    "debug_print_after", cpu=_show_after, multiple=True, effectful=True, differentiable=False,
+    kernels={"cpu": _show_after},
+    spec=lambda *specs, **params: (specs[-1],),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_lane_by_lane,
+    sample=None,
+)  # fmt: skip
+
+
+def ordered(graph: Graph) -> Graph | None:
+    """A graph whose prints hand a token on, which is one more output, so that they stay in order.
+
+    None where something else than a print has an effect.
+    """
+    token = constant_value(constant(False, bool_))
+    nodes = []
+    for node in graph.nodes:
+        if node.primitive is debug_print:
+            inputs = (*node.inputs, token)
+            node = Node(_debug_print_after, inputs, node.params, (token.spec,), node.line)
+            token = node.out
+        elif is_effectful(node):
+            return None
+        nodes.append(node)
+    return Graph(graph.inputs, nodes, [*graph.outputs, token], graph.name)
