@@ -16,6 +16,7 @@ import fx.prims.shape as shape_prims
 from fx.devices import backend
 from fx.dtypes import bool_, is_integral
 from fx.errors import BatchedValueError, DeviceError, IndexingError, ShapeError
+from fx.graph.staging import StageTracer
 from fx.levels import Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.families import broadcast_shapes
@@ -180,14 +181,22 @@ def places_of(mask: Tensor) -> Tensor:
     Raises:
         BatchedValueError: inside ``vmap``, where the count differs from lane to lane.
     """
+    if mask.level == CELL:
+        mask = mask.read()
+    if type(mask) is StageTracer:
+        return mask.stage.boundary(_places, (mask,))[0]  # type: ignore[no-any-return]
     try:
-        values = backend(mask.device.name).to_numpy(mask._a)
+        return _places(mask)[0]
     except (BatchedValueError, DeviceError) as error:
         raise type(error)(
             f"x[mask] with a mask {mask!r}: how many elements it selects is not known here; "
             f"write fx.where(mask, x, 0), or x.at[mask].set(value)"
         ) from None
-    return new_tensor(backend(mask.device.name).from_numpy(np.flatnonzero(values)))
+
+
+def _places(mask: Tensor) -> tuple[Tensor]:
+    device = backend(mask.device.name)
+    return (new_tensor(device.from_numpy(np.flatnonzero(device.to_numpy(mask._a)))),)
 
 
 # ranges and errors ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from fx.prims.families import to_front
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms.batching import lanes_to
-from fx.transforms.control import samples
+from fx.transforms.control import samples, while_reverse
 from fx.transforms.control.cond_primitive import gated, select_lanes
 from fx.transforms.control.graphs import (
     batched_graph,

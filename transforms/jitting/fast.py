@@ -24,6 +24,7 @@ from fx.graph.ir import Graph, Value, input_value
 from fx.numbers import number_dtype
 from fx.tensor import Tensor, _new
 from fx.transforms.jitting.compiled import executable_of
+from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.program import Argument, Captured, Counted, Gathered, Held, Program
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -80,6 +81,12 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
         if (type(s := sources[v]) is Held and id(s.cell()) in cells) or type(s) is Gathered
     ]
     donated += range(len(inputs), len(inputs) + len(lent))
+    given = {
+        signature.parts[i][1] for i in signature.donated if signature.parts[i][0] == "tensor"
+    }
+    donated += [
+        i for i, v in enumerate(inputs) if type(s := sources[v]) is Argument and s.number in given
+    ]
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
     executable = executable_of(whole, tuple(donated), optimized=True)
     return _write(jitted, program, signature, whole, sources, executable, set(donated))
@@ -133,12 +140,20 @@ def _write(
     for i, value in enumerate(graph.inputs):
         if value in sources:
             arrays[value] = _input(code, program, value, sources[value], i in donated)
+    for i, value in enumerate(graph.inputs):
+        if i in donated and type(s := sources.get(value)) is Argument:
+            x = f"x{s.number}"  # 3: its tensor, the variable, the argument of getrefcount
+            code.add(f"if refs({x}) != 3 or {x}.base is not None: {x} = {x}.copy()")
     _unused_checks(code, program, graph, sources)
     outputs = _outputs(code, finish, arrays, graph, sources, after)
     after += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
     listed = ", ".join(arrays[v] for v in graph.inputs)
     code.add(f"out = run([{listed}])")
     code.add(*after)
+    tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]
+    if tensors:
+        code.names["give_away"] = give_away
+        code.add(f"give_away(({''.join(f'{t}, ' for t in tensors)}), {program.name!r})")
     code.add(f"return {outputs}")
     body = "\n    ".join(["def plan(args, kwargs):", *code.lines])
     scope: dict[str, Any] = names

@@ -27,6 +27,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.explain import reason_of
+from fx.transforms.jitting.donation import donated_leaves, give_away
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.guards import watch
 from fx.transforms.jitting.program import (
@@ -56,7 +57,7 @@ MOST_PLANS = 8  # that are tried before the arguments are looked up
 class Signature:
     """The arguments of a call: what varies from call to call, and the key of what does not."""
 
-    __slots__ = ("key", "numbers", "objects", "parts", "tensors", "treedef")
+    __slots__ = ("donated", "key", "numbers", "objects", "parts", "tensors", "treedef")
 
     def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         leaves, self.treedef = tree.flatten(jitted.dynamic(args, kwargs), is_leaf=holds_state)
@@ -87,6 +88,11 @@ class Signature:
                 self.parts.append(("object", len(self.objects)))
                 self.objects.append(leaf)
                 kinds.append(_key_of(leaf))
+        self.donated: set[int] = set()
+        if jitted.donate_argnums:
+            self.donated = donated_leaves(
+                jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
+            )
         settings = (modes.barrier >= 0, modes.inference, modes.device)
         self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
 
@@ -270,9 +276,23 @@ class Call:
                     return out
             self.execute(self._last)
         else:
+            assert program.root is not None
+        if program.root.finish is not None and self._learns(program.root.finish):
+            self.records = program.differentiates = True
+        finish = self._to_the_end()
+        if self._learns(finish):
+            self.program.differentiates = self.records = True
+            counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
+            self.env = {v: x for v, x in self.env.items() if v in counted}
+            self.path = []
             finish = self._to_the_end()
-        if any(leaf.differentiable for leaf in finish.leaves) and not self.records:
-            inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
+        return self._hand_out(finish)
+
+    def _learns(self, finish: Finish) -> bool:
+        """Whether ``.backward()`` may go on from a result, which nobody has seen to yet."""
+        if self.records or not any(leaf.differentiable for leaf in finish.leaves):
+            return False
+        inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
             if modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs):
                 self.program.differentiates = self.records = True
                 counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
@@ -526,6 +546,9 @@ class Jitted:
                 out = call.run(args, kwargs)
                 if call.staged:
                     self._settle(program, signature)
+                if signature.donated:
+                    given = [signature.parts[i] for i in signature.donated]
+                    give_away([signature.tensors[i] for kind, i in given if kind == "tensor"], name_of(self.function))
                 return out
             except GiveUp as reason:
                 call.undo()

@@ -83,8 +83,6 @@ def _from_disk(name: str, graph: Graph) -> Executable | None:
     found = disk_cache.load(name)
     if found is None:
         return None
-    from fx.backends.cpu.llvm.schedule import python_step
-
     told, code, text = found
     try:
         recipe = from_json(told["recipe"])
@@ -94,11 +92,18 @@ def _from_disk(name: str, graph: Graph) -> Executable | None:
         nodes = [s.node for s in recipe.segments if s.part is None]
         if min(nodes, default=0) < 0:
             raise ValueError("a step of no node")
-        python = [python_step(graph.nodes[i]).run for i in nodes]
+        python = [_in_python(graph.nodes[i]) for i in nodes]
         return _finish(recipe, objects, text.split(SEPARATOR), python, graph)
     except (ValueError, TypeError, IndexError, KeyError, RuntimeError):
         disk_cache.drop(name)
         return None
+
+
+def _in_python(node: Any) -> Callable[..., Any]:
+    """What a node does in Python; the scheduler is imported only for graphs that have such nodes."""
+    from fx.backends.cpu.llvm.schedule import python_step
+
+    return python_step(node).run
 
 
 def _cut(code: bytes, sizes: Any) -> list[bytes]:

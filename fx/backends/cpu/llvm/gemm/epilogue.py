@@ -22,8 +22,8 @@ for float32, float16 and bfloat16 (not yet rounded to 16 bits), double for float
 vector of the same width for each of ``writes``, in the type in which that dtype is computed
 (``vectors.compute_type``: float for the 16-bit ones, i8 for bool). Lanes that ``at.mask`` turns
 off hold zeros or garbage; what is computed from them is not stored. A pair (i, j) of ``inplace``
-says that ``writes[i]`` may be given the memory of ``reads[j]``: an element of it must only be needed
-for the element of the result at the same place, as when a parameter is updated.
+says that ``writes[i]`` may be given the memory of ``reads[j]``: an element of it must be needed
+for the element of the result at the same place only, as when a parameter is updated.
 """
 
 from __future__ import annotations

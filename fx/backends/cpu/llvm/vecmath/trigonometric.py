@@ -53,7 +53,7 @@ def cos(x: Num) -> Num:
 
 def _sin(r: Num) -> Num:
     z = r * r
-    return (z * r).mad(polynomial(z, _SIN[r.width]), r)
+    return (z * r).mad(polynomial(z, _SIN[r.width]), r).copysign(r)  # for -0.0
 
 
 def _cos(r: Num) -> Num:

@@ -1,0 +1,56 @@
+"""``donate_argnums``: memory is taken over, and what was donated says so."""
+
+import numpy as np
+import pytest
+
+import fx
+from fx.errors import DonatedError
+
+
+def test_the_result_takes_the_memory():
+    update = fx.jit(lambda p, g: p - 0.1 * g, donate_argnums=0)
+    p, g = fx.zeros(1000) + 1.0, fx.ones(1000)
+    place = p.numpy().ctypes.data
+    for i in range(3):
+        p = update(p, g)
+        np.testing.assert_allclose(p.numpy(), 1.0 - 0.1 * (i + 1), rtol=1e-6)
+        assert p.numpy().ctypes.data == place
+
+
+def test_a_donated_tensor_cannot_be_used_again():
+    update = fx.jit(lambda p: p + 1.0, donate_argnums=0)
+    p = fx.ones(3) * 2.0
+    update(p)
+    for use in (lambda: p + 1, lambda: p.numpy(), lambda: fx.sin(p), lambda: repr(p), lambda: update(p)):
+        with pytest.raises(DonatedError, match=r"donated to .*test_donation.py:\d+.*x\.clone\(\)"):
+            use()
+
+
+def test_memory_that_somebody_else_sees_is_left_alone():
+    update = fx.jit(lambda p: p + 1.0, donate_argnums=0)
+    array = np.zeros(4, np.float32)
+    np.testing.assert_array_equal(update(fx.from_numpy(array)).numpy(), np.ones(4))
+    np.testing.assert_array_equal(array, np.zeros(4))
+    p = fx.zeros(4) + 0.0
+    view = p.reshape(2, 2)
+    update(p)
+    np.testing.assert_array_equal(view.numpy(), np.zeros((2, 2)))
+
+
+def test_trees_are_donated_leaf_by_leaf():
+    step = fx.jit(
+        lambda params, x: ({k: v * 2.0 for k, v in params.items()}, x), donate_argnums=(0,)
+    )
+    params, x = {"w": fx.ones(3) + 0.0, "b": fx.ones(()) + 0.0}, fx.ones(2)
+    new, same = step(params, x)
+    np.testing.assert_array_equal(new["w"].numpy(), [2, 2, 2])
+    np.testing.assert_array_equal((x + same).numpy(), [2, 2])
+    with pytest.raises(DonatedError):
+        params["w"] + 1
+
+
+def test_a_transform_around_donates_nothing():
+    f = fx.jit(lambda x: (x * x).sum(), donate_argnums=0)
+    x = fx.tensor([1.0, 2.0])
+    np.testing.assert_array_equal(fx.grad(f)(x).numpy(), [2, 4])
+    np.testing.assert_array_equal((x + 0).numpy(), [1, 2])
