@@ -64,14 +64,16 @@ class Body:
         graph: its inputs are the arguments, then what was captured; its outputs are the results,
             then what the rebound cells hold at the end.
         captured: the tensors from outside.
+        keys: for each of these what it is: equal for equal ones of several bodies.
         cells: the rebound cells.
         inputs: for each cell that was read or rebound, by its id, the input that is its value.
     """
 
-    __slots__ = ("captured", "cells", "graph", "inputs")
+    __slots__ = ("captured", "cells", "graph", "inputs", "keys")
 
     graph: Graph
     captured: list[Tensor]
+    keys: list[Any]
     cells: list[Any]
     inputs: dict[int, Value]
 
@@ -93,6 +95,7 @@ def stage_body(
     values = [value for _, value in staged.captured.values()]
     body.graph = Graph([*inputs, *values], staged.nodes, outputs, name)
     body.captured = [x for x, _ in staged.captured.values()]
+    body.keys = list(staged.captured)
     body.cells = [cell for cell, _ in cells]
     body.inputs = staged.first
     return body

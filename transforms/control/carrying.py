@@ -8,13 +8,13 @@ from typing import Any
 
 from fx import tree
 from fx.config import modes
-from fx.graph.staging import stage
 from fx.prims.creation import zeros_like_spec
 from fx.prims.shape import concatenate, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.random.lanes import Replay
 from fx.tensor import Tensor
 from fx.transforms.control import scan_primitive
+from fx.transforms.control.bodies import carried, stage_body
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import adopted, as_leaf, cast, check_carry, flat
 from fx.transforms.control.rows import stack, unstack
@@ -150,9 +150,10 @@ def loop(carry: Carry, step: Step, rows: Tensors, length: int, reverse: bool) ->
 
 def _nothing(carry: Carry, step: Step, rows: Tensors) -> Any:
     """No run at all: the rows that would come out are learnt by staging one."""
-    graph, _ = staged(carry, lambda: _stage(carry, step, rows))
+    body = staged(carry, lambda: _stage(carry, step, rows))
     count = len(carry.leaves)
-    ys = [zeros_like_spec(s.with_(shape=(0, *s.shape))) for s in graph.specs[count:]]
+    specs = body.graph.specs[count : len(body.graph.outputs) - len(body.cells)]
+    ys = [zeros_like_spec(s.with_(shape=(0, *s.shape))) for s in specs]
     return carry.leaves, ys
 
 
@@ -164,7 +165,7 @@ def _stage(carry: Carry, step: Step, rows: Tensors) -> Any:
         now, ys = step(list(xs[:count]), list(xs[count:]))
         return [*now, *ys]
 
-    return stage(run, [*specs_of(carry.leaves), *inner], f"the body of {carry.what}")
+    return stage_body(run, [*specs_of(carry.leaves), *inner], f"the body of {carry.what}")
 
 
 def bind(
@@ -173,13 +174,17 @@ def bind(
     """One ``scan`` of the staged body: the last carry, and the rows that came out."""
     if not length:
         return _nothing(carry, step, rows)
-    graph, captured = staged(carry, lambda: _stage(carry, step, rows))
+    body = staged(carry, lambda: _stage(carry, step, rows))
     count = len(carry.leaves)
+    graph, held, rest = carried(body, count, len(rows))
     found = scan_primitive.scan(
-        *carry.leaves, *rows, *captured, body=graph, carries=count, mapped=len(rows),
-        length=length, reverse=reverse, checkpoint=checkpoint,
+        *carry.leaves, *held, *rows, *rest, body=graph, carries=count + len(held),
+        mapped=len(rows), length=length, reverse=reverse, checkpoint=checkpoint,
     )  # fmt: skip
-    return list(found[:count]), list(found[count:])
+    end = count + len(held)
+    for cell, x in zip(body.cells, found[count:end]):
+        cell.rebind(x)
+    return list(found[:count]), list(found[end:])
 
 
 def bind_unrolled(

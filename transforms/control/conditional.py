@@ -10,11 +10,12 @@ from fx.dtypes import INTEGRAL, bool_, promote_types
 from fx.errors import DTypeError, ShapeError, TreeError
 from fx.frames import user_line
 from fx.graph.ir import Graph, input_value
-from fx.graph.staging import stage
 from fx.ops.convert import as_tensor
+from fx.spec import TensorSpec
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms.control import cond_primitive
+from fx.transforms.control.bodies import Body, stage_body
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import (
     as_leaf,
@@ -137,11 +138,14 @@ def _result(leaf: Any) -> Tensor:
 class _Branch:
     """A branch that was staged."""
 
-    graph: Graph
-    captured: list[Tensor]
+    body: Body
     treedef: Any
     weak: list[bool]
-    leaves: list[Any]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The specs of the results, without those of cells."""
+        return self.body.graph.specs[: len(self.weak)]
 
 
 def _bind(what: str, index: Tensor, functions: Sequence[Callable[..., Any]], operands: Any) -> Any:
@@ -160,39 +164,41 @@ def _bind(what: str, index: Tensor, functions: Sequence[Callable[..., Any]], ope
                 given[i] = x
             out = function(*tree.unflatten(treedef, given))
             outs, branch.treedef, branch.weak = flat(out, f"{what}: a result of a branch")
-            branch.leaves = tree.leaves(out)
             if dtypes[0] is not None:
                 outs = [cast(o, d) if w else o for o, w, d in zip(outs, branch.weak, dtypes[0])]
             return outs
 
-        branch.graph, branch.captured = stage(run, specs_of(xs), f"a branch of {what}", True)
+        branch.body = stage_body(run, specs_of(xs), f"a branch of {what}", True)
         return branch
 
     branches = [staged(f) for f in functions]
     _check_structures(what, functions, branches)
     wanted = _common(branches)
-    if any(b.graph.specs[i].dtype != d for b in branches for i, d in enumerate(wanted)):
+    if any(b.specs[i].dtype != d for b in branches for i, d in enumerate(wanted)):
         dtypes[0] = wanted
         branches = [
-            staged(f) if any(s.dtype != d for s, d in zip(b.graph.specs, wanted)) and any(b.weak)
+            staged(f) if any(s.dtype != d for s, d in zip(b.specs, wanted)) and any(b.weak)
             else b
             for f, b in zip(functions, branches)
         ]  # fmt: skip
     _check_specs(what, functions, branches)
-    graphs, captured = _shared(branches, len(xs))
+    graphs, captured, cells = _shared(branches, len(xs))
     found = cond_primitive.cond(index, *xs, *captured, branches=graphs)
-    return tree.unflatten(branches[0].treedef, found)
+    count = len(wanted)
+    for cell, x in zip(cells, found[count:]):
+        cell.rebind(x)
+    return tree.unflatten(branches[0].treedef, found[:count])
 
 
 def _common(branches: list[_Branch]) -> list[Any]:
     """The dtype of each result: that of the branches where it is no Python number."""
     out = []
-    for i, spec in enumerate(branches[0].graph.specs):
-        strong = [b.graph.specs[i].dtype for b in branches if not b.weak[i]]
+    for i, spec in enumerate(branches[0].specs):
+        strong = [b.specs[i].dtype for b in branches if not b.weak[i]]
         dtype = strong[0] if strong else spec.dtype
         if not strong:
             for b in branches[1:]:
-                dtype = promote_types(dtype, b.graph.specs[i].dtype)
+                dtype = promote_types(dtype, b.specs[i].dtype)
         out.append(dtype)
     return out
 
@@ -211,7 +217,7 @@ def _check_structures(what: str, functions: Any, branches: list[_Branch]) -> Non
 def _check_specs(what: str, functions: Any, branches: list[_Branch]) -> None:
     first = branches[0]
     for function, b in zip(functions[1:], branches[1:]):
-        for i, (x, y) in enumerate(zip(first.graph.specs, b.graph.specs)):
+        for i, (x, y) in enumerate(zip(first.specs, b.specs)):
             if x == y:
                 continue
             fix = (
@@ -226,15 +232,25 @@ def _check_specs(what: str, functions: Any, branches: list[_Branch]) -> None:
             )
 
 
-def _shared(branches: list[_Branch], count: int) -> tuple[tuple[Graph, ...], list[Tensor]]:
-    """The graphs with the same inputs: the operands, and what any of them captured."""
-    every: dict[int, Tensor] = {}
+def _shared(branches: list[_Branch], count: int) -> tuple[tuple[Graph, ...], list[Tensor], Any]:
+    """The graphs with the same inputs and outputs, and what stands behind the operands and results.
+
+    Behind the operands comes what any branch captured, behind the results what the cells hold that
+    any branch rebinds.
+    """
+    every: dict[Any, Tensor] = {}
+    cells: dict[int, Any] = {}
     for b in branches:
-        every.update({id(x): x for x in b.captured})
+        every.update(zip(b.body.keys, b.body.captured))
+        cells.update({id(cell): cell for cell in b.body.cells})
     graphs = []
     for b in branches:
-        own = dict(zip(map(id, b.captured), b.graph.inputs[count:]))
-        rest = [own[k] if k in own else input_value(x.spec) for k, x in every.items()]
-        inputs = [*b.graph.inputs[:count], *rest]
-        graphs.append(Graph(inputs, b.graph.nodes, b.graph.outputs, b.graph.name))
-    return tuple(graphs), list(every.values())
+        graph = b.body.graph
+        own = dict(zip(b.body.keys, graph.inputs[count:]))
+        rest = {k: own[k] if k in own else input_value(x.spec) for k, x in every.items()}
+        last = len(graph.outputs) - len(b.body.cells)
+        new = dict(zip([id(cell) for cell in b.body.cells], graph.outputs[last:]))
+        held = [new[k] if k in new else rest["cell", k] for k in cells]
+        inputs = [*graph.inputs[:count], *rest.values()]
+        graphs.append(Graph(inputs, graph.nodes, [*graph.outputs[:last], *held], graph.name))
+    return tuple(graphs), list(every.values()), list(cells.values())

@@ -8,12 +8,13 @@ from typing import Any
 from fx import tree
 from fx.config import modes
 from fx.dtypes import INTEGRAL, bool_, promote_types
-from fx.errors import DTypeError, ShapeError
+from fx.errors import DTypeError, ShapeError, StagingError
 from fx.frames import user_line
-from fx.graph.staging import stage
+from fx.graph.ir import Graph, input_value
 from fx.prims.creation import constant, constant_like
 from fx.tensor import Tensor
 from fx.transforms.control import while_primitive
+from fx.transforms.control.bodies import Body, carried, stage_body
 from fx.transforms.control.carrying import Carry, Tensors, bind, first_step, loop, staged
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import (
@@ -28,10 +29,10 @@ from fx.transforms.control.leaves import (
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
     """``while cond_fun(value): value = body_fun(value)``.
 
-    Where the condition has a value that Python can ask for, this is a Python loop, and ``grad`` and
-    ``.backward()`` go through it. Inside ``jit`` it is one operation; then only ``fx.jvp`` goes
-    through it, since going back needs the number of runs. Under ``vmap`` it runs until every lane
-    has ended, and lanes that have ended stay as they are.
+    Where the condition has a value that Python can ask for, this is a Python loop. Inside ``jit`` it
+    is one operation; going back through that keeps at most 1024 carries, and computes those between
+    them again, so a ``fx.fori_loop`` or ``fx.scan`` of a known length goes back in fewer runs.
+    Under ``vmap`` it runs until every lane has ended, and lanes that have ended stay as they are.
 
     Args:
         cond_fun: takes the value and returns a bool ().
@@ -84,17 +85,39 @@ def _repeat(
 
 
 def _bind(carry: Carry, condition: Any, step: Any) -> Tensors:
-    name = f"the body of {carry.what}"
-    body, captured = staged(
-        carry, lambda: stage(lambda *xs: step(list(xs)), specs_of(carry.leaves), name)
+    name, count = f"the body of {carry.what}", len(carry.leaves)
+    body = staged(
+        carry, lambda: stage_body(lambda *xs: step(list(xs)), specs_of(carry.leaves), name)
     )
-    specs = specs_of(carry.leaves)
-    test, read = stage(lambda *xs: [condition(list(xs))], specs, f"the condition of {carry.what}")
+    test = stage_body(
+        lambda *xs: [condition(list(xs))],
+        specs_of(carry.leaves),
+        f"the condition of {carry.what}",
+    )
+    if test.cells:
+        raise StagingError(
+            f"{test.cells[0].name or 'a cell'} is rebound inside the condition of {carry.what}; "
+            f"rebind it in the body"
+        )
+    graph, held, rest = carried(body, count, 0)
+    asked, read = _asked(test, body.cells, count)
     found = while_primitive.while_(
-        *carry.leaves, *read, *captured, condition=test, body=body, carries=len(carry.leaves),
-        read=len(read),
+        *carry.leaves, *held, *read, *rest, condition=asked, body=graph,
+        carries=count + len(held), read=len(read),
     )  # fmt: skip
-    return list(found)
+    for cell, x in zip(body.cells, found[count:]):
+        cell.rebind(x)
+    return list(found[:count])
+
+
+def _asked(test: Body, cells: list[Any], count: int) -> tuple[Graph, Tensors]:
+    """The condition with the cells that the body rebinds behind the carry; what else it reads."""
+    graph = test.graph
+    own = [test.inputs.get(id(cell)) for cell in cells]
+    held = [input_value(c.read().spec) if v is None else v for c, v in zip(cells, own)]
+    rest = [(v, x) for v, x in zip(graph.inputs[count:], test.captured) if v not in held]
+    inputs = [*graph.inputs[:count], *held, *[v for v, _ in rest]]
+    return Graph(inputs, graph.nodes, graph.outputs, graph.name), [x for _, x in rest]
 
 
 def _holds(cond_fun: Callable[..., Any], out: Any) -> Tensor:

@@ -293,13 +293,7 @@ class Call:
         if self.records or not any(leaf.differentiable for leaf in finish.leaves):
             return False
         inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
-            if modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs):
-                self.program.differentiates = self.records = True
-                counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
-                self.env = {v: x for v, x in self.env.items() if v in counted}
-                self.path = []
-                finish = self._to_the_end()
-        return self._hand_out(finish)
+        return modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs)
 
     def _to_the_end(self) -> Finish:
         segment = self.program.root

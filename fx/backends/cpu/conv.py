@@ -1,10 +1,15 @@
-"""Convolution over 1 to 3 spatial dimensions and its two transposes: im2col and BLAS, or `_planes`.
+"""Convolution over 1 to 3 spatial dimensions and its two transposes.
+
+Where there is enough work to pay for their compilation, the native kernels of `llvm.conv` do it;
+else, and for integers, im2col and BLAS, or `_planes`. Which way is taken depends on the shapes and
+dtypes alone.
 
 Shapes in this file: N samples, C input and O output channels, G groups, M = O // G output channels
 and K = C // G * taps column rows a group, V input and T output positions (spatial dimensions
 flattened).
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +25,8 @@ from fx.backends.cpu.threads import run_slices
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
 
+# Multiplications from which on a native kernel is compiled: what the other ways do in about 0.1 ms.
+_NATIVE_FROM = 2_000_000
 # Bytes of columns at a time: they should still be in cache when BLAS reads them.
 _TILE_BYTES = 4 << 20
 # With fewer positions a sample, one product for all samples beats one for each.
@@ -59,6 +66,10 @@ def conv(
     N, C, O, G = x.shape[0], x.shape[1], w.shape[0], groups
     if not (x.size and w.size and win.positions):
         return np.zeros(out_shape, dtype)
+    params = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    native = _native("conv", x, w, out_shape, win, params)
+    if native is not None:
+        return narrowed(native, dtype)
     x = x.reshape(N, C, win.volume)
     if _planes.suits(O // G, win):
         out = _planes.forward(x, w.reshape(O, C // G, win.taps), win, G)
@@ -100,6 +111,13 @@ def conv_input_grad(
     N, O, G = g.shape[0], w.shape[0], groups
     if not (C and win.volume and g.size):
         return np.zeros((N, C, *input_size), dtype)
+    params = dict(
+        input_size=tuple(input_size), stride=stride, padding=padding, dilation=dilation,
+        groups=groups,
+    )  # fmt: skip
+    native = _native("conv_input_grad", g, w, g.shape, win, params)
+    if native is not None:
+        return narrowed(native, dtype)
     if _planes.suits(O // G, win) and np.isfinite(w).all():
         g, w = g.reshape(N, O, win.positions), w.reshape(O, C // G, win.taps)
         out = _planes.input_grad(g, w, win, G)
@@ -149,6 +167,13 @@ def conv_weight_grad(
     out_shape = (O, C // G, *kernel_size)
     if not (x.size and g.size):
         return np.zeros(out_shape, dtype)
+    params = dict(
+        kernel_size=tuple(kernel_size), stride=stride, padding=padding, dilation=dilation,
+        groups=groups,
+    )  # fmt: skip
+    native = _native("conv_weight_grad", x, g, g.shape, win, params)
+    if native is not None:
+        return narrowed(native, dtype)
     x = x.reshape(N, C, win.volume)
     out = None
     if _planes.suits(O // G, win):
@@ -162,6 +187,25 @@ def conv_weight_grad(
             cols, buffer = _columns(x[n], win, G, tile, True, buffer)  # (G, K, n*T)
             out += matmul(_flattened(g[n, :, :, t]), cols.transpose(0, 2, 1))
     return narrowed(out.reshape(out_shape), dtype)
+
+
+def _native(
+    name: str, x: np.ndarray, y: np.ndarray, out: Ints, win: Windows, params: dict[str, Any]
+) -> np.ndarray | None:
+    """What a native kernel gives; None where the other ways are to be taken.
+
+    `out` is the shape of the output of `conv`.
+    """
+    groups = params["groups"]
+    inner = y.shape[1] if name != "conv_weight_grad" else x.shape[1] // groups
+    if x.dtype.kind != "f" or math.prod(out) * inner * win.taps < _NATIVE_FROM:
+        return None
+    if _planes.suits(out[1] // groups, win):
+        return None
+    from fx.backends.cpu.llvm.conv import native
+
+    found = native.run(name, [x, y], params)
+    return None if found is None else found[0]
 
 
 # A tile: samples [0], [1], rows [2], [3] and columns [4], [5] of the output, as in _nb_conv.

@@ -90,6 +90,9 @@ def test_emitter_agrees_with_the_eager_kernel(name):
         got = element_kernel(name, dtypes, out, 16, params)(*xs)
         want = registry[name].cpu(*xs, **dict(params))
         right = _agree(got, want, name, out)
+        if out in INTEGRAL and dtypes[0] in FLOATING:  # what does not fit may become anything
+            info, x = np.iinfo(out), np.trunc(xs[0].astype(np.float64))
+            right |= ~((x >= info.min) & (x <= info.max))
         wrong = [(*[x[i] for x in xs], got[i], want[i]) for i in np.flatnonzero(~right)[:3]]
         assert not wrong, (name, dtypes, params)
 

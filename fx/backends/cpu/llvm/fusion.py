@@ -47,6 +47,17 @@ class Opaque:
         self.before: set[Any] = set()
         self.place = 0
 
+    @property
+    def reads(self) -> list[Value]:
+        """What the steps need from before."""
+        written = set(self.writes)
+        return [v for step in self.steps for v in step.reads if v not in written]
+
+    @property
+    def writes(self) -> list[Value]:
+        """What the steps write."""
+        return [v for step in self.steps for v in step.writes]
+
 
 _END = object()  # stands for the caller, who reads the outputs
 

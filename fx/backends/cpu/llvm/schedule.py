@@ -9,6 +9,7 @@ from typing import Any
 
 from fx.backends.cpu.llvm.fusion import Fusion, Opaque
 from fx.backends.cpu.llvm.loops.decompose import decompose
+from fx.backends.cpu.llvm.loops.epilogue import fuse_products
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.group import Group
 from fx.backends.cpu.llvm.loops.halves import halves
@@ -40,15 +41,12 @@ def schedule(graph: Graph) -> Schedule:
             value = aliases[value]
         return value
 
-    units: list[Any] = []
-    for unit in fusion.units:
-        units += unit.steps if isinstance(unit, Opaque) else [kernel_of(unit)]
+    units = [u if isinstance(u, Opaque) else kernel_of(u) for u in fusion.units]
+    outputs = {root(v) for v in graph.outputs}
+    units = fuse_products(merge(units, root), outputs, root, _makers())
     steps: list[Step] = []
-    for unit in merge(units, root):
-        if isinstance(unit, Kernel):
-            steps += loop_steps(unit)
-        else:
-            steps.append(unit)
+    for unit in units:
+        steps += loop_steps(unit) if isinstance(unit, Kernel) else unit.steps
     return Schedule(graph, merged(steps, root), aliases)
 
 
@@ -86,6 +84,16 @@ def steps_of(node: Node) -> list[Any]:
         if found is not None:
             return list(found) if isinstance(found, list | tuple) else [found]
     return [python_step(node)]
+
+
+@cache
+def _makers() -> dict[str, Callable[..., Any]]:
+    """What makes the steps of a node that take an epilogue."""
+    try:
+        from fx.backends.cpu.llvm.gemm import product
+    except ImportError:
+        return {}
+    return {"matmul": product}
 
 
 @cache

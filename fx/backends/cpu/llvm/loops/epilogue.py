@@ -1,0 +1,254 @@
+"""Epilogues of products: a nest that reads a product is computed while the product is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.fusion import Opaque
+from fx.backends.cpu.llvm.loops.maps import Form, strides_of
+from fx.backends.cpu.llvm.loops.merge import Kernel
+from fx.backends.cpu.llvm.loops.plan import weight
+from fx.graph.ir import Value
+
+_LIGHT = 3  # weight of what is emitted once for each register of a tile
+_ARRAYS = 12
+_EXPRS = 60
+
+
+class NestEpilogue:
+    """A nest as ``gemm.epilogue`` wants it.
+
+    Args:
+        kernel: its nest has one element for each element of the product, in the same order.
+        product: the value of the product.
+        kept: whether the product itself is stored as well.
+        forms: for each load of another array its form over the axes of the product.
+    """
+
+    def __init__(
+        self, kernel: Kernel, product: Value, kept: bool, forms: dict[int, Form], root: Any
+    ) -> None:
+        nest = kernel.nest
+        self.nest, self.forms, self.kept = nest, forms, kept
+        self.product = product
+        self.of_product = {r for r, v in enumerate(kernel.reads) if root(v) is product}
+        self.places: dict[int, int] = {}
+        reads = []
+        for r, v in enumerate(kernel.reads):
+            if r not in self.of_product:
+                self.places[r] = len(reads)
+                reads.append(v)
+        self.reads = tuple(reads)
+        self.order = [e for w, _, e in sorted(nest.outputs)]
+        self.writes = (*kernel.writes, *([product] if kept else []))
+        total = sum([weight(e.name) for e in nest.exprs if e.kind == "op"])
+        self.light = total <= _LIGHT
+        self.cost = 0.02 + 0.03 * total
+        self.key = (nest.key(), tuple(sorted(self.of_product)), kept)
+        self.inplace = self._inplace()
+
+    def _inplace(self) -> tuple[tuple[int, int], ...]:
+        found: dict[int, set[Form]] = {}
+        for e in self.nest.exprs:
+            if e.kind == "load":
+                found.setdefault(e.data[0], set()).add(e.data[1])
+        pairs = []
+        for w, form, _ in self.nest.outputs:
+            dtype, n = self.nest.writes[w]
+            for r, place in self.places.items():
+                other, m = self.nest.reads[r]
+                if n == m and other.itemsize == dtype.itemsize and found.get(r) == {form}:
+                    pairs.append((w, place))
+        return tuple(pairs)
+
+    def emit(self, b: Any, x: Any, at: Any) -> list[Any]:
+        """The vectors to store for the elements ``x`` of the product."""
+        from fx.backends.cpu.llvm.loops.emit import splat
+        from fx.backends.cpu.llvm.vecmath.casts import rounded, term
+        from fx.backends.cpu.llvm.vecmath.table import EMIT
+        from fx.backends.cpu.llvm.vecmath.types import Splat, constant, llvm_type
+
+        dtype = self.product.spec.dtype
+        x = rounded(term(b, x, dtype), dtype).v
+        values: list[Any] = []
+        for i, e in enumerate(self.nest.exprs):
+            if e.kind == "const":
+                scalar = constant(llvm_type(e.dtype), np.frombuffer(e.data, dtype=e.dtype)[0])
+                values.append(Splat(ir.VectorType(scalar.type, at.width), scalar))
+            elif e.kind == "load":
+                if e.data[0] in self.of_product:
+                    values.append(x)
+                else:
+                    pointer = at.pointers[self.places[e.data[0]]]
+                    values.append(self._load(b, pointer, i, e.dtype, at, splat))
+            else:
+                args = [values[a] for a in e.args]
+                dtypes = [self.nest.exprs[a].dtype for a in e.args]
+                values.append(EMIT[e.name](b, dtypes, e.dtype, args, dict(e.data)))
+        out = []
+        for (w, _, _), e in zip(sorted(self.nest.outputs), self.order):
+            y = values[e]
+            if self.nest.writes[w][0].kind == "b":
+                y = b.zext(y, ir.VectorType(ir.IntType(8), at.width))
+            out.append(y)
+        return [*out, x] if self.kept else out
+
+    def _load(self, b: Any, pointer: Any, i: int, dtype: Any, at: Any, splat: Any) -> Any:
+        from fx.backends.cpu.llvm.loops.blocks import const
+        from fx.backends.cpu.llvm.loops.emit import _masked_load
+        from fx.backends.cpu.llvm.vecmath.table import load_convert, storage_type
+
+        form = self.forms[i]
+        kind = storage_type(dtype)
+        if form == _dense(at.shape):
+            offset = at.index
+        else:
+            offset = const(form[0])
+            for axis, c in form[1]:
+                place = at.axes()[axis]
+                offset = b.add(offset, b.mul(place, const(c)) if c != 1 else place)
+        address = b.gep(pointer, [offset], source_etype=kind)
+        if dict(form[1]).get(at.axis, 0) == 0:
+            return splat(b, load_convert(b, b.load(address, typ=kind), dtype), at.width)
+        wide = ir.VectorType(kind, at.width)
+        if at.mask is None:
+            raw = b.load(address, typ=wide)
+            raw.align = dtype.itemsize
+        else:
+            raw = _masked_load(b, address, at.mask, wide, dtype.itemsize)
+        return load_convert(b, raw, dtype)
+
+
+def _dense(shape: tuple[int, ...]) -> Form:
+    return 0, tuple([(i, s) for i, (s, n) in enumerate(zip(strides_of(shape), shape)) if n > 1])
+
+
+def epilogue_of(
+    kernel: Kernel, product: Value, kept: bool, root: Callable[[Value], Value]
+) -> NestEpilogue | None:
+    """A kernel as an epilogue of a product; None where it is none."""
+    nest, shape = kernel.nest, product.spec.shape
+    if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > _EXPRS:
+        return None
+    if len(kernel.reads) + len(kernel.writes) > _ARRAYS:
+        return None
+    if prod([nest.sizes[d] for d in nest.outer]) != product.spec.size:
+        return None
+    line: Form = (0, tuple(sorted(zip(
+        nest.outer, strides_of([nest.sizes[d] for d in nest.outer])
+    ))))  # fmt: skip
+    axes = _axes(nest.sizes, nest.outer, shape)
+    if axes is None or any(form != line for _, form, _ in nest.outputs):
+        return None
+    lane = len(shape) - 1 if shape[-1] > 1 else len(shape) - 2
+    forms: dict[int, Form] = {}
+    for i, e in enumerate(nest.exprs):
+        if e.kind == "load":
+            read, form = e.data
+            if e.args:
+                return None
+            if root(kernel.reads[read]) is product:
+                if form != line:
+                    return None
+                continue
+            terms = {}
+            for d, c in form[1]:
+                for axis, stride in axes[d]:
+                    terms[axis] = c * stride
+            if terms.get(lane, 0) not in (0, 1):
+                return None
+            forms[i] = form[0], tuple(sorted(terms.items()))
+        elif e.kind not in ("op", "const"):
+            return None
+    return NestEpilogue(kernel, product, kept, forms, root)
+
+
+def _axes(
+    sizes: list[int], loops: list[int], shape: tuple[int, ...]
+) -> dict[int, list[tuple[int, int]]] | None:
+    """For each loop the axes of ``shape`` that it joins, with their strides in it."""
+    rest = [(i, n) for i, n in enumerate(shape) if n > 1]
+    found: dict[int, list[tuple[int, int]]] = {}
+    for d in loops:
+        mine = []
+        while prod([n for _, n in mine]) < sizes[d] and rest:
+            mine.append(rest.pop(0))
+        if prod([n for _, n in mine]) != sizes[d]:
+            return None
+        strides = strides_of([n for _, n in mine])
+        found[d] = [(i, s) for (i, _), s in zip(mine, strides)]
+    return found if not rest else None
+
+
+def fuse_products(
+    units: list[Any],
+    outputs: set[Value],
+    root: Callable[[Value], Value],
+    makers: dict[str, Callable[..., Any]],
+) -> list[Any]:
+    """Give products the kernels that follow them as epilogues.
+
+    Args:
+        units: kernels and opaque units in order.
+        outputs: the roots of what the caller gets.
+        root: the value whose memory another one is.
+        makers: by primitive, what makes the steps of a node and an epilogue.
+    """
+    written: dict[Value, int] = {}
+    readers: dict[Value, list[int]] = {}
+    for i, unit in enumerate(units):
+        for v in unit.all_writes() if isinstance(unit, Kernel) else unit.writes:
+            written[v] = i
+        for v in _reads(unit):
+            readers.setdefault(root(v), []).append(i)
+    units = list(units)
+    moved: dict[int, int] = {}
+    for i, unit in enumerate(units):
+        maker = makers.get(unit.node.primitive.name) if isinstance(unit, Opaque) else None
+        if maker is None:
+            continue
+        product = unit.node.outs[0]
+        users = [j for j in readers.get(product, ()) if units[j] is not None]
+        for j in users:
+            kernel = units[j]
+            if not isinstance(kernel, Kernel):
+                continue
+            others = [k for k in users if k != j]
+            needs = [moved.get(p, p) for p in (written.get(root(v), -1) for v in kernel.reads)]
+            if all(p <= i for p in needs):
+                place = i
+            elif all(k >= j for k in others):
+                place = j
+            else:
+                continue
+            kept = bool(others) or product in outputs
+            epilogue = epilogue_of(kernel, product, kept, root)
+            if epilogue is None:
+                continue
+            steps = maker(unit.node, epilogue)
+            if steps is None:
+                continue
+            names = ", ".join(sorted(kernel.names))
+            steps[-1].name += f" + {names}"
+            steps[-1].lines = tuple(sorted({*steps[-1].lines, *kernel.lines}))
+            made = Opaque(unit.node, list(steps))
+            units[i] = units[j] = None
+            units[place] = made
+            moved[i] = moved[j] = place
+            for v in made.writes:
+                written[v] = place
+            for v in made.reads:
+                readers.setdefault(root(v), []).append(place)
+            break
+    return [u for u in units if u is not None]
+
+
+def _reads(unit: Any) -> list[Value]:
+    if isinstance(unit, Kernel):
+        return [*unit.reads, *[v for k in unit.after for v in _reads(k)]]
+    return list(unit.reads)
