@@ -43,6 +43,7 @@ _pipeline: list[Entry] = [
     Entry("strength", own.strength),
     Entry("fold", own.fold),
     Entry("decompose", own.decompose, keeps_derivatives=False),
+    Entry("control", own.control),
     Entry("cse", own.cse),
     Entry("dce", own.dce),
 ]
@@ -55,7 +56,7 @@ def pipeline() -> tuple[str, ...]:
     Example:
         >>> from fx.graph.manager import pipeline
         >>> pipeline()
-        ('inline', 'simplify', 'strength', 'fold', 'decompose', 'cse', 'dce')
+        ('inline', 'simplify', 'strength', 'fold', 'decompose', 'control', 'cse', 'dce')
     """
     return tuple([entry.name for entry in _pipeline])
 
@@ -214,8 +215,7 @@ def _optimized(
             if settled.get(entry) is graph or (entry.once and round_):
                 continue
             graph = settled[entry] = _run(entry, graph, checked)
-        if round_ == 0:
-            graph = map_nested(graph, nested)
+        graph = map_nested(graph, nested)
         if graph is before:
             break
     return graph

@@ -1,8 +1,8 @@
 """Staging the body of a loop or a branch, with the cells that it rebinds.
 
-A cell that a body rebinds (a running mean, the state of a generator) is one more value that it takes
-and gives: a loop carries it, and every branch of a ``cond`` returns it. Afterwards the cell holds
-what came out.
+A cell that a body rebinds (a running mean, the state of a generator) is one more value that it
+takes and gives: a loop carries it, and every branch of a ``cond`` returns it. Afterwards the cell
+holds what came out.
 """
 
 from __future__ import annotations

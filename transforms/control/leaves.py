@@ -7,7 +7,7 @@ from typing import Any
 
 from fx import tree
 from fx.dtypes import promote_types, result_dtype_with_scalar
-from fx.errors import DTypeError, FxError, ShapeError, TreeError
+from fx.errors import DTypeError, ShapeError, TreeError
 from fx.frames import user_line
 from fx.levels import Tracer
 from fx.ops.convert import as_tensor
@@ -44,8 +44,6 @@ def as_leaf(leaf: Any, what: str) -> Tensor:
         return leaf
     try:
         x = as_tensor(leaf)
-    except FxError:
-        raise
     except Exception:
         raise TypeError(
             f"{what} must be a tensor, a number, or a pytree of them, got {leaf!r} of type "

@@ -2,11 +2,395 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
+import attrs
+import numpy as np
 
-def reason_of(jitted: Any, last: Any, signature: Any) -> str:
+from fx.debug import level, log
+from fx.errors import StagingError
+from fx.graph.ir import Graph
+from fx.numbers import number_dtype
+from fx.spec import TensorSpec
+from fx.tensor import Tensor
+from fx.transforms._arguments import name_of
+from fx.transforms.jitting.compiled import executable_of
+from fx.transforms.jitting.program import Program, Segment
+
+_SETTINGS = ("no_grad", "inference_mode", "the device of this thread", "the default dtype",
+             "the default device")  # fmt: skip
+
+
+# what there is ----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Branch:
+    """A question that a function asked of a value, and the ways on from it.
+
+    Attributes:
+        line: the user's line.
+        answers: what came out, and the part of the function that follows; None where that part has
+            not been staged.
+    """
+
+    line: str
+    answers: tuple[tuple[str, Part | None], ...]
+
+
+@attrs.frozen
+class Part:
+    """A part of a function that runs as one graph.
+
+    Attributes:
+        operations: the number of its nodes, as they were staged.
+        lines: the user's lines that they come from, "first .. last".
+        ends: the question that ends it; None at the end of the function.
+    """
+
+    operations: int
+    lines: str
+    ends: Branch | None = None
+
+
+@attrs.frozen
+class Entry:
+    """What was compiled for arguments of one kind, in one state of what the function reads.
+
+    Attributes:
+        arguments: pairs of a leaf of the arguments and what it is: a spec, the type of a number, or
+            a static value.
+        reason: why it was made.
+        line: the user's line that called.
+        calls: how often it was used.
+        seconds: what the first call took: staging, compiling, running.
+        guards: what it assumes of closures, globals and attributes, by name.
+        assumes: lines at which Python asked something about a number, and the answers.
+        branches: why parts of it were staged after the first call.
+        parts: the tree of its parts; None for an entry that runs uncompiled.
+        eager: why it runs uncompiled, or "".
+    """
+
+    arguments: tuple[tuple[str, str], ...]
+    reason: str
+    line: str = ""
+    calls: int = 0
+    seconds: float | None = None
+    guards: tuple[str, ...] = ()
+    assumes: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    parts: Part | None = None
+    eager: str = ""
+
+
+@attrs.frozen(repr=False)
+class Explanation:
+    """All entries of a jitted function; printing it gives a table for people.
+
+    Attributes:
+        name: of the function.
+        entries: in the order in which they were made.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+
+    def __repr__(self) -> str:
+        count = len(self.entries)
+        lines = [f"{self.name}: {count} {'entry' if count == 1 else 'entries'}"]
+        for number, entry in enumerate(self.entries, 1):
+            lines += _listing(number, entry)
+        return "\n".join(lines)
+
+
+def _listing(number: int, entry: Entry) -> list[str]:
+    told = ", ".join(f"{name}: {kind}" for name, kind in entry.arguments)
+    lines = [f"[{number}] ({told})"]
+    if entry.eager:
+        return [*lines, f"    runs uncompiled: {entry.eager}"]
+    took = "" if entry.seconds is None else f", the first took {entry.seconds:.3f} s"
+    lines.append(f"    why:    {entry.reason} ({entry.line})")
+    lines.append(f"    calls:  {entry.calls}{took}")
+    for title, told_lines in (
+        ("reads: ", [", ".join(entry.guards)] if entry.guards else []),
+        ("assumes:", list(entry.assumes)),
+        ("branch:", list(entry.branches)),
+    ):
+        lines += [f"    {title} {line}" for line in told_lines]
+    if entry.parts is not None:
+        lines += _tree(entry.parts, "    ")
+    return lines
+
+
+def _tree(part: Part, indent: str) -> list[str]:
+    plural = "" if part.operations == 1 else "s"
+    lines = [f"{indent}{part.operations} operation{plural} {part.lines}".rstrip()]
+    if part.ends is not None:
+        lines.append(f"{indent}asks at {part.ends.line}")
+        for answer, after in part.ends.answers:
+            lines.append(f"{indent}  {answer}:")
+            if after is not None:
+                lines += _tree(after, indent + "    ")
+    return lines
+
+
+def explain(jitted: Any) -> Explanation:
+    """Why each of the programs of a jitted function was made."""
+    programs = [p for known in list(jitted.programs.values()) for p in known]
+    programs.sort(key=lambda p: p.number)
+    entries = [_entry(jitted, program) for program in programs]
+    for key, reason in list(jitted.eager.items()):
+        entries.append(Entry(_arguments(jitted, key), "", eager=reason))
+    return Explanation(name_of(jitted.function), tuple(entries))
+
+
+def _entry(jitted: Any, program: Program) -> Entry:
+    assumes = [f"{p.line}: {_shown(p.answer)}" for p in program.predicates]
+    return Entry(
+        _arguments(jitted, program.key),
+        program.reason,
+        program.line,
+        program.calls + program.tally[0],
+        program.seconds,
+        tuple(program.guards.names()),
+        tuple(dict.fromkeys(assumes)),
+        tuple(program.history),
+        None if program.root is None else _part(program.root),
+    )
+
+
+def _part(segment: Segment) -> Part:
+    lines = list(dict.fromkeys(node.line for node in segment.nodes if node.line))
+    told = "" if not lines else lines[0] if len(lines) == 1 else f"{lines[0]} .. {lines[-1]}"
+    question = segment.question
+    if question is None:
+        return Part(len(segment.nodes), told)
+    answers = [
+        (shown_answer(answer), None if b.follows is None else _part(b.follows))
+        for answer, b in question.branches.items()
+    ]
+    return Part(len(segment.nodes), told, Branch(question.line, tuple(answers)))
+
+
+def shown_answer(answer: Any) -> str:
+    """The answer to a question, for people: a value, or the shapes of tensors."""
+    if len(answer) == 3 and isinstance(answer[2], bytes):
+        shape, dtype, data = answer
+        return _shown(np.frombuffer(data, dtype).reshape(shape).tolist())
+    return ", ".join(f"shape {shape}" for shape, _ in answer)
+
+
+def _shown(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# arguments --------------------------------------------------------------------------------------
+
+
+def _arguments(jitted: Any, key: Any) -> tuple[tuple[str, str], ...]:
+    """The leaves of the arguments of a key, by name, and what each is."""
+    treedef, static = key[0], key[1]
+    names = _parameters(jitted.function)
+    kinds = key[2 : 2 + treedef.num_leaves]
+    found = [(_path(p, names), _kind(kind)) for p, kind in zip(treedef.paths(), kinds)]
+    for which, _, value in static:
+        name = which if isinstance(which, str) else _parameter(names, which)
+        found.append((name, f"static {_shown(value)}"))
+    return tuple(found)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _parameter(names: list[str], i: int) -> str:
+    return names[i] if i < len(names) else f"args[{i}]"
+
+
+def _path(path: tuple[Any, ...], names: list[str]) -> str:
+    kind, which, *rest = path
+    head = _parameter(names, which) if kind == 0 else str(which)
+    return head + "".join(f"[{step!r}]" if not isinstance(step, str) else f".{step}" if (
+        step.isidentifier()) else f"[{step!r}]" for step in rest)  # fmt: skip
+
+
+def _kind(kind: Any) -> str:
+    if isinstance(kind, type):
+        return kind.__name__
+    if isinstance(kind, tuple) and len(kind) == 4:
+        shape, dtype, device, needs = kind
+        return f"{TensorSpec(shape, dtype, device)!r}{' that requires grad' if needs else ''}"
+    if isinstance(kind, tuple):
+        return _shown(kind[1])
+    held = kind.held()
+    return f"a {type(held).__name__}" if held is not None else "an object that is gone"
+
+
+# reasons ----------------------------------------------------------------------------------------
+
+
+def reason_of(jitted: Any, last: Program | None, signature: Any) -> str:
     """Why a program is made for a call, ``last`` being the newest for arguments of its kind."""
-    if last is None:
-        return "first call" if not jitted.programs else "arguments of another kind"
-    return last.guards.why(jitted.function, signature.objects) or "something changed"
+    if last is not None:
+        return _same_kind(jitted, last, signature)
+    others = [p for known in jitted.programs.values() for p in known]
+    if not others:
+        return "first call"
+    differences = [_differences(jitted, p.key, signature.key) for p in others]
+    return "; ".join(min(differences, key=len))
+
+
+def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
+    changed = last.guards.why(jitted.function, signature.objects)
+    if changed:
+        return str(changed)
+    for owner, had in last.gathered:
+        held = jitted.owner(owner, signature)
+        if held is not None and (held.grad is not None) != had:
+            name = getattr(held, "name", "") or "an argument"
+            return f"the gradient of {name} was {'there' if had else 'None'} before, and is not now"
+    for predicate in last.predicates:
+        numbers = [
+            signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers
+        ]
+        if not predicate.holds(numbers):
+            now = predicate.ask(predicate.host(numbers))
+            return (
+                f"at {predicate.line} Python asked about a number: {_shown(predicate.answer)} "
+                f"before, {_shown(now)} now"
+            )
+    for owner, key, kind in last.numbers:
+        now = signature.numbers[key] if owner == "argument" else owner[key]
+        if number_dtype(now) != number_dtype(kind(0)):
+            return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
+    return "a tensor that it reads has another shape, dtype or device"
+
+
+def _differences(jitted: Any, old: Any, new: Any) -> list[str]:
+    if old[0] != new[0]:
+        return ["arguments of another structure"]
+    found = []
+    for (name, before), (_, now) in zip(_arguments(jitted, old), _arguments(jitted, new)):
+        if before != now:
+            word = "" if now.startswith("static") else "argument "
+            found.append(f"{word}{name}: {before} -> {now.removeprefix('static ')}")
+    for name, before, now in zip(_SETTINGS, old[-5:], new[-5:]):
+        if before != now:
+            found.append(f"{name}: {before} -> {now}")
+    return found or ["another object of the same type"]
+
+
+# what it is compiled to -------------------------------------------------------------------------
+
+
+class Lowered:
+    """What a jitted function is compiled to for some arguments; ``f.lower(*args)`` makes it.
+
+    Attributes:
+        graphs: of the parts that these arguments go through, optimised.
+        executables: what runs them.
+    """
+
+    def __init__(self, graphs: list[Graph], executables: list[Any]) -> None:
+        self.graphs = graphs
+        self.executables = executables
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the first part: of the whole function, unless it asks for values."""
+        return self.graphs[0]
+
+    @property
+    def schedule(self) -> Any:
+        """Which kernels run in which order; prints as text."""
+        return self._of("schedule")
+
+    @property
+    def memory(self) -> Any:
+        """Where values live, and how much memory that takes; prints as text."""
+        return self._of("memory")
+
+    def code(self, asm: bool = False) -> str:
+        """The generated LLVM code, or the assembly."""
+        return "\n".join(
+            [e.code(asm=asm) for e in self.executables if hasattr(e, "code")]
+        )
+
+    def _of(self, name: str) -> Any:
+        found = [getattr(e, name, None) for e in self.executables]
+        return found[0] if len(found) == 1 else found
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.graphs))
+
+    def __repr__(self) -> str:
+        return f"<lowered: {', '.join(map(repr, self.graphs))}>"
+
+
+def lowered(program: Program, path: list[tuple[Segment, Any]]) -> Lowered:
+    """What the segments of a path, and the one that follows it, are compiled to."""
+    from fx.transforms.jitting.fast import _graph_of
+
+    if program.root is not None and program.root.finish is not None:
+        graph = _graph_of(program)[0]
+        return Lowered([graph], [executable_of(graph, optimized=True)])
+    segments = [segment for segment, _ in path]
+    question = segments[-1].question
+    assert question is not None
+    last = question.branches[path[-1][1]].follows
+    assert last is not None
+    graphs, executables = [], []
+    for segment in (*segments, last):
+        executable_of(segment.graph)
+        graphs.append(segment.graph)
+        executables.append(executable_of(segment.graph))
+    return Lowered([_optimized(g) for g in graphs], executables)
+
+
+def _optimized(graph: Graph) -> Graph:
+    from fx.graph.manager import optimize
+
+    found = graph.cache.get("optimized")
+    if found is None:
+        found = graph.cache["optimized"] = optimize(graph)
+    return found  # type: ignore[no-any-return]
+
+
+# the debug ladder -------------------------------------------------------------------------------
+
+
+def report(jitted: Any, program: Program, path: list[tuple[Segment, Any]]) -> None:
+    """Write what was compiled, and why, as ``FX_DEBUG`` asks."""
+    if not level():
+        return
+    why = program.history[-1] if program.history else program.reason
+    log(1, f"jit: {program.name} at {program.line}: {why} ({program.seconds or 0:.3f} s)")
+    if level() >= 2:
+        found = lowered(program, path)
+        for graph, executable in zip(found.graphs, found.executables):
+            log(2, str(graph))
+            for at, name in ((3, "schedule"), (3, "memory")):
+                log(at, str(getattr(executable, name, f"no {name}: it is interpreted")))
+            if hasattr(executable, "code") and level() >= 4:
+                log(4, executable.code())
+
+
+def refuse_tracers(name: str, leaves: list[Any]) -> None:
+    """Refuse to lower for values of a running transform.
+
+    Raises:
+        StagingError: if there is one.
+    """
+    for x in leaves:
+        if isinstance(x, Tensor) and x.level >= 0:
+            raise StagingError(
+                f"lower of {name}: {x.spec!r} is a value inside a running transform; call lower "
+                f"outside of it, with tensors"
+            )

@@ -148,8 +148,9 @@ def _write(
     outputs = _outputs(code, finish, arrays, graph, sources, after)
     after += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
     listed = ", ".join(arrays[v] for v in graph.inputs)
+    code.names["tally"] = program.tally
     code.add(f"out = run([{listed}])")
-    code.add(*after)
+    code.add(*after, "tally[0] += 1")
     tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]
     if tensors:
         code.names["give_away"] = give_away

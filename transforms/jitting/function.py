@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from time import perf_counter
 from types import MethodType
 from typing import Any
 from weakref import ref
@@ -26,7 +27,16 @@ from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
-from fx.transforms.jitting.explain import reason_of
+from fx.transforms.jitting.explain import (
+    Explanation,
+    Lowered,
+    explain,
+    lowered,
+    reason_of,
+    refuse_tracers,
+    report,
+    shown_answer,
+)
 from fx.transforms.jitting.donation import donated_leaves, give_away
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.guards import watch
@@ -274,12 +284,14 @@ class Call:
                 out = plan(args, kwargs)
                 if out is not MISS:
                     return out
+            if not self.path and self._learns(finish):
+                self.records = program.differentiates = True
             self.execute(self._last)
         else:
-            assert program.root is not None
-        if program.root.finish is not None and self._learns(program.root.finish):
-            self.records = program.differentiates = True
-        finish = self._to_the_end()
+            at_once = program.root.finish
+            if at_once is not None and self._learns(at_once):
+                self.records = program.differentiates = True
+            finish = self._to_the_end()
         if self._learns(finish):
             self.program.differentiates = self.records = True
             counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
@@ -312,6 +324,11 @@ class Call:
         """Stage the function along the answers so far, and on from there."""
         jitted, program, signature = self.jitted, self.program, self.signature
         self.staged = True
+        if program.root is not None and self.path:
+            before, answer = self.path[-1]
+            assert before.question is not None
+            shown = shown_answer(answer)
+            program.history.append(f"at {before.question.line} the answer was {shown} for the first time")
         with (
             Level("jit") as level,
             naming(self.named()),
@@ -461,6 +478,7 @@ class Jitted:
         self.donate_argnums = frozenset(donate_argnums)
         self.programs: dict[Any, list[Program]] = {}
         self.eager: dict[Any, str] = {}
+        self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self._lock = threading.RLock()
@@ -536,9 +554,13 @@ class Jitted:
                 return self.function(*args, **kwargs)
             call = Call(self, program, signature)
             try:
-                program.calls += 1
+                began, tally = perf_counter(), program.tally[0]
                 out = call.run(args, kwargs)
+                program.calls += program.tally[0] == tally
                 if call.staged:
+                    if program.seconds is None:
+                        program.seconds = perf_counter() - began
+                    report(self, program, call.path)
                     self._settle(program, signature)
                 if signature.donated:
                     given = [signature.parts[i] for i in signature.donated]
@@ -567,6 +589,9 @@ class Jitted:
         program = Program(name_of(self.function))
         program.reason = reason_of(self, known[-1] if known else None, signature)
         program.guards = watch(self.function, signature.objects, args)
+        program.key = signature.key
+        self.made += 1
+        program.number = self.made
         program.guards.death.then = self._dropper(signature.key, program)
         program.line = user_line()
         known.append(program)
@@ -673,6 +698,65 @@ class Jitted:
             RuntimeWarning,
             stacklevel=3,
         )
+
+    # seeing inside -------------------------------------------------------------------------------
+
+    def explain(self) -> Explanation:
+        """Each program that was compiled and why, as data that prints as a table.
+
+        Example:
+            >>> import fx
+            >>> f = fx.jit(lambda x: x * 2)
+            >>> y = f(fx.ones(3)), f(fx.ones(4))
+            >>> [entry.reason for entry in f.explain().entries]
+            ['first call', 'argument x: float32[3] -> float32[4]']
+        """
+        return explain(self)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """What the function is compiled to for some arguments, without running it to the end.
+
+        The function is staged if it was not; where it asks for values, parts of it run.
+
+        Returns:
+            with ``graph``, ``schedule``, ``memory`` and ``code()``.
+
+        Raises:
+            StagingError: inside a transform, or if the function cannot be compiled for them.
+
+        Example:
+            >>> import fx
+            >>> f = fx.jit(lambda x: fx.exp(x) + 1)
+            >>> [node.primitive.name for node in f.lower(fx.ones(3)).graph.nodes]
+            ['exp', 'add']
+        """
+        signature = Signature(self, args, kwargs)
+        refuse_tracers(name_of(self.function), signature.tensors)
+        with self._lock:
+            try:
+                program = self._find(signature, args)
+                call = Call(self, program, signature)
+                try:
+                    call._to_the_end()
+                finally:
+                    call.undo()
+            except GiveUp as reason:
+                raise StagingError(
+                    f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
+                    f"since {reason}"
+                ) from None
+            return lowered(program, call.path)
+
+    def cache_size(self) -> int:
+        """The number of programs that are kept."""
+        return sum(map(len, self.programs.values()))
+
+    def cache_clear(self) -> None:
+        """Forget every program, and what runs uncompiled."""
+        with self._lock:
+            self.plans = ()
+            for kept in (self.programs, self.eager, self.unsettled):
+                kept.clear()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -209,6 +209,11 @@ class Program:
     differentiates: bool = False  # whether .backward() may go on from a result
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)
+    key: Any = None  # of the arguments
+    number: int = 0  # of those of its function
+    tally: list[int] = attrs.field(factory=lambda: [0])  # of calls by the short way
+    seconds: float | None = None  # that its first call took
+    history: list[str] = attrs.field(factory=list)  # why branches were added
 
 
 class GiveUp(Exception):

@@ -15,7 +15,7 @@ from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, SIGNED, UNSIGNED, bo
 from fx.graph.ir import Value, constant_value
 from fx.graph.passes.kinds import BROADCASTING, UNARY
 from fx.graph.passes.rewriting import run_primitive, tensor_of
-from fx.graph.passes.simplify import Rule, Simplifier, is_exactly, made_by, never_minus_zero
+from fx.graph.passes.simplification import Rule, Simplifier, is_exactly, made_by, never_minus_zero
 from fx.primitive import registry
 from fx.spec import TensorSpec
 

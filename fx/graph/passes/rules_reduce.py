@@ -7,7 +7,7 @@ from typing import Any
 from fx.dtypes import FLOATING, INEXACT, bool_
 from fx.graph.ir import Value
 from fx.graph.passes.rules_pointwise import mantissa_bits
-from fx.graph.passes.simplify import Rule, Simplifier, made_by, never_minus_zero
+from fx.graph.passes.simplification import Rule, Simplifier, made_by, never_minus_zero
 from fx.prims.reduction import reduced_shape
 from fx.spec import TensorSpec
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from fx.graph.ir import Value
-from fx.graph.passes.simplify import Rule, Simplifier, made_by
+from fx.graph.passes.simplification import Rule, Simplifier, made_by
 
 
 def _same(s: Simplifier, inputs: Any, params: Any, spec: Any) -> Value | None:

@@ -12,6 +12,7 @@ from fx.primitive import registry
 from tests.backends.llvm.run_step import compile_step, node_of
 
 REAL = [d for d in ALL if d not in COMPLEX]
+SIZES = [np.dtype("bool"), np.dtype("int16"), np.dtype("float32"), np.dtype("float64")]
 SHAPES = [((5,), 0), ((40, 3), 0), ((6, 70), 1), ((3, 20, 33), 1), ((2000,), 0), ((3, 4, 5), 2)]
 MODES = ("set", "add", "mul", "min", "max")
 
@@ -53,7 +54,7 @@ def _check(name, arrays, **params):
     return step
 
 
-@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("dtype", SIZES, ids=str)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_gathers(dtype, shape, axis):
     rng = np.random.default_rng(len(shape) + shape[0])
@@ -97,10 +98,8 @@ def test_large_ones_are_split_into_tasks():
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_places_of_extremes(dtype, name):
     rng = np.random.default_rng(2)
-    for shape, axis in [*SHAPES, ((1,), 0), ((7, 1), 1), ((300, 1000), 1), ((300, 1000), 0)]:
-        for _ in range(1 + (np.prod(shape) < 100)):
-            x = _numbers(rng, shape, dtype)
-            _check(name, [x], axis=axis, keepdims=bool(rng.integers(2)))
+    for shape, axis in [((5,), 0), ((6, 70), 1), ((3, 20, 33), 1), ((7, 1), 1), ((40, 1000), 1)]:
+        _check(name, [_numbers(rng, shape, dtype)], axis=axis, keepdims=bool(rng.integers(2)))
 
 
 def test_the_first_of_equal_elements_counts():

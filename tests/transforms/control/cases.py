@@ -7,7 +7,7 @@
 def scan_sums(xp, lax):
     def f(x):
         last, ys = lax.scan(lambda c, a: (xp.sin(c) * a, c * c), x[0], x)
-        return xp.concat([last[None], ys]) if hasattr(xp, "concat") else None
+        return xp.concat([last[None], ys])
 
     return f
 

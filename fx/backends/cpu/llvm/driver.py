@@ -10,6 +10,7 @@ from fx.backends.cpu.llvm import disk_cache, entry
 from fx.backends.cpu.llvm.executable import SEPARATOR, Executable
 from fx.backends.cpu.llvm.kernels import Kernels
 from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
+from fx.backends.cpu.llvm.parts import Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, array_of, from_json, to_json, told_array
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Value
@@ -100,7 +101,7 @@ def _from_disk(name: str, graph: Graph) -> Executable | None:
 
 
 def _in_python(node: Any) -> Callable[..., Any]:
-    """What a node does in Python; the scheduler is imported only for graphs that have such nodes."""
+    """What a node does in Python; the scheduler is imported only where a graph has such nodes."""
     from fx.backends.cpu.llvm.schedule import python_step
 
     return python_step(node).run
@@ -179,10 +180,10 @@ class _Builder:
         constants: Sequence[Value],
         outputs: Sequence[Value],
         donated: frozenset[Value],
-    ) -> tuple[entry.Part, dict[int, int]]:
+    ) -> tuple[Part, dict[int, int]]:
         """One native part: its places, its kernels and its text."""
         planner = Planner(steps, self.root, inputs, constants, outputs, donated, self.names)
-        part = entry.Part(f"part{len(self.plans)}", len(inputs))
+        part = Part(f"part{len(self.plans)}", len(inputs))
         part.constants = [self.constants.index(v) for v in constants]
         part.results = [_spec(v) for v in planner.results]
         part.arena = planner.plan.arena
@@ -206,9 +207,9 @@ class _Builder:
             chunk = _chunk(step)
             self.parallel |= chunk > 0
             kernel = self.kernels.name(step)
-            calls.append(entry.Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
+            calls.append(Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
         self.plans.append(planner.plan)
-        self.texts += [entry.body(part, calls), entry.entry(part)]
+        self.texts += [body(part, calls), entry.entry(part)]
         return part, planner.plan.reuse
 
     # with Python steps --------------------------------------------------------------------------

@@ -15,8 +15,6 @@ from llvmlite.binding import ffi
 
 from fx.backends.cpu.threads import get_num_threads
 
-_lock = threading.Lock()  # LLVM's global tables are not safe from several threads
-
 
 def _machine() -> Any:
     llvm.initialize_native_target()
@@ -206,8 +204,7 @@ class Loaded:
         for name, address in imports.items():
             builder.import_symbol(name, address)
         builder.add_current_process()
-        with _lock:
-            self._tracker = builder.link(_linker(), f"fx{next(_numbers)}")
+        self._tracker = builder.link(_linker(), f"fx{next(_numbers)}")
 
     def address(self, name: str) -> int:
         """Where an export is."""

@@ -20,8 +20,9 @@ from fx.backends.cpu.llvm.entry import (
     MEMORY_ERROR,
     TYPE_ERROR,
     WORDS,
-    Part,
 )
+from fx.backends.cpu.llvm.memory import ALIGN
+from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.recipe import Recipe
 from fx.dtypes import as_dtype
 
@@ -56,8 +57,9 @@ class Executable:
         self.schedule = recipe.schedule
         self.memory = recipe.memory
         loaded = _load(recipe, code) if code else None
+        arena = _Arena(max((s.part.arena for s in recipe.segments if s.part), default=0))
         entries = [
-            _entry(s.part, loaded, constants) if s.part is not None else None
+            _entry(s.part, loaded, constants, arena) if s.part is not None else None
             for s in recipe.segments
         ]
         if len(entries) == 1 and entries[0] is not None:
@@ -72,6 +74,20 @@ class Executable:
 
     def __repr__(self) -> str:
         return f"<executable {self.recipe.name}: {len(self.recipe.segments)} segments>"
+
+
+class _Arena:
+    """The memory for values in between, which all parts of an executable share in turn.
+
+    Attributes:
+        box: whether a call is using it, and where it is; native code takes it and gives it back.
+            A call that finds it in use allocates its own.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._memory = np.empty(size + ALIGN, np.uint8)
+        start = self._memory.ctypes.data
+        self.box = np.array([0, -(-start // ALIGN) * ALIGN], np.uint64)
 
 
 def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
@@ -104,18 +120,16 @@ def _know_externals() -> None:
     schedule._tables()
 
 
-def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray]) -> Run:
+def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Arena) -> Run:
     """The function of a native part: a builtin where CPython's layout is known."""
     used = [np.ascontiguousarray(constants[i]).reshape(constants[i].shape) for i in part.constants]
     specs = [(as_dtype(name), tuple(shape)) for name, shape in part.specs()]
-    arena = np.empty(part.arena + 64, np.uint8) if part.arena else None
-    aligned = 0 if arena is None else -(-arena.ctypes.data // 64) * 64
     if not python_api.DIRECT:
         body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(f"{part.name}_body"))
         return _through_ctypes(part, body, used, specs, loaded)
     dims = np.array([n for _, shape in specs for n in (*shape, 0)], np.int64)
     me = python_api.owner(WORDS + len(used) + 3 * len(specs))
-    me[ARENA] = aligned
+    me[ARENA] = arena.box.ctypes.data
     symbols = python_api.symbols()
     me[ARRAY_TYPE] = symbols["numpy_array_type"]
     me[TYPE_ERROR] = symbols["fx_type_error"]
@@ -150,9 +164,9 @@ def _through_ctypes(
             fits = flags.c_contiguous and flags.aligned and (i not in written or flags.writeable)
             dense.append(array if fits else array.copy("C"))
         made = [np.empty(shape, dtype) for dtype, shape in results]
-        arena = np.empty(part.arena + 64, np.uint8)
+        arena = np.empty(part.arena + ALIGN, np.uint8)
         table = [a.ctypes.data for a in (*dense, *used, *made)]
-        table.append(-(-arena.ctypes.data // 64) * 64)
+        table.append(-(-arena.ctypes.data // ALIGN) * ALIGN)
         body((ctypes.c_void_p * len(table))(*table))
         found = {"input": dense, "constant": used, "result": made}
         out = []

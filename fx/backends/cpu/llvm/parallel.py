@@ -59,7 +59,8 @@ def _text() -> str:
         "next": NEXT, "active": ACTIVE, "lock": LOCK, "count": COUNT, "sleepers": SLEEPERS,
         "limit": LIMIT, "mutex": MUTEX, "cond": COND, "function": FUNCTION, "block": BLOCK,
         "tasks": TASKS, "chunk": CHUNK, "scratch": SCRATCH, "helpers": HELPERS, "spin": SPIN,
-        "alone": ALONE_UNTIL, "late": LATE, "factor": FACTOR, "longest": LONGEST, "jobs": JOBS, "helped": HELPED,
+        "alone": ALONE_UNTIL, "late": LATE, "factor": FACTOR, "longest": LONGEST, "jobs": JOBS,
+        "helped": HELPED,
     }  # fmt: skip
     return (
         f"@fx_pool = global [{WORDS} x i64] zeroinitializer, align 64\n"
@@ -288,7 +289,8 @@ class _Native:
         """Compile the pool and start as many workers as there are threads to use."""
         with self.lock:
             if self.loaded is None:
-                loaded = engine.Loaded([disk_cache.code_of(_text())], ("fx_parallel", "fx_worker", "fx_pool"), {})
+                exports = ("fx_parallel", "fx_worker", "fx_pool")
+                loaded = engine.Loaded([disk_cache.code_of(_text())], exports, {})
                 loaded.keep_forever()  # workers stay in it
                 self.entry = loaded.address("fx_parallel")
                 self.worker = loaded.address("fx_worker")

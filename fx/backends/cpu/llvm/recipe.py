@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm.entry import Part
+from fx.backends.cpu.llvm.parts import Part
 from fx.dtypes import ALL, as_dtype
 
 _NAMES = {d.name for d in ALL}

@@ -14,6 +14,7 @@ from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.group import Group
 from fx.backends.cpu.llvm.loops.halves import halves
 from fx.backends.cpu.llvm.loops.merge import Kernel, merge
+from fx.backends.cpu.llvm.loops.quotients import with_reciprocals
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Node, Value
@@ -66,6 +67,7 @@ def loop_steps(kernel: Kernel) -> list[Step]:
     name = f"loop: {', '.join(sorted(kernel.names))}"
     lines = sorted(kernel.lines)
     found: list[Step] = []
+    with_reciprocals(kernel.nest)
     for nest, reads, writes in halves(kernel.nest, kernel.reads, kernel.writes):
         if is_flat(nest):
             found.append(FlatStep(nest, [(reads, writes)], name, lines))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fx.backends.cpu.llvm.conv import lines
 from fx.backends.cpu.llvm.conv.plan import forward_job, input_job, lifted
 from fx.backends.cpu.llvm.conv.pooling import PoolStep, windows
 from fx.backends.cpu.llvm.conv.scatter import UnpoolStep, comes_from_max_pool
@@ -39,6 +40,8 @@ def conv(node: Node) -> list[Step] | None:
         x.spec.dtype.name, x.spec.shape, w.spec.shape,
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
+    if lines.suits(job):
+        return [lines.LinesStep(job, x, w, node.outs[0], _lines(node))]
     return taps_steps(job, x, w, node.outs[0], _lines(node))
 
 
@@ -52,6 +55,8 @@ def conv_input_grad(node: Node) -> list[Step] | None:
         g.spec.dtype.name, g.spec.shape, w.spec.shape, tuple(p["input_size"]),
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
+    if lines.suits(job):
+        return [lines.LinesStep(job, g, w, node.outs[0], _lines(node))]
     return taps_steps(job, g, w, node.outs[0], _lines(node))
 
 
@@ -66,6 +71,8 @@ def conv_weight_grad(node: Node) -> list[Step] | None:
         x.spec.dtype.name, x.spec.shape, w,
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
+    if lines.suits_weights(job):
+        return [lines.LinesGradStep(job, x, g, node.outs[0], _lines(node))]
     window, dilation = lifted(p["kernel_size"], 1), lifted(p["dilation"], 1)
     return grad_steps(job, window, dilation, x, g, node.outs[0], _lines(node))
 

@@ -273,6 +273,45 @@ class Emitter:
             half //= 2
         return out
 
+    def apart(self, pointer: Any, step: int, lanes: int) -> Any:
+        """Elements ``step`` apart (at most 4), picked out of as many vectors side by side."""
+        if step == 1:
+            return self.load(pointer, lanes)
+        parts = [self.load(self.at(pointer, v * lanes), lanes) for v in range(step)]
+        out = parts[0]
+        places = [i * step if i * step < lanes else 0 for i in range(lanes)]
+        for v in range(1, step):
+            for i in range(lanes):
+                at = i * step
+                if at < v * lanes:
+                    places[i] = i
+                elif at < (v + 1) * lanes:
+                    places[i] = lanes + at - v * lanes
+            out = self.shuffle(out, parts[v], places)
+        return out
+
+    def store_apart(self, value: Any, pointer: Any, step: int, count: int) -> None:
+        """Store the first ``count`` lanes ``step`` apart, and touch nothing between them."""
+        lanes = value.type.count
+        if step > 4:
+            for i in range(count):
+                one = self.b.extract_element(value, ir.Constant(I32, i))
+                self.store(one, self.at(pointer, i * step))
+            return
+        for first in range(0, (count - 1) * step + 1, lanes):
+            mask = [
+                int(i % step == 0 and i // step < count) for i in range(first, first + lanes)
+            ]
+            wide = value
+            if step > 1:
+                places = [(first + i) // step if mask[i] else 0 for i in range(lanes)]
+                wide = self.shuffle(value, None, places)
+            at = self.at(pointer, first)
+            if all(mask):
+                self.store(wide, at)
+            else:
+                self.store_where(wide, at, ir.Constant(ir.VectorType(I1, lanes), mask))
+
     def transposer(self, lanes: int) -> Any:
         """``(from, from_step, rows, count, to, to_step, columns, length)``, one copy a module.
 

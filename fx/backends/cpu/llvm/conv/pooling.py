@@ -134,31 +134,12 @@ class _Emission:
     def apart(self, pointer: Any) -> Any:
         """A vector of elements one stride apart."""
         e, s, lanes = self.e, self.win.stride[2], self.lanes
-        if s == 1:
-            return e.load(pointer, lanes)
-        if not self.strided:
-            out = e.zero(lanes)
-            for i in range(lanes):
-                one = e.load(e.at(pointer, min(i, self.win.out[2] - 1) * s))
-                out = e.b.insert_element(out, one, ir.Constant(I32, i))
-            return out
-        # lane i is element i*s of s vectors side by side
-        parts = [e.load(e.at(pointer, v * lanes), lanes) for v in range(s)]
-        out, filled = parts[0], -(-lanes // s)
-        places = [i * s if i < filled else 0 for i in range(lanes)]
-        for v in range(1, s):
-            take = []
-            for i in range(lanes):
-                at = i * s
-                if at < v * lanes:
-                    take.append(places[i])
-                    places[i] = i
-                elif at < (v + 1) * lanes:
-                    take.append(lanes + at - v * lanes)
-                    places[i] = i
-                else:
-                    take.append(0)
-            out = e.shuffle(out, parts[v], take)
+        if self.strided:
+            return e.apart(pointer, s, lanes)
+        out = e.zero(lanes)
+        for i in range(lanes):
+            one = e.load(e.at(pointer, min(i, self.win.out[2] - 1) * s))
+            out = e.b.insert_element(out, one, ir.Constant(I32, i))
         return out
 
     def put(self, value: Any, pointer: Any, count: int) -> None:

@@ -15,6 +15,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.conv.emit import (
     I64, PTR, Emitter, Index, Target, host, internal, kernel, table,
 )  # fmt: skip
+from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
 from fx.backends.cpu.llvm.conv.plan import Block, Job, column_profile, cut, inner_rows, tap_ranges, tiles
 from fx.backends.cpu.llvm.step import Step
@@ -46,7 +47,7 @@ class PackStep(Step):
         self.reads, self.writes = (w,), (packed,)
         self.tasks = job.groups * layout.per_group
         self.cost = w.spec.size * 0.5
-        kind = (job.groups, job.K, job.M, job.window, job.transposed)
+        kind = (job.groups, job.K, job.M, job.window, job.transposed, job.pads)
         self.key = ("conv pack", job.dtype, kind, tuple([p.taps for p in job.phases]))
         self.lines = lines
 
@@ -122,7 +123,7 @@ class _Emission:
             with e.b.if_else(exact) as (then, other):
                 with then:
                     slow = self.exact()
-                    e.b.call(slow, list(self.function.args))
+                    e.b.call(slow, [begin, end, self.x, self.w, self.y])
                 with other:
                     e.loop(begin, end, self.task)
         else:
@@ -310,80 +311,21 @@ class _Emission:
     def spread(self, e: Emitter, from_: Any, rows: int, columns: int, to: Any) -> None:
         """One channel of a tile whose outputs do not lie side by side."""
         job, lanes = self.job, self.target.bytes // e.itemsize
-        s = job.spread[2]
         for r in range(rows):
             line = e.at(to, r * job.spread[1] * job.out[2])
-            if s > 4:
-                for c in range(columns):
-                    e.store(e.load(e.at(from_, r * columns + c)), e.at(line, c * s))
-                continue
-            for first in range(0, columns * s, lanes):  # places of the output
-                mask = [int(i % s == 0 and i < columns * s) for i in range(first, first + lanes)]
-                source = e.load_first(
-                    e.at(from_, r * columns + first // s), lanes, columns - first // s
-                )
-                places = [(first + i) // s - first // s for i in range(lanes)]
-                wide = e.shuffle(source, None, places)
-                kind = ir.VectorType(ir.IntType(1), lanes)
-                e.store_where(wide, e.at(line, first), ir.Constant(kind, mask))
+            for c in range(0, columns, lanes):
+                count = min(lanes, columns - c)
+                value = e.load_first(e.at(from_, r * columns + c), lanes, count)
+                e.store_apart(value, e.at(line, c * job.spread[2]), job.spread[2], count)
 
     # weights that are not finite ----------------------------------------------------------------
 
     def exact(self) -> Any:
-        """The kernel's tasks number by number: only what an output really reads is multiplied."""
+        """The tasks for weights that are not all finite."""
         job, cut_ = self.job, self.cut
-        kinds = [a.type for a in self.function.args]
-        function = internal(self.module, f"{self.name}_exact", kinds)
-        e = Emitter(function, job.dtype)
-        begin, end, _, x, w, _, y = function.args
         units = job.groups * self.layout.per_group
-        tables = []
-        for f, phase in enumerate(job.phases):
-            rows = [(*offset, t) for offset, t in zip(phase.offsets, phase.taps)]
-            numbers = [i for row in rows for i in row]
-            tables.append(table(self.module, f"{self.name}_exact{f}", numbers or [0]))
 
-        def output(n: Index, o: Index, f: int, place: tuple[Index, ...]) -> None:
-            phase = job.phases[f]
-            g, m = e.divmod(o, job.M)
-
-            def tap(i: Any, k: Any, total: Any) -> Any:
-                entry = e.at(tables[f], e.mul(i, 4), I64)
-                at, ok = [], None
-                for j, size in enumerate(job.source):
-                    off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
-                    at.append(e.i(e.add(e.mul(place[j], job.step[j]), job.low[j], off)))
-                    inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
-                    ok = inside if ok is None else e.b.and_(ok, inside)
-                t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
-                before = e.b.block
-                yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
-                e.b.cbranch(ok, yes, after)
-                e.b.position_at_end(yes)
-                from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
-                row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
-                for size, a in zip(job.source, at):
-                    from_ = e.add(e.mul(from_, size), a)
-                weight = e.load(e.at(w, e.add(row, t)))
-                more = e.muladd(e.load(e.at(x, from_)), weight, total)
-                e.b.branch(after)
-                e.b.position_at_end(after)
-                sum_ = e.b.phi(e.scalar)
-                sum_.add_incoming(total, before)
-                sum_.add_incoming(more, yes)
-                return (sum_,)
-
-            def over(k: Any, total: Any) -> Any:
-                return e.loop(0, len(phase.taps), lambda i, t: tap(e.i(i), k, t), (total,))
-
-            (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
-            put = [e.add(e.mul(p, s), r) for p, s, r in zip(place, job.spread, phase.first)]
-            to = e.add(e.mul(e.mul(n, job.groups * job.M), 1), o)
-            for size, at in zip(job.out, put):
-                to = e.add(e.mul(to, size), at)
-            e.store(total, e.at(y, to))
-
-        def task(index: Any) -> None:
+        def region(e: Emitter, index: Any) -> Region:
             rest, part = e.divmod(index, cut_.parts)
             rest, strip = e.divmod(rest, cut_.strips)
             rest, band = e.divmod(rest, cut_.bands)
@@ -391,23 +333,12 @@ class _Emission:
             u0 = e.divmod(e.mul(part, units), cut_.parts)[0]
             u1 = e.divmod(e.mul(e.add(part, 1), units), cut_.parts)[0]
             h0, w0 = e.mul(band, cut_.rows), e.mul(strip, cut_.columns)
-            first = self.channel_of(e, u0)
-            last = self.channel_of(e, u1)
-            for f, phase in enumerate(job.phases):
-                bound = e.least(e.add(d, 1), phase.counts[0])
-                h1 = e.least(e.add(h0, cut_.rows), phase.counts[1])
-                w1 = e.least(e.add(w0, cut_.columns), phase.counts[2])
-                e.loop(first, last, lambda o, f=f, bound=bound, h1=h1, w1=w1: e.loop(
-                    d, bound, lambda z: e.loop(
-                        h0, h1, lambda h: e.loop(
-                            w0, w1, lambda c: output(n, o, f, (z, h, c))
-                        ) and None
-                    ) and None
-                ) and None)  # fmt: skip
+            return Region(
+                n, d, (h0, e.add(h0, cut_.rows)), (w0, e.add(w0, cut_.columns)),
+                (self.channel_of(e, u0), self.channel_of(e, u1)),
+            )  # fmt: skip
 
-        e.loop(begin, end, task)
-        e.b.ret_void()
-        return function
+        return emit_exact(self.module, f"{self.name}_exact", job, region)
 
     def channel_of(self, e: Emitter, unit: Index) -> Index:
         """The first output channel of a unit."""

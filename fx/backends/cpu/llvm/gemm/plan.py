@@ -90,7 +90,7 @@ def tile(p: Problem, width: int) -> tuple[int, int]:
                     step = max(h * c, h + c, 4) + 0.25 * h + 0.5 * c
                     time += hs * cs * (p.k * step + 10 + 2 * h * c + 3 * h)
                     kinds += 1
-            time *= 1 + 0.02 * kinds  # each kind of tile is code to compile
+            time *= 1 + 0.04 * kinds  # each kind of tile is code to compile
             if time < best * 0.999:
                 best, found = time, (rows, count)
     rows, count = found

@@ -51,9 +51,9 @@ def skinny_plan(p: Problem) -> SkinnyPlan | None:
             columns = min(-(-columns // width) * width, -(-p.n // width) * width)
             return SkinnyPlan("dots", width, rows, across, deep, columns)
         return None
-    if p.y.column == 1 and p.m <= 4 and p.k * p.n * memory > LARGE and p.k >= 16 <= p.n // width:
+    if p.y.column == 1 and p.m <= 8 and p.k * p.n * memory > LARGE and p.k >= 16 <= p.n // width:
         columns = min(max(columns, 2048), 4096) // width * width
-        deep = (8, 4, 4, 3)[p.m - 1]
+        deep = (8, 4, 4, 4, 4, 4, 3, 3)[p.m - 1]
         return SkinnyPlan("sums", width, p.m, 1, deep, columns)
     return None
 

@@ -83,7 +83,7 @@ class _Merger:
                 continue
             if not unit.nest.sizes:
                 for i in scalars[-_TRIES:]:
-                    if self._try(i, j):
+                    if self.units[i] is not None and self._try(i, j):
                         break
                 if self.units[j] is not None:
                     scalars.append(j)

@@ -173,7 +173,8 @@ class Plan:
         outer = prod([sizes[d] for d in nest.outer])
         reads = sum([n * d.itemsize for d, n in (*nest.reads, *nest.writes)])
         vectors = outer * inner / self.lanes
-        self.cost = max(reads / 12.0, vectors * (0.5 + 0.35 * self.body)) + 20.0
+        speed = 60.0 if reads < 1 << 20 else 30.0 if reads < 1 << 24 else 14.0  # bytes a nanosecond
+        self.cost = max(reads / speed, vectors * (0.4 + 0.3 * self.body)) + 20.0
         reduces = any(e.kind == "reduce" for e in nest.exprs)
         self.unroll = 4 if self.body <= 6 else 2 if self.body <= 16 else 1
         if vector is None:

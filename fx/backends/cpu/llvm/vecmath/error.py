@@ -101,7 +101,10 @@ def _tail(a: Num, coefficients: tuple[float, ...]) -> Num:
 
 
 def erf(x: Num) -> Num:
-    """2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
+    """2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.
+
+    At most 1.20 ulp in float32, 1.04 in float64.
+    """
     a = abs(x)
     if x.width == 32:
         r, rest, k = reduced(-polynomial(a.smaller(3.95), _FAR32))
@@ -114,7 +117,10 @@ def erf(x: Num) -> Num:
 
 
 def erfc(x: Num) -> Num:
-    """1 - erf(x), precise where that is small."""
+    """1 - erf(x), precise where that is small.
+
+    At most 0.52 ulp in float32, 2.74 in float64.
+    """
     if x.width == 32:
         wide = x.to(F64)
         tail = _tail(abs(wide).smaller(11.0), _TAIL_SHORT)
@@ -127,7 +133,10 @@ def erfc(x: Num) -> Num:
 
 
 def erfinv(x: Num) -> Num:
-    """The y with erf(y) = x."""
+    """The y with erf(y) = x.
+
+    At most 0.65 ulp in float32, 3.30 in float64.
+    """
     if x.width == 32:
         return _erfinv(x.to(F64), 32).to(F32)
     return _erfinv(x, 64)

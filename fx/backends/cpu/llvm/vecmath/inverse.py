@@ -47,7 +47,10 @@ def _arcsin_parts(a: Num) -> tuple[Num, Num, Num]:
 
 
 def arcsin(x: Num) -> Num:
-    """The inverse sine: [-1, 1] -> [-pi/2, pi/2]."""
+    """The inverse sine: [-1, 1] -> [-pi/2, pi/2].
+
+    At most 1.59 ulp in float32, 1.66 in float64.
+    """
     a = abs(x)
     t, rest, _ = _arcsin_parts(a)
     high, low = _PI_2[x.width]
@@ -56,7 +59,10 @@ def arcsin(x: Num) -> Num:
 
 
 def arccos(x: Num) -> Num:
-    """The inverse cosine: [-1, 1] -> [0, pi]."""
+    """The inverse cosine: [-1, 1] -> [0, pi].
+
+    At most 1.12 ulp in float32, 1.19 in float64.
+    """
     a = abs(x)
     t, rest, _ = _arcsin_parts(a)
     high, low = _PI_2[x.width]
@@ -83,13 +89,19 @@ def _angle(y: Num, x: Num) -> Num:
 
 
 def arctan(x: Num) -> Num:
-    """The inverse tangent: the line -> (-pi/2, pi/2)."""
+    """The inverse tangent: the line -> (-pi/2, pi/2).
+
+    At most 1.37 ulp in float32, 2.15 in float64.
+    """
     a = abs(x)
     return _angle(a.smaller(1e30 if x.width == 32 else 1e300), x.full(1.0)).copysign(x)
 
 
 def arctan2(y: Num, x: Num) -> Num:
-    """The angle of the point (x, y), in [-pi, pi], as C's atan2."""
+    """The angle of the point (x, y), in [-pi, pi], as C's atan2.
+
+    At most 0.50 ulp in float32, 2.19 in float64.
+    """
     if x.width == 32:
         return arctan2(y.to(F64), x.to(F64)).to(F32)
     a, b = abs(y), abs(x)
@@ -115,7 +127,10 @@ def _comparable(a: Num, b: Num) -> tuple[Num, Num]:
 
 
 def arcsinh(x: Num) -> Num:
-    """The inverse hyperbolic sine."""
+    """The inverse hyperbolic sine.
+
+    At most 0.50 ulp in float32, 1.70 in float64.
+    """
     if x.width == 32:
         return arcsinh(x.to(F64)).to(F32)
     a = abs(x)
@@ -132,7 +147,10 @@ def _log_twice(a: Num) -> Num:
 
 
 def arccosh(x: Num) -> Num:
-    """The inverse hyperbolic cosine: [1, inf] -> [0, inf]."""
+    """The inverse hyperbolic cosine: [1, inf] -> [0, inf].
+
+    At most 0.50 ulp in float32, 1.83 in float64.
+    """
     if x.width == 32:
         return arccosh(x.to(F64)).to(F32)
     t = x.smaller(1e150) - 1.0
@@ -141,7 +159,10 @@ def arccosh(x: Num) -> Num:
 
 
 def arctanh(x: Num) -> Num:
-    """The inverse hyperbolic tangent: [-1, 1] -> the line."""
+    """The inverse hyperbolic tangent: [-1, 1] -> the line.
+
+    At most 0.50 ulp in float32, 1.94 in float64.
+    """
     if x.width == 32:
         return arctanh(x.to(F64)).to(F32)
     a = abs(x)

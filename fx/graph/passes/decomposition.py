@@ -8,8 +8,8 @@ from typing import Any
 
 from fx.dtypes import COMPLEX, FLOATING, float32
 from fx.graph.ir import Graph, Value
-from fx.graph.passes.simplify import Rule, Simplifier, rules_with, run_rules
-from fx.graph.passes.strength import members_of
+from fx.graph.passes.simplification import Rule, Simplifier, rules_with, run_rules
+from fx.graph.passes.strength_reduction import members_of
 from fx.graph.passes.tiers import COMPOSITES, DEFAULT
 from fx.primitive import registry
 from fx.spec import TensorSpec

@@ -84,32 +84,36 @@ def _cut(
 
 
 def _live_carries(
-    body: Graph, wanted: Sequence[bool], carries: int, asked: Iterable[Value] = ()
+    body: Graph,
+    wanted: Sequence[bool],
+    carries: int,
+    asked: Iterable[Value],
+    still: set[int],
 ) -> tuple[list[bool], set[Value]]:
     """Which results of a loop's body matter, and all values that they are computed from.
 
     A carry matters if its last value is wanted, if a condition asks for it, or if a result that
-    matters reads it.
+    matters reads it; not one that stays the same.
     """
     live = list(wanted)
     asked = set(asked)
     while True:
         needed = _needed(body, [v for v, alive in zip(body.outputs, live) if alive])
         before = sum(live)
-        for i in range(carries):
+        for i in set(range(carries)) - still:
             live[i] = live[i] or body.inputs[i] in needed or body.inputs[i] in asked
         if sum(live) == before:
             return live, needed
 
 
 def _hoisted(
-    rewriter: Rewriter, body: Graph, fixed: dict[Value, Value], needed: set[Value]
+    rewriter: Rewriter, body: Graph, given: dict[Value, Value], needed: set[Value]
 ) -> dict[Value, Value]:
-    """What a body computes the same way every time, computed outside: values of the body to new ones.
+    """What a body computes the same way every time, mapped to the same computed outside.
 
-    ``fixed`` maps the inputs that stay the same to what is passed for them.
+    ``given`` maps the inputs that stay the same to what is passed for them.
     """
-    same = set(fixed)
+    same = set(given)
     able: list[Node] = []
     for node in body.nodes:
         name = node.primitive.name
@@ -133,7 +137,7 @@ def _hoisted(
             inside.update(node.inputs)
     # of these, the ones that lead to something that nodes inside read and that costs something
     asked = {v for node in chosen for v in node.outs if v in inside}
-    made: dict[Value, Value] = dict(fixed)
+    made: dict[Value, Value] = dict(given)
     useful = set(asked)
     order: list[Node] = []
     for node in chosen:
@@ -144,49 +148,124 @@ def _hoisted(
         new = copy_node(node, tuple([made.get(v, v) for v in node.inputs]))
         rewriter.nodes.append(new)
         made.update(zip(node.outs, new.outs))
-    return {v: made[v] for v in body_order(body, asked)}
-
-
-def body_order(body: Graph, values: set[Value]) -> list[Value]:
-    """Some results of nodes of a body, in the order in which they are computed."""
-    return [v for node in body.nodes for v in node.outs if v in values]
+    return {v: made[v] for node in able for v in node.outs if v in asked}
 
 
 # loops ------------------------------------------------------------------------------------------
 
 
+class _Loop:
+    """A loop that is being made smaller: what its body and its arguments are.
+
+    Args:
+        body: its first inputs are carries.
+        given: the arguments for all inputs of the body.
+        carries: how many of these are carries.
+        mapped: how many after them differ from run to run.
+        wanted: which results of the loop somebody uses.
+        asked: carries that a condition asks for.
+    """
+
+    def __init__(
+        self,
+        body: Graph,
+        given: Sequence[Value],
+        carries: int,
+        mapped: int,
+        wanted: Sequence[bool],
+        asked: Iterable[Value] = (),
+    ) -> None:
+        self.body = body
+        self.given = given
+        end = carries + mapped
+        # a carry that every run hands on as it is stays the same
+        self.still = {i for i in range(carries) if body.outputs[i] is body.inputs[i]}
+        moving = [w and i not in self.still for i, w in enumerate(wanted)]
+        self.live, self.needed = _live_carries(body, moving, carries, asked, self.still)
+        places = [*sorted(self.still), *range(end, len(given))]
+        self.same = {body.inputs[i]: given[i] for i in places}
+        self.known, self.fixed = _fixed(self.same)
+        self.held = [i for i in range(carries) if self.live[i]]
+        self.mapped = range(carries, end)
+        self.hoisted: dict[Value, Value] = {}
+
+    def hoist(self, rewriter: Rewriter) -> None:
+        """Compute before the loop what it computes the same way every time."""
+        self.hoisted = _hoisted(rewriter, self.body, self.same, self.needed)
+        if self.hoisted:
+            self.needed = _needed_after(self.body, self.live, self.hoisted)
+
+    def smaller(self) -> tuple[Graph, list[Value], int]:
+        """The new body, its arguments, and how many of them are mapped."""
+        body = self.body
+        rows = [i for i in self.mapped if body.inputs[i] in self.needed]
+        rest = [v for v in self.fixed if v in self.needed or v in self.known.values()]
+        stand_ins = {v: input_value(v.spec) for v in self.hoisted}
+        inputs = [*[body.inputs[i] for i in (*self.held, *rows)], *rest, *stand_ins.values()]
+        outputs = [v for v, alive in zip(body.outputs, self.live) if alive]
+        new = _cut(body, self.needed, inputs, outputs, {**self.known, **stand_ins})
+        args = [self.given[i] for i in (*self.held, *rows)]
+        args += [*[self.fixed[v] for v in rest], *self.hoisted.values()]
+        return new, args, len(rows)
+
+    def results(self, new: Node) -> list[Value | None]:
+        """What stands for the results of the loop."""
+        outs = iter(new.outs)
+        found = [next(outs) if alive else None for alive in self.live]
+        for i in self.still:
+            found[i] = self.given[i]
+        return found
+
+
 def _scan(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Value | None] | None:
     params = node.params
-    body, carries, mapped = params["body"], params["carries"], params["mapped"]
-    end = carries + mapped
     given = [rewriter.get(v) for v in node.inputs]
-    live, needed = _live_carries(body, wanted, carries)
-    known, fixed = _fixed(body.inputs[end:], given[end:])
-    hoisted = _hoisted(rewriter, body, fixed, needed) if params["length"] else {}
-    if hoisted:
-        needed = _needed_after(body, live, hoisted)
-    held = [i for i in range(carries) if live[i]]
-    rows = [i for i in range(carries, end) if body.inputs[i] in needed]
-    rest = [v for v in fixed if v in needed]
-    if all(live) and not hoisted and carries + len(rows) + len(rest) == len(given):
+    loop = _Loop(params["body"], given, params["carries"], params["mapped"], wanted)
+    if params["length"]:
+        loop.hoist(rewriter)
+    body, args, mapped = loop.smaller()
+    if all(loop.live) and len(args) == len(given) and not loop.hoisted:
         return None
-    stand_ins = {v: input_value(v.spec) for v in hoisted}
-    inputs = [*[body.inputs[i] for i in (*held, *rows)], *rest, *stand_ins.values()]
-    outputs = [v for v, alive in zip(body.outputs, live) if alive]
-    smaller = _cut(body, needed, inputs, outputs, {**known, **stand_ins})
-    args = [*[given[i] for i in (*held, *rows)], *[fixed[v] for v in rest], *hoisted.values()]
-    changed = {"body": smaller, "carries": len(held), "mapped": len(rows)}
-    return _made(rewriter, node, args, {**params, **changed}, live)
+    changed = {"body": body, "carries": len(loop.held), "mapped": mapped}
+    return loop.results(_added(rewriter, node, args, {**params, **changed}))
 
 
-def _fixed(
-    inputs: Sequence[Value], given: Sequence[Value]
-) -> tuple[dict[Value, Value], dict[Value, Value]]:
-    """The inputs that stay the same: those of known value, and the others, each argument once."""
+def _while(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Value | None] | None:
+    params = node.params
+    condition, carries = params["condition"], params["carries"]
+    end = carries + params["read"]
+    given = [rewriter.get(v) for v in node.inputs]
+    body = params["body"]
+    asking = _needed(condition, condition.outputs)
+    asked = [body.inputs[i] for i in range(carries) if condition.inputs[i] in asking]
+    loop = _Loop(body, [*given[:carries], *given[end:]], carries, 0, wanted, asked)
+    loop.hoist(rewriter)
+    body, args, _ = loop.smaller()
+    places = [*sorted(loop.still), *range(carries, end)]
+    known, reads = _fixed({condition.inputs[i]: given[i] for i in places})
+    read = [v for v in reads if v in asking or v in known.values()]
+    inputs = [*[condition.inputs[i] for i in loop.held], *read]
+    if all(loop.live) and len(args) + len(read) == len(given) and not loop.hoisted:
+        return None
+    test = _cut(condition, asking, inputs, condition.outputs, known)
+    held = len(loop.held)
+    args[held:held] = [reads[v] for v in read]
+    changed = {"body": body, "condition": test, "carries": held, "read": len(read)}
+    return loop.results(_added(rewriter, node, args, {**params, **changed}))
+
+
+def _added(rewriter: Rewriter, node: Node, args: Sequence[Value], params: dict[str, Any]) -> Node:
+    new = Node(node.primitive, args, params, None, node.line)
+    rewriter.nodes.append(new)
+    return new
+
+
+def _fixed(same: dict[Value, Value]) -> tuple[dict[Value, Value], dict[Value, Value]]:
+    """Of inputs that stay the same those of known value, and the others, each argument once."""
     known: dict[Value, Value] = {}
     fixed: dict[Value, Value] = {}
     first: dict[Value, Value] = {}
-    for v, arg in zip(inputs, given):
+    for v, arg in same.items():
         if arg.constant is not None and arg.spec.size == 1:
             known[v] = arg
         elif arg in first:
@@ -206,53 +285,6 @@ def _needed_after(body: Graph, live: Sequence[bool], hoisted: dict[Value, Value]
     return needed - hoisted.keys()
 
 
-def _made(
-    rewriter: Rewriter,
-    node: Node,
-    args: Sequence[Value],
-    params: dict[str, Any],
-    live: Sequence[bool],
-) -> list[Value | None]:
-    new = Node(node.primitive, args, params, None, node.line)
-    rewriter.nodes.append(new)
-    outs = iter(new.outs)
-    return [next(outs) if alive else None for alive in live]
-
-
-def _while(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Value | None] | None:
-    params = node.params
-    body, condition = params["body"], params["condition"]
-    carries, end = params["carries"], params["carries"] + params["read"]
-    given = [rewriter.get(v) for v in node.inputs]
-    asking = _needed(condition, condition.outputs)
-    asked = [body.inputs[i] for i in range(carries) if condition.inputs[i] in asking]
-    live, needed = _live_carries(body, wanted, carries, asked)
-    known, fixed = _fixed(body.inputs[carries:], given[end:])
-    told, reads = _fixed(condition.inputs[carries:], given[carries:end])
-    hoisted = _hoisted(rewriter, body, fixed, needed)
-    if hoisted:
-        needed = _needed_after(body, live, hoisted)
-    held = [i for i in range(carries) if live[i]]
-    rest = [v for v in fixed if v in needed]
-    read = [v for v in reads if v in asking]
-    if all(live) and not hoisted and carries + len(read) + len(rest) == len(given):
-        return None
-    stand_ins = {v: input_value(v.spec) for v in hoisted}
-    smaller = _cut(
-        body,
-        needed,
-        [*[body.inputs[i] for i in held], *rest, *stand_ins.values()],
-        [body.outputs[i] for i in held],
-        {**known, **stand_ins},
-    )
-    inputs = [*[condition.inputs[i] for i in held], *read]
-    test = _cut(condition, asking, inputs, condition.outputs, told)
-    args = [given[i] for i in held]
-    args += [*[reads[v] for v in read], *[fixed[v] for v in rest], *hoisted.values()]
-    changed = {"body": smaller, "condition": test, "carries": len(held), "read": len(read)}
-    return _made(rewriter, node, args, {**params, **changed}, live)
-
-
 # branches ---------------------------------------------------------------------------------------
 
 
@@ -262,9 +294,7 @@ def _cond(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Valu
     if index.constant is not None and index.spec.device == "cpu":
         place = min(max(int(index.constant._a), 0), len(branches) - 1)
         return _inlined(rewriter, branches[place], given)
-    needed = [
-        _needed(b, [v for v, alive in zip(b.outputs, wanted) if alive]) for b in branches
-    ]
+    needed = [_needed(b, [v for v, alive in zip(b.outputs, wanted) if alive]) for b in branches]
     # one list of operands serves all branches: what one of them needs stays for all
     first: dict[Value, int] = {}
     same = [first.setdefault(arg, i) for i, arg in enumerate(given)]
@@ -290,7 +320,9 @@ def _cond(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Valu
         outputs = [v for v, alive in zip(b.outputs, wanted) if alive]
         smaller.append(_cut(b, n, [b.inputs[i] for i in kept], outputs, known))
     args = [index, *[given[i] for i in kept]]
-    return _made(rewriter, node, args, {**node.params, "branches": tuple(smaller)}, wanted)
+    new = _added(rewriter, node, args, {**node.params, "branches": tuple(smaller)})
+    outs = iter(new.outs)
+    return [next(outs) if alive else None for alive in wanted]
 
 
 def _inlined(rewriter: Rewriter, branch: Graph, given: Sequence[Value]) -> list[Value | None]:

@@ -1,0 +1,102 @@
+"""The convolution of weights that are not all finite, number by number.
+
+The fast kernels of ``conv_input_grad`` multiply zeros that pad a cotangent; with an infinity among
+the weights that would be NaN where the true gradient is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, table
+from fx.backends.cpu.llvm.conv.plan import Job
+
+
+class Region(NamedTuple):
+    """What a task computes: a sample, an output depth, rows, columns and channels [first, last)."""
+
+    n: Index
+    d: Index
+    rows: tuple[Index, Index]
+    columns: tuple[Index, Index]
+    channels: tuple[Index, Index]
+
+
+def emit_exact(
+    module: Any, name: str, job: Job, region: Callable[[Emitter, Any], Region]
+) -> Any:
+    """``name(begin, end, x, w, y)``: the tasks of a kernel, only with what each output reads.
+
+    ``region`` says what a task computes; its rows and columns may go past the last ones.
+    """
+    function = internal(module, name, [I64, I64, PTR, PTR, PTR])
+    e = Emitter(function, job.dtype)
+    begin, end, x, w, y = function.args
+    tables = []
+    for f, phase in enumerate(job.phases):
+        rows = [(*offset, t) for offset, t in zip(phase.offsets, phase.taps)]
+        tables.append(table(module, f"{name}{f}", [i for row in rows for i in row] or [0]))
+
+    def output(n: Index, o: Index, f: int, place: tuple[Index, ...]) -> None:
+        phase = job.phases[f]
+        g, m = e.divmod(o, job.M)
+
+        def tap(i: Any, k: Any, total: Any) -> Any:
+            entry = e.at(tables[f], e.mul(i, 4), I64)
+            at, ok = [], None
+            for j, size in enumerate(job.source):
+                off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
+                at.append(e.i(e.add(e.mul(place[j], job.step[j]), job.low[j], off)))
+                inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
+                ok = inside if ok is None else e.b.and_(ok, inside)
+            t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
+            before = e.b.block
+            yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
+            e.b.cbranch(ok, yes, after)
+            e.b.position_at_end(yes)
+            from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
+            row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
+            for size, a in zip(job.source, at):
+                from_ = e.add(e.mul(from_, size), a)
+            weight = e.load(e.at(w, e.add(row, t)))
+            more = e.muladd(e.load(e.at(x, from_)), weight, total)
+            e.b.branch(after)
+            e.b.position_at_end(after)
+            sum_ = e.b.phi(e.scalar)
+            sum_.add_incoming(total, before)
+            sum_.add_incoming(more, yes)
+            return (sum_,)
+
+        def over(k: Any, total: Any) -> Any:
+            return e.loop(0, len(phase.taps), lambda i, t: tap(e.i(i), k, t), (total,))
+
+        (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
+        put = [e.add(e.mul(p, s), r) for p, s, r in zip(place, job.spread, phase.first)]
+        to = e.add(e.mul(n, job.groups * job.M), o)
+        for size, at in zip(job.out, put):
+            to = e.add(e.mul(to, size), at)
+        e.store(total, e.at(y, to))
+
+
+    def task(index: Any) -> None:
+        at = region(e, index)
+        for f, phase in enumerate(job.phases):
+            depth = e.least(e.add(at.d, 1), phase.counts[0])
+            h1 = e.least(at.rows[1], phase.counts[1])
+            w1 = e.least(at.columns[1], phase.counts[2])
+
+            def plane(o: Any, f: int = f, depth: Index = depth, h1: Any = h1, w1: Any = w1) -> None:
+                def row(z: Any, h: Any) -> None:
+                    e.loop(at.columns[0], w1, lambda c: output(at.n, o, f, (z, h, c)))
+
+                e.loop(at.d, depth, lambda z: e.loop(at.rows[0], h1, lambda h: row(z, h)) and None)
+
+            e.loop(*at.channels, plane)
+
+    e.loop(begin, end, task)
+    e.b.ret_void()
+    return function
+
