@@ -208,13 +208,16 @@ def _optimized(
         return found
 
     graph = own_inputs(graph)
-    settled: dict[Entry, Graph] = {}  # what a pass returned last: it need not see that again
+    settled: dict[Entry, Graph] = {}  # what a pass left as it was: it need not see that again
     for round_ in range(_ROUNDS):
         before = graph
         for entry in entries:
             if settled.get(entry) is graph or (entry.once and round_):
                 continue
-            graph = settled[entry] = _run(entry, graph, checked)
+            new = _run(entry, graph, checked)
+            if new is graph:
+                settled[entry] = graph
+            graph = new
         graph = map_nested(graph, nested)
         if graph is before:
             break

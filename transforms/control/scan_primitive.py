@@ -71,10 +71,8 @@ def _spec(*specs, body, carries, mapped, length, reverse, checkpoint):
 def _cpu(*arrays, body, carries, mapped, length, reverse, checkpoint):
     end = carries + mapped
     carry, scanned, rest = list(arrays[:carries]), arrays[carries:end], list(arrays[end:])
-    first = [*carry, *[a[0] if a.ndim > 1 else a[:1] for a in scanned], *rest]
     specs: Any = body.specs
     if not length or not fits(body, [*carry, *[_row(a) for a in scanned], *rest]):
-        del first
         checked = _spec(
             *[TensorSpec(a.shape, a.dtype) for a in arrays],
             body=body, carries=carries, mapped=mapped, length=length, reverse=reverse,

@@ -136,26 +136,32 @@ def _write(
         code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
     _numbers(code, program)
     arrays: dict[Value, str] = {}
-    after: list[str] = []
+    state = (Held, Gathered)
     for i, value in enumerate(graph.inputs):
-        if value in sources:
-            arrays[value] = _input(code, program, value, sources[value], i in donated)
-    for i, value in enumerate(graph.inputs):
-        if i in donated and type(s := sources.get(value)) is Argument:
-            x = f"x{s.number}"  # 3: its tensor, the variable, the argument of getrefcount
-            code.add(f"if refs({x}) != 3 or {x}.base is not None: {x} = {x}.copy()")
-    _unused_checks(code, program, graph, sources)
-    outputs = _outputs(code, finish, arrays, graph, sources, after)
-    after += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
-    listed = ", ".join(arrays[v] for v in graph.inputs)
+        if value in sources and type(sources[value]) not in state:
+            arrays[value] = _input(code, program, value, sources[value], False)
+            if i in donated:
+                x = arrays[value]  # 3: its tensor, the variable, the argument of getrefcount
+                code.add(f"if refs({x}) != 3 or {x}.base is not None: {x} = {x}.copy()")
+    lines, outputs, count = _results(code, finish)
+    lines += _numbers_after(code, finish, count + len(finish.rebinds) + len(_spaces(finish)))
+    lines += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
     code.names["tally"] = program.tally
-    code.add(f"out = run([{listed}])")
-    code.add(*after, "tally[0] += 1")
+    lines.append("tally[0] += 1")
     tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]
     if tensors:
         code.names["give_away"] = give_away
-        code.add(f"give_away(({''.join(f'{t}, ' for t in tensors)}), {program.name!r})")
-    code.add(f"return {outputs}")
+        lines.append(f"give_away(({''.join(f'{t}, ' for t in tensors)}), {program.name!r})")
+    lines.append(f"return {outputs}")
+    _at_once(code, program, graph, sources, donated, arrays, executable, count, lines)
+    for i, value in enumerate(graph.inputs):
+        if value in sources and type(sources[value]) in state:
+            arrays[value] = _input(code, program, value, sources[value], i in donated)
+    _unused_checks(code, program, graph, sources)
+    after = _rebinds(code, finish, count)
+    after += _gradients(code, finish, arrays, graph, sources, count + len(finish.rebinds))
+    listed = ", ".join(arrays[v] for v in graph.inputs)
+    code.add(f"out = run([{listed}])", *after, *lines)
     body = "\n    ".join(["def plan(args, kwargs):", *code.lines])
     scope: dict[str, Any] = names
     exec(compile(body, f"<plan of {program.name}>", "exec"), scope)
@@ -300,29 +306,106 @@ def _unused_checks(code: _Code, program: Program, graph: Graph, sources: dict[Va
         code.require(f"({name}().leaf.grad is not None) is {had}")
 
 
-def _outputs(
-    code: _Code,
-    finish: Any,
-    arrays: dict[Value, str],
-    graph: Graph,
-    sources: dict[Value, Any],
-    after: list[str],
-) -> str:
-    """What is done with the results; the expression of what the call returns."""
+def _spaces(finish: Any) -> list[Value]:
+    """The gradients that come out."""
+    return [v for _, v in finish.grads if v is not None]
+
+
+def _results(code: _Code, finish: Any) -> tuple[list[str], str, int]:
+    """The lines that make the results, what the call returns, and how many values that takes."""
     place = 0
     results = []
-    numbers = []
+    lines = []
     for leaf in finish.leaves:
         if leaf.value is None:
             results.append(code.name("held", leaf.held))
-        elif leaf.number is not None:
+            continue
+        if leaf.number is not None:
             results.append(f"out[{place}].item()")
-            place += 1
         else:
             i = len(results)
-            after.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
+            lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
             results.append(f"r{i}")
+        place += 1
+    if finish.treedef.is_leaf():
+        returned = results[0]
+    elif finish.treedef == tree.structure(tuple([0] * len(results))):
+        returned = f"({''.join(f'{r}, ' for r in results)})"
+    else:
+        unflatten = code.name("unflatten", tree.unflatten)
+        treedef = code.name("treedef", finish.treedef)
+        returned = f"{unflatten}({treedef}, [{', '.join(results)}])"
+    return lines, returned, place
+
+
+def _numbers_after(code: _Code, finish: Any, place: int) -> list[str]:
+    """The lines that store Python numbers."""
+    lines = []
+    for held, key, leaf in finish.numbers:
+        owner, name = code.name("held", held), code.name("key", key)
+        if leaf.value is None:
+            lines.append(f"put({owner}, {name}, {code.name('number', leaf.held)})")
+        else:
+            lines.append(f"put({owner}, {name}, out[{place}].item())")
             place += 1
+    return lines
+
+
+def _at_once(
+    code: _Code,
+    program: Program,
+    graph: Graph,
+    sources: dict[Value, Any],
+    donated: set[int],
+    arrays: dict[Value, str],
+    executable: Any,
+    count: int,
+    lines: list[str],
+) -> None:
+    """The way of a step that finds everything as the last one left it: one builtin collects it."""
+    assert program.root is not None and program.root.finish is not None
+    finish = program.root.finish
+    used = set(graph.inputs)
+    held = {id(s.cell()): i for i, v in enumerate(graph.inputs) if type(s := sources.get(v)) is Held}
+    if (
+        any(type(s) is Held and v not in used for v, s in sources.items())
+        or any(not had for _, had in program.gathered)
+        or any(id(cell()) not in held for cell, _ in finish.rebinds)
+        or any(value is None for _, value in finish.grads)
+        or not hasattr(executable, "reuse")
+    ):
+        return
+    from fx.backends.cpu.llvm.collect import Item, collector
+
+    owners = iter([owner for owner, _ in finish.grads])
+    items, gradients = [], {}
+    for i, value in enumerate(graph.inputs):
+        source, spec = sources.get(value), value.spec
+        kind = type(source)
+        if kind in (Held, Gathered) or source is None:
+            owner = source.cell if kind is Held else next(owners) if source is None else source.owner
+            if source is None:
+                gradients[id(owner())] = i
+            items.append(Item(owner, kind is not Held, spec.dtype, spec.shape, i, i in donated))
+    collect = collector(items) if items else None
+    if collect is None:
+        return
+    listed = ", ".join(arrays.get(v, "None") for v in graph.inputs)
+    code.add(f"list = [{listed}]", f"if {code.name('collect', collect)}(list):")
+    code.add("    out = run(list)")
+    own = executable.reuse
+    for place, (cell, _) in enumerate(finish.rebinds, count):
+        if own.get(place) != held[id(cell())]:  # its value came to lie in another one's memory
+            code.add(f"    {code.name('cell', cell)}().value._a = out[{place}]")
+    for place, (owner, _) in enumerate(finish.grads, count + len(finish.rebinds)):
+        if own.get(place) != gradients.get(id(owner())):
+            code.add(f"    {code.name('owner', owner)}().leaf.grad._a = out[{place}]")
+    code.add(*[f"    {line}" for line in lines], "list = None")
+
+
+def _rebinds(code: _Code, finish: Any, place: int) -> list[str]:
+    """The lines that give cells their new values."""
+    after = []
     for cell, _ in finish.rebinds:
         i = code.names.get(f"place of {id(cell)}")
         if i is None:  # it is rebound without being read
@@ -337,6 +420,19 @@ def _outputs(
             f"c{i}.value = t{i}"
         )
         place += 1
+    return after
+
+
+def _gradients(
+    code: _Code,
+    finish: Any,
+    arrays: dict[Value, str],
+    graph: Graph,
+    sources: dict[Value, Any],
+    place: int,
+) -> list[str]:
+    """The memory that gradients are written into, and the lines that store them."""
+    after = []
     spaces = iter([v for v in graph.inputs if v not in sources])
     for owner, value in finish.grads:
         i = len(code.names)
@@ -356,22 +452,7 @@ def _outputs(
             f"e{i} = empty({value.spec.shape!r}, {dtype}) if h{i} is None else h{i}",
         )
         arrays[space] = f"e{i}"
-        after.append(
-            f"if h{i} is None: g{i} = new(Tensor); g{i}._node = None; f{i}.grad = g{i}"
-        )
+        after.append(f"if h{i} is None: g{i} = new(Tensor); g{i}._node = None; f{i}.grad = g{i}")
         after.append(f"g{i}._a = out[{place}]")
         place += 1
-    for held, key, leaf in finish.numbers:
-        owner, name = code.name("held", held), code.name("key", key)
-        if leaf.value is None:
-            numbers.append(f"put({owner}, {name}, {code.name('number', leaf.held)})")
-        else:
-            numbers.append(f"put({owner}, {name}, out[{place}].item())")
-            place += 1
-    after += numbers
-    if finish.treedef.is_leaf():
-        return results[0]
-    if finish.treedef == tree.structure(tuple([0] * len(results))):
-        return f"({''.join(f'{r}, ' for r in results)})"
-    unflatten = code.name("unflatten", tree.unflatten)
-    return f"{unflatten}({code.name('treedef', finish.treedef)}, [{', '.join(results)}])"
+    return after

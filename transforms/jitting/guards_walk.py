@@ -7,6 +7,7 @@ at by identity alone.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from datetime import date, time, timedelta
@@ -15,7 +16,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property, partial, partialmethod
 from pathlib import PurePath
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ MOST_PLAIN = 10_000  # of a container of plain values
 MOST_BYTES = 1 << 20  # of an array that is compared
 _DEEPEST = 12
 _VALUES = (range, slice, Decimal, Fraction, date, time, timedelta, PurePath, np.generic, np.dtype)
+_NAMESPACES = (SimpleNamespace, Namespace)
 _UNCALLED = frozenset((
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",
     "__getstate__", "__setstate__", "__init_subclass__", "__class_getitem__", "__dir__",
@@ -155,8 +157,11 @@ class Walk:
             done.add(name)
             for base in users:
                 for f, has_self in _functions(vars(base).get(name)):
-                    if origin(f.__code__.co_filename) != "user":
+                    filename = f.__code__.co_filename
+                    if origin(filename) != "user":
                         continue
+                    if filename == "<string>" and "__dataclass_fields__" in vars(base):
+                        continue  # a method that dataclass has written
                     k = self.writer.weak(f)
                     self.function(f, Place(None, f"{k}()", f"{f.__qualname__}|"))
                     reads = reads_of(f.__code__)
@@ -251,7 +256,7 @@ class Walk:
 
     def _sequence(self, x: Any, place: Place, depth: int) -> None:
         write, n = self.writer, len(x)
-        write.require(place, f"type({{0}}) is {write.name('k', type(x))}", type(x).__name__)
+        write.kind(place, x)
         write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
         if is_plain(x):
             if n > MOST_PLAIN:
@@ -271,7 +276,7 @@ class Walk:
 
     def _set(self, x: Any, place: Place) -> None:
         write = self.writer
-        write.require(place, f"type({{0}}) is {write.name('k', type(x))}", type(x).__name__)
+        write.kind(place, x)
         if len(x) <= MOST_PLAIN and is_plain(x):
             write.require(place, f"{{}} == {write.name('k', frozenset(x))}", shortened(x))
         else:
@@ -280,7 +285,7 @@ class Walk:
 
     def _mapping(self, x: dict[Any, Any], place: Place, depth: int) -> None:
         write, n = self.writer, len(x)
-        write.require(place, f"type({{0}}) is {write.name('k', type(x))}", type(x).__name__)
+        write.kind(place, x)
         write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
         if n > MOST_ITEMS:
             self.truncated = True
@@ -365,8 +370,15 @@ class Walk:
             if not given:
                 self.writer.identity(place, x, weak=bool(x.__closure__))
             self.function(x, place)
-        elif whose == "user" and not _is_fx(cls):
+        elif cls in _NAMESPACES or (whose == "user" and not _is_fx(cls)):
             self._instance(x, place, reads, depth, given)
+            base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
+            if base is dict:
+                self._mapping(x, place, depth)
+            elif base is set:
+                self._set(x, place)
+            elif base is not None:
+                self._sequence(x, place, depth)
         else:
             if not given:
                 self.writer.identity(place, x)

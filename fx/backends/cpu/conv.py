@@ -200,8 +200,6 @@ def _native(
     inner = y.shape[1] if name != "conv_weight_grad" else x.shape[1] // groups
     if x.dtype.kind != "f" or math.prod(out) * inner * win.taps < _NATIVE_FROM:
         return None
-    if _planes.suits(out[1] // groups, win):
-        return None
     from fx.backends.cpu.llvm.conv import native
 
     found = native.run(name, [x, y], params)

@@ -4,6 +4,7 @@ Ceil mode is a larger high padding. A window that does not fit gives no output.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
+
+# Elements of windows from which on a native kernel is compiled.
+_NATIVE_FROM = 200_000
 
 _nb = None
 
@@ -36,6 +40,10 @@ def max_pool(
     sees padding only gives the lowest value of the dtype (-inf for floats) and index 0.
     """
     win = windows(x.shape[2:], window, stride, padding, dilation)
+    params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
+    native = _native("max_pool", x, x.shape[:2], win, params)
+    if native is not None:
+        return native[0], native[1]
     shape = (*x.shape[:2], *win.out)
     planes = math.prod(x.shape[:2])
     dtype = x.dtype
@@ -61,6 +69,10 @@ def window_sum(
 ) -> np.ndarray:
     """The sum over each window, padding counting as zero: x (N, C, *S) -> (N, C, *out)."""
     win = windows(x.shape[2:], window, stride, padding, dilation)
+    params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
+    native = _native("window_sum", x, x.shape[:2], win, params)
+    if native is not None:
+        return native[0]
     shape = (*x.shape[:2], *win.out)
     dtype, planes = x.dtype, math.prod(x.shape[:2])
     x = computed(x).reshape(planes, win.volume)
@@ -87,6 +99,13 @@ def window_sum_transpose(
     """
     win = windows(tuple(input_size), window, stride, padding, dilation)
     _check_out(g, win)
+    params = dict(
+        input_size=tuple(input_size), window=window, stride=stride, padding=padding,
+        dilation=dilation,
+    )  # fmt: skip
+    native = _native("window_sum_transpose", g, g.shape[:2], win, params)
+    if native is not None:
+        return native[0]
     dtype, lead, planes = g.dtype, g.shape[:2], math.prod(g.shape[:2])
     g = computed(g).reshape(planes, win.positions)
     if win.whole:
@@ -96,6 +115,17 @@ def window_sum_transpose(
         if out.size and g.size:
             _kernels().window_sum_transpose(g, out, win.geo)
     return narrowed(out.reshape(*lead, *input_size), dtype)
+
+
+def _native(
+    name: str, x: np.ndarray, lead: Ints, win: Windows, params: dict[str, Any]
+) -> list[np.ndarray] | None:
+    """What a native kernel of `llvm.conv` gives; None where too little work would pay for it."""
+    if x.dtype.kind != "f" or math.prod(lead) * win.positions * win.taps < _NATIVE_FROM:
+        return None
+    from fx.backends.cpu.llvm.conv import native
+
+    return native.run(name, [x], params)
 
 
 def _check_out(g: np.ndarray, win: Windows) -> None:

@@ -154,6 +154,14 @@ def _hoisted(
 # loops ------------------------------------------------------------------------------------------
 
 
+def _fits(body: Graph, given: Sequence[Value], rows: range = range(0)) -> bool:
+    """Whether a body was staged for what it is given: it may be run on other specs as well."""
+    specs = [v.spec for v in given]
+    for i in rows:
+        specs[i] = specs[i].with_(shape=specs[i].shape[1:])
+    return [v.spec for v in body.inputs] == specs
+
+
 class _Loop:
     """A loop that is being made smaller: what its body and its arguments are.
 
@@ -220,7 +228,10 @@ class _Loop:
 def _scan(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Value | None] | None:
     params = node.params
     given = [rewriter.get(v) for v in node.inputs]
-    loop = _Loop(params["body"], given, params["carries"], params["mapped"], wanted)
+    carries, mapped = params["carries"], params["mapped"]
+    if not _fits(params["body"], given, range(carries, carries + mapped)):
+        return None
+    loop = _Loop(params["body"], given, carries, mapped, wanted)
     if params["length"]:
         loop.hoist(rewriter)
     body, args, mapped = loop.smaller()
@@ -236,9 +247,12 @@ def _while(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Val
     end = carries + params["read"]
     given = [rewriter.get(v) for v in node.inputs]
     body = params["body"]
+    passed = [*given[:carries], *given[end:]]
+    if not _fits(body, passed) or not _fits(condition, given[:end]):
+        return None
     asking = _needed(condition, condition.outputs)
     asked = [body.inputs[i] for i in range(carries) if condition.inputs[i] in asking]
-    loop = _Loop(body, [*given[:carries], *given[end:]], carries, 0, wanted, asked)
+    loop = _Loop(body, passed, carries, 0, wanted, asked)
     loop.hoist(rewriter)
     body, args, _ = loop.smaller()
     places = [*sorted(loop.still), *range(carries, end)]
@@ -291,6 +305,8 @@ def _needed_after(body: Graph, live: Sequence[bool], hoisted: dict[Value, Value]
 def _cond(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Value | None] | None:
     branches = node.params["branches"]
     index, *given = [rewriter.get(v) for v in node.inputs]
+    if not all(_fits(b, given) for b in branches):
+        return None
     if index.constant is not None and index.spec.device == "cpu":
         place = min(max(int(index.constant._a), 0), len(branches) - 1)
         return _inlined(rewriter, branches[place], given)

@@ -9,7 +9,7 @@ import ml_dtypes
 
 from fx.dtypes import COMPLEX, FLOATING, float32, float64
 from fx.graph.ir import Graph, Value
-from fx.graph.passes.rules_pointwise import is_power_of_two
+from fx.graph.passes.rules_arithmetic import is_power_of_two
 from fx.graph.passes.simplification import Rule, Simplifier, rules_with, run_rules
 from fx.primitive import registry
 from fx.spec import TensorSpec

@@ -31,9 +31,10 @@ def run_schedule(plan: Schedule, *arrays: np.ndarray, pieces: int = 1) -> list[n
         if isinstance(step, PythonStep):
             results = step.run(*reads)
         else:
-            if step.key not in _compiled:
-                _compiled[step.key] = compile_step(step), step
-            run, first = _compiled[step.key]
+            key = step.key, tuple([v.spec.size for v in step.reads])
+            if key not in _compiled:
+                _compiled[key] = compile_step(step), step
+            run, first = _compiled[key]
             reads = [a.reshape(v.spec.shape) for a, v in zip(reads, first.reads, strict=True)]
             results = run(*reads, pieces=min(pieces, step.tasks))
         for value, result in zip(step.writes, results, strict=True):
@@ -48,9 +49,7 @@ def staged(function: Any, *arrays: np.ndarray) -> Graph:
     return fx.make_graph(function)(*[new_tensor(a) for a in arrays])
 
 
-def check(
-    graph: Graph, *arrays: np.ndarray, tolerance: float = 1e-5, pieces: int = 1
-) -> Schedule:
+def check(graph: Graph, *arrays: np.ndarray, tolerance: float = 1e-5, pieces: int = 1) -> Schedule:
     """Compare a schedule with the interpreter; the schedule."""
     arrays = (
         *arrays, *[np.ones(v.spec.shape, v.spec.dtype) for v in graph.inputs[len(arrays) :]]

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu.llvm import disk_cache, engine, executable, kernels
+from fx.backends.cpu.llvm import disk_cache, driver, engine, executable, kernels
 from fx.backends.cpu.llvm.allocation import allocator
-from fx.backends.cpu.llvm.driver import compile_graph
 from fx.backends.cpu.llvm.recipe import from_json
 from fx.graph.ir import Graph, Node, input_value
 from fx.graph.key import graph_key, is_stable
@@ -46,6 +45,12 @@ def compiled(monkeypatch):
         engine, "compile_text", lambda text, f=engine.compile_text: (texts.append(text), f(text))[1]
     )
     return texts
+
+
+def compile_graph(graph, donated=()):
+    """As in a process that has compiled nothing yet."""
+    driver.forget()
+    return driver.compile_graph(graph, donated)
 
 
 def example(scale=3.0, names=("sin", "exp")):
@@ -83,6 +88,27 @@ def test_the_second_time_nothing_is_scheduled_or_compiled(folder, compiled, monk
     assert second.schedule == first.schedule and second.memory == first.memory
     assert second.code() == first.code() and "define" in second.code()
     assert second.reuse == first.reuse
+
+
+def test_graphs_of_one_key_share_their_code(folder, compiled, monkeypatch):
+    monkeypatch.setenv("FX_CACHE", "0")
+    first = compile_graph(example())
+    compiled.clear()
+    other = example()
+    large = next(v for v in other.constants() if v.spec.size > 1000)
+    large.constant = fx.tensor(np.ones((100, 3, 4), "f4"))
+    second = driver.compile_graph(other)
+    assert not compiled
+    check(example(), first)
+    check(other, second)
+    del first, second
+    driver.compile_graph(example())
+    assert not compiled  # the last ones are kept for a function that is jitted again and again
+    for i in range(40):
+        driver.compile_graph(
+            graph_of([x := argument(3)], [apply("multiply", x, constant(np.full(3, i, "f4")))])
+        )
+    assert len(driver._programs) < 40
 
 
 def test_donation_is_part_of_the_key(folder, compiled):
@@ -260,11 +286,11 @@ def test_a_full_disk_is_no_error(folder, monkeypatch):
 
 def test_what_was_unused_for_longest_goes_first(folder, monkeypatch):
     for i in range(6):
-        disk_cache.store(f"{i}", {}, bytes(1000), "")
+        disk_cache.store(f"{i}", {}, bytes(1000), b"")
         os.utime(folder / f"{i}.fxc", (1000 + i, 1000 + i))
     assert disk_cache.load("0") is not None  # now it is the newest
     monkeypatch.setattr(disk_cache, "_LIMIT", 5000)
-    disk_cache.store("new", {}, bytes(1000), "")
+    disk_cache.store("new", {}, bytes(1000), b"")
     left = {p.stem for p in entries(folder)}
     assert "0" in left and "new" in left and "1" not in left and len(left) <= 4
 

@@ -257,7 +257,7 @@ def test_long_sums_of_small_results_are_split(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", BFLOAT16])
-@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("m", [1, 3, 7])
 def test_few_rows_by_a_large_matrix(m, dtype):
     rng = np.random.default_rng(12)
     n = 4105 if dtype == "float32" else 3003
@@ -291,6 +291,69 @@ def test_random_shapes():
         y, y_in, y_value, y_seen = laid_out(rng, (*lead, k, n), "float32", rng.random() < 0.5)
         (out,) = run(product(Node(matmul, [x_value, y_value], {})), {x_in: x, y_in: y}, 2)
         check(x_seen, y_seen, out)
+
+
+def test_views_of_views():
+    """Chains of what only moves and repeats elements, in any order, on both sides."""
+    rng = np.random.default_rng(14)
+    for case in range(40):
+        lead = tuple(int(i) for i in rng.integers(1, 4, rng.integers(0, 3)))
+        m, k, n = (int(i) for i in rng.integers(1, 20, 3))
+        arrays, sides = {}, []
+        for shape in ((*lead, m, k), (*lead, k, n)):
+            source, held, v, seen = viewed(rng, shape)
+            arrays[source] = held
+            sides.append((v, seen))
+        (x, x_seen), (y, y_seen) = sides
+        steps = product(Node(matmul, [x, y], {}))
+        for v, seen in sides:
+            arrays[v] = np.ascontiguousarray(seen)
+        (out,) = run(steps, arrays, pieces=2)
+        check(x_seen, y_seen, out)
+
+
+def viewed(rng, shape):
+    """A source, its array, a value of ``shape`` made from it by views, and what that holds."""
+    chain = []  # from the last view to the first
+    for _ in range(rng.integers(0, 5)):
+        kind = rng.choice(["transpose", "reshape", "slice", "broadcast"])
+        if kind == "transpose":
+            axes = tuple(int(i) for i in rng.permutation(len(shape)))
+            chain.append((transpose, {"axes": axes}))
+            before = [0] * len(shape)
+            for i, a in enumerate(axes):
+                before[a] = shape[i]
+            shape = tuple(before)
+        elif kind == "reshape":
+            chain.append((reshape, {"shape": shape}))
+            i = int(rng.integers(0, len(shape)))
+            shape = (*shape[:i], 1, *shape[i:]) if rng.random() < 0.5 else (
+                *shape[: max(i - 1, 0)], math.prod(shape[max(i - 1, 0) : i + 1]), *shape[i + 1 :]
+            )  # fmt: skip
+        elif kind == "slice":
+            start = tuple(int(i) for i in rng.integers(0, 3, len(shape)))
+            step = tuple(int(i) for i in rng.choice([1, 1, 1, 2], len(shape)))
+            stop = tuple(a + (n - 1) * s + 1 for a, n, s in zip(start, shape, step, strict=True))
+            chain.append((slice, {"start": start, "stop": stop, "step": step, "drop": ()}))
+            shape = tuple(b + int(i) for b, i in zip(stop, rng.integers(0, 3, len(shape))))
+        else:
+            chain.append((broadcast_to, {"shape": shape}))
+            shape = tuple(1 if rng.random() < 0.3 else n for n in shape)
+    held = rounded(rng, shape, "float32")
+    source = v = value(held)
+    seen = held
+    for primitive, params in reversed(chain):
+        v = then(v, primitive, **params)
+        if primitive is transpose:
+            seen = seen.transpose(params["axes"])
+        elif primitive is slice:
+            parts = zip(params["start"], params["stop"], params["step"], strict=True)
+            seen = seen[tuple([np.s_[a:b:s] for a, b, s in parts])]
+        elif primitive is reshape:
+            seen = seen.reshape(params["shape"])
+        else:
+            seen = np.broadcast_to(seen, params["shape"])
+    return source, held, v, seen
 
 
 def test_what_is_left_to_the_eager_kernel():

@@ -107,7 +107,7 @@ def test_a_reshape_is_the_same_memory():
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2), (1, 2), (0, 1)])
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
 def test_reductions(name, axis):
-    x = np.abs(floats(17, 6, 37)) * 0.1 + 0.95
+    x = np.abs(floats(17, 6, 37)) * 0.01 + 0.99
     plan = check(staged(lambda x: getattr(fx, name)(x * x, axis=axis) + 1, x), x)
     assert len(plan.steps) == 1
 
@@ -145,7 +145,9 @@ def test_sums_of_many_numbers_do_not_drift():
 def test_nan_wins_and_infinities_stay():
     x = floats(40, 50)
     x[3, 7], x[5, 1], x[6, 2], x[7] = np.nan, np.inf, -np.inf, -np.inf
-    graph = staged(lambda x: (fx.max(x, axis=1), fx.min(x, axis=0), fx.max(x), fx.sum(x, axis=1)), x)
+    graph = staged(
+        lambda x: (fx.max(x, axis=1), fx.min(x, axis=0), fx.max(x), fx.sum(x, axis=1)), x
+    )
     check(graph, x)
 
 

@@ -9,7 +9,7 @@ from fx.backends.cpu.llvm.schedule import schedule
 from fx.graph.ir import Graph, Node, input_value
 from fx.primitive import registry
 from fx.spec import TensorSpec
-from tests.backends.llvm.schedules import check, run_schedule, staged
+from tests.backends.llvm.schedules import check, staged
 
 RNG = np.random.default_rng(1)
 
@@ -130,7 +130,7 @@ def test_in_place_pairs_name_reads_that_are_read_only_where_they_are_written():
     assert row.inplace == ()
 
 
-def test_many_nodes():
+def test_long_chains_are_cut():
     x = input_value(TensorSpec((8,), np.dtype("float32")))
     value, nodes = x, []
     for i in range(3000):
@@ -138,9 +138,10 @@ def test_many_nodes():
         value = nodes[-1].out
     plan = schedule(Graph((x,), nodes, (value,)))
     assert 10 < len(plan.steps) < 60
-    start = np.linspace(-1, 1, 8).astype(np.float32)
-    (got,) = run_schedule(plan, start)
-    assert np.isfinite(got).all()
+    available = {x}
+    for step in plan.steps:
+        assert available.issuperset(step.reads)
+        available.update(step.writes)
 
 
 def test_a_listing_shows_steps_shapes_and_lines():

@@ -117,7 +117,9 @@ class _Program:
 
     def add_product(self, x, shape):
         if len(shape) >= 2:
-            self.node("matmul", x, self.input((*shape[:-2], shape[-1], self.rng.choice([1, 5, 16]))))
+            self.node(
+                "matmul", x, self.input((*shape[:-2], shape[-1], self.rng.choice([1, 5, 16])))
+            )
 
     def add_broadcast(self, x, shape):
         wide = tuple(2 if n == 1 and self.rng.random() < 0.5 else n for n in shape)

@@ -1,10 +1,11 @@
-"""Words over {grad, jvp, vmap, jit} on a function of one vector, for fx and for JAX alike."""
+"""Words over {grad, jvp, vmap, jit, staging} on a function of one vector, for fx and for JAX."""
 
 from itertools import product
 
 import numpy as np
 
 import fx
+from fx.graph.staging import stage
 from tests.transforms.oracle import jax, jnp, theirs, x64
 
 POINT = np.array([0.9, 0.35, 0.6])
@@ -17,16 +18,19 @@ class Theirs:
     xp, lax, vmap, jit = jnp, jax.lax, staticmethod(jax.vmap), staticmethod(jax.jit)
     grad = staticmethod(jax.grad)
 
-    class Control:
-        associative_scan = staticmethod(jax.lax.associative_scan)
-
     @staticmethod
     def jvp(f, x, t):
         return jax.jvp(f, (x,), (t,))[1]
 
 
 class Ours:
-    xp, lax, vmap, jit, grad = fx, fx, staticmethod(fx.vmap), staticmethod(fx.jit), staticmethod(fx.grad)
+    xp, lax, vmap, jit, grad = (
+        fx,
+        fx,
+        staticmethod(fx.vmap),
+        staticmethod(fx.jit),
+        staticmethod(fx.grad),
+    )
 
     @staticmethod
     def jvp(f, x, t):
@@ -65,7 +69,17 @@ def _jit(side, f, make):
     return side.jit(f)
 
 
-_LETTERS = {"g": _grad, "j": _jvp, "v": _vmap, "c": _jit}
+def _staged(side, f, make):
+    """By the interpreter of the graph: the rules of the primitives, without compiling."""
+
+    def run(x):
+        graph, captured = stage(lambda x: [f(x)], [x.spec])
+        return graph.run(x, *captured)[0]
+
+    return run
+
+
+_LETTERS = {"g": _grad, "j": _jvp, "v": _vmap, "c": _jit, "s": _staged}
 
 
 def words(letters, length):
@@ -77,5 +91,5 @@ def values(case, word):
     ours = applied(Ours, word, case(fx, fx), fx.tensor)(fx.tensor(POINT))
     with x64():
         f = case(jnp, jax.lax)
-        expected = applied(Theirs, word, f, theirs)(theirs(POINT))
+        expected = jax.jit(applied(Theirs, word, f, theirs))(theirs(POINT))
         return ours, np.asarray(expected)

@@ -15,13 +15,16 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.memory import ALIGN, Planner
 from fx.backends.cpu.llvm.step import PythonStep, Step
-from fx.graph.ir import Graph, Node, Value
+from fx.dtypes import int64
+from fx.errors import IndexingError
+from fx.graph.ir import Graph, Node, Value, _value
 from fx.spec import TensorSpec
 
 PTR, I64, I8, I1 = ir.PointerType(), ir.IntType(64), ir.IntType(8), ir.IntType(1)
 _GUESS = 16  # runs of a ``while`` that its cost is reckoned with
 _MOST = 400  # steps of all bodies of one node: the code of each is emitted
 Pointer = Callable[[Value], Any]
+Call = Callable[[Step, list[Any], Any], None]
 
 
 class Unfit(Exception):
@@ -123,30 +126,18 @@ class Body:
 
         return pointer
 
-    def run_once(
-        self, builder: ir.IRBuilder, kernels: dict[Any, Any], pointer: Pointer, scratch: Any
-    ) -> None:
+    def run_once(self, builder: ir.IRBuilder, call: Call, pointer: Pointer, scratch: Any) -> None:
         """Call the steps before the loop."""
         for step in self.once:
             own = _at(builder, scratch, self.before) if step.scratch else None
-            self._call(builder, step, kernels, pointer, own)
+            call(step, [pointer(self.root(v)) for v in (*step.reads, *step.writes)], own)
 
-    def run(
-        self, builder: ir.IRBuilder, kernels: dict[Any, Any], pointer: Pointer, scratch: Any
-    ) -> None:
+    def run(self, builder: ir.IRBuilder, call: Call, pointer: Pointer, scratch: Any) -> None:
         """Call the steps."""
         for t, step in enumerate(self.steps):
             place = self.step_scratch.get(t)
             own = None if place is None else _at(builder, scratch, place.offset)
-            self._call(builder, step, kernels, pointer, own)
-
-    def _call(
-        self, builder: ir.IRBuilder, step: Step, kernels: Any, pointer: Pointer, scratch: Any
-    ) -> None:
-        args = [pointer(self.root(v)) for v in (*step.reads, *step.writes)]
-        scratch = ir.Constant(PTR, None) if scratch is None else scratch
-        begin, end = ir.Constant(I64, 0), ir.Constant(I64, step.tasks)
-        builder.call(kernels[step.key], [begin, end, scratch, *args])
+            call(step, [pointer(self.root(v)) for v in (*step.reads, *step.writes)], own)
 
 
 def _rounded(count: int) -> int:
@@ -170,6 +161,53 @@ def _copy(builder: ir.IRBuilder, to: Any, source: Any, nbytes: int) -> None:
     if function is None:
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR, I64, I1]), name)
     builder.call(function, [to, source, ir.Constant(I64, nbytes), ir.Constant(I1, 0)])
+
+
+_OUT_OF_RANGE = "index %lld is out of range in a loop or branch ({})"
+
+
+def _is_checked(step: Any) -> bool:
+    """Whether a step may meet an index out of range, and says so in words that it writes."""
+    return getattr(step, "status", None) is not None
+
+
+def _caller(builder: ir.IRBuilder, kernels: dict[Any, Any], words: Any) -> Call:
+    """What calls a step; where one met a bad index, the kernel hands that on and ends."""
+
+    def call(step: Step, args: list[Any], scratch: Any) -> None:
+        scratch = ir.Constant(PTR, None) if scratch is None else scratch
+        begin, end = ir.Constant(I64, 0), ir.Constant(I64, step.tasks)
+        builder.call(kernels[step.key], [begin, end, scratch, *args])
+        if _is_checked(step):
+            place = len(step.reads) + step.status  # type: ignore[attr-defined]
+            _look(builder, args[place], step.tasks, words)
+
+    return call
+
+
+def _look(builder: ir.IRBuilder, told: Any, tasks: int, words: Any) -> None:
+    """Look at the words of all tasks of a step."""
+    before = builder.block
+    head = builder.append_basic_block("look")
+    good, bad = builder.append_basic_block("good"), builder.append_basic_block("bad")
+    further = builder.append_basic_block("further")
+    builder.branch(head)
+    builder.position_at_end(head)
+    t = builder.phi(I64)
+    t.add_incoming(ir.Constant(I64, 0), before)
+    at = _row(builder, told, t, 16)
+    flag = builder.icmp_signed("!=", builder.load(at, typ=I64), ir.Constant(I64, 0))
+    builder.cbranch(flag, bad, further)
+    builder.position_at_end(further)
+    following = builder.add(t, ir.Constant(I64, 1))
+    t.add_incoming(following, further)
+    builder.cbranch(builder.icmp_signed("<", following, ir.Constant(I64, tasks)), head, good)
+    builder.position_at_end(bad)
+    index = builder.load(_at(builder, at, 8), typ=I64)
+    builder.store(ir.Constant(I64, 1), words)
+    builder.store(index, _at(builder, words, 8))
+    builder.ret_void()
+    builder.position_at_end(good)
 
 
 class _Written:
@@ -206,9 +244,15 @@ class ControlStep(Step):
         self.constants = [v for b in bodies for v in b.constants]
         self.reads = (*node.inputs, *self.constants)
         self.writes = tuple(node.outs)
+        every = [s for b in bodies for s in (*b.once, *b.steps)]
+        failures = {s.failure for s in every if _is_checked(s)}  # type: ignore[attr-defined]
+        if failures:  # as ``special.checked`` has it
+            words = _value(TensorSpec((1, 2), int64), node, len(node.outs), None)
+            self.writes = (*node.outs, words)
+            self.status = len(node.outs)
+            self.failure = failures.pop() if len(failures) == 1 else _OUT_OF_RANGE.format(node.line)
         self.lines = (node.line,) if node.line else ()
-        named = [s.name for b in bodies for s in (*b.once, *b.steps)]
-        self.name = f"{node.primitive.name}: {len(named)} steps"
+        self.name = f"{node.primitive.name}: {len(every)} steps"
         params = [(k, p) for k, p in sorted(node.params.items()) if isinstance(p, int | bool)]
         specs = tuple([(v.spec.shape, v.spec.dtype) for v in (*self.reads, *self.writes)])
         self.key = (node.primitive.name, tuple(params), specs, tuple([b.key for b in bodies]))
@@ -223,11 +267,21 @@ class ControlStep(Step):
         scratch, *rest = function.args[2:]
         reads, writes = rest[: len(self.reads)], rest[len(self.reads) :]
         inputs, constants = reads[: len(self.node.inputs)], reads[len(self.node.inputs) :]
-        self.body(builder, kernels, scratch, inputs, constants, writes)
+        words = writes[self.status] if _is_checked(self) else None
+        if words is not None:
+            builder.store(ir.Constant(I64, 0), words)
+        calls = [_caller(builder, found, words) for found in kernels]
+        self.body(builder, calls, scratch, inputs, constants, writes[: len(self.node.outs)])
         builder.ret_void()
         return function
 
-    def body(self, builder, kernels, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
+    def error(self, index: int) -> IndexingError:
+        """What to raise for a bad index."""
+        if "%llu" in self.failure:
+            index %= 2**64
+        return IndexingError(self.failure.replace("%ll", "%") % index)
+
+    def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
         """Fill the kernel."""
         raise NotImplementedError
 
@@ -274,7 +328,7 @@ class ScanStep(ControlStep):
         self.scratch = self.carry.size + body.size
         self.cost = body.cost_once + self.length * (body.cost + 5.0)
 
-    def body(self, builder, kernels, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
+    def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
         (body,), carry, n = self.bodies, self.carry, self.length
         (fixed,) = self._constants(constants)
         end = self.carries + self.mapped
@@ -282,7 +336,7 @@ class ScanStep(ControlStep):
             if i >= end or i in carry.fixed:
                 fixed[v] = inputs[i]
         own = _at(builder, scratch, carry.size)
-        body.run_once(builder, kernels[0], body.pointer(builder, fixed, own), own)
+        body.run_once(builder, calls[0], body.pointer(builder, fixed, own), own)
         before = builder.block
         loop = builder.append_basic_block("run")
         done = builder.append_basic_block("done")
@@ -311,7 +365,7 @@ class ScanStep(ControlStep):
         written = _Written(body, wanted)
         given.update(written.given)
         pointer = body.pointer(builder, given, own)
-        body.run(builder, kernels[0], pointer, own)
+        body.run(builder, calls[0], pointer, own)
         written.finish(builder, pointer)
         following = builder.add(t, ir.Constant(I64, 1))
         after = builder.block
@@ -352,7 +406,7 @@ class WhileStep(ControlStep):
         self.scratch = 2 * self.carry.size + body.size + condition.size + ALIGN
         self.cost = _GUESS * (body.cost + condition.cost + 10.0)
 
-    def body(self, builder, kernels, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
+    def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
         (body, test), carry = self.bodies, self.carry
         fixed, fixed_test = self._constants(constants)
         end = self.carries + self.read
@@ -365,8 +419,8 @@ class WhileStep(ControlStep):
         own = _at(builder, scratch, 2 * carry.size)
         own_test = _at(builder, own, body.size)
         flag = _at(builder, own_test, test.size)
-        body.run_once(builder, kernels[0], body.pointer(builder, fixed, own), own)
-        test.run_once(builder, kernels[1], test.pointer(builder, fixed_test, own_test), own_test)
+        body.run_once(builder, calls[0], body.pointer(builder, fixed, own), own)
+        test.run_once(builder, calls[1], test.pointer(builder, fixed_test, own_test), own_test)
         pairs = {
             i: (_at(builder, scratch, o), _at(builder, scratch, carry.size + o))
             for i, o in carry.offsets.items()
@@ -389,7 +443,7 @@ class WhileStep(ControlStep):
         written = _Written(test, [(0, flag)])
         given.update(written.given)
         pointer = test.pointer(builder, given, own_test)
-        test.run(builder, kernels[1], pointer, own_test)
+        test.run(builder, calls[1], pointer, own_test)
         written.finish(builder, pointer)
         holds = builder.icmp_unsigned("!=", builder.load(flag, typ=I8), ir.Constant(I8, 0))
         builder.cbranch(holds, run, done)
@@ -400,7 +454,7 @@ class WhileStep(ControlStep):
         written = _Written(body, [(i, new[i]) for i in carry.moving])
         given.update(written.given)
         pointer = body.pointer(builder, given, own)
-        body.run(builder, kernels[0], pointer, own)
+        body.run(builder, calls[0], pointer, own)
         written.finish(builder, pointer)
         after = builder.block
         for i in carry.moving:
@@ -426,7 +480,7 @@ class CondStep(ControlStep):
         self.scratch = max([b.size for b in self.bodies])
         self.cost = max([b.cost + b.cost_once for b in self.bodies])
 
-    def body(self, builder, kernels, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
+    def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
         spec = self.node.inputs[0].spec
         kind = ir.IntType(8 * spec.dtype.itemsize)
         index = builder.load(inputs[0], typ=kind)
@@ -442,7 +496,7 @@ class CondStep(ControlStep):
         for k, block in enumerate(blocks[:-1]):
             choice.add_case(ir.Constant(kind, k), block)
         every = self._constants(constants)
-        for body, block, own, given in zip(self.bodies, blocks, kernels, every):
+        for body, block, own, given in zip(self.bodies, blocks, calls, every):
             builder.position_at_end(block)
             given.update(zip(body.inputs, inputs[1:]))
             written = _Written(body, list(enumerate(writes)))

@@ -1,9 +1,9 @@
 """Disk cache: compiled code that outlives the process.
 
-An entry is one file: a magic word, a checksum, the length of a JSON head, the head, the object code
-and the IR. Nothing in it is executed or unpickled before the checksum and every field of the head
-have been looked at; an entry that fails is removed and made again. Files are written beside and
-renamed, so that a reader never sees half of one, and two writers of one key leave one of theirs.
+An entry is one file: a magic word, a checksum, three lengths, a JSON head, object code and the
+compressed IR. Nothing in it is executed or unpickled before the checksum and every field of the
+head have been looked at; an entry that fails is removed and made again. Files are written beside
+and renamed, so that a reader never sees half of one, and two writers of one key leave one of theirs.
 
 The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0``
 turns the cache off. It holds code, so a folder that others may write into is not used.
@@ -17,7 +17,6 @@ import os
 import stat
 import tempfile
 import time
-import zlib
 from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
@@ -127,12 +126,12 @@ def code_of(text: str) -> bytes:
         return found[1]
     code = engine.compile_text(text)
     if name is not None:
-        store(name, None, code, text)
+        store(name, None, code, b"")
     return code
 
 
-def load(name: str) -> tuple[Any, bytes, str] | None:
-    """Head, object code and IR of an entry; None if there is none that is whole."""
+def load(name: str) -> tuple[Any, bytes, bytes] | None:
+    """Head, object code and listing of an entry; None if there is none that is whole."""
     where = folder()
     if where is None:
         return None
@@ -150,7 +149,7 @@ def load(name: str) -> tuple[Any, bytes, str] | None:
     return found
 
 
-def _parse(data: bytes, name: str) -> tuple[Any, bytes, str] | None:
+def _parse(data: bytes, name: str) -> tuple[Any, bytes, bytes] | None:
     start = len(_MAGIC)
     if len(data) < _HEAD or data[:start] != _MAGIC:
         return None
@@ -159,14 +158,14 @@ def _parse(data: bytes, name: str) -> tuple[Any, bytes, str] | None:
     lengths = np.frombuffer(data, "<u8", 3, start + 32).tolist()
     if sum(lengths) != len(data) - _HEAD:
         return None
-    head, code, text = (
+    head, code, listing = (
         data[_HEAD : _HEAD + lengths[0]],
         data[_HEAD + lengths[0] : _HEAD + lengths[0] + lengths[1]],
         data[_HEAD + lengths[0] + lengths[1] :],
     )
     try:
-        return json.loads(head), code, zlib.decompress(text).decode()
-    except (ValueError, zlib.error, RecursionError):
+        return json.loads(head), code, listing
+    except (ValueError, RecursionError):
         return None
 
 
@@ -177,15 +176,14 @@ def drop(name: str) -> None:
         (where / (name + _SUFFIX)).unlink(missing_ok=True)
 
 
-def store(name: str, head: Any, code: bytes, text: str) -> None:
+def store(name: str, head: Any, code: bytes, listing: bytes) -> None:
     """Write an entry; where that is not possible, nothing happens."""
     where = folder()
     if where is None:
         return
     told = json.dumps(head, separators=(",", ":")).encode()
-    packed = zlib.compress(text.encode(), 1)
-    lengths = np.array([len(told), len(code), len(packed)], "<u8").tobytes()
-    rest = b"".join((lengths, told, code, packed))
+    lengths = np.array([len(told), len(code), len(listing)], "<u8").tobytes()
+    rest = b"".join((lengths, told, code, listing))
     digest = sha256(name.encode() + rest).digest()
     handle, temporary = -1, ""
     try:

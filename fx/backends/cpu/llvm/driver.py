@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
+from weakref import WeakValueDictionary
 
 from fx.backends.cpu.llvm import disk_cache, entry
-from fx.backends.cpu.llvm.executable import SEPARATOR, Executable
+from fx.backends.cpu.llvm.executable import SEPARATOR, Executable, Program
 from fx.backends.cpu.llvm.kernels import Kernels
 from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
 from fx.backends.cpu.llvm.parts import Call, Part, body
@@ -46,55 +49,93 @@ def compile_graph(
         [array([2., 2., 2.], dtype=float32)]
     """
     if scheduler is not None:
-        return _finish(*_Builder(scheduler(graph), graph, donated).build(), graph)
+        program, python = _Builder(scheduler(graph), graph, donated).build()
+        return _finish(program, graph, python)
     key = graph_key(graph)
-    name = disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
-    found = None if name is None else _from_disk(name, graph)
+    found = _known(key, donated, graph)
     if found is not None:
         return found
     from fx.backends.cpu.llvm.schedule import schedule
 
-    built = _Builder(schedule(graph), graph, donated).build()
-    made = _finish(*built, graph)
-    if name is not None and _is_whole(built[0]):
-        recipe, code, texts, _ = built
-        head = {"recipe": to_json(recipe), "objects": [len(x) for x in code]}
-        disk_cache.store(name, head, b"".join(code), SEPARATOR.join(texts))
-    return made
+    builder = _Builder(schedule(graph), graph, donated)
+    program, python = builder.build()
+    if _is_whole(program.recipe):
+        _remember(key, donated, program, builder.code, builder.listing)
+    return _finish(program, graph, python)
 
 
-def _finish(
-    recipe: Recipe,
-    code: Sequence[bytes],
-    texts: Sequence[str],
-    python: Sequence[Callable[..., Any]],
-    graph: Graph,
-) -> Executable:
-    """The executable of a recipe and its code."""
+# Programs of this process by key: those in use, and the last few, so that a function that is jitted
+# again and again is compiled and linked once. Constants and Python steps are each graph's own.
+_programs: WeakValueDictionary[Any, Program] = WeakValueDictionary()
+_latest: deque[Program] = deque(maxlen=16)
+
+
+def forget() -> None:
+    """Forget the programs of this process; those on disk stay."""
+    _programs.clear()
+    _latest.clear()
+
+
+def _known(key: str, donated: Sequence[int], graph: Graph) -> Executable | None:
+    """The executable whose program is in this process or on disk."""
+    program = _programs.get((key, tuple(donated)))
+    name = None
+    if program is None and is_stable(key):
+        name = disk_cache.name_of(key, repr(tuple(donated)))
+        program = None if name is None else _from_disk(name, graph)
+    if program is None:
+        return None
+    try:
+        nodes = [s.node for s in program.recipe.segments if s.part is None]
+        found = _finish(program, graph, [_in_python(graph.nodes[i]) for i in nodes])
+    except (ValueError, IndexError):
+        if name is not None:
+            disk_cache.drop(name)
+        return None
+    _keep(key, donated, program)
+    return found
+
+
+def _keep(key: str, donated: Sequence[int], program: Program) -> None:
+    _programs[key, tuple(donated)] = program
+    _latest.append(program)
+
+
+def _remember(
+    key: str, donated: Sequence[int], program: Program, code: list[bytes], listing: bytes
+) -> None:
+    """Keep a program in this process, and on disk where its key means something there."""
+    _keep(key, donated, program)
+    name = disk_cache.name_of(key, repr(tuple(donated))) if is_stable(key) else None
+    if name is not None:
+        head = {"recipe": to_json(program.recipe), "objects": [len(x) for x in code]}
+        disk_cache.store(name, head, b"".join(code), listing)
+
+
+def _finish(program: Program, graph: Graph, python: Sequence[Callable[..., Any]]) -> Executable:
+    """The executable of a program, with this graph's constants."""
     known = graph.constants()
     constants = [
         known[c].constant._a if isinstance(c, int) else array_of(c)  # type: ignore[union-attr]
-        for c in recipe.constants
+        for c in program.recipe.constants
     ]
-    return Executable(recipe, code, texts, constants, python)
+    return Executable(program, constants, python)
 
 
-def _from_disk(name: str, graph: Graph) -> Executable | None:
-    """The executable that the cache holds; None if it holds none, or one that does not fit."""
+def _from_disk(name: str, graph: Graph) -> Program | None:
+    """The program that the cache holds; None if it holds none, or one that does not fit."""
     found = disk_cache.load(name)
     if found is None:
         return None
-    told, code, text = found
+    told, code, listing = found
     try:
         recipe = from_json(told["recipe"])
         objects = _cut(code, told["objects"])
         if recipe.inputs != len(graph.inputs):
             raise ValueError("another graph's")
-        nodes = [s.node for s in recipe.segments if s.part is None]
-        if min(nodes, default=0) < 0:
+        if not _is_whole(recipe):
             raise ValueError("a step of no node")
-        python = [_in_python(graph.nodes[i]) for i in nodes]
-        return _finish(recipe, objects, text.split(SEPARATOR), python, graph)
+        return Program(recipe, objects, listing)
     except (ValueError, TypeError, IndexError, KeyError, RuntimeError):
         disk_cache.drop(name)
         return None
@@ -135,12 +176,14 @@ class _Builder:
         self.constants = list(dict.fromkeys(v for v in roots if v.constant is not None))
         self.kernels = Kernels()
         self.texts: list[str] = []
+        self.code: list[bytes] = []
+        self.listing = b""
         self.names = _Names(self.inputs, self.constants)
         self.parallel = False
         self.plans: list[MemoryPlan] = []
 
-    def build(self) -> tuple[Recipe, list[bytes], list[str], list[Callable[..., Any]]]:
-        """Recipe, object code, IR and what runs in Python."""
+    def build(self) -> tuple[Program, list[Callable[..., Any]]]:
+        """The program, and what runs in Python."""
         steps = self.schedule.steps
         python: list[Callable[..., Any]] = []
         try:
@@ -150,9 +193,8 @@ class _Builder:
                 inputs, constants = self.inputs, self.constants
                 part, reuse = self._part(steps, inputs, constants, self.outputs, self.donated)
                 segments, slots, outputs = [Segment(part)], 0, []
-            code: list[bytes] = []
             if self.texts:
-                code = self.kernels.finish("\n".join([entry.PRELUDE, *self.texts]))
+                self.code = self.kernels.finish("\n".join([entry.PRELUDE, *self.texts]))
         finally:
             self.kernels.close()
         known = {v: i for i, v in enumerate(self.graph.constants())}
@@ -169,7 +211,8 @@ class _Builder:
             _listing(self.schedule),
             "\n".join(map(str, self.plans)),
         )
-        return recipe, code, self.kernels.texts, python
+        self.listing = zlib.compress(SEPARATOR.join(self.kernels.texts).encode(), 1)
+        return Program(recipe, self.code, self.listing), python
 
     # native parts -------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ the disk cache and one that was compiled now go the same way.
 from __future__ import annotations
 
 import ctypes
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,28 @@ SEPARATOR = "\n; ==== next module ====\n"
 Run = Callable[[list[Any]], list[Any]]
 
 
+class Program:
+    """Code in this process and how to call it: what executables of equal graphs share.
+
+    Args:
+        recipe: all that is known besides the code.
+        code: object files; none for a graph without native steps.
+        listing: the IR of their modules, compressed.
+    """
+
+    __slots__ = ("__weakref__", "_listing", "loaded", "recipe")
+
+    def __init__(self, recipe: Recipe, code: Sequence[bytes], listing: bytes) -> None:
+        self.recipe = recipe
+        self.loaded = _load(recipe, code) if code else None
+        self._listing = listing
+
+    def text(self, asm: bool) -> str:
+        """The IR, or the assembly."""
+        text = zlib.decompress(self._listing).decode()
+        return SEPARATOR.join(map(engine.assembly, text.split(SEPARATOR))) if asm else text
+
+
 class Executable:
     """A compiled graph.
 
@@ -45,21 +68,18 @@ class Executable:
 
     def __init__(
         self,
-        recipe: Recipe,
-        code: Sequence[bytes],
-        texts: Sequence[str],
+        program: Program,
         constants: Sequence[np.ndarray],
         python: Sequence[Callable[..., Any]],
     ) -> None:
-        self._texts = texts
-        self.recipe = recipe
+        recipe = program.recipe
+        self._program = program
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
         self.memory = recipe.memory
-        loaded = _load(recipe, code) if code else None
         arena = _Arena(max((s.part.arena for s in recipe.segments if s.part), default=0))
         entries = [
-            _entry(s.part, loaded, constants, arena) if s.part is not None else None
+            _entry(s.part, program.loaded, constants, arena) if s.part is not None else None
             for s in recipe.segments
         ]
         if len(entries) == 1 and entries[0] is not None:
@@ -69,11 +89,11 @@ class Executable:
 
     def code(self, asm: bool = False) -> str:
         """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""
-        texts = map(engine.assembly, self._texts) if asm else self._texts
-        return SEPARATOR.join(texts)
+        return self._program.text(asm)
 
     def __repr__(self) -> str:
-        return f"<executable {self.recipe.name}: {len(self.recipe.segments)} segments>"
+        recipe = self._program.recipe
+        return f"<executable {recipe.name}: {len(recipe.segments)} segments>"
 
 
 class _Arena:

@@ -239,11 +239,17 @@ class Fusion:
             for u in node.inputs:
                 self.use(u, group, broadcast(index, u.spec.shape), guarded)
 
+    def _closed(self, v: Value, group: Group, needs: set[Any]) -> bool:
+        """Whether a group cannot compute ``v`` for others: it is full, or needs ``v`` from before."""
+        if len(group.inside) >= _MEMBERS or group in needs:
+            return True
+        return (v, group) in self.guarded
+
     def _host(self, v: Value, uses: dict[Group, list[Map]], needs: set[Any]) -> Group | None:
         """A group that may compute and store ``v`` for all of its users."""
         for group in sorted(uses, key=lambda g: -g.place):
             maps = uses[group]
-            if len(maps) > 1 or len(group.inside) >= _MEMBERS or group in needs:
+            if len(maps) > 1 or self._closed(v, group, needs):
                 continue
             space = group.space
             index = space.resolve_map(maps[0])
@@ -274,7 +280,7 @@ class Fusion:
         uses, needs = self.uses.get(v, {}), self.needs.get(v, set())
         operand = node.inputs[0]
         for group in sorted(uses, key=lambda g: -g.place):
-            if len(uses[group]) > 1 or len(group.inside) >= _MEMBERS or group in needs:
+            if len(uses[group]) > 1 or self._closed(v, group, needs):
                 continue
             index = group.space.resolve_map(uses[group][0])
             stored = bool(needs) or len(uses) > 1
@@ -368,9 +374,7 @@ class Fusion:
             return None
         return where, outer, rest
 
-    def _known_rows(
-        self, node: Node, group: Group, index: Map, rest: list[int]
-    ) -> Map | None:
+    def _known_rows(self, node: Node, group: Group, index: Map, rest: list[int]) -> Map | None:
         """Where the operand of a reduction lies, if its axes run along the loops ``rest``."""
         space = group.space
         operand = node.inputs[0]

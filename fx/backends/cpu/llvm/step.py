@@ -95,3 +95,8 @@ class Schedule:
         while value in self.aliases:
             value = self.aliases[value]
         return value
+
+    def __str__(self) -> str:
+        from fx.backends.cpu.llvm.loops.listing import text
+
+        return text(self)

@@ -279,14 +279,19 @@ class Emitter:
             return self.load(pointer, lanes)
         parts = [self.load(self.at(pointer, v * lanes), lanes) for v in range(step)]
         out = parts[0]
-        places = [i * step if i * step < lanes else 0 for i in range(lanes)]
+        held = [i * step for i in range(lanes)]  # where in ``out`` what lane i wants is, if it is
         for v in range(1, step):
+            places = []
             for i in range(lanes):
-                at = i * step
-                if at < v * lanes:
-                    places[i] = i
-                elif at < (v + 1) * lanes:
-                    places[i] = lanes + at - v * lanes
+                at = i * step - v * lanes
+                if at < 0:
+                    places.append(held[i])
+                    held[i] = i
+                elif at < lanes:
+                    places.append(lanes + at)
+                    held[i] = i
+                else:
+                    places.append(0)
             out = self.shuffle(out, parts[v], places)
         return out
 

@@ -24,7 +24,7 @@ class Kernel(Frame):
     def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
         super().__init__(p, plan.width, shape, epilogue)
         self.plan = plan
-        width, rows, count = plan.width, plan.rows, plan.count
+        width, rows, count = plan.width, plan.rows, plan.across
         vectors = -(-p.n // width)
         self.row_total = -(-p.m // rows)
         self.column_total = -(-vectors // count)
@@ -78,7 +78,6 @@ class Kernel(Frame):
             count = v.const(p.k)
             if plan.depth < p.k:
                 count = v.smaller(b, v.const(plan.depth), b.sub(count, skip))
-            base, here = x, y
             base = v.at(b, x, v.times(b, skip, p.x.column), self.x_kind)
             if plan.pack_x:
                 self._pack_x(base, first_row, last_row, count)
@@ -124,7 +123,7 @@ class Kernel(Frame):
     def _column_parts(self, first: ir.Value, last: ir.Value) -> list[Part]:
         masked = self.tail < self.plan.width
         code = (-1 if masked else 1) * self.last_count  # negative: with a mask
-        return self._parts(first, last, self.column_total, self.plan.count, code)
+        return self._parts(first, last, self.column_total, self.plan.across, code)
 
     def _parts(self, first, last, total: int, usual: int, final: int) -> list[Part]:
         """The tiles of the usual size, and the last one of all where it differs."""
@@ -239,7 +238,7 @@ class Kernel(Frame):
         places = [
             (v.at(b, address, r * pitch + c * tile.width, kind), tile.mask(b, c))
             for r in range(tile.rows)
-            for c in range(tile.count)
+            for c in range(tile.across)
         ]
         first, further, go = b.block, b.append_basic_block("further"), b.append_basic_block("go")
         b.cbranch(b.icmp_signed("==", d, v.const(0)), go, further)
@@ -275,7 +274,7 @@ class Kernel(Frame):
         b, width = self.b, tile.width
         if self.epilogue is None or self.epilogue.light:
             for i, x in enumerate(sums):
-                r, c = divmod(i, tile.count)
+                r, c = divmod(i, tile.across)
                 lane = v.add(b, column, c * width)
                 self.finish(x, v.add(b, line, r), lane, tile.mask(b, c))
             return
@@ -285,13 +284,13 @@ class Kernel(Frame):
 
         def row(r: ir.Value) -> None:
             def one(c: ir.Value, mask: ir.Value | None) -> None:
-                place = v.add(b, v.times(b, r, tile.count * width), v.times(b, c, width))
+                place = v.add(b, v.times(b, r, tile.across * width), v.times(b, c, width))
                 x = v.load(b, v.at(b, held, place, self.kind), self.kind, width)
                 self.finish(x, v.add(b, line, r), v.add(b, column, v.times(b, c, width)), mask)
 
-            whole = tile.count - (tile.tail < width)
+            whole = tile.across - (tile.tail < width)
             v.loop(b, 0, whole, lambda c: one(c, None), name="column")
-            if whole < tile.count:
+            if whole < tile.across:
                 one(v.const(whole), tile.mask(b, whole))
 
         v.loop(b, 0, tile.rows, row, name="row")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from llvmlite import ir
@@ -10,16 +11,16 @@ from fx.backends.cpu.llvm.gemm import vectors as v
 
 
 class Tile(NamedTuple):
-    """``rows`` by ``count`` vectors of ``width`` lanes, the last with ``tail`` live ones."""
+    """``rows`` by ``across`` vectors of ``width`` lanes, the last with ``tail`` live ones."""
 
     rows: int
-    count: int
+    across: int
     tail: int
     width: int
 
     def mask(self, b: ir.IRBuilder, i: int) -> ir.Value | None:
         """The live lanes of vector ``i`` of a row, None if all are."""
-        if i < self.count - 1 or self.tail == self.width:
+        if i < self.across - 1 or self.tail == self.width:
             return None
         return v.first_lanes(b, self.tail, self.width)
 
@@ -50,26 +51,27 @@ def accumulate(
 ) -> list[ir.Value]:
     """``x @ y`` over ``count`` steps, row by row of vectors."""
     rows, width = tile.rows, tile.width
-    masks = [None if right.padded else tile.mask(b, i) for i in range(tile.count)]
-    unroll = max(1, min(4, 16 // (rows * tile.count)))
+    masks = [None if right.padded else tile.mask(b, i) for i in range(tile.across)]
+    unroll = max(1, min(4, 16 // (rows * tile.across)))
 
-    def one(step: int, x: ir.Value, y: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+    def one(step: int, x: ir.Value, y: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
         base = step * right.step
         ys = [
             v.load(b, v.at(b, y, base + i * width, kind), kind, width, masks[i])
-            for i in range(tile.count)
+            for i in range(tile.across)
         ]
         new = []
         for r in range(rows):
             address = v.at(b, x, r * left.row + step * left.step, kind)
             scalar = b.load(address, align=v.size_of(kind), typ=kind)
             spread = v.splat(b, scalar, width)
-            for i in range(tile.count):
-                new.append(v.multiply_add(b, spread, ys[i], sums[r * tile.count + i]))
+            for i in range(tile.across):
+                new.append(v.multiply_add(b, spread, ys[i], sums[r * tile.across + i]))
         return new
 
-    def turn(steps: int):
-        def body(_, x, y, *sums):
+    def turn(steps: int) -> Callable[..., list[ir.Value]]:
+        def body(_: ir.Value, x: ir.Value, y: ir.Value, *start: ir.Value) -> list[ir.Value]:
+            sums: Sequence[ir.Value] = start
             for step in range(steps):
                 sums = one(step, x, y, sums)
             x = v.at(b, x, steps * left.step, kind)
@@ -78,7 +80,7 @@ def accumulate(
 
         return body
 
-    start = [v.zeros(kind, width)] * (rows * tile.count)
+    start = [v.zeros(kind, width)] * (rows * tile.across)
     whole, rest = v.split(b, count, unroll)
     state = v.loop(b, 0, whole, turn(unroll), [x, y, *start], name="k")
     if unroll > 1:

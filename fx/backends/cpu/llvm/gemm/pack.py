@@ -27,7 +27,7 @@ def pack_lines(
     """
     memory, kind = v.memory_type(dtype), v.compute_type(dtype)
 
-    def body(_, source, target):
+    def body(_: ir.Value, source: ir.Value, target: ir.Value) -> list[ir.Value]:
         for i in range(0, lanes, width):
             live = min(lanes - i, width)
             mask = None if live == width else v.first_lanes(b, live, width)
@@ -66,7 +66,7 @@ def pack_across(
     nothing = v.zeros(kind, width)
     steps, _ = v.split(b, v.add(b, count, width - 1), width)
 
-    def square(i, *_):
+    def square(i: ir.Value) -> None:
         first = v.const(0)
         if not short:
             first = v.smaller(b, v.times(b, i, width), v.add(b, count, -width))

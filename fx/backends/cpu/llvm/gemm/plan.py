@@ -18,12 +18,12 @@ class Plan(NamedTuple):
     """How a product is cut.
 
     A task is ``row_tiles`` tiles by ``column_tiles`` tiles, one of ``row_tasks * column_tasks`` of
-    each product of the batch. Tiles are ``rows`` by ``count`` vectors of ``width`` lanes.
+    each product of the batch. Tiles are ``rows`` by ``across`` vectors of ``width`` lanes.
     """
 
     width: int
     rows: int
-    count: int
+    across: int
     row_tiles: int
     column_tiles: int
     depth: int

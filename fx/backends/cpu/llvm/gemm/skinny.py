@@ -52,8 +52,8 @@ def skinny_plan(p: Problem) -> SkinnyPlan | None:
             return SkinnyPlan("dots", width, rows, across, deep, columns)
         return None
     if p.y.column == 1 and p.m <= 8 and p.k * p.n * memory > LARGE and p.k >= 16 <= p.n // width:
-        columns = min(max(columns, 2048), 4096) // width * width
-        deep = (8, 4, 4, 4, 4, 4, 3, 3)[p.m - 1]
+        columns = 4096 if p.n >= 8192 else 2048  # some pages of each row
+        deep = min(8, max(2, (v.registers() - 4) // p.m))
         return SkinnyPlan("sums", width, p.m, 1, deep, columns)
     return None
 

@@ -81,7 +81,9 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
     p, x, y = _simplest(node, epilogue is None)
     shape, line = out.shape, node.line
     plan_ = skinny_plan(p) or plan(p)
-    extra, writes, key = (), (node.out,), ()
+    extra: tuple[Value, ...] = ()
+    writes: tuple[Value, ...] = (node.out,)
+    key: tuple[Any, ...] = ()
     if epilogue is not None:
         extra, writes = tuple(epilogue.reads), tuple(epilogue.writes)
         specs = [(v.spec.shape, v.spec.dtype) for v in (*extra, *writes)]

@@ -313,7 +313,8 @@ def transpose(b: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
         rows = new
         done *= 2
     while done < width:  # exchange whole parts: groups of rows pairwise, even parts and odd ones
-        even, odd = [], []
+        even: list[int] = []
+        odd: list[int] = []
         for side in (0, width):
             for i in range(0, width, 2 * part):
                 even += range(side + i, side + i + part)
@@ -338,7 +339,8 @@ def sums_of_lanes(b: ir.IRBuilder, xs: Sequence[ir.Value]) -> ir.Value:
     run = width  # in a vector of ``xs``, that many lanes belong to one sum
     while run > 1:
         half = run // 2
-        low, high = [], []
+        low: list[int] = []
+        high: list[int] = []
         if len(xs) > 1:  # two vectors become one: the sums of the first, then those of the second
             for start in range(0, 2 * width, run):
                 low += range(start, start + half)

@@ -35,7 +35,9 @@ def view_of(value: Value) -> View:
     found = None
     name = node.primitive.name
     params = node.params
-    if name == "transpose":
+    if name == "stop_gradient":
+        found = view_of(node.inputs[0])
+    elif name == "transpose":
         x = view_of(node.inputs[0])
         axes = params["axes"]
         found = View(
@@ -49,19 +51,19 @@ def view_of(value: Value) -> View:
     elif name == "broadcast_to":
         x = view_of(node.inputs[0])
         shape = value.spec.shape
-        strides = [0] * len(shape)
+        repeated = [0] * len(shape)
         lead = len(shape) - len(x.shape)
         for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)):
-            strides[lead + i] = s if n > 1 or shape[lead + i] == 1 else 0
-        found = View(x.value, shape, tuple(strides), x.offset)
+            repeated[lead + i] = s if n > 1 or shape[lead + i] == 1 else 0
+        found = View(x.value, shape, tuple(repeated), x.offset)
     elif name == "slice":
         x = view_of(node.inputs[0])
         start, step = params["start"], params["step"]
         drop = params.get("drop", ())
         keep = [i for i in range(len(x.shape)) if i not in drop]
         offset = x.offset + sum(a * s for a, s in zip(start, x.strides, strict=True))
-        strides = tuple([x.strides[i] * step[i] for i in keep])
-        found = View(x.value, value.spec.shape, strides, offset)
+        steps = tuple([x.strides[i] * step[i] for i in keep])
+        found = View(x.value, value.spec.shape, steps, offset)
     return dense(value) if found is None else found
 
 

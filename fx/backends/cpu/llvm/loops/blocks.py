@@ -30,20 +30,28 @@ class Level:
 
 
 class Levels:
-    """The levels that are open, the deepest last; the builder stands in the deepest."""
+    """The levels that are open, the deepest last; the builder stands in the deepest.
+
+    A loop that is no level of the nest, but cuts one into stretches, is hidden: its level has no
+    depth, and nothing is looked up or kept there.
+    """
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
         self.b = ir.IRBuilder(function.append_basic_block())
         self.stack = [Level(self.b.block)]
+        self.shown = [self.stack[0]]
+
+    def level(self, depth: int) -> Level:
+        """The level of a depth, the deepest that there is if it is not that deep."""
+        return self.shown[depth] if depth < len(self.shown) else self.shown[-1]
 
     def at(self, depth: int, emit: Callable[[], Any]) -> Any:
         """Run ``emit`` with the builder at the end of the level ``depth``."""
-        depth = min(depth, len(self.stack) - 1)
-        if depth == len(self.stack) - 1:
+        level = self.level(depth)
+        if level is self.stack[-1]:
             return emit()
         here = self.b.block
-        level = self.stack[depth]
         self.b.position_at_end(level.block)
         found = emit()
         level.block = self.b.block
@@ -52,21 +60,31 @@ class Levels:
 
     def known(self, depth: int, key: Any, emit: Callable[[], Any]) -> Any:
         """What ``emit`` gave at that level, emitted once."""
-        values = self.stack[min(depth, len(self.stack) - 1)].values
+        values = self.level(depth).values
         found = values.get(key)
         if found is None:
             found = values[key] = self.at(depth, emit)
         return found
 
+    def _push(self, block: Any, hidden: bool) -> None:
+        self.stack.append(Level(block))
+        if not hidden:
+            self.shown.append(self.stack[-1])
+
+    def _pop(self, hidden: bool) -> None:
+        self.stack.pop()
+        if not hidden:
+            self.shown.pop()
+
     def scope(self, body: Callable[[], Any]) -> Any:
         """Run ``body`` one level deeper, without a loop."""
         self.stack[-1].block = self.b.block
         block = self.function.append_basic_block()
-        self.stack.append(Level(block))
+        self._push(block, False)
         self.b.position_at_end(block)
         found = body()
         end = self.b.block
-        self.stack.pop()
+        self._pop(False)
         outer = self.stack[-1]
         self.b.position_at_end(outer.block)
         self.b.branch(block)
@@ -82,6 +100,7 @@ class Levels:
         carried: Sequence[Any],
         body: Callable[[Any, list[Any]], Sequence[Any]],
         surely: bool = False,
+        hidden: bool = False,
     ) -> list[Any]:
         """``for i in range(start, stop, step): carried = body(i, carried)``; the last ``carried``.
 
@@ -91,6 +110,7 @@ class Levels:
             carried: values that go from one iteration to the next.
             body: emits one iteration.
             surely: whether there is at least one iteration.
+            hidden: whether it only cuts a loop into stretches.
         """
         b, append = self.b, self.function.append_basic_block
         self.stack[-1].block = b.block
@@ -102,7 +122,7 @@ class Levels:
             inside, after = append(), append()
             b.cbranch(b.icmp_signed("<", i, stop), inside, after)
             b.position_at_end(inside)
-        self.stack.append(Level(b.block))
+        self._push(b.block, hidden)
         found = list(body(i, list(phis)))
         following = b.add(i, const(step), flags=("nsw",))
         end = b.block
@@ -111,7 +131,7 @@ class Levels:
             b.cbranch(b.icmp_signed("<", following, stop), head, after)
         else:
             b.branch(head)
-        self.stack.pop()
+        self._pop(hidden)
         outer = self.stack[-1]
         b.position_at_end(outer.block)
         b.branch(head)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
 from fx.dtypes import FLOATING
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.primitive import registry
@@ -15,25 +16,35 @@ from fx.tensor import new_tensor
 
 
 def decompose(graph: Graph) -> Graph:
-    """The graph with softmax, log_softmax, logsumexp and sum_to written out."""
-    if not any(n.primitive.name in _rules() for n in graph.nodes):
+    """The graph with softmax, log_softmax, logsumexp, sum_to and reductions of one written out."""
+    if not any(_rule(n) for n in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        rule = _rules().get(node.primitive.name)
-        if rule is None or not node.inputs[0].spec.size:
+        rule = _rule(node)
+        if rule is None:
             rewriter.keep(node)
         else:
             inputs = [rewriter.get(v) for v in node.inputs]
             rewriter.replace(node.outs[0], rule(_Writer(rewriter, node), *inputs, **node.params))
-    return rewriter.done()
+    return decompose(rewriter.done())  # what was written out may reduce axes of size 1
+
+
+def _rule(node: Node) -> Callable[..., Value] | None:
+    """What writes a node out; None if it stays as it is."""
+    name = node.primitive.name
+    rule = _rules().get(name)
+    if name in REDUCTIONS:
+        shape = node.inputs[0].spec.shape
+        rule = _of_one if all([shape[a] == 1 for a in node.params["axes"]]) else None
+    return rule if rule is not None and node.inputs[0].spec.size else None
 
 
 class _Writer:
     """Adds nodes in the place of one."""
 
     def __init__(self, rewriter: Rewriter, node: Node) -> None:
-        self.rewriter, self.line = rewriter, node.line
+        self.rewriter, self.node, self.line = rewriter, node, node.line
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         primitive = registry[name]
@@ -80,6 +91,13 @@ def _sum_to(w: _Writer, x: Value, *, shape: tuple[int, ...]) -> Value:
     )
     out = w.sum(x, axes=axes, keepdims=True) if axes else x
     return out if out.spec.shape == shape else w.reshape(out, shape=shape)
+
+
+def _of_one(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """A reduction over axes of size 1."""
+    if w.node.outs[0].spec.dtype != x.spec.dtype:  # any, all
+        x = w.astype(x, dtype=w.node.outs[0].spec.dtype)
+    return x if keepdims or not axes else w.reshape(x, shape=_kept(x, axes))
 
 
 def _kept(x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:

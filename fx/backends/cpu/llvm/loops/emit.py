@@ -19,6 +19,7 @@ from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
 
 _I1, _I8, _I32 = ir.IntType(1), ir.IntType(8), ir.IntType(32)
 POINTER = ir.PointerType()
+_STRETCH = 32  # whole iterations after which a sum is added to the one of those before
 
 
 def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
@@ -50,6 +51,7 @@ class Kernel:
         self.reads, self.writes = args[3 : 3 + n], args[3 + n :]
         self.index: dict[int, Any] = {}  # of each loop that runs
         self.mask: Any = None
+        self.single = False  # whether the mask leaves one lane
         self.copies = 1  # vectors that are computed at a time
         self.pass_ = 0
 
@@ -192,8 +194,12 @@ class Kernel:
         count: Any,
         body: Callable[[list[Any]], list[Any]],
         carried: Sequence[Any] = (),
+        join: Callable[[list[Any], list[Any]], list[Any]] | None = None,
     ) -> list[Any]:
         """The vector loop over ``count`` iterations from ``start``: whole vectors, then the rest.
+
+        What ``carried`` begins with is what is carried through each stretch of ``_STRETCH`` whole
+        iterations; ``join`` adds that to what was carried before, so that sums stay precise.
 
         ``count`` is a number, or an i64 that is known when it runs. What is carried must be as
         good for a masked vector as for ``unroll`` whole ones: it is up to ``body`` to use the first.
@@ -226,17 +232,39 @@ class Kernel:
             if steps == 1:
                 found = levels.scope(lambda: whole(start, found))
             elif steps:
-                found = levels.loop(start, main, step, found, whole, surely=True)
+                found = self._stretches(start, main, steps, found, whole, join)
             left = count - steps * step
             if left == 0:
                 return found
             if left <= lanes:
-                return levels.scope(lambda: part(main, found))
+                self.single = left == 1
+                found = levels.scope(lambda: part(main, found))
+                self.single = False
+                return found
             return levels.loop(main, stop, lanes, found, part, surely=True)
         stop = b.add(start, count)
         main = b.add(start, b.mul(b.udiv(count, const(step)), const(step)))
-        found = levels.loop(start, main, step, found, whole)
+        found = self._stretches(start, main, None, found, whole, join)
         return levels.loop(main, stop, lanes, found, part)
+
+    def _stretches(
+        self, start: Any, main: Any, steps: int | None, carried: list[Any], whole: Any, join: Any
+    ) -> list[Any]:
+        """The loop over whole vectors, in stretches where something is carried through it."""
+        b, levels = self.b, self.levels
+        step = self.plan.lanes * self.plan.unroll
+        surely = steps is not None
+        if join is None or (surely and steps <= 2 * _STRETCH):
+            return levels.loop(start, main, step, carried, whole, surely=surely)
+
+        def stretch(i: Any, values: list[Any]) -> list[Any]:
+            end = b.add(i, const(step * _STRETCH))
+            end = b.select(b.icmp_signed("<", end, main), end, main)
+            return join(values, levels.loop(i, end, step, self.fresh, whole, surely=True))
+
+        return levels.loop(
+            start, main, step * _STRETCH, carried, stretch, surely=surely, hidden=True
+        )
 
     def _column(self, carried: list[Any]) -> list[Any]:
         """One block of columns: everything about them."""
@@ -365,10 +393,17 @@ class Kernel:
             start_of[r] = start[at : at + n]
             at += n
 
+        names = [exprs[r] for r in reductions for _ in start_of[r]]
+
+        def joined(before: list[Any], now: list[Any]) -> list[Any]:
+            return [combine(b, e.name, e.dtype, x, y) for e, x, y in zip(names, before, now)]
+
+        self.fresh = start
+
         def nested(k: int, values: list[Any]) -> list[Any]:
             d = nest.rows[k]
             if d == plan.vector:
-                return self._vectors(const(0), self._count(d), innermost, values)
+                return self._vectors(const(0), self._count(d), innermost, values, joined)
 
             def one(i: Any, inner: list[Any]) -> list[Any]:
                 self.index[d] = i
@@ -395,7 +430,7 @@ class Kernel:
                     ]  # fmt: skip
                 parts = [halved(b, e.name, e.dtype, parts[0])]
             parts = [self._narrowed(x, e.dtype) for x in parts]
-            self.levels.stack[-1].values[r] = parts
+            self.levels.shown[-1].values[r] = parts
 
     def _count(self, loop: int) -> Any:
         """How often a loop of the rows runs: a number, or an i64 where the last chunk is short."""
@@ -421,8 +456,8 @@ class Kernel:
     def value(self, i: int) -> list[Any]:
         """The value of an expression, emitted where it is first known."""
         plan, levels = self.plan, self.levels
-        depth = min(plan.levels[i], len(levels.stack) - 1)
-        values = levels.stack[depth].values
+        depth = plan.levels[i]
+        values = levels.level(depth).values
         found = values.get(i)
         if found is None:
             for a in self.nest.exprs[i].args:
@@ -606,6 +641,10 @@ class Kernel:
                               source_etype=kind)  # fmt: skip
                 if mask is None:
                     b.store(x, place).align = align
+                elif self.single and stride == 1:
+                    # LLVM 22 stores too many bytes for a narrowed vector and a constant mask of
+                    # one lane
+                    b.store(b.extract_element(x, ir.Constant(_I32, 0)), place).align = align
                 else:
                     _masked_store(b, x, place, mask, align)
             else:

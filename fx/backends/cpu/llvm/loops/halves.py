@@ -21,7 +21,8 @@ from fx.spec import TensorSpec
 Parts = tuple[Nest, list[Value], list[Value]]
 
 _CHUNK = 1 << 15  # elements of a chunk, at least
-_ADDS = 2048  # numbers that a lane adds up one after the other, at most
+_ADDS = 256  # rows that are added up one after the other, at most
+_LONG = 1 << 16  # elements of a row, at most
 _WORK = 60_000.0  # nanoseconds from which more tasks are worth a second step
 _TASKS = 8
 _COLUMNS = 64  # from this width on a reduction over rows goes through them in order
@@ -41,16 +42,17 @@ def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
         host.nest.outer = list(range(len(nest.rows)))
         host.nest.rows = list(range(len(nest.rows), len(sizes)))
         second = sunk(host, nest, reads, writes)
-        return [host.parts(), second.parts()]
-    lane = plan.lanes * plan.unroll if plan.in_rows else 1
+        return [host.parts(), *halves(*second.parts())]
+    most = _LONG if plan.in_rows else _ADDS  # a long row is added up in stretches
     few = plan.tasks < _TASKS and plan.cost > _WORK
-    if length <= _ADDS * lane and not few:
+    if length <= most and not few:
         return whole
     d = max(nest.rows, key=lambda d: (sizes[d], d))
     inner = length // sizes[d]
     columns = 1 if plan.in_rows else prod(sizes) // length
-    size = max(1, min(_CHUNK // (inner * columns), _ADDS * lane // inner))
+    size = max(1, min(_CHUNK // (inner * columns), most // inner))
     if plan.in_rows and d == plan.vector:
+        lane = plan.lanes * plan.unroll
         size = max(1, size // lane) * lane
     if size >= sizes[d]:
         return whole
@@ -105,7 +107,7 @@ def _split(
         if _in_row(nest, form):
             first.output(writes[w], chunked(form), copy.expr(i))
     second = _joined(nest, reads, writes, partials, place, [*sizes, chunks], chunk)
-    return [first.parts(), second.parts()]
+    return [first.parts(), *halves(*second.parts())]
 
 
 def _joined(

@@ -197,9 +197,7 @@ def through(space: Space, node: Any, index: Map) -> Map:
     raise NoMap
 
 
-VIEWS = frozenset(
-    ("reshape", "transpose", "broadcast_to", "slice", "flip", "stop_gradient")
-)
+VIEWS = frozenset(("reshape", "transpose", "broadcast_to", "slice", "flip", "stop_gradient"))
 
 
 def covers(space: Space, index: Map, shape: Sequence[int], loops: Sequence[int]) -> bool:
@@ -217,9 +215,7 @@ def covers(space: Space, index: Map, shape: Sequence[int], loops: Sequence[int])
     return not wanted and at == prod(shape)
 
 
-def _covers_flipped(
-    space: Space, index: Map, shape: Sequence[int], loops: Sequence[int]
-) -> bool:
+def _covers_flipped(space: Space, index: Map, shape: Sequence[int], loops: Sequence[int]) -> bool:
     plain = tuple([(0, tuple([(d, abs(c)) for d, c in f[1]])) for f in index])
     for form, n in zip(index, shape):
         low = form[0] + sum([min(0, c * (space.sizes[d] - 1)) for d, c in form[1]])

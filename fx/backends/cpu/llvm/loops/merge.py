@@ -151,9 +151,7 @@ def joined(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | Non
 
 def _stored(target: Target) -> dict[Any, int]:
     """What a nest stores: its expressions by value and form."""
-    return {
-        (target.root(target.writes[w]), form): e for w, form, e in target.nest.outputs
-    }
+    return {(target.root(target.writes[w]), form): e for w, form, e in target.nest.outputs}
 
 
 def _fresh(a: Kernel, root: Callable[[Value], Value]) -> Target:
@@ -209,9 +207,7 @@ def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kerne
     return made
 
 
-def _related(
-    a: Kernel, b: Kernel, nest: Nest, other: Nest, root: Callable[[Value], Value]
-) -> bool:
+def _related(a: Kernel, b: Kernel, nest: Nest, other: Nest, root: Callable[[Value], Value]) -> bool:
     """Whether they read one array at the same places, or one reads there what the other writes."""
     mine = {(root(a.reads[e.data[0]]), e.data[1]) for e in nest.exprs if e.kind == "load"}
     mine |= {(root(a.writes[w]), form) for w, form, _ in nest.outputs}

@@ -173,9 +173,7 @@ def canonical(nest: Nest) -> None:
     _join(nest, nest.rows)
     number = {d: i for i, d in enumerate((*nest.outer, *nest.rows))}
     sizes = [nest.sizes[d] for d in (*nest.outer, *nest.rows)]
-    rewrite(
-        nest, lambda f: (f[0], tuple(sorted([(number[d], c) for d, c in f[1] if d in number])))
-    )
+    rewrite(nest, lambda f: (f[0], tuple(sorted([(number[d], c) for d, c in f[1] if d in number]))))
     nest.sizes = sizes
     nest.outer = list(range(len(nest.outer)))
     nest.rows = list(range(len(nest.outer), len(sizes)))
@@ -224,8 +222,10 @@ def _join(nest: Nest, loops: list[int]) -> None:
     while i >= 0:
         a, b = loops[i], loops[i + 1]
         n = nest.sizes[b]
-        if a not in fixed and b not in fixed and all(
-            _coefficient(f, a) == _coefficient(f, b) * n for f in nest.forms()
+        if (
+            a not in fixed
+            and b not in fixed
+            and all(_coefficient(f, a) == _coefficient(f, b) * n for f in nest.forms())
         ):
             nest.sizes[b] = nest.sizes[a] * n
             del loops[i]

@@ -142,6 +142,6 @@ def _likely(b: Any, condition: Any) -> Any:
 
 def reports() -> bool:
     """Whether the driver looks at the words of a ``CheckedStep``."""
-    from fx.backends.cpu.llvm import entry
+    from fx.backends.cpu.llvm import parts
 
-    return "status" in entry.Call.__dataclass_fields__
+    return "status" in parts.Call.__dataclass_fields__

@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.special.kernel import (
+    Fold,
     Frame,
     P,
     SpecialStep,
@@ -52,12 +53,14 @@ def buffer_bytes() -> int:
 
 def _block(counter: Words, k0: Int, k1: Int) -> Words:
     """Philox of a counter with a key, in 64-bit lanes; upper halves may hold anything."""
-    c0, c1, c2, c3 = counter
-    for i in range(10):
+    b = k0.b
+    fold = Fold(b, [w.v for w in (*counter, k0, k1)])
+    with fold.range(0, 10):
+        c0, c1, c2, c3, k0, k1 = (Int(b, v) for v in fold.values)
         p0, p1 = (c0 & _LOW) * _M0, (c2 & _LOW) * _M1
-        c0, c1, c2, c3 = p1.lshr(32) ^ c1 ^ k0, p1, p0.lshr(32) ^ c3 ^ k1, p0
-        if i < 9:
-            k0, k1 = k0 + _W0, k1 + _W1
+        new = (p1.lshr(32) ^ c1 ^ k0, p1, p0.lshr(32) ^ c3 ^ k1, p0, k0 + _W0, k1 + _W1)
+        fold.values = [w.v for w in new]
+    c0, c1, c2, c3 = (Int(b, v) for v in fold.values[:4])
     return c0, c1, c2, c3
 
 
