@@ -12,6 +12,7 @@ from typing import Any
 
 from fx.dtypes import INEXACT
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value, input_value
+from fx.graph.passes.kinds import is_effectful
 from fx.graph.staging import stage
 from fx.levels import Level
 from fx.prims.creation import zeros_like_spec
@@ -50,10 +51,23 @@ def out_specs(graph: Graph, specs: Sequence[TensorSpec]) -> Specs:
 
 
 def derive(
-    function: Callable[..., Sequence[Tensor]], specs: Sequence[TensorSpec], name: str
+    function: Callable[..., Sequence[Tensor]],
+    specs: Sequence[TensorSpec],
+    name: str,
+    effects: bool = True,
 ) -> Graph:
-    """Stage a function that takes nothing from outside but constants of the graphs it runs."""
+    """Stage a function that takes nothing from outside but constants of the graphs it runs.
+
+    What no output needs is left out, save nodes with effects if ``effects``: a loop in it might
+    never end on the zeros that stand for what is not needed.
+    """
     graph, captured = stage(function, specs, name)
+    nodes = live_nodes(graph, graph.outputs)
+    if len(nodes) < len(graph.nodes):
+        if effects:
+            ends = [v for node in graph.nodes if is_effectful(node) for v in node.outs]
+            nodes = live_nodes(graph, [*graph.outputs, *ends])
+        graph = Graph(graph.inputs, nodes, graph.outputs, name)
     if not captured:
         return graph
     count = len(specs)

@@ -32,7 +32,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     Where the condition has a value that Python can ask for, this is a Python loop. Inside ``jit``
     it is one operation; going back through that keeps at most 1024 carries, and computes those
     between them again, so a ``fx.fori_loop`` or ``fx.scan`` of a known length goes back in fewer
-    runs. Under ``vmap`` it runs until every lane has ended, and lanes that have ended stay as they are.
+    runs. Under ``vmap`` it runs until every lane has ended, and lanes that have stay as they are.
 
     Args:
         cond_fun: takes the value and returns a bool ().

@@ -142,8 +142,8 @@ def _counter(condition: Graph, body: Graph, carries: int, read: int, specs: Any)
         first = [start, *[specs[i] for i in handed]]
         behind = [i + read for i in free]
         params = {
-            "condition": derive(holds, [*first, *[specs[i] for i in own]], condition.name),
-            "body": derive(step, [*first, *[specs[i] for i in behind]], body.name),
+            "condition": derive(holds, [*first, *[specs[i] for i in own]], condition.name, False),
+            "body": derive(step, [*first, *[specs[i] for i in behind]], body.name, False),
             "carries": 1 + len(handed), "read": len(own),
         }  # fmt: skip
         found = body.cache[key] = (params, [*handed, *own, *behind]), {*handed, *own, *behind}

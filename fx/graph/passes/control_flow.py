@@ -60,11 +60,34 @@ def control(graph: Graph) -> Graph:
 
 def _needed(body: Graph, outputs: Iterable[Value]) -> set[Value]:
     """The values that some outputs of a body, and its effects, are computed from."""
-    needed = set(outputs)
-    for node in reversed(body.nodes):
-        if not needed.isdisjoint(node.outs) or is_effectful(node):
-            needed.update(node.inputs)
-    return needed
+    return _reached(body, outputs, {})[0]
+
+
+def _reached(
+    body: Graph, outputs: Iterable[Value], carried: dict[Value, Value]
+) -> tuple[set[Value], set[Value]]:
+    """The values that outputs and effects are computed from, and the carries among them.
+
+    ``carried`` maps the inputs that are carries to what the run before hands on for them.
+    """
+    inputs = set(body.inputs)
+    stack = list(outputs)
+    for node in body.nodes:
+        if is_effectful(node):
+            stack += node.inputs
+    needed: set[Value] = set()
+    met: set[Value] = set()
+    while stack:
+        value = stack.pop()
+        if value in needed:
+            continue
+        needed.add(value)
+        if value in carried:
+            met.add(value)
+            stack.append(carried[value])
+        if value not in inputs and value.node is not None:
+            stack += value.node.inputs
+    return needed, met
 
 
 def _cut(
@@ -95,15 +118,16 @@ def _live_carries(
     A carry matters if its last value is wanted, if a condition asks for it, or if a result that
     matters reads it; not one that stays the same.
     """
-    live = list(wanted)
+    moving = [i for i in range(carries) if i not in still]
     asked = set(asked)
-    while True:
-        needed = _needed(body, [v for v, alive in zip(body.outputs, live) if alive])
-        before = sum(live)
-        for i in set(range(carries)) - still:
-            live[i] = live[i] or body.inputs[i] in needed or body.inputs[i] in asked
-        if sum(live) == before:
-            return live, needed
+    ends = [v for v, w in zip(body.outputs, wanted) if w]
+    ends += [body.outputs[i] for i in moving if body.inputs[i] in asked]
+    carried = {body.inputs[i]: body.outputs[i] for i in moving}
+    needed, met = _reached(body, ends, carried)
+    live = list(wanted)
+    for i in moving:
+        live[i] = live[i] or body.inputs[i] in met or body.inputs[i] in asked
+    return live, needed
 
 
 def _hoisted(

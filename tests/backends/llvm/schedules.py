@@ -23,7 +23,7 @@ def run_schedule(plan: Schedule, *arrays: np.ndarray, pieces: int = 1) -> list[n
 
     def get(value: Any) -> np.ndarray:
         found = plan.root(value)
-        array = env[found] if found in env else found.constant._a
+        array = found.constant._a if found.constant is not None else env[found]
         return np.ascontiguousarray(array).reshape(value.spec.shape)
 
     for step in plan.steps:

@@ -296,24 +296,24 @@ def test_random_shapes():
 def test_views_of_views():
     """Chains of what only moves and repeats elements, in any order, on both sides."""
     rng = np.random.default_rng(14)
-    for case in range(40):
+    for _ in range(40):
         lead = tuple(int(i) for i in rng.integers(1, 4, rng.integers(0, 3)))
         m, k, n = (int(i) for i in rng.integers(1, 20, 3))
         arrays, sides = {}, []
         for shape in ((*lead, m, k), (*lead, k, n)):
-            source, held, v, seen = viewed(rng, shape)
-            arrays[source] = held
+            v, seen = viewed(rng, shape, arrays)
             sides.append((v, seen))
         (x, x_seen), (y, y_seen) = sides
         steps = product(Node(matmul, [x, y], {}))
-        for v, seen in sides:
-            arrays[v] = np.ascontiguousarray(seen)
         (out,) = run(steps, arrays, pieces=2)
         check(x_seen, y_seen, out)
 
 
-def viewed(rng, shape):
-    """A source, its array, a value of ``shape`` made from it by views, and what that holds."""
+def viewed(rng, shape, arrays):
+    """A value of ``shape`` made from another by views, and what it holds.
+
+    The arrays of both, and of what is between them, are entered in ``arrays``.
+    """
     chain = []  # from the last view to the first
     for _ in range(rng.integers(0, 5)):
         kind = rng.choice(["transpose", "reshape", "slice", "broadcast"])
@@ -340,8 +340,8 @@ def viewed(rng, shape):
             chain.append((broadcast_to, {"shape": shape}))
             shape = tuple(1 if rng.random() < 0.3 else n for n in shape)
     held = rounded(rng, shape, "float32")
-    source = v = value(held)
-    seen = held
+    v, seen = value(held), held
+    arrays[v] = held
     for primitive, params in reversed(chain):
         v = then(v, primitive, **params)
         if primitive is transpose:
@@ -353,7 +353,8 @@ def viewed(rng, shape):
             seen = seen.reshape(params["shape"])
         else:
             seen = np.broadcast_to(seen, params["shape"])
-    return source, held, v, seen
+        arrays[v] = np.ascontiguousarray(seen)
+    return v, seen
 
 
 def test_what_is_left_to_the_eager_kernel():

@@ -1,4 +1,4 @@
-"""Values and derivatives against ``jax.lax``, in float64; staged and compiled the same as eagerly."""
+"""Values and derivatives against ``jax.lax``, in float64; staged and compiled as eagerly."""
 
 import pytest
 

@@ -223,5 +223,5 @@ def test_a_condition_rebinds_nothing():
 
 
 def test_python_does_not_branch_inside_a_body():
-    with pytest.raises(fx.errors.StagingError, match="fx.cond"):
+    with pytest.raises(fx.errors.StagingError, match=r"fx\.cond"):
         fx.jit(lambda x: fx.scan(lambda c, a: (c + 1 if a > 0 else c, a), S, x))(X)

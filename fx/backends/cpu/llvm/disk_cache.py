@@ -3,7 +3,7 @@
 An entry is one file: a magic word, a checksum, three lengths, a JSON head, object code and the
 compressed IR. Nothing in it is executed or unpickled before the checksum and every field of the
 head have been looked at; an entry that fails is removed and made again. Files are written beside
-and renamed, so that a reader never sees half of one, and two writers of one key leave one of theirs.
+and renamed, so that a reader never sees half of one, and of two writers of one key one remains.
 
 The folder is ``FX_CACHE_DIR``, or ``fx`` in ``XDG_CACHE_HOME`` or ``~/.cache``; ``FX_CACHE=0``
 turns the cache off. It holds code, so a folder that others may write into is not used.

@@ -25,7 +25,9 @@ def comes_from_max_pool(value: Value) -> bool:
 
 
 def _is_zeros(value: Value) -> bool:
-    """Whether a constant is one zero, repeated."""
+    """Whether a value is one zero, repeated."""
+    if value.node is not None:
+        return value.node.primitive.name == "full" and value.node.params["value"] == 0
     if value.constant is None:
         return False
     a = value.constant._a

@@ -65,7 +65,7 @@ def plan(p: Problem) -> Plan:
     found = Plan(width, rows, count, rt, ct, depth, pack_x, pack_y, shared)
     tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
     parts = min(16, wanted // tasks, p.k // 256)
-    if parts < 2 or p.batches > 1 or pack_x or pack_y:
+    if tasks > 4 or parts < 4 or p.batches > 1 or pack_x or pack_y:
         return found
     return found._replace(depth=-(-p.k // parts), split=True)
 

@@ -36,7 +36,7 @@ def _rule(node: Node) -> Callable[..., Value] | None:
     rule = _rules().get(name)
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
-        rule = _of_one if all([shape[a] == 1 for a in node.params["axes"]]) else None
+        rule = _of_one if all(shape[a] == 1 for a in node.params["axes"]) else None
     return rule if rule is not None and node.inputs[0].spec.size else None
 
 

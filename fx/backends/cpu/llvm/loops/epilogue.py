@@ -68,7 +68,7 @@ class NestEpilogue:
 
     def emit(self, b: Any, x: Any, at: Any) -> list[Any]:
         """The vectors to store for the elements ``x`` of the product."""
-        from fx.backends.cpu.llvm.loops.emit import splat
+        from fx.backends.cpu.llvm.loops.vectors import splat
         from fx.backends.cpu.llvm.vecmath.casts import rounded, term
         from fx.backends.cpu.llvm.vecmath.table import EMIT
         from fx.backends.cpu.llvm.vecmath.types import Splat, constant, llvm_type
@@ -100,7 +100,7 @@ class NestEpilogue:
 
     def _load(self, b: Any, pointer: Any, i: int, dtype: Any, at: Any, splat: Any) -> Any:
         from fx.backends.cpu.llvm.loops.blocks import const
-        from fx.backends.cpu.llvm.loops.emit import _masked_load
+        from fx.backends.cpu.llvm.loops.vectors import masked_load
         from fx.backends.cpu.llvm.vecmath.table import load_convert, storage_type
 
         form = self.forms[i]
@@ -120,7 +120,7 @@ class NestEpilogue:
             raw = b.load(address, typ=wide)
             raw.align = dtype.itemsize
         else:
-            raw = _masked_load(b, address, at.mask, wide, dtype.itemsize)
+            raw = masked_load(b, address, at.mask, wide, dtype.itemsize)
         return load_convert(b, raw, dtype)
 
 

@@ -217,7 +217,7 @@ def covers(space: Space, index: Map, shape: Sequence[int], loops: Sequence[int])
 
 def _covers_flipped(space: Space, index: Map, shape: Sequence[int], loops: Sequence[int]) -> bool:
     plain = tuple([(0, tuple([(d, abs(c)) for d, c in f[1]])) for f in index])
-    for form, n in zip(index, shape):
+    for form in index:
         low = form[0] + sum([min(0, c * (space.sizes[d] - 1)) for d, c in form[1]])
         if low:
             return False

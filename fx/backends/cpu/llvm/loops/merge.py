@@ -92,9 +92,9 @@ class _Merger:
             for i in self._neighbours(j):
                 if i not in tried:
                     tried.add(i)
-                    if isinstance(self.units[i], Kernel) and self._try(i, j):
-                        if self.units[j] is None:
-                            break
+                    free = isinstance(self.units[i], Kernel)
+                    if free and self._try(i, j) and self.units[j] is None:
+                        break
         return [u for u in self.units if u is not None]
 
     def _neighbours(self, j: int) -> list[int]:
@@ -182,9 +182,9 @@ def _sound(b: Kernel, copy: Copy, a_writes: set[Value], root: Callable[[Value], 
 def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | None:
     """Both in the same loops."""
     nest, other = _copied(a.nest), _copied(b.nest)
-    if not other.rows and not nest.rows and len(nest.outer) != len(other.outer):
-        if not _unfold(nest, other.sizes) and not _unfold(other, nest.sizes):
-            return None
+    unlike = not other.rows and not nest.rows and len(nest.outer) != len(other.outer)
+    if unlike and not _unfold(nest, other.sizes) and not _unfold(other, nest.sizes):
+        return None
     if _shape(nest, nest.outer) != _shape(other, other.outer):
         return None
     if _shape(nest, nest.rows) != _shape(other, other.rows):

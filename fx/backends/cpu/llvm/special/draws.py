@@ -9,8 +9,8 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.special import quantiles
-from fx.backends.cpu.llvm.special.kernel import Frame, at, has_elements, i64, loop, offset
-from fx.backends.cpu.llvm.special.philox import Words, _spread, buffer_bytes, drawing, fill
+from fx.backends.cpu.llvm.special.kernel import Frame, at, has_elements, i64, loop, offset, spread
+from fx.backends.cpu.llvm.special.philox import Words, buffer_bytes, drawing, fill
 from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import rounded, store_convert
@@ -92,7 +92,7 @@ def _store_some(b: Any, value: Any, target: Any, count: Any) -> None:
     """Store the first ``count`` lanes, at most all."""
     n = value.type.count
     lane = ir.Constant(ir.VectorType(I64, n), [I64(i) for i in range(n)])
-    mask = b.icmp_signed("<", lane, _spread(b, count, n))
+    mask = b.icmp_signed("<", lane, spread(b, count, n))
     name = f"llvm.masked.store.{suffix(value.type)}.p0"
     function = b.module.globals.get(name)
     if function is None:

@@ -16,7 +16,7 @@ from fx.backends.cpu.llvm.special.kernel import (
     i64,
     load,
     loop,
-    part,
+    rows_and_columns,
     store,
     tasks_for,
 )
@@ -46,19 +46,22 @@ def place(node: Node) -> Step | None:
     dtype, most = x.dtype, node.primitive.name == "argmax"
     before, n, after = around(x.shape, node.params["axis"])
     if after == 1:
-        cost = before * (10 + n * dtype.itemsize / 16)
-        tasks = tasks_for(cost, before)
+        cost = before * (10 + n * dtype.itemsize / 30)
     else:
-        cost = x.size * (0.2 if after >= lanes_for(dtype) else 1.5)
-        tasks = tasks_for(cost, before)
+        cost = x.size * (0.7 if after >= lanes_for(dtype) else 1.5)
+    block = 4 * lanes_for(dtype)
+    blocks = -(-after // block)
+    tasks = tasks_for(cost, max(before, blocks))
 
     def body(frame: Frame) -> None:
         b = frame.b
-        with frame.tasks() as task, loop(b, *part(b, task, tasks, before)) as row:
-            if after == 1:
-                _in_row(frame, row, n, dtype, most)
-            else:
-                _down_columns(frame, row, n, after, dtype, most)
+        with frame.tasks() as task:
+            rows, span = rows_and_columns(b, task, tasks, before, after, block)
+            with loop(b, *rows) as row:
+                if after == 1:
+                    _in_row(frame, row, n, dtype, most)
+                else:
+                    _down_columns(frame, row, span, n, after, dtype, most)
 
     return SpecialStep(node, body, tasks=tasks, cost=cost)
 
@@ -77,12 +80,19 @@ def _in_row(frame: Frame, row: Any, n: int, dtype: Any, most: bool) -> None:
     whole = n - n % lanes
     fold = Fold(b, [_read(frame, base, dtype, None)])
     if whole:
-        wide = Fold(b, [_read(frame, base, dtype, lanes)])
-        with wide.range(lanes, whole, lanes) as i:
-            x = _read(frame, b.add(base, i), dtype, lanes)
-            (best,) = wide.values
-            wide.values = [b.select(_beats(b, most, dtype, x, best), x, best)]
-        (vector,) = wide.values
+        side = 4 if n >= 8 * lanes else 1  # vectors at a time, so that none waits for another
+        whole = n - n % (side * lanes)
+        starts = [b.add(base, i64(k * lanes)) for k in range(side)]
+        wide = Fold(b, [_read(frame, start, dtype, lanes) for start in starts])
+        with wide.range(side * lanes, whole, side * lanes) as i:
+            found = []
+            for start, best in zip(starts, wide.values):
+                x = _read(frame, b.add(start, i), dtype, lanes)
+                found.append(b.select(_beats(b, most, dtype, x, best), x, best))
+            wide.values = found
+        vector, *others = wide.values
+        for x in others:
+            vector = b.select(_beats(b, most, dtype, x, vector), x, vector)
         fold = Fold(b, [b.extract_element(vector, ir.Constant(I32, 0))])
         with fold.range(1, lanes) as i:
             x = b.extract_element(vector, i)
@@ -137,7 +147,9 @@ def _store_first(
     b.position_at_end(done)
 
 
-def _down_columns(frame: Frame, row: Any, n: int, after: int, dtype: Any, most: bool) -> None:
+def _down_columns(
+    frame: Frame, row: Any, span: Any, n: int, after: int, dtype: Any, most: bool
+) -> None:
     """Rows of ``after`` elements: the extremes of neighbouring columns side by side."""
     b = frame.b
     base = b.mul(row, i64(n * after))
@@ -155,4 +167,4 @@ def _down_columns(frame: Frame, row: Any, n: int, after: int, dtype: Any, most: 
             fold.values = [b.select(wins, x, best), b.select(wins, now, where), now]
         store(b, fold.values[1], frame.writes[0], b.add(b.mul(row, i64(after)), c), int64)
 
-    columns(b, 0, after, lanes if after >= lanes else 1, column)
+    columns(b, *span, lanes if after >= lanes else 1, column)

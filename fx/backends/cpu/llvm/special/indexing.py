@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fx.backends.cpu.llvm.special.checked import CheckedStep, Guard, in_range, message, reports
 from fx.backends.cpu.llvm.special.kernel import (
     Frame,
     SpecialStep,
     around,
     at,
+    clear,
     columns,
     copy,
     has_elements,
@@ -19,6 +22,7 @@ from fx.backends.cpu.llvm.special.kernel import (
     loop,
     offset,
     part,
+    rows_and_columns,
     store,
     tasks_for,
 )
@@ -27,7 +31,7 @@ from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, store_convert, term
 from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, lanes_for
 from fx.dtypes import COMPLEX, int64
-from fx.graph.ir import Node
+from fx.graph.ir import Node, Value
 
 Body = Callable[[Frame, Any, Any], None]
 
@@ -43,10 +47,11 @@ def _step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) ->
         with frame.tasks() as task:
             body(frame, task, None if safe else frame.writes[-1])
 
+    key = (safe, len(more.get("reads", node.inputs)))
     if safe:
-        return SpecialStep(node, inside, key="safe", **more)
+        return SpecialStep(node, inside, key=key, **more)
     failure = message(name, n, where, idx.spec.dtype)
-    return CheckedStep(node, inside, failure, **more)
+    return CheckedStep(node, inside, failure, key=key, **more)
 
 
 def _where(node: Node) -> tuple[int, str]:
@@ -164,32 +169,23 @@ def scatter(node: Node) -> Step | None:
     x, idx, updates = (v.spec for v in node.inputs)
     mode, dtype = node.params["mode"], x.dtype
     before, n, after = around(x.shape, node.params["axis"])
-    m, lanes = idx.size, lanes_for(x.dtype)
+    m, lanes, zero = idx.size, lanes_for(x.dtype), _is_zero(node.inputs[0])
     cost = updates.size * (2.0 / min(after, 8)) + x.nbytes / 20
     blocks = -(-after // (4 * lanes))  # of columns: each element is the business of one task
-    by_rows = before >= blocks
-    pieces = before if by_rows else blocks
-    tasks = tasks_for(cost, pieces)
+    whole_rows = before >= blocks
+    tasks = tasks_for(cost, max(before, blocks))
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        _, indices, new, target = *frame.reads, frame.writes[0]
+        (indices, new), target = frame.reads[-2:], frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
         if status is not None:  # before anything changes: x may lie in the same memory
             with loop(b, 0, m) as j:
                 guard.read(j, end)
-        first, last = part(b, task, tasks, pieces)
-        if by_rows:
-            rows, columns_ = (first, last), (i64(0), i64(after))
-            _copied(frame, b.mul(first, i64(n)), b.mul(last, i64(n)), None, after, dtype)
-        else:
-            rows = (i64(0), i64(before))
-            wide = [b.mul(v, i64(4 * lanes)) for v in (first, last)]
-            most = b.icmp_signed("<", wide[1], i64(after))
-            columns_ = (wide[0], b.select(most, wide[1], i64(after)))
-            _copied(frame, i64(0), i64(before * n), columns_, after, dtype)
-
+        rows, span = rows_and_columns(b, task, tasks, before, after, 4 * lanes)
+        lines = [b.mul(row, i64(n)) for row in rows]
+        _begun(frame, zero, *lines, None if whole_rows else span, after, dtype)
         with loop(b, *rows) as a, loop(b, 0, m) as j:
             cell = b.mul(b.add(b.mul(a, i64(n)), guard.known(j)), i64(after))
             update = b.mul(b.add(b.mul(a, i64(m)), j), i64(after))
@@ -203,17 +199,52 @@ def scatter(node: Node) -> Step | None:
             if after == 1:
                 combine(i64(0), None)
             else:
-                columns(b, *columns_, lanes if after >= lanes else 1, combine)
+                columns(b, *span, lanes if after >= lanes else 1, combine)
         b.branch(end)
         b.position_at_end(end)
 
-    return _step(
-        node, "scatter", *_where(node), body, tasks=tasks, cost=cost, inplace=((0, 0),)
-    )  # fmt: skip
+    more = _of_scatter(node, zero)
+    return _step(node, "scatter", *_where(node), body, tasks=tasks, cost=cost, **more)
+
+
+def _of_scatter(node: Node, zero: bool) -> dict[str, Any]:
+    """What the step of a scatter reads: not x, if that is zero."""
+    return {"reads": node.inputs[1:]} if zero else {"inplace": ((0, 0),)}
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether an array is known to be nothing but zero bytes: where cotangents are added up."""
+    node = value.node
+    if node is not None and node.primitive.name == "broadcast_to":
+        return _is_zero(node.inputs[0])
+    if node is not None and node.primitive.name == "full":
+        return not any(np.asarray(node.params["value"], value.spec.dtype).tobytes())
+    if value.constant is None:
+        return False
+    array = value.constant._a
+    spread = not any(s for s, n in zip(array.strides, array.shape) if n > 1)
+    return spread and not any(array[(0,) * array.ndim].tobytes())
+
+
+def _begun(
+    frame: Frame, zero: bool, first: Any, last: Any, span: Any, after: int, dtype: Any
+) -> None:
+    """Rows ``first .. last`` of the result, in the columns of ``span``, as those of x."""
+    if not zero:
+        return _copied(frame, first, last, span, after, dtype)
+    b = frame.b
+    target, size = frame.writes[0], dtype.itemsize
+    if span is None:
+        nbytes = b.mul(b.sub(last, first), i64(after * size))
+        return clear(b, offset(b, target, b.mul(first, i64(after * size))), nbytes)
+    nbytes = b.mul(b.sub(span[1], span[0]), i64(size))
+    with loop(b, first, last) as row:
+        clear(b, at(b, target, b.add(b.mul(row, i64(after)), span[0]), dtype), nbytes)
+    return None
 
 
 def _copied(frame: Frame, first: Any, last: Any, span: Any, after: int, dtype: Any) -> None:
-    """Copy rows ``first .. last`` of x to the result, unless they lie there already."""
+    """Copy rows of x to the result, unless they lie there already."""
     b = frame.b
     source, target = frame.reads[0], frame.writes[0]
     apart, done = b.append_basic_block("apart"), b.append_basic_block("copied")
@@ -243,20 +274,20 @@ def scatter_along_axis(node: Node) -> Step | None:
     x, idx, _ = (v.spec for v in node.inputs)
     axis, mode, dtype = node.params["axis"], node.params["mode"], x.dtype
     before, n, after = around(x.shape, axis)
-    m = idx.shape[axis]
+    m, zero = idx.shape[axis], _is_zero(node.inputs[0])
     cost = 3.0 * idx.size + x.nbytes / 20
     tasks = tasks_for(cost, before)
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
-        _, indices, new, target = *frame.reads, frame.writes[0]
+        (indices, new), target = frame.reads[-2:], frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
         first, last = part(b, task, tasks, before)
         if status is not None:
             with loop(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
                 guard.read(place, end)
-        _copied(frame, b.mul(first, i64(n)), b.mul(last, i64(n)), None, after, dtype)
+        _begun(frame, zero, b.mul(first, i64(n)), b.mul(last, i64(n)), None, after, dtype)
         with loop(b, first, last) as a, loop(b, 0, m) as j, loop(b, 0, after) as column:
             here = b.add(b.mul(b.add(b.mul(a, i64(m)), j), i64(after)), column)
             cell = b.add(b.mul(a, i64(n)), guard.known(here))
@@ -267,7 +298,5 @@ def scatter_along_axis(node: Node) -> Step | None:
         b.branch(end)
         b.position_at_end(end)
 
-    where = _where(node)
-    return _step(
-        node, "scatter_along_axis", *where, body, tasks=tasks, cost=cost, inplace=((0, 0),)
-    )  # fmt: skip
+    more, where = _of_scatter(node, zero), _where(node)
+    return _step(node, "scatter_along_axis", *where, body, tasks=tasks, cost=cost, **more)

@@ -12,6 +12,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.types import (
     I8,
+    I32,
     I64,
     load_width,
     storage_type,
@@ -49,7 +50,7 @@ class SpecialStep(Step):
         key: what else the code depends on, besides the primitive, its parameters and its specs.
         body: emits the inside of the kernel, given its frame.
         tasks, cost, scratch, inplace: see ``Step``.
-        reads: the values that it reads, if not all inputs of the node.
+        reads, writes: the values, if not the inputs and the outputs of the node.
     """
 
     def __init__(
@@ -62,10 +63,11 @@ class SpecialStep(Step):
         scratch: int = 0,
         inplace: tuple[tuple[int, int], ...] = (),
         key: Hashable = (),
+        reads: Sequence[Value] | None = None,
         writes: Sequence[Value] | None = None,
     ) -> None:
         self.name = node.primitive.name
-        self.reads = node.inputs
+        self.reads = node.inputs if reads is None else tuple(reads)
         self.writes = node.outs if writes is None else tuple(writes)
         self.tasks, self.cost, self.scratch = tasks, cost, scratch
         self.inplace = inplace
@@ -188,6 +190,16 @@ def copy(b: Any, target: Any, source: Any, nbytes: Any) -> None:
     b.call(function, [target, source, nbytes, ir.Constant(ir.IntType(1), 0)])
 
 
+def clear(b: Any, target: Any, nbytes: Any) -> None:
+    """Fill an area with zero bytes."""
+    name = "llvm.memset.p0.i64"
+    function = b.module.globals.get(name)
+    if function is None:
+        kind = ir.FunctionType(ir.VoidType(), [P, I8, I64, ir.IntType(1)])
+        function = ir.Function(b.module, kind, name)
+    b.call(function, [target, ir.Constant(I8, 0), nbytes, ir.Constant(ir.IntType(1), 0)])
+
+
 def offset(b: Any, base: Any, nbytes: Any) -> Any:
     """An address some bytes further."""
     nbytes = i64(nbytes) if isinstance(nbytes, int) else nbytes
@@ -218,7 +230,27 @@ def part(b: Any, task: Any, tasks: int, pieces: int) -> tuple[Any, Any]:
     return first, last
 
 
+def rows_and_columns(
+    b: Any, task: Any, tasks: int, before: int, after: int, block: int
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """The range of rows and that of columns of a task: pieces are rows, or blocks of columns."""
+    blocks = -(-after // block)
+    if before >= blocks:
+        return part(b, task, tasks, before), (i64(0), i64(after))
+    low, high = (b.mul(v, i64(block)) for v in part(b, task, tasks, blocks))
+    over = b.icmp_signed(">", high, i64(after))
+    return (i64(0), i64(before)), (low, b.select(over, i64(after), high))
+
+
+def spread(b: Any, value: Any, lanes: int) -> Any:
+    """A scalar in every lane of a vector."""
+    kind = ir.VectorType(value.type, lanes)
+    one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
+    zeros = ir.Constant(ir.VectorType(I32, lanes), [I32(0)] * lanes)
+    return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
+
+
 __all__ = [
-    "Fold", "Frame", "P", "SpecialStep", "around", "at", "columns", "copy", "has_elements", "i64",
-    "load", "loop", "offset", "part", "store", "tasks_for", "widened",
+    "Fold", "Frame", "P", "SpecialStep", "around", "at", "clear", "columns", "copy", "has_elements", "i64",
+    "load", "loop", "offset", "part", "rows_and_columns", "spread", "store", "tasks_for", "widened",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from fx.backends.cpu.llvm.special.kernel import (
     load,
     loop,
     part,
+    spread,
     store,
     tasks_for,
 )
@@ -111,10 +112,10 @@ def _fill(module: Any) -> Any:
     b = ir.IRBuilder(function.append_basic_block())
     n = lanes()
     wide = ir.VectorType(I64, n)
-    k0, k1, c2, c3 = (Int(b, _spread(b, w, n)) for w in own)
+    k0, k1, c2, c3 = (Int(b, spread(b, w, n)) for w in own)
     lane = Int(b, ir.Constant(wide, [I64(i) for i in range(n)]))
     with loop(b, 0, groups) as group:
-        block = Int(b, _spread(b, b.add(first, b.mul(group, i64(n))), n)) + lane
+        block = Int(b, spread(b, b.add(first, b.mul(group, i64(n))), n)) + lane
         words = [b.trunc(w.v, ir.VectorType(I32, n)) for w in _block(
             (block, block.lshr(32), c2, c3), k0, k1
         )]  # fmt: skip
@@ -122,14 +123,6 @@ def _fill(module: Any) -> Any:
         b.store(row, at(b, target, b.mul(group, i64(4 * n)), uint32), align=4)
     b.ret_void()
     return function
-
-
-def _spread(b: Any, value: Any, n: int) -> Any:
-    """A scalar in every lane."""
-    kind = ir.VectorType(value.type, n)
-    one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
-    zeros = ir.Constant(ir.VectorType(I32, n), [I32(0)] * n)
-    return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
 
 def _interleaved(b: Any, words: Sequence[Any], n: int) -> Any:

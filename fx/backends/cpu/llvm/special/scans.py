@@ -20,7 +20,8 @@ from fx.backends.cpu.llvm.special.kernel import (
     i64,
     load,
     loop,
-    part,
+    rows_and_columns,
+    spread,
     store,
     tasks_for,
 )
@@ -54,8 +55,36 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
     lanes = min(lanes_for(x.dtype), 16)
     cost = x.size * (price if after < lanes else max(0.3, price / lanes))
     blocks = -(-after // (4 * lanes))
-    by_rows = before >= blocks
-    tasks = tasks_for(cost, before if by_rows else blocks)
+    # wide lines are done side by side, reading back what was stored for the element before
+    side_by_side = after >= 8 * lanes and x.dtype not in NARROW
+    tasks = tasks_for(cost, max(before, blocks))
+
+    def walk(frame: Frame, row: Any, column: Any, width: int | None, k: Any) -> None:
+        """Element k of lines, for k > 0; element 0 for None."""
+        b = frame.b
+        kind = I64 if width is None else ir.VectorType(I64, width)
+        step = after if not reverse else -after
+
+        def terms(arrays: Any, values: Any, at: Any) -> list[Any]:
+            found = []
+            for array, value in zip(arrays, values):
+                dtype = value.spec.dtype
+                raw = load(b, array, at, dtype, width)
+                found.append(term(b, load_convert(b, raw, dtype), dtype))
+            return found
+
+        number = i64(0) if k is None else k
+        from_front = b.sub(i64(n - 1), number) if reverse else number
+        at = b.add(b.add(b.mul(row, i64(n * after)), b.mul(from_front, i64(after))), column)
+        place = Int(b, from_front if width is None else spread(b, from_front, width))
+        assert place.type == kind
+        elements = terms(frame.reads, node.inputs, at)
+        if k is None:
+            new = first(place, elements, [])
+        else:
+            new = following(place, elements, terms(frame.writes, node.outs, b.sub(at, i64(step))))
+        for array, value, out in zip(frame.writes, new, node.outs):
+            store(b, store_convert(b, value.v, out.spec.dtype), array, at, out.spec.dtype)
 
     def line(frame: Frame, row: Any, column: Any, width: int | None) -> None:
         b = frame.b
@@ -94,17 +123,14 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
     def body(frame: Frame) -> None:
         b = frame.b
         with frame.tasks() as task:
-            if by_rows:
-                rows = part(b, task, tasks, before)
-                span: tuple[Any, Any] = (i64(0), i64(after))
-            else:
-                rows = (i64(0), i64(before))
-                low, high = (b.mul(v, i64(4 * lanes)) for v in part(b, task, tasks, blocks))
-                over = b.icmp_signed(">", high, i64(after))
-                span = (low, b.select(over, i64(after), high))
+            rows, span = rows_and_columns(b, task, tasks, before, after, 4 * lanes)
             with loop(b, *rows) as row:
                 if after == 1:
                     line(frame, row, i64(0), None)
+                elif side_by_side:
+                    columns(b, *span, lanes, lambda c, width: walk(frame, row, c, width, None))
+                    with loop(b, 1, n) as k:
+                        columns(b, *span, lanes, lambda c, width: walk(frame, row, c, width, k))
                 else:
                     wide = lanes if after >= lanes else 1
                     columns(b, *span, wide, lambda c, width: line(frame, row, c, width))

@@ -1,0 +1,246 @@
+"""The expressions of a nest as LLVM values: constants, loads, operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.loops.blocks import I64, Levels, const
+from fx.backends.cpu.llvm.loops.maps import Form
+from fx.backends.cpu.llvm.loops.plan import Plan
+from fx.backends.cpu.llvm.loops.vectors import (
+    backwards,
+    both,
+    gather,
+    is_zero,
+    masked_load,
+    splat,
+)
+from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
+from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
+
+_I8 = ir.IntType(8)
+
+
+class Expressions:
+    """What emits expressions where they are first known.
+
+    Values of expressions are lists: one LLVM value where it is the same for all lanes, ``copies``
+    vectors where it depends on the vector loop.
+    """
+
+    def __init__(
+        self, plan: Plan, function: ir.Function, args: Sequence[Any] | None = None
+    ) -> None:
+        self.plan, self.nest = plan, plan.nest
+        self.levels = Levels(function)
+        self.b = self.levels.b
+        args = args or function.args  # begin, end, scratch, arrays
+        self.begin, self.end, self.scratch = args[:3]
+        n = len(self.nest.reads)
+        self.reads, self.writes = args[3 : 3 + n], args[3 + n :]
+        self.index: dict[int, Any] = {}  # of each loop that runs
+        self.mask: Any = None
+        self.single = False  # whether the mask leaves one lane
+        self.copies = 1  # vectors that are computed at a time
+        self.pass_ = 0
+
+    def _is_vector(self, e: int) -> bool:
+        return self.plan.vector in self.plan.deps[e]
+
+    def value(self, i: int) -> list[Any]:
+        """The value of an expression, emitted where it is first known."""
+        plan, levels = self.plan, self.levels
+        depth = plan.levels[i]
+        values = levels.level(depth).values
+        found = values.get(i)
+        if found is None:
+            for a in self.nest.exprs[i].args:
+                self.value(a)
+            found = values[i] = levels.at(depth, lambda: self._computed(i))
+        return found
+
+    def _computed(self, i: int) -> list[Any]:
+        plan, b = self.plan, self.b
+        e = self.nest.exprs[i]
+        buffer = plan.buffers.get(i)
+        if buffer is not None and self.pass_ > buffer[0]:
+            return self._buffered(i, buffer[1], None)
+        if e.kind == "const":
+            found = [self._constant(e)]
+        elif e.kind == "load":
+            found = self._load(i, e)
+        elif e.kind == "index":
+            found = self._numbers(e.data, i)
+        elif e.kind == "inside":
+            form, low, high = e.data
+            found = []
+            for x in self._numbers(form, i):
+                above = b.icmp_signed(">=", x, constant(x.type, low))
+                found.append(b.and_(above, b.icmp_signed("<", x, constant(x.type, high))))
+        elif e.kind == "op":
+            found = self._op(i, e)
+        else:
+            raise AssertionError(f"{e} is used before its pass")
+        if buffer is not None and self.pass_ == buffer[0]:
+            self._buffered(i, buffer[1], found)
+        return found
+
+    def _constant(self, e: Any) -> Any:
+        value = np.frombuffer(e.data, dtype=e.dtype)[0]
+        return constant(llvm_type(e.dtype), value)
+
+    def _op(self, i: int, e: Any) -> list[Any]:
+        b = self.b
+        args = [self.value(a) for a in e.args]
+        if self._is_vector(i):
+            args = [self._spread(a) for a in args]
+        dtypes = [self.nest.exprs[a].dtype for a in e.args]
+        emitter, params = EMIT[e.name], dict(e.data)
+        return [emitter(b, dtypes, e.dtype, list(vs), params) for vs in zip(*args)]
+
+    def _spread(self, values: list[Any]) -> list[Any]:
+        """As many vectors as are computed at a time."""
+        if isinstance(values[0].type, ir.VectorType):
+            return values
+        x = values[0]
+        lanes = self.plan.lanes
+        if isinstance(x, ir.Constant):
+            from fx.backends.cpu.llvm.vecmath.types import Splat
+
+            return [Splat(ir.VectorType(x.type, lanes), x)] * self.copies
+        return [splat(self.b, x, lanes)] * self.copies
+
+    def _offset(self, form: Form) -> Any:
+        """The value of a form at the current iteration, for the first lane of the first vector."""
+        depth = self.plan.depth
+        terms = sorted(form[1], key=lambda t: depth[t[0]])
+        total: Any = const(form[0])
+        prefix: list[tuple[int, int]] = []
+        for d, c in terms:
+            prefix.append((d, c))
+
+            def emit(total: Any = total, d: int = d, c: int = c) -> Any:
+                x = self.index[d]
+                if is_zero(x):
+                    return total
+                part = x if c == 1 else self.b.mul(x, const(c), flags=("nsw",))
+                return part if is_zero(total) else self.b.add(total, part, flags=("nsw",))
+
+            total = self.levels.known(depth[d], (form[0], tuple(prefix)), emit)
+        return total
+
+    def _stride(self, form: Form) -> int:
+        """Along the vector loop."""
+        for d, c in form[1]:
+            if d == self.plan.vector:
+                return c
+        return 0
+
+    def _numbers(self, form: Form, i: int) -> list[Any]:
+        """The values of a form as i64s."""
+        b, plan = self.b, self.plan
+        first = self._offset(form)
+        stride = self._stride(form)
+        if not stride:
+            return [first]
+        out = []
+        kind = ir.VectorType(I64, plan.lanes)
+        for k in range(self.copies):
+            steps = [(k * plan.lanes + j) * stride for j in range(plan.lanes)]
+            out.append(b.add(splat(b, first, plan.lanes), ir.Constant(kind, steps)))
+        return out
+
+    def _load(self, i: int, e: Any) -> list[Any]:
+        b, plan = self.b, self.plan
+        read, form = e.data
+        kind = storage_type(e.dtype)
+        pointer = self.reads[read]
+        if i in plan.tiled:
+            wide = ir.VectorType(kind, plan.lanes)
+            place = b.gep(self._tile_buffer(i, wide), [self.row], source_etype=wide)
+            return [load_convert(b, b.load(place, typ=wide), e.dtype)]
+        guard = self.value(e.args[0]) if e.args else None
+        offset = self._offset(form)
+        stride = self._stride(form)
+        if not self._is_vector(i):
+            if guard is not None:
+                offset = b.select(guard[0], offset, const(0))
+            raw = b.load(b.gep(pointer, [offset], source_etype=kind), typ=kind)
+            return [load_convert(b, raw, e.dtype)]
+        lanes = plan.lanes
+        wide = ir.VectorType(kind, lanes)
+        align = e.dtype.itemsize
+        out = []
+        guards = self._spread(guard) if guard is not None else [None] * self.copies
+        for k in range(self.copies):
+            mask = both(b, self.mask, guards[k])
+            at = k * lanes * stride
+            if stride == 1 or stride == -1:
+                if stride == -1:
+                    at -= lanes - 1
+                place = b.gep(pointer, [b.add(offset, const(at)) if at else offset],
+                              source_etype=kind)  # fmt: skip
+                if mask is None:
+                    raw = b.load(place, typ=wide)
+                    raw.align = align
+                else:
+                    if stride == -1:
+                        mask = backwards(b, mask)
+                    raw = masked_load(b, place, mask, wide, align)
+                if stride == -1:
+                    raw = backwards(b, raw)
+            else:
+                steps = ir.Constant(
+                    ir.VectorType(I64, lanes), [at + j * stride for j in range(lanes)]
+                )
+                places = b.add(splat(b, offset, lanes), steps)
+                raw = gather(b, pointer, places, mask, wide, align)
+            out.append(load_convert(b, raw, e.dtype))
+        return out
+
+    def _tile_buffer(self, i: int, wide: Any) -> Any:
+        """Stack memory for the transposed vectors of a read."""
+        entry = self.levels.stack[0]
+        found = entry.values.get(("tile", i))
+        if found is None:
+            found = self.levels.at(0, lambda: self.b.alloca(wide, self.plan.lanes))
+            found.align = 64
+            entry.values["tile", i] = found
+        return found
+
+    def _buffered(self, i: int, at: int, values: list[Any] | None) -> list[Any]:
+        """Store values to the row's scratch, or load them from it."""
+        b, plan, nest = self.b, self.plan, self.nest
+        dtype = nest.exprs[i].dtype
+        kind = llvm_type(dtype, plan.lanes)
+        width = plan.lanes if plan.in_rows else plan.lanes * plan.unroll
+        form, stride = [], 1
+        for d in reversed(nest.rows):
+            n = nest.sizes[d]
+            if d == plan.vector:
+                form.append((d, 1))
+                stride = -(-n // plan.lanes) * plan.lanes
+                continue
+            if not plan.in_rows and not form:
+                stride = width
+            form.append((d, stride))
+            stride *= n
+        offset = self._offset((0, tuple(sorted(form))))
+        base = b.gep(self.scratch, [const(at)], source_etype=_I8)
+        scalar = llvm_type(dtype)
+        out = []
+        for k in range(self.copies):
+            where = b.add(offset, const(k * plan.lanes)) if k else offset
+            place = b.gep(base, [where], source_etype=scalar)
+            if values is None:
+                x = b.load(place, typ=kind)
+                x.align = dtype.itemsize if dtype.itemsize >= 4 else 4
+                out.append(x)
+            else:
+                wide = self._spread(values)[k]
+                b.store(wide, place).align = dtype.itemsize if dtype.itemsize >= 4 else 4
+        return out

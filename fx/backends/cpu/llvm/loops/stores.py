@@ -1,0 +1,149 @@
+"""What a nest stores: outputs, rows of partial results, tiles that are transposed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.loops.expressions import Expressions
+from fx.backends.cpu.llvm.loops.reduce import combine
+from fx.backends.cpu.llvm.loops.vectors import (
+    I32,
+    backwards,
+    masked_load,
+    masked_store,
+    scatter,
+    splat,
+    transposed,
+)
+from fx.backends.cpu.llvm.vecmath.table import load_convert, store_convert
+from fx.backends.cpu.llvm.vecmath.types import storage_type
+
+
+class Stores(Expressions):
+    """What emits stores."""
+
+    def _outputs(self, roots: list[int]) -> None:
+        for r in roots:
+            k = -1 - r
+            sink = k - len(self.nest.outputs)
+            if sink >= 0:
+                self._sink(sink, self.value(self.nest.sinks[sink][2]))
+            else:
+                self._store(k, self.value(self.nest.outputs[k][2]))
+
+    def _store(self, k: int, values: list[Any]) -> None:
+        b, plan = self.b, self.plan
+        write, form, _ = self.nest.outputs[k]
+        dtype = self.nest.writes[write][0]
+        kind = storage_type(dtype)
+        pointer = self.writes[write]
+        offset = self._offset(form)
+        stride = self._stride(form)
+        if not stride:
+            b.store(store_convert(b, values[0], dtype),
+                    b.gep(pointer, [offset], source_etype=kind))  # fmt: skip
+            return
+        lanes, align = plan.lanes, dtype.itemsize
+        for j, x in enumerate(self._spread(values)):
+            x = store_convert(b, x, dtype)
+            at = j * lanes * stride
+            mask = self.mask
+            if stride in (1, -1):
+                if stride == -1:
+                    at -= lanes - 1
+                    x = backwards(b, x)
+                    mask = None if mask is None else backwards(b, mask)
+                place = b.gep(pointer, [b.add(offset, const(at)) if at else offset],
+                              source_etype=kind)  # fmt: skip
+                if mask is None:
+                    b.store(x, place).align = align
+                elif self.single and stride == 1:
+                    # LLVM 22 stores too many bytes for a narrowed vector and a constant mask of
+                    # one lane
+                    b.store(b.extract_element(x, ir.Constant(I32, 0)), place).align = align
+                else:
+                    masked_store(b, x, place, mask, align)
+            else:
+                steps = ir.Constant(
+                    ir.VectorType(I64, lanes), [at + i * stride for i in range(lanes)]
+                )
+                scatter(b, x, pointer, b.add(splat(b, offset, lanes), steps), mask, align)
+
+    def _sink(self, k: int, values: list[Any]) -> None:
+        """Combine values into the task's row of a sink."""
+        b, plan, nest = self.b, self.plan, self.nest
+        w, form, _, name = nest.sinks[k]
+        dtype = nest.writes[w][0]
+        kind = ir.VectorType(storage_type(dtype), plan.lanes)
+        offset = self._offset(form)
+        align = dtype.itemsize
+        for j, x in enumerate(self._spread(values)):
+            at = b.add(offset, const(j * plan.lanes)) if j else offset
+            place = b.gep(self.sinks[k], [at], source_etype=kind.element)
+            if self.mask is None:
+                raw = b.load(place, typ=kind)
+                raw.align = align
+            else:
+                raw = masked_load(b, place, self.mask, kind, align)
+            x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
+            if self.mask is None:
+                b.store(x, place).align = align
+            else:
+                masked_store(b, x, place, self.mask, align)
+
+    def _tile(self) -> None:
+        """One vector for each iteration of a block of the tile loop."""
+        plan, nest, b = self.plan, self.nest, self.b
+        d = plan.tile
+        left = b.sub(const(nest.sizes[d]), self.tile)
+        full = const(plan.lanes)
+        ragged = nest.sizes[d] % plan.lanes
+        count = b.select(b.icmp_signed("<", left, full), left, full) if ragged else full
+        for i in plan.tiled:
+            self._transpose(i, count if ragged else None)
+
+        def one(k: Any, carried: list[Any]) -> list[Any]:
+            self.row = k
+            self.index[d] = b.add(self.tile, k)
+            self._outputs(plan.roots[0])
+            return []
+
+        self.levels.loop(const(0), count, 1, (), one, surely=True)
+
+    def _transpose(self, i: int, count: Any) -> None:
+        """Fill the buffer of a read: ``lanes`` vectors along the tile loop, transposed."""
+        plan, nest, b = self.plan, self.nest, self.b
+        e = nest.exprs[i]
+        read, form = e.data
+        kind = storage_type(e.dtype)
+        lanes = plan.lanes
+        wide = ir.VectorType(kind, lanes)
+        self.index[plan.tile] = self.tile
+        rest = (form[0], tuple([t for t in form[1] if t[0] != plan.tile]))
+        offset = b.add(self._offset(rest), self.tile)
+        stride = self._stride(form)
+        last = None
+        if self.mask is not None:  # rows beyond the end repeat the last one
+            last = b.sub(const(nest.sizes[plan.vector] - 1), self.index[plan.vector])
+        mask = None
+        if count is not None:
+            numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
+            mask = b.icmp_signed("<", numbers, splat(b, b.trunc(count, I32), lanes))
+        rows = []
+        for j in range(lanes):
+            step: Any = const(j * stride)
+            if last is not None and j:
+                least = b.select(b.icmp_signed("<", const(j), last), const(j), last)
+                step = b.mul(least, const(stride))
+            place = b.gep(self.reads[read], [b.add(offset, step)], source_etype=kind)
+            if mask is None:
+                rows.append(b.load(place, typ=wide))
+                rows[-1].align = e.dtype.itemsize
+            else:
+                rows.append(masked_load(b, place, mask, wide, e.dtype.itemsize))
+        buffer = self._tile_buffer(i, wide)
+        for j, x in enumerate(transposed(b, rows)):
+            b.store(x, b.gep(buffer, [const(j)], source_etype=wide))

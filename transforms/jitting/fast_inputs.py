@@ -1,0 +1,175 @@
+"""The first half of a short way: a call is checked, and the arrays that it needs are fetched."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from fx import tree
+from fx.config import _Defaults, modes
+from fx.graph.ir import Graph, Value
+from fx.numbers import number_dtype
+from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
+
+MISS = object()  # what a plan returns where it does not serve a call
+
+
+class Code:
+    """Lines of a function, and the names that they use."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+
+    def add(self, *lines: str) -> None:
+        self.lines += lines
+
+    def name(self, prefix: str, value: Any) -> str:
+        """A name for a value that the code refers to."""
+        name = f"{prefix}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def require(self, condition: str) -> None:
+        """Go the long way unless ``condition`` holds."""
+        self.add(f"if not ({condition}): return MISS")
+
+
+def settings(code: Code, program: Program) -> None:
+    records = modes.record0
+    code.require(
+        f"modes.stage is None and modes.record0 is {records} and not modes.axes "
+        f"and modes.journal is None and modes.inference is {modes.inference}"
+    )
+    code.require(f"modes.device is {code.name('device', modes.device)}")
+    code.names["defaults"] = _Defaults
+    code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
+    code.require(f"defaults.device == {_Defaults.device!r}")
+    if program.random:
+        code.require("not modes.lanes and modes.turn is None")
+
+
+def arguments(code: Code, jitted: Any, signature: Any) -> None:
+    """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …"""
+    treedef, parts = signature.treedef, signature.parts
+    flat, plain = tree.flatten((tuple([0] * len(parts)), {}))
+    if treedef == plain:  # every argument is a leaf, none has a keyword
+        code.require(f"not kwargs and len(args) == {len(parts)}")
+        if parts:
+            code.add(f"({''.join(f'l{i}, ' for i in range(len(parts)))}) = args")
+    else:
+        code.names["flatten"] = tree.flatten
+        from fx.transforms.jitting.function import holds_state
+
+        code.names["holds_state"] = holds_state
+        code.add("leaves, treedef = flatten((args, kwargs), holds_state)")
+        code.require(f"treedef == {code.name('treedef', treedef)}")
+        if parts:
+            code.add(f"({''.join(f'l{i}, ' for i in range(len(parts)))}) = leaves")
+    for i, (kind, place) in enumerate(parts):
+        if kind == "tensor":
+            spec = signature.tensors[place].spec
+            code.require(f"type(l{i}) is Tensor and l{i}._node is None")
+            code.add(f"x{place} = l{i}._a")
+            dtype = code.name("dtype", spec.dtype)
+            code.require(f"x{place}.dtype is {dtype} and x{place}.shape == {spec.shape!r}")
+        elif kind == "number":
+            code.require(f"type(l{i}) is {type(signature.numbers[place]).__name__}")
+            code.add(f"a{place} = l{i}")
+        else:
+            held = code.name("object", signature.objects[place])
+            if isinstance(signature.objects[place], bool | str | bytes | complex | type(None)):
+                code.require(f"l{i} is {held} or (type(l{i}) is type({held}) and l{i} == {held})")
+            else:
+                code.names[held] = _weakly(signature.objects[place])
+                code.require(f"l{i} is {held}()")
+
+
+def _weakly(x: Any) -> Any:
+    """What gives an object without keeping it alive, where there is such a thing."""
+    try:
+        return ref(x)
+    except TypeError:
+        return lambda: x
+
+
+def fetch_numbers(code: Code, program: Program) -> None:
+    """Fetch the Python numbers; what is assumed of them is asked again when one has changed."""
+    if not program.numbers:
+        return
+    for i, (owner, key, kind) in enumerate(program.numbers):
+        if owner == "argument":
+            code.add(f"n{i} = a{key}")
+        else:
+            code.add(f"n{i} = get({code.name('held', owner)}, {code.name('key', key)})")
+            code.require(f"type(n{i}) is {kind.__name__}")
+    if program.predicates:
+        predicates = tuple(program.predicates)
+        known: list[Any] = [None]
+
+        def holds(numbers: tuple[Any, ...]) -> bool:
+            if all(p.holds(numbers) for p in predicates):  # type: ignore[arg-type]
+                known[0] = numbers
+                return True
+            return False
+
+        listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
+        code.add(f"numbers = ({listed})")
+        code.require(
+            f"numbers == {code.name('known', known)}[0] or {code.name('ask', holds)}(numbers)"
+        )
+
+
+def fetch_input(code: Code, program: Program, value: Value, source: Any, donated: bool) -> str:
+    """The array of an input; the name of the variable that holds it."""
+    kind, spec = type(source), value.spec
+    if kind is Argument:
+        return f"x{source.number}"
+    i = len(code.names)
+    dtype = code.name("dtype", spec.dtype)
+    if kind is Counted:
+        wide = number_dtype(program.numbers[source.number][2](0))
+        code.add(f"b{i} = array(n{source.number}, {code.name('dtype', wide)})")
+        return f"b{i}"
+    if kind is Captured:
+        find = code.name("find", source.find)
+        code.add(f"t{i} = {find}(F, O)")
+        code.require(f"type(t{i}) is Tensor and t{i}._node is None")
+    elif kind is Held:
+        code.add(f"c{i} = {code.name('cell', source.cell)}()")
+        code.require(f"c{i} is not None")
+        code.add(f"t{i} = c{i}.value")
+        code.require(f"type(t{i}) is Tensor")
+        code.names[f"place of {id(source.cell)}"] = i
+    else:
+        code.add(f"c{i} = {code.name('owner', source.owner)}()")
+        code.require(f"c{i} is not None")
+        code.add(f"t{i} = c{i}.leaf.grad")
+        code.require(f"type(t{i}) is Tensor")
+    code.add(f"b{i} = t{i}._a")
+    code.require(f"b{i}.dtype is {dtype} and b{i}.shape == {spec.shape!r}")
+    if donated:  # 2: the holder, and the argument of getrefcount; 3: the variable too
+        code.add(
+            f"s{i} = refs(t{i}) == 3 and refs(b{i}) == 3 and b{i}.base is None",
+            f"if not s{i}: b{i} = b{i}.copy()",
+        )
+    return f"b{i}"
+
+
+def unused_checks(code: Code, program: Program, graph: Graph, sources: dict[Value, Any]) -> None:
+    """What the program assumes of cells and gradients besides the inputs that it uses."""
+    used = set(graph.inputs)
+    for value, source in sources.items():
+        if value not in used and type(source) is Held:
+            i = len(code.names)
+            code.add(f"c{i} = {code.name('cell', source.cell)}()")
+            code.require(f"c{i} is not None")
+            code.names[f"place of {id(source.cell)}"] = i
+            code.add(f"t{i} = c{i}.value")
+            code.require(f"type(t{i}) is Tensor")
+            dtype = code.name("dtype", value.spec.dtype)
+            code.require(f"t{i}._a.dtype is {dtype} and t{i}._a.shape == {value.spec.shape!r}")
+            code.add(f"s{i} = False")
+    for owner, had in program.gathered:
+        name = code.name("owner", owner)
+        code.require(f"({name}().leaf.grad is not None) is {had}")
