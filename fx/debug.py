@@ -121,9 +121,7 @@ def print(template: str, *args: Any, **kwargs: Any) -> None:
         else:
             fixed.append(value if _is_constant(value) else str(value))
     device = tensors[0].device.name if tensors else "cpu"
-    debug_print(
-        *tensors, template=template, fixed=tuple(fixed), names=tuple(kwargs), device=device
-    )
+    debug_print(*tensors, template=template, fixed=tuple(fixed), names=tuple(kwargs), device=device)
 
 
 def _is_constant(x: Any) -> bool:

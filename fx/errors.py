@@ -79,5 +79,9 @@ class StagingError(FxError, RuntimeError):
     """A function cannot be staged, or Python asked for a value that is not known while it is."""
 
 
+class GraphError(FxError, RuntimeError):
+    """A graph is not valid, or a pass failed or made one that is not."""
+
+
 class DonatedError(FxError, RuntimeError):
     """A tensor was used after its memory had been donated to a jitted function."""

@@ -145,7 +145,7 @@ def cost_of_graph(graph: Graph) -> Cost:
             flops, read, written = flops + cost.flops, read + cost.read, written + cost.written
         peak = max(live_bytes(graph), default=0)
         found = graph.cache["cost"] = Cost(flops, read, written, peak)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def live_bytes(graph: Graph) -> list[int]:

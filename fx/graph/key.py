@@ -1,8 +1,8 @@
 """graph_key: what a graph computes, as a short string; equal keys mean equal compiled code.
 
 Values are numbered in the order in which they appear, so that names and user lines do not matter.
-Constants are arguments of compiled code: of a large one only the spec counts. A small or uniform
-one may be folded into code (``foldable``), so its value counts.
+Constants are arguments of compiled code: of a large one only the spec counts. One that is small,
+uniform or not floating may be folded into code (``foldable``), so its value counts.
 
 A parameter that is neither plain data, nor a graph, nor has a ``key`` of its own gets a token of
 this process, and the key begins with ``local``: it means nothing to another process.
@@ -56,9 +56,40 @@ def is_stable(key: str) -> bool:
 
 
 def foldable(value: Value) -> bool:
-    """Whether code may depend on the value of this constant: it is small, or one number."""
+    """Whether code may depend on the value of this constant.
+
+    That is so where it is small, one number repeated, or not floating: indices and masks.
+    """
     array = value.constant._a  # type: ignore[union-attr]
-    return array.nbytes <= FOLDABLE or not any(array.strides)
+    return array.nbytes <= FOLDABLE or array.dtype.kind in "biu" or _uniform(array)
+
+
+def _uniform(array: np.ndarray) -> bool:
+    return array.ndim > 0 and not any([s for s, n in zip(array.strides, array.shape) if n > 1])
+
+
+def constants_of(graph: Graph) -> list[Value]:
+    """The constants of a graph, then those of the graphs in its parameters, node by node.
+
+    Graphs with one key have lists of one length, and what has a place in one has it in the other.
+    A value that stands in several graphs stands there several times.
+    """
+    found = graph.constants()
+    for node in graph.nodes:
+        for name in sorted(node.params):
+            _of_data(node.params[name], found)
+    return found
+
+
+def _of_data(data: Any, found: list[Value]) -> None:
+    if type(data) is Graph:
+        found += constants_of(data)
+    elif type(data) in (tuple, list):
+        for item in data:
+            _of_data(item, found)
+    elif type(data) is dict:
+        for item in data.values():
+            _of_data(item, found)
 
 
 class _Writer:
@@ -103,8 +134,9 @@ class _Writer:
         array = value.constant._a  # type: ignore[union-attr]
         told = ""
         if foldable(value):
-            uniform = array.size > 0 and array.ndim > 0 and not any(array.strides)
-            told = (array[(slice(1),) * array.ndim] if uniform else array).tobytes().hex()
+            uniform = _uniform(array) and array.size > 0
+            data = (array[(slice(1),) * array.ndim] if uniform else array).tobytes()
+            told = data.hex() if len(data) <= FOLDABLE else sha256(data).hexdigest()
             told += " uniform" * uniform
         self.lines.append(f"constant {self._spec(value.spec)} {told}")
         return name

@@ -9,11 +9,10 @@ from typing import Any
 
 import attrs
 
-from fx.errors import FxError, RegistrationError
-from fx.graph import passes as own
+from fx.errors import FxError, GraphError, RegistrationError
+from fx.graph import passes
 from fx.graph.ir import Graph
 from fx.graph.passes.rewriting import map_nested, own_inputs
-from fx.graph.validate import GraphError, validate
 
 Pass = Callable[[Graph], Graph]
 _ROUNDS = 8  # times that the pipeline goes round before it stops, changed or not
@@ -37,15 +36,20 @@ class Entry:
     keeps_derivatives: bool = True
 
 
+def _own(name: str) -> Pass:
+    """A pass of this package, loaded when it first runs."""
+    return lambda graph: getattr(passes, name)(graph)
+
+
 _pipeline: list[Entry] = [
-    Entry("inline", own.inline, once=True),
-    Entry("simplify", own.simplify),
-    Entry("strength", own.strength),
-    Entry("fold", own.fold),
-    Entry("decompose", own.decompose, keeps_derivatives=False),
-    Entry("control", own.control),
-    Entry("cse", own.cse),
-    Entry("dce", own.dce),
+    Entry("inline", _own("inline"), once=True),
+    Entry("simplify", _own("simplify")),
+    Entry("strength", _own("strength")),
+    Entry("fold", _own("fold")),
+    Entry("decompose", _own("decompose"), keeps_derivatives=False),
+    Entry("control", _own("control")),
+    Entry("cse", _own("cse")),
+    Entry("dce", _own("dce")),
 ]
 _version = 0
 
@@ -242,6 +246,8 @@ def _run(entry: Entry, graph: Graph, checked: bool) -> Graph:
             f"and the specs of the outputs"
         )
     if checked and new is not graph:
+        from fx.graph.validation import validate
+
         try:
             validate(new)
         except GraphError as error:

@@ -177,13 +177,13 @@ def table(graph: Graph) -> str:
     for node in graph.nodes:
         inputs, params = ", ".join(map(names, node.inputs)), params_text(node.params)
         first = True
-        for value in node.outs or (None,):
+        for value in node.outs:
             about = (node.primitive.name, inputs, params) if first else ("", "", "")
-            name, spec, size = ("", "", "") if value is None else (
-                names(value), repr(value.spec), _bytes(value)
-            )  # fmt: skip
-            rows.append((name, *about, spec, size, line_of(node) if first else ""))
+            line = line_of(node) if first else ""
+            rows.append((names(value), *about, repr(value.spec), _bytes(value), line))
             first = False
+        if first:  # it has no results
+            rows.append(("", node.primitive.name, inputs, params, "", "", line_of(node)))
     for value in graph.outputs:
         rows.append(("", "output", names(value), "", repr(value.spec), _bytes(value), ""))
     widths = [max([len(row[i]) for row in rows]) for i in range(len(_COLUMNS))]

@@ -161,7 +161,7 @@ def _of_constant(value: Value, names: Names) -> str:
 
 def _label(node: Node, names: Names) -> str:
     """The primitive, and its arguments where some are constants."""
-    name = node.primitive.name
+    name = str(node.primitive.name)
     if any(v.constant is not None for v in node.inputs):
         args = [names(v) if v.constant is not None else "·" for v in node.inputs]
         name = f"{name}({', '.join(args)})"

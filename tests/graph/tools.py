@@ -95,7 +95,7 @@ def assert_close(got, want):
 
 DTYPES = [np.dtype(t) for t in ("bool", "int32", "uint8", "float16", "float32", "float64")]
 DTYPES.append(np.dtype(ml_dtypes.bfloat16))
-SHAPES = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (2, 1, 3), (1, 1)]
+SHAPES = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (2, 1, 3), (1, 1), (4, 2, 3)]
 
 FLOAT_UNARY = ["exp", "tanh", "sqrt", "square", "reciprocal", "rsqrt", "sin"]
 ANY_UNARY = ["negative", "abs", "stop_gradient", "floor", "ceil", "round"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from fx import tree
 from fx.config import modes
+from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
 from fx.prims.shape import concatenate, reshape
 from fx.prims.shape import slice as slice_prim
@@ -16,7 +17,7 @@ from fx.tensor import Tensor
 from fx.transforms.control import scan_primitive
 from fx.transforms.control.bodies import carried, stage_body
 from fx.transforms.control.graphs import specs_of
-from fx.transforms.control.leaves import adopted, as_leaf, cast, check_carry, flat
+from fx.transforms.control.leaves import adopted, as_leaf, cast, check_carry, flat, is_weak
 from fx.transforms.control.rows import stack, unstack
 
 Tensors = list[Tensor]
@@ -62,23 +63,16 @@ class Carry:
                     adopted(first, weak, a, b)
                     for first, weak, a, b in zip(self.firsts, self.weak, before, after)
                 ]
-                weak_out = [type(x) in (int, float, complex) for x in leaves]
+                weak_out = [is_weak(x) for x in leaves]
                 if any(f is not None for f in found):
                     for i, dtype in enumerate(found):
                         if dtype is not None:
-                            self.leaves[i] = as_leaf_of(self.firsts[i], dtype)
+                            self.leaves[i] = as_tensor(self.firsts[i], dtype=dtype)
                             self.weak[i] = False
                     raise Adopt
                 after = [cast(b, a.dtype) if w else b for a, b, w in zip(before, after, weak_out)]
         check_carry(self.what, self.function, before, self.treedef, after, treedef)
         return after
-
-
-def as_leaf_of(value: Any, dtype: Any) -> Tensor:
-    """A Python number as a tensor of a dtype."""
-    from fx.ops.convert import as_tensor
-
-    return as_tensor(value, dtype=dtype)
 
 
 @contextmanager

@@ -10,13 +10,14 @@ from fx.dtypes import promote_types, result_dtype_with_scalar
 from fx.errors import DTypeError, ShapeError, TreeError
 from fx.frames import user_line
 from fx.levels import Tracer
+from fx.numbers import StagedNumber
 from fx.ops.convert import as_tensor
 from fx.prims.compare import astype
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 
-_WEAK = (int, float, complex)  # a bool is as it is
+_WEAK = (int, float, complex, StagedNumber)  # a bool is as it is
 Treedef = Any
 
 
@@ -55,8 +56,13 @@ def as_leaf(leaf: Any, what: str) -> Tensor:
 def flat(value: Any, what: str) -> tuple[list[Tensor], Treedef, list[bool]]:
     """The leaves of a pytree as tensors, its structure, and which leaves are Python numbers."""
     leaves, treedef = tree.flatten(value)
-    weak = [type(x) in _WEAK for x in leaves]
+    weak = [is_weak(x) for x in leaves]
     return [as_leaf(x, what) for x in leaves], treedef, weak
+
+
+def is_weak(leaf: Any) -> bool:
+    """Whether a leaf is a Python number, which takes the dtype of what it meets."""
+    return type(leaf) in _WEAK
 
 
 def path_of(treedef: Treedef, index: int, root: str) -> str:
@@ -93,6 +99,7 @@ def adopted(first: Any, weak: bool, before: Tensor, after: Tensor) -> Any:
     if not weak or before.dtype == after.dtype or before.shape != after.shape:
         return None
     dtype = after.dtype
+    first = first.now if type(first) is StagedNumber else first
     if result_dtype_with_scalar(dtype, first) != dtype:
         return None
     return dtype

@@ -243,6 +243,7 @@ def reason_of(jitted: Any, last: Program | None, signature: Any) -> str:
     others = [p for known in jitted.programs.values() for p in known]
     if not others:
         return "first call"
+    others.sort(key=lambda p: -p.number)
     differences = [_differences(jitted, p.key, signature.key) for p in others]
     return "; ".join(min(differences, key=len))
 
@@ -257,9 +258,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
             name = getattr(held, "name", "") or "an argument"
             return f"the gradient of {name} was {'there' if had else 'None'} before, and is not now"
     for predicate in last.predicates:
-        numbers = [
-            signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers
-        ]
+        numbers = [signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers]
         if not predicate.holds(numbers):
             now = predicate.ask(predicate.host(numbers))
             return (
@@ -319,9 +318,7 @@ class Lowered:
 
     def code(self, asm: bool = False) -> str:
         """The generated LLVM code, or the assembly."""
-        return "\n".join(
-            [e.code(asm=asm) for e in self.executables if hasattr(e, "code")]
-        )
+        return "\n".join([e.code(asm=asm) for e in self.executables if hasattr(e, "code")])
 
     def _of(self, name: str) -> Any:
         found = [getattr(e, name, None) for e in self.executables]

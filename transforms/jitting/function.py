@@ -19,6 +19,7 @@ from fx.errors import StagingError
 from fx.frames import user_line
 from fx.graph.ir import Value, input_value
 from fx.graph.named import Named, naming
+from fx.graph.staging import StageTracer
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype, on_host
 from fx.ops.convert import as_tensor
@@ -57,6 +58,7 @@ from fx.transforms.jitting.program import (
     concrete,
 )
 from fx.transforms.jitting.recording import Recording
+from fx.transforms.jitting.shared import adopt, publish
 
 MOST_ANSWERS = 16  # to one question, of one program
 MOST_PROGRAMS = 32  # for arguments of one kind
@@ -248,13 +250,19 @@ class Call:
         self.execute(segment)
         question = segment.question
         assert question is not None
-        known = [concrete(self.get(v)) for v in question.values]
+        asked = [self.get(v) for v in question.values]
+        staged = question.function is not None and _is_staged(asked)
+        known = asked if staged else [concrete(x) for x in asked]
         if question.function is None:
             array = known[0]._a
             answer: Any = (array.shape, array.dtype.str, array.tobytes())
             told: Any = known[0]
         else:
-            outs = question.function(*known)
+            outs = (
+                modes.stage.boundary(question.function, known)
+                if staged
+                else question.function(*known)
+            )
             answer = tuple([(x.shape, x.dtype.str) for x in outs])
             told = None
         branch = question.branches.get(answer)
@@ -288,6 +296,13 @@ class Call:
                 self.records = program.differentiates = True
             self.execute(self._last)
         else:
+            if program.plan is None and program.calls == 1:  # it may have been too early for one
+                plan = make_plan(self.jitted, program, self.signature)
+                if plan is not None:
+                    self.jitted.add_plan(program, plan)
+                    out = plan(args, kwargs)
+                    if out is not MISS:
+                        return out
             at_once = program.root.finish
             if at_once is not None and self._learns(at_once):
                 self.records = program.differentiates = True
@@ -444,6 +459,17 @@ class Call:
         return x
 
 
+def _is_staged(xs: list[Any]) -> bool:
+    """Whether tensors are values of the stage that runs, and of nothing inside of it."""
+    stage = modes.stage
+    if stage is None:
+        return False
+    lowered = [stage.lower(x) for x in xs]
+    return any(type(x) is StageTracer for x in lowered) and all(
+        x.level <= stage.number for x in lowered
+    )
+
+
 def _reference(x: Any) -> Any:
     from weakref import ref
 
@@ -582,6 +608,10 @@ class Jitted:
         for program in known:
             if self._serves(program, signature):
                 return program
+        found = adopt(self, signature)
+        if found is not None:
+            found.reason = "a function of the same code was compiled for such arguments"
+            return self._add(found, signature)
         self._sweep()
         if len(known) >= MOST_PROGRAMS:
             why = reason_of(self, known[-1], signature)
@@ -589,12 +619,13 @@ class Jitted:
         program = Program(name_of(self.function))
         program.reason = reason_of(self, known[-1] if known else None, signature)
         program.guards = watch(self.function, signature.objects, args)
-        program.key = signature.key
-        self.made += 1
-        program.number = self.made
         program.guards.death.then = self._dropper(signature.key, program)
-        program.line = user_line()
-        known.append(program)
+        return self._add(program, signature)
+
+    def _add(self, program: Program, signature: Signature) -> Program:
+        self.made += 1
+        program.key, program.number, program.line = signature.key, self.made, user_line()
+        self.programs.setdefault(signature.key, []).append(program)
         return program
 
     def _serves(self, program: Program, signature: Signature) -> bool:
@@ -662,7 +693,7 @@ class Jitted:
         It is dropped, since a call that finds things as they were must change them again. A
         function that changes them to something new each time runs as it is from then on.
         """
-        if not program.guards.reusable or any(
+        if program.guards.death.dead or not program.guards.reusable or any(
             type(s) is Captured and s.find(self.function, signature.objects) is None
             for s in program.sources.values()
         ):
@@ -674,6 +705,8 @@ class Jitted:
             seen.add(why)
             if len(seen) >= MOST_CHANGES:
                 self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
+        else:
+            publish(self, program)
 
     def _drop(self, key: Any, program: Program) -> None:
         known = self.programs.get(key, [])

@@ -17,7 +17,9 @@ from weakref import WeakKeyDictionary
 
 from fx.frames import is_internal
 
-_LOOKS_AT_ALL = frozenset(("getattr", "hasattr", "vars", "dir", "eval", "exec", "asdict", "astuple"))
+_LOOKS_AT_ALL = frozenset(
+    ("getattr", "hasattr", "vars", "dir", "eval", "exec", "asdict", "astuple")
+)
 
 
 class Reads:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -22,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from fx.graph.named import Named, node_of
-from fx.numbers import Number, Numbers, StagedNumber, is_dynamic
+from fx.numbers import Number, Numbers, StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, same_array
+from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
+from fx.transforms.jitting.guards_containers import Containers, is_plain
 from fx.transforms.jitting.guards_reads import (
     CodeReads,
     Reads,
@@ -35,12 +35,8 @@ from fx.transforms.jitting.guards_reads import (
     reads_of,
 )
 from fx.transforms.jitting.guards_settings import Settings
-from fx.versions import changes
 
 MOST_CHECKS = 4096
-MOST_ITEMS = 1024  # of a container whose items are looked at one by one
-MOST_PLAIN = 10_000  # of a container of plain values
-MOST_BYTES = 1 << 20  # of an array that is compared
 _DEEPEST = 12
 _VALUES = (range, slice, Decimal, Fraction, date, time, timedelta, PurePath, np.generic, np.dtype)
 _NAMESPACES = (SimpleNamespace, Namespace)
@@ -51,7 +47,7 @@ _UNCALLED = frozenset((
 ))  # fmt: skip
 
 
-class Walk:
+class Walk(Containers):
     """One walk.
 
     Args:
@@ -219,13 +215,13 @@ class Walk:
             k = write.name("k", x)
             write.require(place, f"{{0}} is {k} or same({{0}}, {k})", repr(x))
         elif kind is np.ndarray:
-            self._array(x, place)
+            self.array(x, place)
         elif kind in (list, tuple, deque):
-            self._sequence(x, place, depth)
+            self.sequence(x, place, depth)
         elif kind in (set, frozenset):
-            self._set(x, place)
+            self.set(x, place)
         elif isinstance(x, dict) and kind in (dict, Numbers, OrderedDict, defaultdict):
-            self._mapping(x, place, depth)
+            self.mapping(x, place, depth)
         else:
             self._object(x, place, reads, depth, given)
 
@@ -244,66 +240,6 @@ class Walk:
         else:
             condition = f"type({{0}}) is {self.writer.name('k', type(x))}"
         self.writer.require(place, condition, "a tensor")
-
-    def _array(self, x: np.ndarray, place: Place) -> None:
-        if x.nbytes > MOST_BYTES or x.dtype.hasobject:
-            self.truncated = True
-            self.writer.identity(place, x)
-            return
-        self.writer.scope["same_array"] = same_array
-        k = self.writer.name("k", x.copy())
-        self.writer.require(place, f"same_array({{}}, {k})", "an array of other values")
-
-    def _sequence(self, x: Any, place: Place, depth: int) -> None:
-        write, n = self.writer, len(x)
-        write.kind(place, x)
-        write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
-        if is_plain(x):
-            if n > MOST_PLAIN:
-                self.truncated = True
-            elif n > 4:
-                write.scope["same_items"] = same_items
-                k = write.name("k", (list(x), [*map(type, x)]))
-                write.require(place, f"same_items({{}}, {k})", shortened(x))
-                return
-        elif n > MOST_ITEMS:
-            self.truncated = True
-        if n > MOST_ITEMS:
-            return
-        for i, item in enumerate(x):
-            below = place.below(f"{{}}[{i}]", f"{place.name}[{i}]")
-            self.value(item, below, Reads(whole=True), depth + 1)
-
-    def _set(self, x: Any, place: Place) -> None:
-        write = self.writer
-        write.kind(place, x)
-        if len(x) <= MOST_PLAIN and is_plain(x):
-            write.require(place, f"{{}} == {write.name('k', frozenset(x))}", shortened(x))
-        else:
-            self.truncated = True
-            write.require(place, f"len({{}}) == {len(x)}", f"of length {len(x)}", "len({})")
-
-    def _mapping(self, x: dict[Any, Any], place: Place, depth: int) -> None:
-        write, n = self.writer, len(x)
-        write.kind(place, x)
-        write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
-        if n > MOST_ITEMS:
-            self.truncated = True
-            return
-        keys = tuple(x)
-        if n and is_plain(keys):
-            k = write.name("k", keys)
-            write.require(place, f"tuple({{}}) == {k}", f"with the keys {shortened(keys)}")
-        write.scope["item"] = dict.__getitem__
-        for key in keys:
-            value = dict.__getitem__(x, key)
-            if type(x) is Numbers and is_dynamic(value):
-                continue
-            k = repr(key) if type(key) in (str, int) and "{" not in repr(key) else None
-            k = k or write.name("k", key)
-            step = f"{{}}[{k}]" if type(x) is dict else f"item({{}}, {k})"
-            below = place.below(step, f"{place.name}[{shortened(key)}]")
-            self.value(value, below, Reads(whole=True), depth + 1)
 
     # objects with attributes --------------------------------------------------------------------
 
@@ -374,11 +310,11 @@ class Walk:
             self._instance(x, place, reads, depth, given)
             base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
             if base is dict:
-                self._mapping(x, place, depth)
+                self.mapping(x, place, depth)
             elif base is set:
-                self._set(x, place)
+                self.set(x, place)
             elif base is not None:
-                self._sequence(x, place, depth)
+                self.sequence(x, place, depth)
         else:
             if not given:
                 self.writer.identity(place, x)
@@ -463,7 +399,7 @@ class Walk:
             for name in self._chosen(read, {**above, **own}):
                 if name in own:
                     value, step = own[name], f"{{}}.__dict__[{name!r}]"
-                    if type(value) in PLAIN or name[:1] == "_" and name in _INTERNAL:
+                    if type(value) in PLAIN or (name[:1] == "_" and name in _INTERNAL):
                         continue
                 elif name not in above or _is_descriptor(above[name]) or name in _INTERNAL:
                     continue
@@ -538,20 +474,3 @@ def _functions(raw: Any) -> list[tuple[FunctionType, bool]]:
     if inner is not None and not isinstance(raw, type):
         return _functions(inner)
     return []
-
-
-def is_plain(items: Any) -> bool:
-    """Whether a container holds nothing but immutable values."""
-    return all(type(x) in PLAIN or (type(x) in (tuple, frozenset) and is_plain(x)) for x in items)
-
-
-def same_items(now: Any, was: tuple[list[Any], list[type]]) -> bool:
-    """Whether a sequence holds the same plain values of the same types."""
-    items = list(now)
-    return items == was[0] and [*map(type, items)] == was[1]
-
-
-def shortened(x: Any) -> str:
-    """A short repr of plain values."""
-    text = repr(x)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -55,7 +55,7 @@ def recompute(graph: Graph, budget: int = 0, cheap: Callable[[Node], bool] | Non
 def _relieved(graph: Graph, peak: int, cheap: Callable[[Node], bool]) -> Graph | None:
     """The graph with what passes over node ``peak`` computed again after it."""
     nodes = graph.nodes
-    place = {node: i for i, node in enumerate(nodes)}
+    order = {v: i for i, v in enumerate(v for node in nodes for v in node.outs)}
     end = last_uses(graph)
     uses: dict[Value, list[int]] = {}
     for i, node in enumerate(nodes):
@@ -77,7 +77,7 @@ def _relieved(graph: Graph, peak: int, cheap: Callable[[Node], bool]) -> Graph |
         for v in node.outs
         if end.get(v, -1) > peak and v not in outputs and v not in here
     ]
-    for value in sorted(across, key=lambda v: (-v.spec.nbytes, place[v.node], v.position)):
+    for value in sorted(across, key=lambda v: (-v.spec.nbytes, order[v])):
         later = [i for i in uses.get(value, ()) if i > peak]
         if not later or value in pinned:  # or only a view of it is used, which may be dropped
             continue

@@ -92,7 +92,17 @@ def _scaled_twice(s: Simplifier, x: Value, number: Any, spec: TensorSpec) -> Val
 
 
 def _grows(number: float, spec: TensorSpec) -> bool:
-    return 1 <= abs(number) <= float(ml_dtypes.finfo(spec.dtype).max) and is_power_of_two(number)
+    return 1 <= abs(number) <= largest(spec.dtype) and is_power_of_two(number)
+
+
+def largest(dtype: Any) -> float:
+    """The largest finite number of a real floating dtype."""
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+
+
+def smallest_normal(dtype: Any) -> float:
+    """The smallest normal number of a real floating dtype."""
+    return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
 
 
 def is_power_of_two(number: float) -> bool:
@@ -197,8 +207,10 @@ def _extremum(neutral_float: float, neutral_of: Any) -> Rule:
                 continue
             if spec.dtype in FLOATING and number == neutral_float:
                 return like(s, x, spec)
-            if spec.dtype in INTEGRAL and number == neutral_of(ml_dtypes.iinfo(spec.dtype)):
-                return like(s, x, spec)
+            if spec.dtype in INTEGRAL:
+                info = ml_dtypes.iinfo(spec.dtype)  # type: ignore[no-untyped-call]
+                if number == neutral_of(info):
+                    return like(s, x, spec)
         return None
 
     return rule

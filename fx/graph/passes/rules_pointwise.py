@@ -134,10 +134,10 @@ def loses_nothing(source: Any, target: Any) -> bool:
         bits = 8 * source.itemsize - (source in SIGNED)
         if target in INTEGRAL:
             room = 8 * target.itemsize - (target in SIGNED)
-            return room >= bits and (target in SIGNED or source in UNSIGNED)
-        return target in FLOATING and _MANTISSA[target.name] >= bits and target.name != "float16"
+            return bool(room >= bits and (target in SIGNED or source in UNSIGNED))
+        return target in FLOATING and bool(_MANTISSA[target.name] >= bits)
     if source in FLOATING and target in FLOATING:
-        return target.itemsize > source.itemsize
+        return bool(target.itemsize > source.itemsize)
     return False
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import ml_dtypes
-
 from fx.dtypes import COMPLEX, FLOATING, float32, float64
 from fx.graph.ir import Graph, Value
-from fx.graph.passes.rules_arithmetic import is_power_of_two
+from fx.graph.passes.rules_arithmetic import is_power_of_two, largest, smallest_normal
 from fx.graph.passes.simplification import Rule, Simplifier, rules_with, run_rules
 from fx.primitive import registry
 from fx.spec import TensorSpec
@@ -41,8 +39,7 @@ def _divide(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value 
     number = s.number(inputs[1])
     if number is None or not is_power_of_two(number) or number in (1.0, -1.0):
         return None
-    info = ml_dtypes.finfo(spec.dtype)
-    if not float(info.smallest_normal) <= abs(1 / number) <= float(info.max):
+    if not smallest_normal(spec.dtype) <= abs(1 / number) <= largest(spec.dtype):
         return None
     return s.broadcast(s.make("multiply", inputs[0], s.scalar(1 / number, spec)), spec.shape)
 

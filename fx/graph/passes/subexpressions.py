@@ -22,7 +22,7 @@ def key_of(param: Any) -> Hashable:
     """
     kind = type(param)
     if kind is int or kind is str or param is None:
-        return param
+        return param  # type: ignore[no-any-return]
     if kind is tuple or kind is list:
         return (kind, *[key_of(p) for p in param])
     if kind is bool:

@@ -12,6 +12,8 @@ import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 
+from fx.backends.cpu.llvm import engine
+
 
 @cache
 def _machine() -> Any:
@@ -29,7 +31,7 @@ class Compiled:
 
     Args:
         module: an ``llvmlite.ir.Module``.
-        optimise: the level of the optimisation pipeline; 0 leaves the module as it is.
+        optimise: 2 for the passes of the engine, 3 for those of LLVM's level 3, 0 for none.
     """
 
     def __init__(self, module: Any, optimise: int = 2) -> None:
@@ -39,7 +41,9 @@ class Compiled:
         self.text = str(module)
         parsed = llvm.parse_assembly(self.text)
         parsed.verify()
-        if optimise:
+        if optimise == 2:
+            engine._optimise(parsed, machine)
+        elif optimise:
             options = llvm.create_pipeline_tuning_options(speed_level=optimise)
             options.loop_vectorization = False
             options.slp_vectorization = False

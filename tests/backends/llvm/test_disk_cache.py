@@ -111,6 +111,54 @@ def test_graphs_of_one_key_share_their_code(folder, compiled, monkeypatch):
     assert len(driver._programs) < 40
 
 
+def test_large_index_constants_are_part_of_the_key(folder):
+    def take(index):
+        x = argument(500)
+        return graph_of([x], [apply("take", x, constant(index), axis=0)])
+
+    good, bad = np.arange(400), np.arange(400) + 300
+    array = np.arange(500, dtype="f4")
+    np.testing.assert_array_equal(compile_graph(take(good)).run([array])[0], array[:400])
+    assert graph_key(take(good)) != graph_key(take(bad))
+    with pytest.raises(IndexError):
+        compile_graph(take(bad)).run([array])
+
+
+def adding(x, fixed, times):
+    """``times`` times: x + fixed, with the constant inside the body of the loop."""
+    i, carry = input_value(fx.TensorSpec((), fx.int64)), input_value(x.spec)
+    body = graph_of(
+        [i, carry], [apply("add", i, constant(np.array(1))), apply("add", carry, fixed)]
+    )
+    params = {"carries": 2, "mapped": 0, "length": times, "reverse": False, "checkpoint": False}
+    node = Node(registry["scan"], [constant(np.array(0)), x], {"body": body, **params})
+    return node.outs[1]
+
+
+@pytest.fixture(params=["in one process", "from disk"])
+def compiler(request, folder):
+    return compile_graph if request.param == "from disk" else driver.compile_graph
+
+
+def test_constants_of_inner_graphs_are_the_callers_own(compiler):
+    for value in (1.0, 2.0, 3.0, 1.0):
+        x = argument(1000)
+        graph = graph_of([x], [adding(x, constant(np.full(1000, value, "f4")), 3)])
+        assert len(graph_key(graph)) == 64
+        (out,) = compiler(graph).run([np.zeros(1000, "f4")])
+        np.testing.assert_array_equal(out, np.full(1000, 3 * value, "f4"))
+
+
+def test_a_constant_that_stands_in_two_graphs_is_not_mixed_up(compiler):
+    for one, other in ((1, None), (1, 2), (2, 1), (3, None), (1, 1)):
+        x = argument(1000)
+        first = constant(np.full(1000, one, "f4"))
+        second = first if other is None else constant(np.full(1000, other, "f4"))
+        graph = graph_of([x], [adding(adding(x, first, 2), second, 3)])
+        (out,) = compiler(graph).run([np.zeros(1000, "f4")])
+        np.testing.assert_array_equal(out, np.full(1000, 2 * one + 3 * (other or one), "f4"))
+
+
 def test_donation_is_part_of_the_key(folder, compiled):
     plain, donated = compile_graph(example()), compile_graph(example(), [0])
     assert plain.reuse == {} and len(entries(folder)) == 2

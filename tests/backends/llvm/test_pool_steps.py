@@ -102,3 +102,19 @@ def test_indices_from_elsewhere_are_left_to_numpy():
     i = fx.tensor(np.zeros((2, 1), np.int64))
     graph = fx.make_graph(scatter)(fx.ones((2, 3)), i, fx.ones((2, 1)))
     assert STEPS["scatter_along_axis"](graph.nodes[-1]) is None
+
+
+def test_eager_calls_use_the_same_kernels(monkeypatch):
+    rng, sizes, params, _ = draw(3)
+    x = rng.standard_normal((2, 3, *sizes)).astype(np.float32)
+    expected = pool.max_pool(x, **params), pool.window_sum(x, **params)
+    monkeypatch.setattr(pool, "_NATIVE_FROM", 0)
+    for mine, oracle in zip(pool.max_pool(x, **params), expected[0]):
+        np.testing.assert_array_equal(mine, oracle)
+    out = pool.window_sum(x, **params)
+    np.testing.assert_array_equal(out, run("window_sum", x, **params))
+    np.testing.assert_allclose(out, expected[1], rtol=1e-5, atol=1e-5)
+    back = pool.window_sum_transpose(out, input_size=sizes, **params)
+    np.testing.assert_array_equal(
+        back, run("window_sum_transpose", out, input_size=sizes, **params)
+    )

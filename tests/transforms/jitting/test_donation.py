@@ -21,7 +21,13 @@ def test_a_donated_tensor_cannot_be_used_again():
     update = fx.jit(lambda p: p + 1.0, donate_argnums=0)
     p = fx.ones(3) * 2.0
     update(p)
-    for use in (lambda: p + 1, lambda: p.numpy(), lambda: fx.sin(p), lambda: repr(p), lambda: update(p)):
+    for use in (
+        lambda: p + 1,
+        lambda: p.numpy(),
+        lambda: fx.sin(p),
+        lambda: repr(p),
+        lambda: update(p),
+    ):
         with pytest.raises(DonatedError, match=r"donated to .*test_donation.py:\d+.*x\.clone\(\)"):
             use()
 

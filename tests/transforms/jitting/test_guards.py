@@ -228,7 +228,9 @@ def test_containers_are_compared_by_what_they_hold(change):
     globals()["CONFIG"] = {"scale": 2.0, "steps": [1, 2], "names": ("a", "b")}
 
     def f(x):
-        return x * CONFIG["scale"] + sum(CONFIG["steps"]) + len(CONFIG.get("names", ())) + len(CONFIG)
+        return (
+            x * CONFIG["scale"] + sum(CONFIG["steps"]) + len(CONFIG.get("names", ())) + len(CONFIG)
+        )
 
     agrees(f, change)
 
@@ -708,6 +710,43 @@ def test_a_lambda_in_a_loop_does_not_leak():
     del f
     collect()
     assert all(r() is None for r in dead)
+
+
+def test_functions_of_the_same_code_share_their_programs():
+    staged = itertools.count()
+
+    def make(w, n):
+        def f(x):
+            next(staged)
+            return x * w * n
+
+        return fx.jit(f)
+
+    dead = []
+    for i in range(5):
+        w = fx.full((2,), float(i))
+        f = make(w, 2)
+        for _ in range(3):
+            assert f(X).tolist() == [2.0 * i, 4.0 * i]
+        dead.append(weakref.ref(w))
+    assert next(staged) == 1
+    assert make(w, 3)(X).tolist() == [12.0, 24.0]
+    assert next(staged) == 3
+    del w, f
+    collect()
+    assert all(r() is None for r in dead)
+
+
+def test_bound_methods_share_programs_only_for_their_object():
+    models = [nn.Linear(2, 2), nn.Linear(2, 2)]
+    x = fx.ones((1, 2))
+    for _ in range(3):
+        for model in models:
+            assert _same(fx.jit(model.forward)(x), model(x))
+    dead = [weakref.ref(m) for m in models]
+    del models, model
+    collect()
+    assert [r() for r in dead] == [None, None]
 
 
 # what is said -------------------------------------------------------------------------------------

@@ -11,9 +11,7 @@ from fx.optim import lr_scheduler
 STEPS = 100
 OPTIMIZERS = {
     "sgd": lambda p: fx.optim.SGD(p, lr=0.05),
-    "momentum": lambda p: fx.optim.SGD(
-        p, lr=0.05, momentum=0.9, dampening=0.1, weight_decay=1e-3
-    ),
+    "momentum": lambda p: fx.optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.1, weight_decay=1e-3),
     "nesterov": lambda p: fx.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
     "adam": lambda p: fx.optim.Adam(p, lr=0.01),
     "amsgrad": lambda p: fx.optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.01),
@@ -131,7 +129,11 @@ def test_hyperparameters_that_change_are_inputs():
         found = []
         for i in range(20):
             group = script.optimizer.param_groups[0]
-            group["lr"], group["momentum"], group["weight_decay"] = 0.1 / (i + 1), 0.5 + i / 50, 1e-3 * (i + 1)
+            group["lr"], group["momentum"], group["weight_decay"] = (
+                0.1 / (i + 1),
+                0.5 + i / 50,
+                1e-3 * (i + 1),
+            )
             found.append(run(script.x, script.y).item())
         losses.append(found)
     compare(jitted, eager, losses[1], losses[0])

@@ -17,7 +17,7 @@ from fx.backends.cpu.llvm.parts import Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, array_of, from_json, to_json, told_array
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Value
-from fx.graph.key import graph_key, is_stable
+from fx.graph.key import constants_of, foldable, graph_key, is_stable
 
 LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
 PARALLEL = 80_000.0  # nanoseconds of a step from which threads pay
@@ -59,7 +59,7 @@ def compile_graph(
 
     builder = _Builder(schedule(graph), graph, donated)
     program, python = builder.build()
-    if _is_whole(program.recipe):
+    if builder.shareable and _is_whole(program.recipe):
         _remember(key, donated, program, builder.code, builder.listing)
     return _finish(program, graph, python)
 
@@ -114,7 +114,7 @@ def _remember(
 
 def _finish(program: Program, graph: Graph, python: Sequence[Callable[..., Any]]) -> Executable:
     """The executable of a program, with this graph's constants."""
-    known = graph.constants()
+    known = constants_of(graph) if program.recipe.constants else []
     constants = [
         known[c].constant._a if isinstance(c, int) else array_of(c)  # type: ignore[union-attr]
         for c in program.recipe.constants
@@ -178,6 +178,7 @@ class _Builder:
         self.texts: list[str] = []
         self.code: list[bytes] = []
         self.listing = b""
+        self.shareable = True  # whether another graph with this key may have the program
         self.names = _Names(self.inputs, self.constants)
         self.parallel = False
         self.plans: list[MemoryPlan] = []
@@ -197,11 +198,10 @@ class _Builder:
                 self.code = self.kernels.finish("\n".join([entry.PRELUDE, *self.texts]))
         finally:
             self.kernels.close()
-        known = {v: i for i, v in enumerate(self.graph.constants())}
         recipe = Recipe(
             self.graph.name,
             len(self.inputs),
-            [known[v] if v in known else told_array(v.constant._a) for v in self.constants],
+            self._told_constants(),
             slots,
             segments,
             outputs,
@@ -213,6 +213,21 @@ class _Builder:
         )
         self.listing = zlib.compress(SEPARATOR.join(self.kernels.texts).encode(), 1)
         return Program(recipe, self.code, self.listing), python
+
+    def _told_constants(self) -> list[Any]:
+        """Where in the graph each constant is; the constant itself where it is not there once."""
+        places: dict[Value, list[int]] = {}
+        for i, value in enumerate(constants_of(self.graph)):
+            places.setdefault(value, []).append(i)
+        told: list[Any] = []
+        for value in self.constants:
+            found = places.get(value, ())
+            if len(found) == 1:
+                told.append(found[0])
+            else:
+                told.append(told_array(value.constant._a))  # type: ignore[union-attr]
+                self.shareable = self.shareable and foldable(value)
+        return told
 
     # native parts -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from fx.backends.cpu.llvm.loops.maps import (
     scale,
     through,
 )
+from fx.backends.cpu.llvm.loops.order import END, Order
 from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
 from fx.graph.ir import Graph, Node, Value
 
@@ -30,7 +31,6 @@ _LONG_ROW = 1 << 15  # elements of a row that one task may take alone
 _SMALL = 1 << 15  # elements that one task takes in any case
 _MEMBERS = 160  # nodes of one kernel
 _READS = 40
-_SEARCH = 400  # kernels that the search for a path between two looks at
 
 
 class Opaque:
@@ -57,9 +57,6 @@ class Opaque:
         return [v for step in self.steps for v in step.writes]
 
 
-_END = object()  # stands for the caller, who reads the outputs
-
-
 class Fusion:
     """The kernels of a graph.
 
@@ -78,14 +75,14 @@ class Fusion:
         self.aliases: dict[Value, Value] = {}
         self.uses: dict[Value, dict[Any, list[Map]]] = {}  # by group, as part of its loops
         self.needs: dict[Value, set[Any]] = {}  # who needs it in memory
-        self.order: list[Any] = []  # units, the last to run first
+        self.order = Order()
         self.reduced = from_reductions(graph)
         self.guarded: set[tuple[Value, Group]] = set()  # needed at some places of the loops only
         for v in graph.outputs:
-            self.need(v, _END)
+            self.need(v, END)
         for node in reversed(graph.nodes):
             self.visit(node)
-        self.units = list(reversed(self.order))
+        self.units = list(reversed(self.order.units))
 
     # who needs what -----------------------------------------------------------------------------
 
@@ -124,10 +121,10 @@ class Fusion:
     def _opaque(self, node: Node) -> None:
         steps = self.opaque(node)
         unit = Opaque(node, steps)
-        self._append(unit)
+        self.order.append(unit)
         for v in node.outs:
             for user in (*self.uses.get(v, ()), *self.needs.get(v, ())):
-                self._edge(unit, user)
+                self.order.edge(unit, user)
         written = {v for step in steps for v in step.writes}
         for step in steps:
             for v in step.reads:
@@ -166,9 +163,9 @@ class Fusion:
         group.outer = [d for f in index for d, _ in f[1]]
         group.outputs[v] = index
         group.inside.add(v)
-        self._append(group)
+        self.order.append(group)
         for user in users:
-            self._edge(group, user)
+            self.order.edge(group, user)
         return group
 
     def _pointwise(self, node: Node) -> None:
@@ -184,13 +181,13 @@ class Fusion:
             host.outputs[v] = host.space.resolve_map(index)
             host.inside.add(v)
             for user in (*uses, *needs):
-                self._edge(host, user)
+                self.order.edge(host, user)
         self._operands(node, host, host.outputs[v])
 
     def _inline(self, node: Node, uses: dict[Group, list[Map]]) -> bool:
         """Compute a node wherever it is needed; False where that would repeat too much."""
         v = node.outs[0]
-        heavy = weight(node.primitive.name) >= HEAVY
+        heavy = weight(node.primitive.name) >= HEAVY or node.primitive.name == "concatenate"
         for group, maps in uses.items():
             if len(group.inside) >= _MEMBERS:
                 return False
@@ -265,7 +262,7 @@ class Fusion:
                     continue
                 if not covers(space, index, v.spec.shape, outer):
                     continue
-            if self._before([*uses, *needs], group):
+            if self.order.before([*uses, *needs], group):
                 if rows:
                     group.outer, group.rows = outer, rows
                 return group
@@ -289,13 +286,13 @@ class Fusion:
             where = self._fold(node, group, index)
             if where is None:
                 continue
-            if not self._before([*uses, *needs], group):
+            if not self.order.before([*uses, *needs], group):
                 continue
             self._folded(node, group, where)
             if stored:
                 group.outputs[v] = group.space.resolve_map(index)
                 for user in (*uses, *needs):
-                    self._edge(group, user)
+                    self.order.edge(group, user)
             return
         own = self._own(v, (*uses, *needs))
         shape, axes = operand.spec.shape, node.params["axes"]
@@ -400,41 +397,3 @@ class Fusion:
         rest[:] = group.live(rest)
         forms = iter(kept)
         return tuple([reduced.pop(0) if i in axes else next(forms) for i in range(len(shape))])
-
-    # order --------------------------------------------------------------------------------------
-
-    def _append(self, unit: Any) -> None:
-        unit.place = len(self.order)
-        self.order.append(unit)
-
-    def _edge(self, unit: Any, user: Any) -> None:
-        if user is not _END and user is not unit:
-            unit.after.add(user)
-            user.before.add(unit)
-
-    def _before(self, users: list[Any], group: Any) -> bool:
-        """Whether ``group`` can run before all other ``users``; if so, it does from now on."""
-        late = [u for u in users if u is not _END and u is not group and u.place > group.place]
-        if not late:
-            return True
-        seen: set[Any] = set(late)
-        todo = list(late)
-        while todo:
-            unit = todo.pop()
-            for other in unit.after:
-                if other is group:
-                    return False
-                if other.place > group.place and other not in seen:
-                    seen.add(other)
-                    todo.append(other)
-            if len(seen) > _SEARCH:
-                return False
-        low, high = group.place, max(u.place for u in seen)
-        if high - low > 4 * _SEARCH:
-            return False
-        window = self.order[low : high + 1]
-        moved = [u for u in window if u in seen] + [u for u in window if u not in seen]
-        for i, u in enumerate(moved, low):
-            self.order[i] = u
-            u.place = i
-        return True

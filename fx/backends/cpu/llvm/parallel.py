@@ -6,8 +6,9 @@ for chunks that a worker has begun: one that the operating system did not let ru
 and holds up nobody, which no fork-join barrier (OpenMP's among them) can say.
 
 Where a worker was stopped inside a chunk, because another process holds its core, the caller has to
-wait for it. It then works alone for twenty times as long as it waited, so that a busy machine costs
-a few percent and not a time slice a kernel.
+wait for it. So the pool keeps accounts: time that workers saved against time spent waiting. When
+the balance is negative, the caller works alone for twenty times the loss: threads that do not pay,
+on a machine that others keep busy, cost a few percent.
 
 What chunks there are depends on the step alone, and which thread does one changes nothing in it, so
 the bits of a result do not depend on the number of threads. A call that finds the pool busy with
@@ -29,15 +30,16 @@ from fx.backends.cpu.llvm import disk_cache, engine
 # words of the pool, a cache line of 8 for what different threads write
 NEXT, ACTIVE, LOCK, COUNT, SLEEPERS, LIMIT, MUTEX, COND, WORDS = 0, 8, 16, 24, 32, 40, 48, 56, 72
 FUNCTION, BLOCK, TASKS, CHUNK, SCRATCH, HELPERS = range(COUNT + 1, COUNT + 7)
-SPIN, ALONE_UNTIL, LATE, FACTOR, LONGEST = range(LIMIT + 1, LIMIT + 6)
+SPIN, ALONE_UNTIL, SAVED, FACTOR, LONGEST, MOST = range(LIMIT + 1, LIMIT + 7)
 JOBS, HELPED = LOCK + 1, ACTIVE + 1  # jobs published, and times that a worker came to one
 _CLOSED = 1 << 62
-_CLOCK = 6 if sys.platform == "darwin" else 1  # CLOCK_MONOTONIC
+# CLOCK_MONOTONIC, and CLOCK_THREAD_CPUTIME_ID: a caller that was stopped itself has not worked
+_CLOCK, _WORK = (6, 16) if sys.platform == "darwin" else (1, 3)
 
 _SPIN = 8_000  # looks at the counter before a worker sleeps: about 0.1 ms
-_LATE = 200_000  # nanoseconds of waiting that say: somebody else wants the core
 _FACTOR = 20
-_LONGEST = 100_000_000
+_LONGEST = 1_000_000_000  # nanoseconds of working alone
+_MOST = 5_000_000  # nanoseconds that may be saved up, so that one accident costs nothing
 
 _PAUSE = {
     "x86": 'call void asm sideeffect "pause", ""()',
@@ -59,8 +61,8 @@ def _text() -> str:
         "next": NEXT, "active": ACTIVE, "lock": LOCK, "count": COUNT, "sleepers": SLEEPERS,
         "limit": LIMIT, "mutex": MUTEX, "cond": COND, "function": FUNCTION, "block": BLOCK,
         "tasks": TASKS, "chunk": CHUNK, "scratch": SCRATCH, "helpers": HELPERS, "spin": SPIN,
-        "alone": ALONE_UNTIL, "late": LATE, "factor": FACTOR, "longest": LONGEST, "jobs": JOBS,
-        "helped": HELPED,
+        "alone": ALONE_UNTIL, "saved": SAVED, "factor": FACTOR, "longest": LONGEST,
+        "most": MOST, "jobs": JOBS, "helped": HELPED,
     }  # fmt: skip
     return (
         f"@fx_pool = global [{WORDS} x i64] zeroinitializer, align 64\n"
@@ -75,9 +77,9 @@ declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()
 declare void @free(ptr)
 
-define internal i64 @now() {{
+define internal i64 @now(i32 %clock) {{
   %time = alloca [2 x i64]
-  %code = call i32 @clock_gettime(i32 {_CLOCK}, ptr %time)
+  %code = call i32 @clock_gettime(i32 %clock, ptr %time)
   %seconds = load i64, ptr %time
   %nanos.at = getelementptr i64, ptr %time, i64 1
   %nanos = load i64, ptr %nanos.at
@@ -86,10 +88,11 @@ define internal i64 @now() {{
   ret i64 %sum
 }}
 
-; draw chunks until none is left
-define internal void @draw(ptr %mine) {{
+; draw chunks until none is left; how many that were
+define internal i64 @draw(ptr %mine) {{
   br label %next
 next:
+  %drawn = phi i64 [0, %0], [%drawn.next, %work]
   %i = atomicrmw add ptr @next.at, i64 1 seq_cst
   %count = load atomic i64, ptr @count.at monotonic, align 8
   %mine.to.do = icmp slt i64 %i, %count
@@ -104,9 +107,10 @@ work:
   %inside = icmp slt i64 %behind, %tasks
   %end = select i1 %inside, i64 %behind, i64 %tasks
   call void %function(ptr %block, i64 %begin, i64 %end, ptr %mine)
+  %drawn.next = add i64 %drawn, 1
   br label %next
 done:
-  ret void
+  ret i64 %drawn
 }}
 
 ; whether there is something to do for worker %me
@@ -177,7 +181,7 @@ grown:
 ready:
   %came = atomicrmw add ptr @helped.at, i64 1 monotonic
   %mine = load ptr, ptr %mine.at
-  call void @draw(ptr %mine)
+  %drawn = call i64 @draw(ptr %mine)
   br label %leave
 leave:
   %out = atomicrmw sub ptr @active.at, i64 1 seq_cst
@@ -193,7 +197,7 @@ start:
   %several = icmp sgt i64 %limit, 1
   br i1 %several, label %when, label %alone
 when:
-  %begun = call i64 @now()
+  %begun = call i64 @now(i32 {_CLOCK})
   %until = load atomic i64, ptr @alone.at monotonic, align 8
   %later = icmp sge i64 %begun, %until
   br i1 %later, label %try, label %alone
@@ -229,20 +233,18 @@ wake:
   %u = call i32 @pthread_mutex_unlock(ptr @mutex.at)
   br label %work
 work:
-  call void @draw(ptr %mine)
+  %work.from = call i64 @now(i32 {_WORK})
+  %drawn = call i64 @draw(ptr %mine)
   store atomic i64 {_CLOSED}, ptr @next.at seq_cst, align 8
-  %a0 = load atomic i64, ptr @active.at seq_cst, align 8
-  %alldone = icmp eq i64 %a0, 0
-  br i1 %alldone, label %release, label %late
-late:
-  %from = call i64 @now()
+  %from = call i64 @now(i32 {_CLOCK})
+  %work.to = call i64 @now(i32 {_WORK})
   br label %wait
 wait:
-  %turn = phi i64 [0, %late], [%turn.next, %pausing]
+  %turn = phi i64 [0, %work], [%turn.next, %pausing]
   %turn.next = add i64 %turn, 1
-  %a1 = load atomic i64, ptr @active.at seq_cst, align 8
-  %quiet = icmp eq i64 %a1, 0
-  br i1 %quiet, label %arrived, label %hold
+  %busy = load atomic i64, ptr @active.at seq_cst, align 8
+  %quiet = icmp eq i64 %busy, 0
+  br i1 %quiet, label %account, label %hold
 hold:
   %long = icmp sgt i64 %turn, 2000
   br i1 %long, label %yield, label %pausing
@@ -252,20 +254,36 @@ yield:
 pausing:
   {pause}
   br label %wait
-arrived:
-  %to = call i64 @now()
+account:
+  %to = call i64 @now(i32 {_CLOCK})
   %lost = sub i64 %to, %from
-  %bound = load i64, ptr @late.at
-  %toolong = icmp sgt i64 %lost, %bound
-  br i1 %toolong, label %punish, label %release
-punish:
+  %worked = sub i64 %work.to, %work.from
+  %others = sub i64 %count, %drawn
+  %product = mul i64 %worked, %others
+  %none = icmp eq i64 %drawn, 0
+  %share = select i1 %none, i64 1, i64 %drawn
+  %spared = sdiv i64 %product, %share
+  %before = load i64, ptr @saved.at
+  %with = add i64 %before, %spared
+  %balance = sub i64 %with, %lost
+  %loss = icmp slt i64 %balance, 0
+  br i1 %loss, label %alone.for.long, label %gain
+gain:
+  %most = load i64, ptr @most.at
+  %less = icmp slt i64 %balance, %most
+  %kept = select i1 %less, i64 %balance, i64 %most
+  store i64 %kept, ptr @saved.at
+  br label %release
+alone.for.long:
+  %deficit = sub i64 0, %balance
   %factor = load i64, ptr @factor.at
+  %wanted = mul i64 %deficit, %factor
   %longest = load i64, ptr @longest.at
-  %wanted = mul i64 %lost, %factor
-  %less = icmp slt i64 %wanted, %longest
-  %rest = select i1 %less, i64 %wanted, i64 %longest
+  %shorter = icmp slt i64 %wanted, %longest
+  %rest = select i1 %shorter, i64 %wanted, i64 %longest
   %end = add i64 %to, %rest
   store atomic i64 %end, ptr @alone.at monotonic, align 8
+  store i64 0, ptr @saved.at
   br label %release
 release:
   store atomic i64 0, ptr @lock.at release, align 8
@@ -305,7 +323,7 @@ class _Native:
         start = ctypes.addressof(self.words)
         self.words[NEXT] = _CLOSED
         self.words[LIMIT] = 1
-        self.words[SPIN], self.words[LATE] = _SPIN, _LATE
+        self.words[SPIN], self.words[MOST] = _SPIN, _MOST
         self.words[FACTOR], self.words[LONGEST] = _FACTOR, _LONGEST
         process = ctypes.CDLL(None)
         process.pthread_mutex_init(ctypes.c_void_p(start + 8 * MUTEX), None)

@@ -34,7 +34,15 @@ def schedule(graph: Graph) -> Schedule:
         1
     """
     graph = decompose(graph)
-    fusion = Fusion(graph, steps_of)
+    checks = graph.cache.get("checks", {})
+
+    def opaque(node: Node) -> list[Any]:
+        steps = steps_of(node)
+        if node in checks:
+            _name_check(steps[0], *checks[node])
+        return steps
+
+    fusion = Fusion(graph, opaque)
     aliases = fusion.aliases
 
     def root(value: Value) -> Value:
@@ -80,12 +88,20 @@ def loop_steps(kernel: Kernel) -> list[Step]:
 
 def steps_of(node: Node) -> list[Any]:
     """The steps of a node that no loop computes."""
-    builder = _tables().get(node.primitive.name)
-    if builder is not None:
+    for builder in _tables().get(node.primitive.name, ()):
         found = builder(node)
         if found is not None:
             return list(found) if isinstance(found, list | tuple) else [found]
     return [python_step(node)]
+
+
+def _name_check(step: Any, name: str, where: str) -> None:
+    """Let a check of indices speak of the operation that the user wrote."""
+    node = step.writes[0].node
+    if hasattr(step, "failure") and node is not None:
+        from fx.backends.cpu.llvm.special.checked import message
+
+        step.failure = message(name, node.params["size"], where, node.inputs[0].spec.dtype)
 
 
 @cache
@@ -99,14 +115,17 @@ def _makers() -> dict[str, Callable[..., Any]]:
 
 
 @cache
-def _tables() -> dict[str, Callable[[Node], Any]]:
-    found: dict[str, Callable[[Node], Any]] = {}
-    for name in ("special", "conv", "gemm", "control"):
+def _tables() -> dict[str, list[Callable[[Node], Any]]]:
+    """For each primitive what may make its steps, the most particular first."""
+    found: dict[str, list[Callable[[Node], Any]]] = {}
+    for name in ("control", "gemm", "conv", "special"):
         try:
             module = import_module(f"fx.backends.cpu.llvm.{name}")
-            found.update(module.STEPS)
+            steps = module.STEPS
         except (ImportError, AttributeError):
             continue
+        for primitive, builder in steps.items():
+            found.setdefault(primitive, []).append(builder)
     return found
 
 

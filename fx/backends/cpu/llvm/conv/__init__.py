@@ -19,6 +19,7 @@ from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node
 
 _FLOATS = ("float32", "float64")
+_MOST_SCRATCH = 64 << 20  # bytes a thread; more than that only extremely long rows want
 
 
 def _lines(node: Node) -> tuple[str, ...]:
@@ -27,7 +28,11 @@ def _lines(node: Node) -> tuple[str, ...]:
 
 def _served(node: Node) -> bool:
     specs = [v.spec for v in (*node.inputs, *node.outs)]
-    return specs[0].dtype.name in _FLOATS and all([s.size for s in specs])
+    return specs[0].dtype.name in _FLOATS and min(s.size for s in specs) > 0
+
+
+def _fitting(steps: list[Step]) -> list[Step] | None:
+    return steps if max(s.scratch for s in steps) <= _MOST_SCRATCH else None
 
 
 def conv(node: Node) -> list[Step] | None:
@@ -41,8 +46,8 @@ def conv(node: Node) -> list[Step] | None:
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
     if lines.suits(job):
-        return [lines.LinesStep(job, x, w, node.outs[0], _lines(node))]
-    return taps_steps(job, x, w, node.outs[0], _lines(node))
+        return _fitting([lines.LinesStep(job, x, w, node.outs[0], _lines(node))])
+    return _fitting(taps_steps(job, x, w, node.outs[0], _lines(node)))
 
 
 def conv_input_grad(node: Node) -> list[Step] | None:
@@ -56,8 +61,8 @@ def conv_input_grad(node: Node) -> list[Step] | None:
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
     if lines.suits(job):
-        return [lines.LinesStep(job, g, w, node.outs[0], _lines(node))]
-    return taps_steps(job, g, w, node.outs[0], _lines(node))
+        return _fitting([lines.LinesStep(job, g, w, node.outs[0], _lines(node))])
+    return _fitting(taps_steps(job, g, w, node.outs[0], _lines(node)))
 
 
 def conv_weight_grad(node: Node) -> list[Step] | None:
@@ -72,9 +77,9 @@ def conv_weight_grad(node: Node) -> list[Step] | None:
         p["stride"], p["padding"], p["dilation"], p["groups"],
     )  # fmt: skip
     if lines.suits_weights(job):
-        return [lines.LinesGradStep(job, x, g, node.outs[0], _lines(node))]
+        return _fitting([lines.LinesGradStep(job, x, g, node.outs[0], _lines(node))])
     window, dilation = lifted(p["kernel_size"], 1), lifted(p["dilation"], 1)
-    return grad_steps(job, window, dilation, x, g, node.outs[0], _lines(node))
+    return _fitting(grad_steps(job, window, dilation, x, g, node.outs[0], _lines(node)))
 
 
 def _pooled(node: Node, size: tuple[int, ...], out: tuple[int, ...]) -> list[Step] | None:
@@ -82,7 +87,7 @@ def _pooled(node: Node, size: tuple[int, ...], out: tuple[int, ...]) -> list[Ste
         return None
     name = node.primitive.name
     win = windows(size, out, node.params)
-    return [PoolStep(name, win, node.inputs, node.outs, _lines(node))]
+    return _fitting([PoolStep(name, win, node.inputs, node.outs, _lines(node))])
 
 
 def pool(node: Node) -> list[Step] | None:

@@ -7,48 +7,20 @@ stand for i64 constants wherever an i64 is taken, and arithmetic on two of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.conv.target import scalar_type
+
 I1, I8, I32, I64 = (ir.IntType(n) for n in (1, 8, 32, 64))
 PTR = ir.PointerType()
-FLAGS = ("contract", "reassoc", "nsz", "arcp")
-_TYPES = {"float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
 
 Index = Any  # an int or an i64 value
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The vectors of a CPU: bytes of a register, and how many registers there are."""
-
-    bytes: int
-    registers: int
-
-
-@lru_cache(maxsize=1)
-def host() -> Target:
-    """What this machine has."""
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f") and features.get("avx512vl"):
-        return Target(64, 32)
-    if features.get("avx2"):
-        return Target(32, 16)
-    return Target(16, 32 if features.get("neon") else 16)
-
-
-def scalar_type(dtype: str) -> tuple[Any, int]:
-    """The LLVM type of a dtype that kernels compute in, and its bytes."""
-    return _TYPES[dtype]
-
-
 class _Same(ir.Constant):
-    """A vector that one word stands for: text of a sixteenth of the length, which is parsed fast."""
+    """A vector that one word stands for: a fraction of the text, which is parsed fast."""
 
     def __init__(self, kind: Any, word: str) -> None:
         super().__init__(kind.element, None)
@@ -304,9 +276,7 @@ class Emitter:
                 self.store(one, self.at(pointer, i * step))
             return
         for first in range(0, (count - 1) * step + 1, lanes):
-            mask = [
-                int(i % step == 0 and i // step < count) for i in range(first, first + lanes)
-            ]
+            mask = [int(i % step == 0 and i // step < count) for i in range(first, first + lanes)]
             wide = value
             if step > 1:
                 places = [(first + i) // step if mask[i] else 0 for i in range(lanes)]

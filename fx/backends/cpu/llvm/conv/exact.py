@@ -16,18 +16,16 @@ from fx.backends.cpu.llvm.conv.plan import Job
 
 
 class Region(NamedTuple):
-    """What a task computes: a sample, an output depth, rows, columns and channels [first, last)."""
+    """What a task computes: an output depth, and samples, rows, columns, channels [first, last)."""
 
-    n: Index
+    samples: tuple[Index, Index]
     d: Index
     rows: tuple[Index, Index]
     columns: tuple[Index, Index]
     channels: tuple[Index, Index]
 
 
-def emit_exact(
-    module: Any, name: str, job: Job, region: Callable[[Emitter, Any], Region]
-) -> Any:
+def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any], Region]) -> Any:
     """``name(begin, end, x, w, y)``: the tasks of a kernel, only with what each output reads.
 
     ``region`` says what a task computes; its rows and columns may go past the last ones.
@@ -80,7 +78,6 @@ def emit_exact(
             to = e.add(e.mul(to, size), at)
         e.store(total, e.at(y, to))
 
-
     def task(index: Any) -> None:
         at = region(e, index)
         for f, phase in enumerate(job.phases):
@@ -90,7 +87,12 @@ def emit_exact(
 
             def plane(o: Any, f: int = f, depth: Index = depth, h1: Any = h1, w1: Any = w1) -> None:
                 def row(z: Any, h: Any) -> None:
-                    e.loop(at.columns[0], w1, lambda c: output(at.n, o, f, (z, h, c)))
+                    e.loop(
+                        *at.samples,
+                        lambda n: e.loop(
+                            at.columns[0], w1, lambda c: output(n, o, f, (z, h, c))
+                        ) and None,
+                    )  # fmt: skip
 
                 e.loop(at.d, depth, lambda z: e.loop(at.rows[0], h1, lambda h: row(z, h)) and None)
 
@@ -99,4 +101,3 @@ def emit_exact(
     e.loop(begin, end, task)
     e.b.ret_void()
     return function
-

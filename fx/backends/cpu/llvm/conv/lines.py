@@ -11,10 +11,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I32, Emitter, Index, host, kernel
+from fx.backends.cpu.llvm.conv.emit import I32, Emitter, Index, kernel
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, Job
+from fx.backends.cpu.llvm.conv.target import host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
@@ -43,9 +44,7 @@ def _rows(job: Job) -> int:
 class LinesStep(Step):
     """``conv`` or ``conv_input_grad``; a task is a band of one group of one sample."""
 
-    def __init__(
-        self, job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]
-    ) -> None:
+    def __init__(self, job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]) -> None:
         self.job, self.target = job, host()
         self.name = "conv by lines: input gradient" if job.transposed else "conv by lines"
         self.reads, self.writes, self.lines = (x, w), (out,), lines
@@ -116,7 +115,7 @@ class _Lines:
                         first = e.mul(g, job.M)
                         rows = (h0, e.add(h0, step.rows))
                         channels = (first, e.add(first, job.M))
-                        return Region(n, d, rows, (0, job.counts[2]), channels)
+                        return Region((n, e.add(n, 1)), d, rows, (0, job.counts[2]), channels)
 
                     exact = emit_exact(module, f"{name}_exact", job, region)
                     e.b.call(exact, [begin, end, x, self.w, self.y])
@@ -218,9 +217,7 @@ class _Lines:
 class LinesGradStep(Step):
     """``conv_weight_grad``; a task is the weights of one output and one source channel."""
 
-    def __init__(
-        self, job: Job, x: Value, g: Value, out: Value, lines: tuple[str, ...]
-    ) -> None:
+    def __init__(self, job: Job, x: Value, g: Value, out: Value, lines: tuple[str, ...]) -> None:
         self.job, self.target = job, host()
         self.name = "conv by lines: weight gradient"
         self.reads, self.writes, self.lines = (x, g), (out,), lines
@@ -259,9 +256,7 @@ class LinesGradStep(Step):
             def depth(n: Any, d: Any) -> None:
                 from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), group), job.K), k), volume)
                 start = [e.i(e.add(e.mul(d, job.step[0]), job.low[0])), e.i(job.low[1])]
-                e.b.call(
-                    pack, [e.at(x, from_), scratch, e.i(1), *start, e.i(job.low[2])]
-                )
+                e.b.call(pack, [e.at(x, from_), scratch, e.i(1), *start, e.i(job.low[2])])
                 at = e.add(e.mul(e.add(e.mul(n, job.groups * job.M), o), job.out[0]), d)
                 cotangents = e.at(g, e.mul(at, job.out[1] * long))
                 for i, run in enumerate(runs):

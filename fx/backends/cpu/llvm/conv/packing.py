@@ -7,10 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import (
-    I1, I32, I64, PTR, Emitter, Index, Target, internal, kernel,
-)  # fmt: skip
+from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, PTR, Emitter, Index, internal, kernel
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, blocks
+from fx.backends.cpu.llvm.conv.target import Target
 
 
 def emit_planes(

@@ -17,11 +17,13 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from fx.backends.cpu.llvm.conv.emit import Target
+from fx.backends.cpu.llvm.conv.target import Target
 
 Ints = tuple[int, ...]
 
 _PLANES_BYTES = 320 << 10  # padded planes of a task: they should stay in the second-level cache
+_STACK_BYTES = 512 << 10  # padded planes of several small samples
+_POSITIONS = 100  # outputs for which a block of weights is brought into the cache
 _UNROLLED = 5  # taps of a row that a tile may tell apart
 _TASKS = 16  # so many pieces, where there are as many: some cores' worth
 
@@ -203,7 +205,7 @@ def column_profile(job: Job, phase: Phase) -> tuple[range, ...]:
         places = [c * job.step[2] + job.low[2] + offset for c in range(phase.counts[2])]
         seen = [c for c, at in enumerate(places) if 0 <= at < job.source[2]]
         found.append(range(seen[0], seen[-1] + 1) if seen else range(0))
-    return everything if all([r == everything[0] for r in found]) else tuple(found)
+    return everything if all(r == everything[0] for r in found) else tuple(found)
 
 
 def inner_rows(job: Job, phase: Phase) -> tuple[int, int]:
@@ -248,8 +250,9 @@ def _pieces(start: int, stop: int, most: int) -> Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How the work is cut into tasks: one for each sample, output depth, band and channel part."""
+    """How the work is cut into tasks: one for each stack, output depth, band and channel part."""
 
+    together: int  # samples of a stack, which share the weights that are in cache
     rows: int  # outputs of a band, before the spread
     columns: int
     bands: int
@@ -260,9 +263,14 @@ class Cut:
     channel_step: int  # elements from one channel to the next
 
     @property
+    def sample_step(self) -> int:
+        """Elements from one sample's padded planes to the next one's."""
+        return self.channels * self.channel_step
+
+    @property
     def scratch(self) -> int:
         """Elements of padded planes."""
-        return self.channels * self.channel_step
+        return self.together * self.sample_step
 
 
 def cut(job: Job, units: int, wide: int, itemsize: int) -> Cut:
@@ -271,7 +279,7 @@ def cut(job: Job, units: int, wide: int, itemsize: int) -> Cut:
     per_group = units // job.groups
     depth, rows = job.span[0], high
     room = _PLANES_BYTES // (itemsize * job.groups * job.K * depth)
-    fixed = all([p.counts[1:] == (high, long) for p in job.phases])
+    fixed = all(p.counts[1:] == (high, long) for p in job.phases)
     single = len(job.phases) == 1 and fixed
 
     def plane(rows: int, columns: int) -> Ints:
@@ -293,13 +301,18 @@ def cut(job: Job, units: int, wide: int, itemsize: int) -> Cut:
         while rows > 4 and share * -(-high // rows) < _TASKS:
             rows = -(-rows // 2)
     bands, strips = -(-high // rows), -(-long // columns)
-    pieces = job.samples * job.counts[0] * bands * strips
+    sizes = plane(rows, columns)
+    step = -(-prod(sizes) * itemsize // 64) | 1  # odd lines: channels meet in no cache set
+    together = 1
+    if bands * strips * job.counts[0] == 1:
+        wanted = -(-_POSITIONS // (high * long))
+        fits = _STACK_BYTES // (job.groups * job.K * step * 64)
+        together = max(1, min(wanted, fits, job.samples // 8))
+    pieces = -(-job.samples // together) * job.counts[0] * bands * strips
     parts = min(units, max(1, -(-_TASKS // pieces))) if pieces < _TASKS else 1
     most_units = -(-units // parts)
     in_groups = min(job.groups, (most_units - 1) // per_group + 2)
-    sizes = plane(rows, columns)
-    step = -(-prod(sizes) * itemsize // 64) | 1  # odd lines: channels meet in no cache set
     return Cut(
-        rows, columns, bands, strips, parts,
+        together, rows, columns, bands, strips, parts,
         job.K * (job.groups if parts == 1 else in_groups), sizes, step * 64 // itemsize,
     )  # fmt: skip

@@ -12,11 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import (
-    I1, I32, I64, Emitter, Index, host, kernel,
-)  # fmt: skip
+from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, Emitter, Index, kernel
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, lifted
+from fx.backends.cpu.llvm.conv.target import host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
@@ -45,7 +44,7 @@ class Windows:
     @property
     def whole(self) -> bool:
         """One window that sees every element once."""
-        dilated = any([d > 1 and k > 1 for d, k in zip(self.dilation, self.window)])
+        dilated = any(d > 1 and k > 1 for d, k in zip(self.dilation, self.window))
         return self.window == self.size and not any(self.low) and not dilated
 
 
@@ -215,9 +214,7 @@ class _Emission:
 
                 best, where = e.loop(
                     *d_range,
-                    lambda kd, *held: e.loop(
-                        *h_range, lambda kh, *held: taps(kd, kh, *held), held
-                    ),
+                    lambda kd, *held: e.loop(*h_range, lambda kh, *held: taps(kd, kh, *held), held),
                     (lowest, none),
                 )
                 where = b.select(b.icmp_signed("<", where, zeros), zeros, where)
@@ -304,9 +301,7 @@ class _Emission:
             if volume > full:
                 self.put(value, e.at(to, full), volume - full)
             return
-        e.loop(
-            0, prod(win.plane), lambda i: e.store(e.zero(lanes), e.at(scratch, i)), step=lanes
-        )
+        e.loop(0, prod(win.plane), lambda i: e.store(e.zero(lanes), e.at(scratch, i)), step=lanes)
 
         def row(z: Any, y: Any) -> None:
             at = e.add(e.mul(p, count), e.mul(e.add(e.mul(z, win.out[1]), y), win.out[2]))
@@ -343,9 +338,7 @@ class _Emission:
                 break
             wide = value
             if s > 1:
-                places = [
-                    (first + i) // s if (first + i) % s == 0 else lanes for i in range(lanes)
-                ]
+                places = [(first + i) // s if (first + i) % s == 0 else lanes for i in range(lanes)]
                 wide = e.shuffle(value, e.zero(lanes), places)
             at = e.at(pointer, first)
             e.store(b.fadd(e.load(at, lanes), wide), at)

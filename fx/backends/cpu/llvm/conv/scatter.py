@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from fx.backends.cpu.llvm.conv.emit import I64, Emitter, host, kernel
+from fx.backends.cpu.llvm.conv.emit import I64, Emitter, kernel
+from fx.backends.cpu.llvm.conv.target import host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node, Value
 

@@ -1,7 +1,7 @@
-"""``conv`` and ``conv_input_grad`` with output channels in lanes and a block of places in registers.
+"""``conv`` and ``conv_input_grad`` with output channels in lanes, a block of places in registers.
 
-A tile is up to 14 places times two vectors of channels; for each source channel and tap it loads two
-vectors of packed weights and, for each place, one number that it multiplies both with.
+A tile is up to 14 places times two vectors of channels; for each source channel and tap it loads
+two vectors of packed weights and, for each place, one number that it multiplies both with.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import (
-    I64, PTR, Emitter, Index, Target, host, internal, kernel, table,
-)  # fmt: skip
+from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, kernel, table
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
-from fx.backends.cpu.llvm.conv.plan import Block, Job, column_profile, cut, inner_rows, tap_ranges, tiles
+from fx.backends.cpu.llvm.conv.plan import (
+    Block,
+    Job,
+    column_profile,
+    cut,
+    inner_rows,
+    tap_ranges,
+    tiles,
+)  # fmt: skip
+from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -70,7 +77,8 @@ class TapsStep(Step):
         units = job.groups * layout.per_group
         self.cut = cut(job, units, self.positions, itemsize)
         cut_ = self.cut
-        self.tasks = job.samples * job.counts[0] * cut_.bands * cut_.strips * cut_.parts
+        stacks = -(-job.samples // cut_.together)
+        self.tasks = stacks * job.counts[0] * cut_.bands * cut_.strips * cut_.parts
         self.scratch = cut_.scratch * itemsize + target.bytes
         taps = sum([p.counts[0] * p.counts[1] * p.counts[2] * len(p.taps) for p in job.phases])
         lanes = target.bytes // itemsize
@@ -135,7 +143,9 @@ class _Emission:
         rest, part = e.divmod(index, cut_.parts)
         rest, strip = e.divmod(rest, cut_.strips)
         rest, band = e.divmod(rest, cut_.bands)
-        n, d = e.divmod(rest, job.counts[0])
+        stack, d = e.divmod(rest, job.counts[0])
+        n0 = e.mul(stack, cut_.together)
+        n1 = e.least(e.add(n0, cut_.together), job.samples)
         units = job.groups * self.layout.per_group
         u0 = e.divmod(e.mul(part, units), cut_.parts)[0]
         u1 = e.divmod(e.mul(e.add(part, 1), units), cut_.parts)[0]
@@ -143,30 +153,43 @@ class _Emission:
         g1 = e.add(e.divmod(e.sub(u1, 1), self.layout.per_group)[0], 1)
         h0, w0 = e.mul(band, cut_.rows), e.mul(strip, cut_.columns)
         volume = job.source[0] * job.source[1] * job.source[2]
-        channel = e.mul(e.add(e.mul(n, job.groups), g0), job.K * volume)
-        start = [
-            e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip((d, h0, w0), job.step, job.low)
-        ]
+        start = [e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip((d, h0, w0), job.step, job.low)]
         channels = e.i(e.mul(e.sub(g1, g0), job.K))
-        e.b.call(self.pack, [e.at(self.x, channel), self.scratch, channels, *start])
+
+        def pack(n: Index) -> None:
+            channel = e.mul(e.add(e.mul(n, job.groups), g0), job.K * volume)
+            to = e.at(self.scratch, e.mul(e.sub(n, n0), cut_.sample_step))
+            e.b.call(self.pack, [e.at(self.x, channel), to, channels, *start])
 
         def unit(u: Any) -> None:
             g, b = e.divmod(u, self.layout.per_group)
-            planes = e.at(self.scratch, e.mul(e.sub(g, g0), job.K * self.cut.channel_step))
+            planes = e.at(self.scratch, e.mul(e.sub(g, g0), job.K * cut_.channel_step))
 
             def of(block: Block) -> None:
-                self.block(block, planes, n, g, b, d, h0, w0)
+                def sample(n: Index) -> None:
+                    own = e.at(planes, e.mul(e.sub(n, n0), cut_.sample_step))
+                    self.block(block, own, n, g, b, d, h0, w0)
+
+                self.each(n0, n1, sample)
 
             by_block(e, self.layout, b, of)
 
+        self.each(n0, n1, pack)
         e.loop(u0, u1, unit)
+
+    def each(self, n0: Index, n1: Index, of: Any) -> None:
+        """``of(n)`` for the samples of a stack."""
+        if self.cut.together == 1:
+            of(n0)
+        else:
+            self.e.loop(n0, n1, of)
 
     def block(
         self, block: Block, planes: Any, n: Index, g: Index, b: Index, d: Index, h0: Index,
         w0: Index,
     ) -> None:  # fmt: skip
         """All tiles of a band for one block of channels."""
-        e, job, cut_ = self.e, self.job, self.cut
+        e, job = self.e, self.job
         width = self.layout.whole.width
         before = e.add(e.mul(g, self.layout.lanes), e.mul(b, width))
         volume = job.out[0] * job.out[1] * job.out[2]
@@ -231,7 +254,7 @@ class _Emission:
     def tile(self, block: Block, rows: int, columns: int, profile: tuple[range, ...]) -> Any:
         """``(planes, weights, out, taps, count, channel)``: rows * columns outputs of a block.
 
-        The offsets of ``count`` taps are at ``taps``; ``channel`` weights on are the next channel's.
+        The offsets of ``count`` taps are at ``taps``, the next channel ``channel`` weights on.
         ``profile``: the columns that each tap of a row of taps reaches, or one for any tap.
         """
         key = (block, rows, columns, profile)
@@ -280,7 +303,7 @@ class _Emission:
 
             return e.loop(0, taps, some, (own, *sums), step=len(profile))[1:]
 
-        if all([n == 1 for p in job.phases for _, n in tap_ranges(job, p)]):
+        if all(n == 1 for p in job.phases for _, n in tap_ranges(job, p)):
             taps = 1
         sums = e.loop(0, job.K, channel, zero)
         count, volume = len(outs), prod(job.out)
@@ -329,12 +352,14 @@ class _Emission:
             rest, part = e.divmod(index, cut_.parts)
             rest, strip = e.divmod(rest, cut_.strips)
             rest, band = e.divmod(rest, cut_.bands)
-            n, d = e.divmod(rest, job.counts[0])
+            stack, d = e.divmod(rest, job.counts[0])
+            n0 = e.mul(stack, cut_.together)
             u0 = e.divmod(e.mul(part, units), cut_.parts)[0]
             u1 = e.divmod(e.mul(e.add(part, 1), units), cut_.parts)[0]
             h0, w0 = e.mul(band, cut_.rows), e.mul(strip, cut_.columns)
             return Region(
-                n, d, (h0, e.add(h0, cut_.rows)), (w0, e.add(w0, cut_.columns)),
+                (n0, e.least(e.add(n0, cut_.together), job.samples)), d,
+                (h0, e.add(h0, cut_.rows)), (w0, e.add(w0, cut_.columns)),
                 (self.channel_of(e, u0), self.channel_of(e, u1)),
             )  # fmt: skip
 
@@ -344,5 +369,3 @@ class _Emission:
         """The first output channel of a unit."""
         g, b = e.divmod(unit, self.layout.per_group)
         return e.add(e.mul(g, self.job.M), e.mul(b, self.layout.whole.width))
-
-

@@ -9,75 +9,17 @@ their own, in a fixed order: bits do not depend on the number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
-from fx.backends.cpu.llvm.conv.emit import (
-    I64, PTR, Emitter, Index, Target, host, internal, kernel,
-)  # fmt: skip
+from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, kernel
+from fx.backends.cpu.llvm.conv.grad_plan import GradCut, grad_cut
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
+from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
-
-_BAND_BYTES = 256 << 10  # planes and cotangents of a band
-_TASKS = 16
-_PARTIAL_BYTES = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class GradCut:
-    """Tasks: parts of the bands, times channel blocks, times parts of the source channels."""
-
-    sums: int  # parts of the bands, each with a sum of its own
-    parts: int  # of the source channels
-    part: int  # source channels of a part; the last one may have fewer
-    rows: int  # output rows of a band
-    bands: int  # bands of a plane of outputs
-    together: int  # samples of a band, more than one only where a band is a whole sample
-    plane: Ints
-    channel_step: int
-    sample_step: int
-    window: Ints
-    dilation: Ints
-
-
-@lru_cache(maxsize=256)
-def _grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, size: int) -> GradCut:
-    depth, high, long = job.out
-    whole = job.groups * job.K * job.window * job.M * size
-    samples = job.samples
-    rows = high
-    sums = min(-(-_TASKS // units), max(1, _PARTIAL_BYTES // whole))
-    sums = max(1, min(sums, samples * depth * high))
-    parts = max(1, min(-(-_TASKS // (units * sums)), job.K // 8))
-    part = -(-job.K // parts)
-    parts = -(-job.K // part)
-
-    def plane(rows: int) -> Ints:
-        high_ = (rows - 1) * job.step[1] + job.span[1]
-        return (job.span[0], high_, (long - 1) * job.step[2] + job.span[2])
-
-    def need(rows: int) -> int:
-        return (part * prod(plane(rows)) + rows * long * width) * size
-
-    while rows > 1 and (need(rows) > _BAND_BYTES or samples * depth * -(-high // rows) < sums):
-        rows = -(-rows // 2)
-    bands = -(-high // rows)
-    together = 1
-    if bands == 1 and depth == 1:
-        wanted = -(-196 // (high * long))
-        fits = max(1, _BAND_BYTES // need(rows))
-        together = max(1, min(wanted, fits, samples // sums))
-    sizes = plane(rows)
-    step = (-(-prod(sizes) * size // 64) | 1) * 64 // size
-    sums = min(sums, -(-samples // together) * depth * bands)
-    return GradCut(
-        sums, parts, part, rows, bands, together, sizes, step, part * step, window, dilation
-    )
 
 
 def steps(
@@ -89,7 +31,7 @@ def steps(
     layout = WeightLayout(job, itemsize, target)
     units = job.groups * layout.per_group
     width = layout.whole.width if layout.count else layout.last.width  # type: ignore[union-attr]
-    cut_ = _grad_cut(job, window, dilation, units, width, itemsize)
+    cut_ = grad_cut(job, window, dilation, units, width, itemsize)
     partial = input_value(TensorSpec((cut_.sums, layout.flags), x.spec.dtype))
     return [
         GradStep(job, layout, cut_, target, (x, g), partial, lines),
@@ -261,9 +203,7 @@ class _Emission:
                 j = e.sub(n, n0)
                 from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k0), x_volume)
                 to = e.at(self.scratch, e.mul(j, cut.sample_step))
-                e.b.call(
-                    self.pack, [e.at(self.x, from_), to, e.i(e.sub(k1, k0)), *start]
-                )
+                e.b.call(self.pack, [e.at(self.x, from_), to, e.i(e.sub(k1, k0)), *start])
                 at = e.mul(e.add(e.mul(n, job.groups * job.M), channel), g_volume)
                 at = e.add(at, e.mul(e.add(e.mul(d, job.out[1]), h0), job.out[2]))
                 to = e.at(places, e.mul(j, cut.rows * job.out[2] * block.width))
@@ -338,7 +278,7 @@ class _Emission:
             blocks_of(size, whole, k1)
 
     def micro(self, block: Block, channels: int, high: int, wide: int) -> Any:
-        """``(planes, places, sums, samples, rows)``: add a band to channels * high * wide weights."""
+        """``(planes, places, sums, samples, rows)``: add a band to a block of weights."""
         key = (block, channels, high, wide)
         if key in self.made:
             return self.made[key]
@@ -391,7 +331,7 @@ class _Emission:
         return function
 
     def cotangents(self, block: Block) -> Any:
-        """``(from, to, count)``: channels of a block, ``count`` places each, into [place][channel]."""
+        """``(from, to, count)``: ``count`` places of a block's channels into [place][channel]."""
         key = ("cotangents", block)
         if key in self.made:
             return self.made[key]

@@ -7,11 +7,14 @@ from typing import NamedTuple
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.gemm.problem import Problem
 
-LEAST = 32  # rows of a task; a quarter of its columns
-PANEL = 2 << 20  # bytes of a right factor from which it is packed in any case
+LEAST = 32  # rows of a task; half of its columns
+PANEL = (
+    2 << 20
+)  # bytes of the right factor that a task packs; a larger factor is packed in any case
 BLOCK = 256 << 10  # bytes of a packed block of the left factor: a part of the second cache
 DEPTH = 1024  # steps of k in one go
 TASK = 3 << 19  # multiplications of a task: some 30 microseconds
+MANY, FEW = 64, 8  # tasks: the most that are made, and the fewest that are enough
 
 
 class Plan(NamedTuple):
@@ -39,8 +42,8 @@ def plan(p: Problem) -> Plan:
     size = v.size_of(kind)
     width = v.vector_bytes() // size
     narrow = v.memory_type(p.x.dtype) != kind
-    rows, count = tile(p, width)
-    row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (count * width))
+    rows, across = tile(p, width)
+    row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (across * width))
     pack_y = narrow or p.y.column != 1 or (p.k * p.n * size > PANEL and row_tiles >= 16)
     pack_x = narrow
     depth = p.k
@@ -49,25 +52,48 @@ def plan(p: Problem) -> Plan:
         depth = -(-depth // width) * width
         while 0 < p.k % depth < width:  # packing works on whole vectors
             depth += width
-    rt, ct = row_tiles, column_tiles
-    if pack_x:
-        rt = _even(row_tiles, max(1, BLOCK // (depth * size * rows)))
-    wanted = min(p.work // TASK, 64)
-    while p.batches * -(-row_tiles // rt) * -(-column_tiles // ct) < wanted:
-        tall, broad = rt * rows >= 2 * LEAST, ct * count * width >= 4 * LEAST
-        if tall and (rt * rows * 4 >= ct * count * width or not broad):
-            rt = _even(row_tiles, -(-rt // 2))
-        elif broad:
-            ct = _even(column_tiles, -(-ct // 2))
-        else:
-            break
+    rt, ct = _tasks(p, rows, across * width, pack_x, pack_y, size, depth)
     shared = pack_y and rt < row_tiles
-    found = Plan(width, rows, count, rt, ct, depth, pack_x, pack_y, shared)
+    found = Plan(width, rows, across, rt, ct, depth, pack_x, pack_y, shared)
     tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
+    wanted = p.work // TASK
     parts = min(16, wanted // tasks, p.k // 256)
     if tasks > 4 or parts < 4 or p.batches > 1 or pack_x or pack_y:
         return found
     return found._replace(depth=-(-p.k // parts), split=True)
+
+
+def _tasks(
+    p: Problem, rows: int, columns: int, pack_x: bool, pack_y: bool, size: int, depth: int
+) -> tuple[int, int]:
+    """Tiles of ``rows`` by ``columns`` of a task: down and across.
+
+    Where the right factor is packed, columns are cut: each task packs its own. Only if that makes
+    too few tasks are rows cut too, and the factor is packed for all of them beforehand.
+    """
+    row_tiles, column_tiles = -(-p.m // rows), -(-p.n // columns)
+    rt, ct = row_tiles, column_tiles
+    wanted = min(p.work // TASK, MANY)
+    if pack_x:
+        rt = _even(row_tiles, max(1, BLOCK // (depth * size * rows)))
+    if pack_y:
+        ct = _even(column_tiles, max(1, PANEL // (p.k * columns * size)))
+    least = 2 * LEAST if not pack_x else 8 * LEAST
+    while _count(p, row_tiles, rt) * -(-column_tiles // ct) < wanted:
+        tall, broad = rt * rows >= 2 * LEAST, ct * columns >= 2 * least
+        if pack_y and _count(p, row_tiles, rt) * -(-column_tiles // ct) >= FEW and not broad:
+            break
+        if broad and (pack_y or not tall or rt * rows * 4 < ct * columns):
+            ct = _even(column_tiles, -(-ct // 2))
+        elif tall:
+            rt = _even(row_tiles, -(-rt // 2))
+        else:
+            break
+    return rt, ct
+
+
+def _count(p: Problem, row_tiles: int, rt: int) -> int:
+    return p.batches * -(-row_tiles // rt)
 
 
 def _even(total: int, most: int) -> int:
@@ -80,21 +106,21 @@ def tile(p: Problem, width: int) -> tuple[int, int]:
     registers = v.registers()
     vectors = -(-p.n // width)
     best, found = float("inf"), (1, 1)
-    for count in range(1, min(vectors, 8) + 1):
-        for rows in range(1, min(p.m, 14) + 1):
-            if rows * count + count + 1 > registers:
+    for across in range(1, min(vectors, 8) + 1):
+        for rows in range(1, min(p.m, 16) + 1):
+            if rows * across + across + 1 > registers:
                 break
             time, kinds = 0.0, 0
             for h, hs in _parts(p.m, rows):
-                for c, cs in _parts(vectors, count):
-                    step = max(h * c, h + c, 4) + 0.25 * h + 0.5 * c
+                for c, cs in _parts(vectors, across):
+                    step = max(h * c, h + c, 10) + 0.25 * h + 0.5 * c
                     time += hs * cs * (p.k * step + 10 + 2 * h * c + 3 * h)
                     kinds += 1
             time *= 1 + 0.04 * kinds  # each kind of tile is code to compile
             if time < best * 0.999:
-                best, found = time, (rows, count)
-    rows, count = found
-    return _even(p.m, rows), _even(vectors, count)
+                best, found = time, (rows, across)
+    rows, across = found
+    return _even(p.m, rows), _even(vectors, across)
 
 
 def _parts(total: int, part: int) -> list[tuple[int, int]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
-from fx.graph.ir import Value
+from fx.graph.ir import Node, Value
 
 
 class View:
@@ -27,44 +28,57 @@ def dense(value: Value) -> View:
     return View(value, shape, tuple([prod(shape[i + 1 :]) for i in range(len(shape))]))
 
 
+_FAR = 64  # views that are looked through, at most
+
+
 def view_of(value: Value) -> View:
     """A value as elements of the value that it was made from by moving and repeating alone."""
-    node = value.node
-    if node is None or not node.inputs:
-        return dense(value)
-    found = None
-    name = node.primitive.name
-    params = node.params
-    if name == "stop_gradient":
-        found = view_of(node.inputs[0])
-    elif name == "transpose":
-        x = view_of(node.inputs[0])
-        axes = params["axes"]
-        found = View(
-            x.value, value.spec.shape, tuple([x.strides[a] for a in axes]), x.offset
-        )  # fmt: skip
-    elif name == "reshape":
-        x = view_of(node.inputs[0])
-        strides = reshaped(x.shape, x.strides, value.spec.shape)
-        if strides is not None:
-            found = View(x.value, value.spec.shape, strides, x.offset)
-    elif name == "broadcast_to":
-        x = view_of(node.inputs[0])
-        shape = value.spec.shape
-        repeated = [0] * len(shape)
-        lead = len(shape) - len(x.shape)
-        for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)):
-            repeated[lead + i] = s if n > 1 or shape[lead + i] == 1 else 0
-        found = View(x.value, shape, tuple(repeated), x.offset)
-    elif name == "slice":
-        x = view_of(node.inputs[0])
-        start, step = params["start"], params["step"]
-        drop = params.get("drop", ())
-        keep = [i for i in range(len(x.shape)) if i not in drop]
-        offset = x.offset + sum(a * s for a, s in zip(start, x.strides, strict=True))
-        steps = tuple([x.strides[i] * step[i] for i in keep])
-        found = View(x.value, value.spec.shape, steps, offset)
-    return dense(value) if found is None else found
+    chain: list[Node] = []
+    while value.node is not None and value.node.primitive.name in _VIEWS and len(chain) < _FAR:
+        chain.append(value.node)
+        value = value.node.inputs[0]
+    found = dense(value)
+    for node in reversed(chain):
+        found = _VIEWS[node.primitive.name](found, node) or dense(node.out)
+    return found
+
+
+def _same(x: View, node: Node) -> View:
+    return x
+
+
+def _transposed(x: View, node: Node) -> View:
+    strides = tuple([x.strides[a] for a in node.params["axes"]])
+    return View(x.value, node.out.spec.shape, strides, x.offset)
+
+
+def _reshaped(x: View, node: Node) -> View | None:
+    shape = node.out.spec.shape
+    strides = reshaped(x.shape, x.strides, shape)
+    return None if strides is None else View(x.value, shape, strides, x.offset)
+
+
+def _broadcast(x: View, node: Node) -> View:
+    shape = node.out.spec.shape
+    strides = [0] * (len(shape) - len(x.shape))
+    strides += [s if n > 1 else 0 for n, s in zip(x.shape, x.strides, strict=True)]
+    return View(x.value, shape, tuple(strides), x.offset)
+
+
+def _sliced(x: View, node: Node) -> View:
+    start, step, drop = node.params["start"], node.params["step"], node.params.get("drop", ())
+    offset = x.offset + sum([a * s for a, s in zip(start, x.strides, strict=True)])
+    strides = [s * n for i, (s, n) in enumerate(zip(x.strides, step, strict=True)) if i not in drop]
+    return View(x.value, node.out.spec.shape, tuple(strides), offset)
+
+
+_VIEWS: dict[str, Callable[[View, Node], View | None]] = {
+    "stop_gradient": _same,
+    "transpose": _transposed,
+    "reshape": _reshaped,
+    "broadcast_to": _broadcast,
+    "slice": _sliced,
+}
 
 
 def reshaped(

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
-from fx.dtypes import FLOATING
+from fx.dtypes import FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
+from fx.graph.key import foldable
 from fx.primitive import registry
 from fx.tensor import new_tensor
+
+PIECES = 8  # what one node joins
+Ints = tuple[int, ...]
 
 
 def decompose(graph: Graph) -> Graph:
@@ -20,17 +24,25 @@ def decompose(graph: Graph) -> Graph:
     if not any(_rule(n) for n in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
+    checks = dict(graph.cache.get("checks", {}))
     for node in graph.nodes:
         rule = _rule(node)
-        if rule is None:
+        made = None
+        if rule is not None:
+            inputs = [rewriter.get(v) for v in node.inputs]
+            made = rule(_Writer(rewriter, node, checks), *inputs, **node.params)
+        if made is None:
             rewriter.keep(node)
         else:
-            inputs = [rewriter.get(v) for v in node.inputs]
-            rewriter.replace(node.outs[0], rule(_Writer(rewriter, node), *inputs, **node.params))
-    return decompose(rewriter.done())  # what was written out may reduce axes of size 1
+            rewriter.replace(node.outs[0], made)
+    made_graph = rewriter.done()
+    made_graph.cache["checks"] = checks
+    if len(made_graph.nodes) == len(graph.nodes):
+        return made_graph
+    return decompose(made_graph)  # what was written out may reduce axes of size 1
 
 
-def _rule(node: Node) -> Callable[..., Value] | None:
+def _rule(node: Node) -> Callable[..., Value | None] | None:
     """What writes a node out; None if it stays as it is."""
     name = node.primitive.name
     rule = _rules().get(name)
@@ -43,8 +55,9 @@ def _rule(node: Node) -> Callable[..., Value] | None:
 class _Writer:
     """Adds nodes in the place of one."""
 
-    def __init__(self, rewriter: Rewriter, node: Node) -> None:
+    def __init__(self, rewriter: Rewriter, node: Node, checks: dict[Any, Any]) -> None:
         self.rewriter, self.node, self.line = rewriter, node, node.line
+        self.checks = checks
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         primitive = registry[name]
@@ -100,6 +113,108 @@ def _of_one(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -> V
     return x if keepdims or not axes else w.reshape(x, shape=_kept(x, axes))
 
 
+# joining and padding ----------------------------------------------------------------------------
+
+
+def _concatenate(w: _Writer, *xs: Value, axis: int) -> Value | None:
+    """Many pieces by eights: each element of a loop asks which of its pieces it is from."""
+    if len(xs) <= PIECES:
+        return None
+    some = [xs[i : i + PIECES] for i in range(0, len(xs), PIECES)]
+    joined = [w.concatenate(*part, axis=axis) if len(part) > 1 else part[0] for part in some]
+    return w.concatenate(*joined, axis=axis)
+
+
+def _pad(
+    w: _Writer, x: Value, value: Value, *, low: Ints, high: Ints, inside: Ints
+) -> Value | None:
+    """Values between neighbours: an axis more that is padded, and the two as one."""
+    if not any(inside):
+        return None
+    shape = x.spec.shape
+    none = (0,) * len(shape)
+    for axis, k in enumerate(inside):
+        n = x.spec.shape[axis]
+        if k and n > 1:
+            split = (*x.spec.shape[: axis + 1], 1, *x.spec.shape[axis + 1 :])
+            zeros = (0,) * len(split)
+            after = tuple([k if i == axis + 1 else 0 for i in range(len(split))])
+            wide = w.pad(w.reshape(x, shape=split), value, low=zeros, high=after, inside=zeros)
+            merged = (*x.spec.shape[:axis], n * (k + 1), *x.spec.shape[axis + 1 :])
+            stop = tuple([m - k if i == axis else m for i, m in enumerate(merged)])
+            line = w.reshape(wide, shape=merged)
+            x = w.slice(line, start=none, stop=stop, step=(1,) * len(shape))
+    return w.pad(x, value, low=low, high=high, inside=none)
+
+
+# one element of each line -----------------------------------------------------------------------
+
+
+def _take_along(w: _Writer, x: Value, idx: Value, *, axis: int) -> Value | None:
+    """The element where a line's own numbers meet its index, as a sum, inside the line's loop."""
+    n = x.spec.shape[axis]
+    if idx.spec.shape[axis] != 1 or x.spec.dtype not in FLOATING | INTEGRAL or n < 2:
+        return None
+    if not _like(x, idx, axis) or not _computed_in_lines(x, axis):
+        return None
+    zero = w.number(0, x)
+    return w.sum(w.where(_met(w, x, idx, axis), x, zero), axes=(axis,), keepdims=True)
+
+
+def _scatter_along(
+    w: _Writer, x: Value, idx: Value, updates: Value, *, axis: int, mode: str
+) -> Value | None:
+    """One element of each line of zeros."""
+    if mode not in ("add", "set") or idx.spec.shape[axis] != 1 or not _is_zeros(x):
+        return None
+    if not _like(x, idx, axis) or x.spec.shape[axis] < 2:
+        return None
+    return w.where(_met(w, x, idx, axis), updates, w.number(0, x))
+
+
+def _like(x: Value, idx: Value, axis: int) -> bool:
+    sides = zip(x.spec.shape, idx.spec.shape)
+    return all(m == n or i == axis for i, (m, n) in enumerate(sides))
+
+
+def _met(w: _Writer, x: Value, idx: Value, axis: int) -> Value:
+    """Whether an element's place along ``axis`` is its line's index, which is checked."""
+    shape = x.spec.shape
+    n = shape[axis]
+    key = idx, n
+    found = w.checks.get(key)
+    if found is None:
+        found = w.checks[key] = w.wrap_index(idx, size=n)
+        w.checks[found.node] = w.node.primitive.name, f"axis {axis} of {shape}"
+    small = np.dtype("int32" if n < 2**31 else "int64")
+    place = w.iota(shape=shape, axis=axis, start=0, step=1, dtype=small, device="cpu")
+    return w.equal(place, w.astype(found, dtype=small))
+
+
+def _computed_in_lines(x: Value, axis: int) -> bool:
+    """Whether a loop over the lines computes ``x`` from what is one number a line."""
+    n = x.spec.shape[axis]
+    if n <= 64:
+        return True
+    node = x.node
+    if node is None or n > 1 << 15:
+        return False
+    rank = len(x.spec.shape)
+    return any(len(v.spec.shape) == rank and v.spec.shape[axis] == 1 for v in node.inputs)
+
+
+def _is_zeros(x: Value) -> bool:
+    node = x.node
+    if node is None:
+        return False
+    if node.primitive.name == "full":
+        return bool(node.params["value"] == 0)
+    if node.primitive.name == "broadcast_to":
+        constant = node.inputs[0].constant
+        return constant is not None and foldable(node.inputs[0]) and not constant._a.any()
+    return False
+
+
 def _kept(x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.spec.shape) if i not in axes])
 
@@ -115,10 +230,14 @@ def _narrow(w: _Writer, x: Value, dtype: Any) -> Value:
 
 
 @cache
-def _rules() -> dict[str, Callable[..., Value]]:
+def _rules() -> dict[str, Callable[..., Value | None]]:
     return {
         "softmax": _softmax,
         "log_softmax": _log_softmax,
         "logsumexp": _logsumexp,
         "sum_to": _sum_to,
+        "concatenate": _concatenate,
+        "pad": _pad,
+        "take_along_axis": _take_along,
+        "scatter_along_axis": _scatter_along,
     }

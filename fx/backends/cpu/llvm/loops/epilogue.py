@@ -17,6 +17,7 @@ from fx.graph.ir import Value
 
 _LIGHT = 3  # weight of what is emitted once for each register of a tile
 _ARRAYS = 12
+_LARGE = 2  # arrays of the size of the product that are read besides
 _EXPRS = 60
 
 
@@ -146,6 +147,9 @@ def epilogue_of(
     if axes is None or any(form != line for _, form, _ in nest.outputs):
         return None
     lane = len(shape) - 1 if shape[-1] > 1 else len(shape) - 2
+    size = product.spec.size
+    if len([v for v in kernel.reads if v.spec.size == size and root(v) is not product]) > _LARGE:
+        return None
     forms: dict[int, Form] = {}
     for i, e in enumerate(nest.exprs):
         if e.kind == "load":

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.loops.blocks import I64, const
-from fx.backends.cpu.llvm.loops.nest import Nest, form_of
+from fx.backends.cpu.llvm.loops.nest import NAMES, Nest, form_of
 from fx.backends.cpu.llvm.loops.plan import Plan
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
@@ -38,9 +38,9 @@ def is_flat(nest: Nest) -> bool:
 def flat_key(nest: Nest) -> Any:
     """What the code of a flat nest depends on: everything but its length."""
     return (
-        tuple([(e.kind, e.name, e.args, e.data, e.dtype.name) for e in nest.exprs]),
+        tuple([(e.kind, e.name, e.args, e.data, NAMES[e.dtype]) for e in nest.exprs]),
         tuple(nest.outputs),
-        tuple([d.name for d, _ in (*nest.reads, *nest.writes)]),
+        tuple([NAMES[d] for d, _ in (*nest.reads, *nest.writes)]),
     )
 
 

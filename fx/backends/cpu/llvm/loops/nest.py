@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu.llvm.loops.maps import Form
+from fx.dtypes import ALL
+
+NAMES = {dtype: dtype.name for dtype in ALL}  # asking NumPy takes microseconds
 
 
 class Expr:
@@ -100,10 +103,10 @@ class Nest:
         """What the code depends on."""
         return (
             tuple(self.sizes), tuple(self.outer), tuple(self.rows), self.ragged,
-            tuple([(e.kind, e.name, e.args, e.data, e.dtype.str if e.dtype.kind != "V" else "bf16")
+            tuple([(e.kind, e.name, e.args, e.data, NAMES[e.dtype])
                    for e in self.exprs]),
             tuple(self.outputs), tuple(self.sinks), self.share,
-            tuple([(d.name, n) for d, n in (*self.reads, *self.writes)]),
+            tuple([(NAMES[d], n) for d, n in (*self.reads, *self.writes)]),
         )  # fmt: skip
 
     def forms(self) -> list[Form]:

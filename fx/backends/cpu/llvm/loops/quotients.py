@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fx.backends.cpu.llvm.loops.nest import Nest
+from fx.backends.cpu.llvm.loops.nest import NAMES, Nest
 from fx.dtypes import bool_
 
 _RANGE = {"float32": 2.0**60, "float64": 2.0**500}
@@ -21,7 +21,7 @@ def with_reciprocals(nest: Nest) -> None:
     inner = frozenset(nest.rows or nest.outer[-1:])
     deps = nest.loops_of()
     wanted = [
-        e.kind == "op" and e.name == "divide" and e.dtype.name in _RANGE
+        e.kind == "op" and e.name == "divide" and NAMES[e.dtype] in _RANGE
         and deps[i] & inner and not deps[e.args[1]] & inner
         for i, e in enumerate(nest.exprs)
     ]  # fmt: skip
@@ -40,7 +40,7 @@ def with_reciprocals(nest: Nest) -> None:
 
 
 def _quotient(nest: Nest, x: int, r: int, dtype: np.dtype) -> int:
-    limit = _RANGE[dtype.name]
+    limit = _RANGE[NAMES[dtype]]
     divisor = nest.exprs[r]
     if divisor.kind == "const":
         value = float(np.frombuffer(divisor.data, dtype=dtype)[0])

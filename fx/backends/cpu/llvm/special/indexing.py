@@ -12,7 +12,6 @@ from fx.backends.cpu.llvm.special.kernel import (
     Frame,
     SpecialStep,
     around,
-    at,
     clear,
     columns,
     copy,
@@ -22,7 +21,6 @@ from fx.backends.cpu.llvm.special.kernel import (
     loop,
     offset,
     part,
-    rows_and_columns,
     store,
     tasks_for,
 )
@@ -171,9 +169,9 @@ def scatter(node: Node) -> Step | None:
     before, n, after = around(x.shape, node.params["axis"])
     m, lanes, zero = idx.size, lanes_for(x.dtype), _is_zero(node.inputs[0])
     cost = updates.size * (2.0 / min(after, 8)) + x.nbytes / 20
-    blocks = -(-after // (4 * lanes))  # of columns: each element is the business of one task
-    whole_rows = before >= blocks
-    tasks = tasks_for(cost, max(before, blocks))
+    # a task owns cells, so that no two meet: whole matrices, or rows of the only one
+    pieces = before if before > 1 else n if after >= lanes else 1
+    tasks = min(16, tasks_for(cost, pieces))
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
@@ -183,11 +181,24 @@ def scatter(node: Node) -> Step | None:
         if status is not None:  # before anything changes: x may lie in the same memory
             with loop(b, 0, m) as j:
                 guard.read(j, end)
-        rows, span = rows_and_columns(b, task, tasks, before, after, 4 * lanes)
-        lines = [b.mul(row, i64(n)) for row in rows]
-        _begun(frame, zero, *lines, None if whole_rows else span, after, dtype)
-        with loop(b, *rows) as a, loop(b, 0, m) as j:
-            cell = b.mul(b.add(b.mul(a, i64(n)), guard.known(j)), i64(after))
+        first, last = part(b, task, tasks, pieces)
+        sides = (i64(0), i64(1)) if before == 1 else (first, last)
+        if pieces > 1:
+            size = 1 if before == 1 else n
+            _begun(frame, zero, b.mul(first, i64(size)), b.mul(last, i64(size)), after, dtype)
+        else:
+            _begun(frame, zero, i64(0), i64(n), after, dtype)
+        with loop(b, *sides) as a, loop(b, 0, m) as j:
+            row = guard.known(j)
+            own = b.append_basic_block("own")
+            others = b.append_basic_block("others")
+            if before == 1 and tasks > 1:
+                inside = b.icmp_unsigned("<", b.sub(row, first), b.sub(last, first))
+                b.cbranch(inside, own, others)
+            else:
+                b.branch(own)
+            b.position_at_end(own)
+            cell = b.mul(b.add(b.mul(a, i64(n)), row), i64(after))
             update = b.mul(b.add(b.mul(a, i64(m)), j), i64(after))
 
             def combine(column: Any, width: int | None) -> None:
@@ -199,7 +210,9 @@ def scatter(node: Node) -> Step | None:
             if after == 1:
                 combine(i64(0), None)
             else:
-                columns(b, *span, lanes if after >= lanes else 1, combine)
+                columns(b, 0, after, lanes if after >= lanes else 1, combine)
+            b.branch(others)
+            b.position_at_end(others)
         b.branch(end)
         b.position_at_end(end)
 
@@ -226,43 +239,20 @@ def _is_zero(value: Value) -> bool:
     return spread and not any(array[(0,) * array.ndim].tobytes())
 
 
-def _begun(
-    frame: Frame, zero: bool, first: Any, last: Any, span: Any, after: int, dtype: Any
-) -> None:
-    """Rows ``first .. last`` of the result, in the columns of ``span``, as those of x."""
-    if not zero:
-        return _copied(frame, first, last, span, after, dtype)
+def _begun(frame: Frame, zero: bool, first: Any, last: Any, after: int, dtype: Any) -> None:
+    """Rows ``first .. last`` of the result as those of x, unless they lie there already."""
     b = frame.b
-    target, size = frame.writes[0], dtype.itemsize
-    if span is None:
-        nbytes = b.mul(b.sub(last, first), i64(after * size))
-        return clear(b, offset(b, target, b.mul(first, i64(after * size))), nbytes)
-    nbytes = b.mul(b.sub(span[1], span[0]), i64(size))
-    with loop(b, first, last) as row:
-        clear(b, at(b, target, b.add(b.mul(row, i64(after)), span[0]), dtype), nbytes)
-    return None
-
-
-def _copied(frame: Frame, first: Any, last: Any, span: Any, after: int, dtype: Any) -> None:
-    """Copy rows of x to the result, unless they lie there already."""
-    b = frame.b
-    source, target = frame.reads[0], frame.writes[0]
+    row, target = i64(after * dtype.itemsize), frame.writes[0]
+    start, nbytes = b.mul(first, row), b.mul(b.sub(last, first), row)
+    if zero:
+        clear(b, offset(b, target, start), nbytes)
+        return
+    source = frame.reads[0]
     apart, done = b.append_basic_block("apart"), b.append_basic_block("copied")
     same = b.icmp_unsigned("==", b.ptrtoint(source, I64), b.ptrtoint(target, I64))
     b.cbranch(same, done, apart)
     b.position_at_end(apart)
-    size = dtype.itemsize
-    if span is None:
-        start, nbytes = (
-            b.mul(first, i64(after * size)),
-            b.mul(b.sub(last, first), i64(after * size)),
-        )
-        copy(b, offset(b, target, start), offset(b, source, start), nbytes)
-    else:
-        nbytes = b.mul(b.sub(span[1], span[0]), i64(size))
-        with loop(b, first, last) as row:
-            place = b.add(b.mul(row, i64(after)), span[0])
-            copy(b, at(b, target, place, dtype), at(b, source, place, dtype), nbytes)
+    copy(b, offset(b, target, start), offset(b, source, start), nbytes)
     b.branch(done)
     b.position_at_end(done)
 
@@ -287,7 +277,7 @@ def scatter_along_axis(node: Node) -> Step | None:
         if status is not None:
             with loop(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
                 guard.read(place, end)
-        _begun(frame, zero, b.mul(first, i64(n)), b.mul(last, i64(n)), None, after, dtype)
+        _begun(frame, zero, b.mul(first, i64(n)), b.mul(last, i64(n)), after, dtype)
         with loop(b, first, last) as a, loop(b, 0, m) as j, loop(b, 0, after) as column:
             here = b.add(b.mul(b.add(b.mul(a, i64(m)), j), i64(after)), column)
             cell = b.add(b.mul(a, i64(n)), guard.known(here))

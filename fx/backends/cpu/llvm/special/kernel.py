@@ -16,7 +16,6 @@ from fx.backends.cpu.llvm.vecmath.types import (
     I64,
     load_width,
     storage_type,
-    widened,
 )
 from fx.graph.ir import Node, Value
 
@@ -248,9 +247,3 @@ def spread(b: Any, value: Any, lanes: int) -> Any:
     one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
     zeros = ir.Constant(ir.VectorType(I32, lanes), [I32(0)] * lanes)
     return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
-
-
-__all__ = [
-    "Fold", "Frame", "P", "SpecialStep", "around", "at", "clear", "columns", "copy", "has_elements", "i64",
-    "load", "loop", "offset", "part", "rows_and_columns", "spread", "store", "tasks_for", "widened",
-]  # fmt: skip

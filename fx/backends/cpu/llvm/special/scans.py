@@ -54,7 +54,7 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
     before, n, after = around(x.shape, node.params["axis"])
     lanes = min(lanes_for(x.dtype), 16)
     cost = x.size * (price if after < lanes else max(0.3, price / lanes))
-    blocks = -(-after // (4 * lanes))
+    blocks = -(-after // (16 * lanes))
     # wide lines are done side by side, reading back what was stored for the element before
     side_by_side = after >= 8 * lanes and x.dtype not in NARROW
     tasks = tasks_for(cost, max(before, blocks))
@@ -123,7 +123,7 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
     def body(frame: Frame) -> None:
         b = frame.b
         with frame.tasks() as task:
-            rows, span = rows_and_columns(b, task, tasks, before, after, 4 * lanes)
+            rows, span = rows_and_columns(b, task, tasks, before, after, 16 * lanes)
             with loop(b, *rows) as row:
                 if after == 1:
                     line(frame, row, i64(0), None)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.errors import FxError
+from fx.errors import FxError, GraphError
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.printing import subgraphs
-
-
-class GraphError(FxError, RuntimeError):
-    """A graph is not valid, or a pass made one that is not."""
 
 
 def validate(graph: Graph) -> Graph:
@@ -27,7 +23,7 @@ def validate(graph: Graph) -> Graph:
 
     Example:
         >>> import fx
-        >>> from fx.graph.validate import validate
+        >>> from fx.graph.validation import validate
         >>> validate(fx.make_graph(fx.sin)(fx.ones(3))).nodes
         (<node sin>,)
     """

@@ -1,0 +1,66 @@
+"""How a weight gradient is cut into tasks and bands; ``weight_grad`` says what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from fx.backends.cpu.llvm.conv.plan import Ints, Job
+
+_BAND_BYTES = 256 << 10  # planes and cotangents of a band
+_TASKS = 16
+_PARTIAL_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class GradCut:
+    """Tasks: parts of the bands, times channel blocks, times parts of the source channels."""
+
+    sums: int  # parts of the bands, each with a sum of its own
+    parts: int  # of the source channels
+    part: int  # source channels of a part; the last one may have fewer
+    rows: int  # output rows of a band
+    bands: int  # bands of a plane of outputs
+    together: int  # samples of a band, more than one only where a band is a whole sample
+    plane: Ints
+    channel_step: int
+    sample_step: int
+    window: Ints
+    dilation: Ints
+
+
+@lru_cache(maxsize=256)
+def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, size: int) -> GradCut:
+    """Choose the tasks; ``units`` blocks of ``width`` channels, elements of ``size`` bytes."""
+    depth, high, long = job.out
+    whole = job.groups * job.K * job.window * job.M * size
+    samples = job.samples
+    rows = high
+    sums = min(-(-_TASKS // units), max(1, _PARTIAL_BYTES // whole))
+    sums = max(1, min(sums, samples * depth * high))
+    parts = max(1, min(-(-_TASKS // (units * sums)), job.K // 8))
+    part = -(-job.K // parts)
+    parts = -(-job.K // part)
+
+    def plane(rows: int) -> Ints:
+        high_ = (rows - 1) * job.step[1] + job.span[1]
+        return (job.span[0], high_, (long - 1) * job.step[2] + job.span[2])
+
+    def need(rows: int) -> int:
+        return (part * prod(plane(rows)) + rows * long * width) * size
+
+    while rows > 1 and (need(rows) > _BAND_BYTES or samples * depth * -(-high // rows) < sums):
+        rows = -(-rows // 2)
+    bands = -(-high // rows)
+    together = 1
+    if bands == 1 and depth == 1:
+        wanted = -(-196 // (high * long))
+        fits = max(1, _BAND_BYTES // need(rows))
+        together = max(1, min(wanted, fits, samples // sums))
+    sizes = plane(rows)
+    step = (-(-prod(sizes) * size // 64) | 1) * 64 // size
+    sums = min(sums, -(-samples // together) * depth * bands)
+    return GradCut(
+        sums, parts, part, rows, bands, together, sizes, step, part * step, window, dilation
+    )

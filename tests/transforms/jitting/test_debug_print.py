@@ -1,0 +1,88 @@
+"""``fx.debug.print``: at run time, in order, per lane under vmap, primal under grad."""
+
+import pytest
+
+import fx
+
+X = fx.tensor([1.0, 2.0])
+
+
+@pytest.fixture
+def lines(capsys):
+    return lambda: capsys.readouterr().out.splitlines()
+
+
+def f(x, n=3):
+    fx.debug.print("x = {}, n = {n}, sum = {s:.1f}", x, n=n, s=x.sum())
+    return (x * x).sum()
+
+
+LINE = "x = tensor([1., 2.]), n = 3, sum = 3.0"
+
+
+def test_eagerly(lines):
+    f(X)
+    assert lines() == [LINE]
+
+
+def test_in_every_call_of_a_jitted_function(lines):
+    jitted = fx.jit(f)
+    jitted(X)
+    jitted(X + 1, 4)
+    assert lines() == [LINE, "x = tensor([2., 3.]), n = 4, sum = 5.0"]
+
+
+def test_under_transforms(lines):
+    for transformed in (fx.grad(f), fx.grad(fx.jit(f)), fx.jit(fx.grad(f))):
+        transformed(X)
+        assert lines() == [LINE]
+    fx.jvp(f, (X,), (X,))
+    assert lines() == [LINE]
+    leaf = X.detach().requires_grad_()
+    fx.jit(f)(leaf).backward()
+    assert len(lines()) == 1
+
+
+def test_once_for_each_lane(lines):
+    batch = fx.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for transformed in (fx.vmap(f), fx.vmap(fx.jit(f)), fx.jit(fx.vmap(f))):
+        transformed(batch)
+        assert lines() == [LINE, "x = tensor([3., 4.]), n = 3, sum = 7.0"]
+
+
+def test_the_order_is_kept(lines):
+    @fx.jit
+    def g(x):
+        fx.debug.print("start")
+        y = x * 2
+        fx.debug.print("y {}", y[1])
+        z = fx.exp(x) @ x
+        fx.debug.print("x {}", x[0])
+        if x.sum() > 0:
+            fx.debug.print("positive")
+        return y + z
+
+    for _ in range(2):
+        g(X)
+        assert lines() == ["start", "y 4.0", "x 1.0", "positive"]
+
+
+def test_what_is_printed_need_not_be_returned(lines):
+    @fx.jit
+    def g(x):
+        fx.debug.print("{}", (x * 3).sum())
+
+    g(X)
+    g(X)
+    assert lines() == ["9.0"] * 2
+
+
+def test_a_plain_print_is_staged(lines):
+    @fx.jit
+    def g(x):
+        print("staging")
+        return x * 2
+
+    g(X)
+    g(X)
+    assert lines() == ["staging"]
