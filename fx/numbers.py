@@ -13,7 +13,6 @@ from typing import Any
 
 from fx.config import modes
 from fx.dtypes import dtype_of_scalar, float64, int64, result_dtype_with_scalar
-
 from fx.tensor import Tensor
 from fx.versions import changes, note_change, touch
 

@@ -23,8 +23,8 @@ from fx.transforms.control import (
 )
 from fx.transforms.custom import custom_jvp, custom_vjp
 from fx.transforms.forward import jvp
-from fx.transforms.jitting import jit
 from fx.transforms.jacobians import hessian, hvp, jacfwd, jacrev
+from fx.transforms.jitting import jit
 from fx.transforms.linear import linear_transpose, linearize
 from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 

@@ -65,7 +65,7 @@ def foldable(value: Value) -> bool:
 
 
 def _uniform(array: np.ndarray) -> bool:
-    return array.ndim > 0 and not any([s for s, n in zip(array.strides, array.shape) if n > 1])
+    return array.ndim > 0 and not any(s for s, n in zip(array.strides, array.shape) if n > 1)
 
 
 def constants_of(graph: Graph) -> list[Value]:

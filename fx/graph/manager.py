@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -180,7 +179,9 @@ def optimize(
     entries = list(_pipeline) if passes is None else [_entry(p) for p in passes]
     if keep_derivatives:
         entries = [entry for entry in entries if entry.keeps_derivatives]
-    checked = always_validate or int(os.environ.get("FX_DEBUG") or 0) >= 2
+    from fx.debug import level
+
+    checked = always_validate or level() >= 2
     collects = gc.isenabled()
     gc.disable()  # thousands of objects are made and all are kept: looking for garbage is in vain
     try:

@@ -343,5 +343,3 @@ def make_graph(function: Callable[..., Any]) -> Callable[..., Graph]:
         return stage(flat, specs, getattr(function, "__name__", "a function"))[0]
 
     return graph_of
-
-

@@ -15,9 +15,9 @@ import fx.prims.compare as compare
 import fx.prims.creation as creation
 from fx import dtypes
 from fx.errors import DeviceError, DTypeError
+from fx.numbers import StagedNumber
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
-from fx.numbers import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor
 

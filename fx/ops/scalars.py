@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fx.devices import backend
 from fx.config import modes
+from fx.devices import backend
 from fx.dtypes import bfloat16, bool_, float32, is_integral
 from fx.errors import DTypeError, ShapeError
 from fx.tensor import Tensor

@@ -19,7 +19,7 @@ from fx.errors import EscapedTracerError, StagingError
 X = fx.tensor([1.0, 2.0])
 
 
-# what is frozen: values that come from outside of Python's names -----------------------------------
+# what is frozen: values that come from outside of Python's names ----------------------------------
 
 
 def test_random_numbers_of_python_and_numpy_are_drawn_once():
@@ -79,19 +79,24 @@ def test_contents_of_objects_of_libraries_are_not_seen():
     assert f(X).tolist() == [2.0, 4.0]
 
 
-def test_methods_that_are_replaced_on_a_class_are_not_seen():
-    """Put the new method on the object, or under another name."""
+def test_operators_that_are_replaced_on_a_class_are_not_seen():
+    """Other methods are, and those of objects."""
 
     class Scale:
+        def __mul__(self, x):
+            return x * 2
+
         def apply(self, x):
             return x * 2
 
-    scale, before = Scale(), Scale.apply
-    f = fx.jit(lambda x: scale.apply(x))
+    scale, before = Scale(), Scale.__mul__
+    f = fx.jit(lambda x: scale * x)
+    g = fx.jit(lambda x: scale.apply(x))
+    assert f(X).tolist() == g(X).tolist() == [2.0, 4.0]
+    Scale.__mul__ = Scale.apply = lambda self, x: x * 3
     assert f(X).tolist() == [2.0, 4.0]
-    Scale.apply = lambda self, x: x * 3
-    assert f(X).tolist() == [2.0, 4.0]
-    del before  # nothing holds the old method any more, and its programs go with it
+    assert g(X).tolist() == [3.0, 6.0]
+    del before  # nothing holds the old operator any more, and its programs go with it
     assert f(X).tolist() == [3.0, 6.0]
 
 
@@ -117,7 +122,7 @@ def test_very_large_numpy_arrays_are_compared_by_identity():
     assert f(X).tolist() == [5.0, 10.0]
 
 
-# what happens once, or more often than one thinks --------------------------------------------------
+# what happens once, or more often than one thinks -------------------------------------------------
 
 
 def test_print_says_tracers_once(capsys):

@@ -229,9 +229,10 @@ def test_cse_takes_nan_for_equal_to_itself_in_parameters():
     assert names(cse(graph)) == ["full"]
 
 
-def test_cse_leaves_effects():
+def test_cse_leaves_effects(monkeypatch):
     x = argument((3,))
     effect = Effect()
+    monkeypatch.setitem(registry, effect.name, effect)
     graph = Graph([x], [Node(effect, [x], {}), Node(effect, [x], {})], [x])
     assert cse(graph) is graph
 
@@ -432,6 +433,17 @@ def test_reductions_read_through_reshapes_of_whole_groups():
     assert after(kept) == ["max", "reshape"]
     data = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(f32)
     assert_same_bits(run(kept, data), [data.max(2).reshape(6)])
+
+
+def test_a_reduction_keeps_the_axes_that_a_reshape_puts_back():
+    x = argument((2, 3))
+    b = Build(x)
+    total = b.sum(x, axes=(1,), keepdims=False)
+    column = b.reshape(total, shape=(2, 1))
+    new = dce(simplify(b.graph(column)))
+    assert names(new) == ["sum"] and new.nodes[0].params["keepdims"]
+    # a sum with another use is not computed twice
+    assert after(b.graph(column, total), simplify) == ["sum", "reshape"]
 
 
 def test_products_of_transposes_lose_their_transposes():

@@ -20,7 +20,6 @@ from fx.levels import check_live
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
-
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.reverse import vjp
 

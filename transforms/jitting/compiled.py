@@ -6,9 +6,9 @@ from typing import Any
 
 from fx.debug import ordered
 from fx.graph.ir import Graph
+from fx.graph.manager import optimize
 from fx.graph.passes.kinds import has_effects
 from fx.tensor import new_tensor
-from fx.graph.manager import optimize
 
 
 def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool = False) -> Any:
@@ -76,5 +76,3 @@ class Interpreted:
             return [x._a for x in self.graph.run(*[new_tensor(a) for a in arrays])]
         finally:
             modes.stage = saved
-
-

@@ -23,11 +23,11 @@ from fx.graph.staging import StageTracer
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype, on_host
 from fx.ops.convert import as_tensor
-from fx.prims.creation import constant
 from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
+from fx.transforms.jitting.donation import donated_leaves, give_away
 from fx.transforms.jitting.explain import (
     Explanation,
     Lowered,
@@ -38,7 +38,6 @@ from fx.transforms.jitting.explain import (
     report,
     shown_answer,
 )
-from fx.transforms.jitting.donation import donated_leaves, give_away
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.guards import watch
 from fx.transforms.jitting.program import (
@@ -165,9 +164,7 @@ class Call:
     def _numbers(self) -> list[Any]:
         found = []
         for owner, key, _ in self.program.numbers:
-            found.append(
-                self.signature.numbers[key] if owner == "argument" else owner[key]
-            )
+            found.append(self.signature.numbers[key] if owner == "argument" else owner[key])
         return found
 
     # values --------------------------------------------------------------------------------------
@@ -343,7 +340,9 @@ class Call:
             before, answer = self.path[-1]
             assert before.question is not None
             shown = shown_answer(answer)
-            program.history.append(f"at {before.question.line} the answer was {shown} for the first time")
+            program.history.append(
+                f"at {before.question.line} the answer was {shown} for the first time"
+            )
         with (
             Level("jit") as level,
             naming(self.named()),
@@ -590,7 +589,10 @@ class Jitted:
                     self._settle(program, signature)
                 if signature.donated:
                     given = [signature.parts[i] for i in signature.donated]
-                    give_away([signature.tensors[i] for kind, i in given if kind == "tensor"], name_of(self.function))
+                    give_away(
+                        [signature.tensors[i] for kind, i in given if kind == "tensor"],
+                        name_of(self.function),
+                    )
                 return out
             except GiveUp as reason:
                 call.undo()
@@ -629,9 +631,7 @@ class Jitted:
         return program
 
     def _serves(self, program: Program, signature: Signature) -> bool:
-        if program.guards is not None and not program.guards.hold(
-            self.function, signature.objects
-        ):
+        if program.guards is not None and not program.guards.hold(self.function, signature.objects):
             return False
         for value, source in program.sources.items():
             if type(source) is Held:
@@ -693,9 +693,13 @@ class Jitted:
         It is dropped, since a call that finds things as they were must change them again. A
         function that changes them to something new each time runs as it is from then on.
         """
-        if program.guards.death.dead or not program.guards.reusable or any(
-            type(s) is Captured and s.find(self.function, signature.objects) is None
-            for s in program.sources.values()
+        if (
+            program.guards.death.dead
+            or not program.guards.reusable
+            or any(
+                type(s) is Captured and s.find(self.function, signature.objects) is None
+                for s in program.sources.values()
+            )
         ):
             self._drop(signature.key, program)
         elif not program.guards.hold(self.function, signature.objects):

@@ -1,4 +1,4 @@
-"""The code of guards: a function of straight-line comparisons, and another one that tells which fails.
+"""The code of guards: a function of straight-line comparisons, and one that tells which fails.
 
 A ``Place`` is a Python expression that finds an object anew in each call, from the function that is
 called (``F``) and the objects among its arguments (``O``).

@@ -15,15 +15,14 @@ from weakref import ref
 from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
-from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.graph.named import Named, node_of
+from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype
 from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
-from fx.tape import CELL
+from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf
-from fx.tape import grad_tracer
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
     Argument,
@@ -134,7 +133,11 @@ class Recording(Stage):
         """``value``, which stands for ``x``, what ``owner`` is or holds, as a leaf of this tape."""
         level = self.number | 1
         if isinstance(owner, Tensor):
-            finder = None if owner.level == CELL and type(owner) is not Named else self.call.finder(owner)
+            finder = (
+                None
+                if owner.level == CELL and type(owner) is not Named
+                else self.call.finder(owner)
+            )
             owner = ref(owner) if finder is None else Found(finder)
         leaf = TapeLeaf(level, owner=ref(x))
         before: Tensor | None = None
@@ -290,12 +293,12 @@ class Recording(Stage):
         before = self.read(cell)
         value = self.lower(value)
         if (value.shape, value.dtype) != (before.shape, before.dtype):
-            raise GiveUp(
-                f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}"
-            )
+            raise GiveUp(f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}")
         self.rebound[id(cell)] = (cell, value)
         if before.level == self.number | 1:
-            leaf = next(x.leaf for x in self.lifted.values() if type(x.owner) is ref and x.owner() is cell)
+            leaf = next(
+                x.leaf for x in self.lifted.values() if type(x.owner) is ref and x.owner() is cell
+            )
             value = grad_tracer(before.level, value, leaf)
         self.cells[id(cell)] = (cell, value)
 
@@ -376,7 +379,9 @@ class Recording(Stage):
             x.in_dtype(dtype) if isinstance(x, StagedNumber) else _constant(x, dtype) for x in args
         ]
         out = function(*tensors)
-        return StagedNumber(self, out if out.dtype == dtype else astype(out, dtype=dtype), now, host)
+        return StagedNumber(
+            self, out if out.dtype == dtype else astype(out, dtype=dtype), now, host
+        )
 
     def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
         """Ask about a number, and let the program serve only calls with the same answer."""

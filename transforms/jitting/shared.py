@@ -55,7 +55,7 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
     if not known:
         return None
     for program in known.get(_key(jitted, signature.key), ()):
-        if jitted._serves(program, signature):
+        if not program.guards.death.dead and jitted._serves(program, signature):
             return _copy(program)
     return None
 

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("FX_CACHE", raising=False)
     disk_cache.compiler.cache_clear()
-    monkeypatch.setattr(disk_cache, "_begun", lambda: float("inf"))  # others may edit fx meanwhile
+    monkeypatch.setattr(disk_cache, "_sources", lambda root: [])  # they may be edited meanwhile
     yield tmp_path / "cache"
     disk_cache.compiler.cache_clear()
 
@@ -210,6 +210,8 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
 
 
 def test_source_that_changed_while_the_process_runs_is_not_cached(folder, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setenv("FX_CACHE_DIR", str(folder))
     monkeypatch.setattr(disk_cache, "_begun", lambda: 0.0)
     check(example(), compile_graph(example()))
     assert not entries(folder)
@@ -408,7 +410,7 @@ import sys, time
 import numpy as np
 import fx
 from fx.backends.cpu.llvm import disk_cache, driver, engine
-disk_cache._begun = lambda: float("inf")
+disk_cache._sources = lambda root: []
 compiled = []
 compile_text = engine.compile_text
 engine.compile_text = lambda text: (compiled.append(1), compile_text(text))[1]
@@ -469,3 +471,18 @@ def test_the_head_is_plain_json(folder):
     assert json.loads(data[64 : 64 + size])["recipe"]["inputs"] == 1
     assert sha256(path.stem.encode() + data[40:]).digest() == data[8:40]
     assert executable.SEPARATOR not in path.stem
+
+
+def test_the_name_of_an_entry_depends_on_the_source_of_the_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("FX_CACHE", raising=False)
+    source = tmp_path / "source.py"
+    names = []
+    for text in ("one", "two", "one"):
+        source.write_text(text)
+        disk_cache.compiler.cache_clear()
+        monkeypatch.setattr(disk_cache, "_begun", lambda: float("inf"))
+        monkeypatch.setattr(disk_cache, "_sources", lambda root: [source])
+        names.append(disk_cache.name_of("key"))
+    disk_cache.compiler.cache_clear()
+    assert names[0] == names[2] != names[1]

@@ -130,6 +130,18 @@ def test_in_place_pairs_name_reads_that_are_read_only_where_they_are_written():
     assert row.inplace == ()
 
 
+def test_one_array_under_two_shapes_is_not_overwritten_while_it_is_read():
+    x = floats(6, 6)
+    # a reshape that tears the rows apart: the same memory is read at two places
+    graph = staged(lambda x: fx.exp(x) + fx.exp(x).T.reshape(4, 9).reshape(6, 6), x)
+    (*_, last) = check(graph, x).steps
+    roots = [schedule(graph).root(v) for v in last.reads]
+    assert len(set(roots)) == len(roots)
+    w = floats(6, 6)
+    (step, *_) = schedule(staged(lambda x, w: x @ w + x.reshape(36).reshape(6, 6), x, w)).steps
+    assert step.inplace == ()
+
+
 def test_long_chains_are_cut():
     x = input_value(TensorSpec((8,), np.dtype("float32")))
     value, nodes = x, []

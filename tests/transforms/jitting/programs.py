@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import linecache
+from contextlib import contextmanager
 from itertools import count
 
 from hypothesis import strategies as st
 
 import fx
+from fx.transforms.jitting import compiled
 
 _numbers = count()
 
@@ -91,6 +93,17 @@ def programs(draw):
         ["def f(x, y, k):", "    a, b = x, y", *[f"    {line}" for line in body],
          "    return a, b, k, (a * b).sum()"]
     )  # fmt: skip
+
+
+@contextmanager
+def interpreted():
+    """A block in which graphs are interpreted, since compiling each of many takes long."""
+    before = compiled._compile
+    compiled._compile = lambda graph, donated=(): compiled.Interpreted(graph)
+    try:
+        yield
+    finally:
+        compiled._compile = before
 
 
 def function_of(source):

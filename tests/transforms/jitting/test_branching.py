@@ -10,7 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import fx
-from tests.transforms.jitting.programs import function_of, programs
+from tests.transforms.jitting.programs import function_of, interpreted, programs
 
 VECTORS = st.lists(
     st.sampled_from((-2.0, -1.0, -0.3, 0.0, 0.2, 0.7, 1.5, 3.0)), min_size=3, max_size=3
@@ -35,14 +35,25 @@ def expect_same(got, want):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=40)
-@given(programs(), CALLS)
-def test_random_programs(source, calls):
+def check_program(source, calls):
     note(source)
     f = function_of(source)
     jitted = fx.jit(f)
     for x, y, k in (*calls, *calls):
         expect_same(jitted(vector(x), vector(y), k), f(vector(x), vector(y), k))
+
+
+@settings(max_examples=40)
+@given(programs(), CALLS)
+def test_random_programs(source, calls):
+    with interpreted():
+        check_program(source, calls)
+
+
+@settings(max_examples=6)
+@given(programs(), CALLS)
+def test_random_programs_compiled(source, calls):
+    check_program(source, calls)
 
 
 @settings(max_examples=20)
@@ -56,6 +67,11 @@ def test_gradients_of_random_programs(source, calls):
         return total + (a * k).sum() + fx.sin(b).sum()
 
     jitted = fx.jit(loss)
+    with interpreted():
+        check_gradients(loss, jitted, calls)
+
+
+def check_gradients(loss, jitted, calls):
     for x, y, k in calls:
         x, y = vector(x), vector(y)
         want = fx.grad(loss, (0, 1))(x, y, k)
@@ -85,13 +101,13 @@ def test_random_programs_inside_another_one(source, calls):
         return f(a, b, 1)[3] + total * k
 
     jitted = fx.jit(outer)
-    with warnings.catch_warnings():
+    with interpreted(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a number may come out of the inner one
         for x, y, k in calls:
             expect_same(jitted(vector(x), vector(y), k), plain(vector(x), vector(y), k))
 
 
-# value-dependent shapes -----------------------------------------------------------------------------
+# value-dependent shapes ---------------------------------------------------------------------------
 
 SHAPES = {
     "mask": lambda x: x[x > 0] * 2,
@@ -155,7 +171,7 @@ def test_numbers_may_branch_inside_vmap():
         expect_same(fx.vmap(jitted, (0, None))(fx.ones(3), k), fx.vmap(f, (0, None))(fx.ones(3), k))
 
 
-# caps and fallbacks ---------------------------------------------------------------------------------
+# caps and fallbacks -------------------------------------------------------------------------------
 
 
 def test_too_many_answers_run_uncompiled_with_one_warning():
@@ -184,7 +200,7 @@ def test_a_loop_of_unknown_length():
         assert jitted(fx.tensor(n)) == collatz(n)
 
 
-# errors ---------------------------------------------------------------------------------------------
+# errors -------------------------------------------------------------------------------------------
 
 
 def test_an_error_of_the_function_passes_and_leaves_nothing_behind():
@@ -240,7 +256,7 @@ def test_a_value_that_leaks_names_the_line():
         kept[0] + 1
 
 
-# re-entrancy ----------------------------------------------------------------------------------------
+# re-entrancy --------------------------------------------------------------------------------------
 
 
 def test_recursion():

@@ -704,7 +704,7 @@ def test_a_lambda_in_a_loop_does_not_leak():
     dead = []
     for i in range(5):
         w = fx.full((2,), float(i))
-        f = fx.jit(lambda x: x * w)
+        f = fx.jit(lambda x: x * w)  # noqa: B023 - that is what is tested
         assert f(X).tolist() == [i, 2.0 * i]
         dead.append(weakref.ref(f))
     del f

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,11 +17,13 @@ from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
 from fx.backends.cpu.llvm.parts import Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, array_of, from_json, to_json, told_array
 from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
+from fx.dtypes import ALL
 from fx.graph.ir import Graph, Value
 from fx.graph.key import constants_of, foldable, graph_key, is_stable
 
 LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
 PARALLEL = 80_000.0  # nanoseconds of a step from which threads pay
+_PIECES = 4  # functions of kernel calls of one module
 _LITERAL = 1 << 20  # bytes of constants that an entry of the disk cache holds
 CHUNK = 30_000.0  # nanoseconds that a thread takes at once
 
@@ -174,8 +177,10 @@ class _Builder:
         roots = [self.root(v) for step in schedule.steps for v in step.reads]
         roots += [self.root(v) for v in self.outputs]
         self.constants = list(dict.fromkeys(v for v in roots if v.constant is not None))
+        self.places = {v: i for i, v in enumerate(self.constants)}
         self.kernels = Kernels()
         self.texts: list[str] = []
+        self.pieces: list[str] = []
         self.code: list[bytes] = []
         self.listing = b""
         self.shareable = True  # whether another graph with this key may have the program
@@ -195,7 +200,8 @@ class _Builder:
                 part, reuse = self._part(steps, inputs, constants, self.outputs, self.donated)
                 segments, slots, outputs = [Segment(part)], 0, []
             if self.texts:
-                self.code = self.kernels.finish("\n".join([entry.PRELUDE, *self.texts]))
+                self._add_calls()
+                self.code = self.kernels.objects()
         finally:
             self.kernels.close()
         recipe = Recipe(
@@ -213,6 +219,17 @@ class _Builder:
         )
         self.listing = zlib.compress(SEPARATOR.join(self.kernels.texts).encode(), 1)
         return Program(recipe, self.code, self.listing), python
+
+    def _add_calls(self) -> None:
+        """The modules that call the kernels: one, or for a long graph several."""
+        pieces, declared = self.pieces, []
+        while len(pieces) > _PIECES:
+            self.kernels.call_from("\n".join([entry.PARALLEL, *pieces[:_PIECES]]))
+            found = re.findall(r"^define void (@part\w+)", "\n".join(pieces[:_PIECES]), re.M)
+            declared += [f"declare void {name}(ptr)" for name in found]
+            pieces = pieces[_PIECES:]
+        text = [entry.PRELUDE, entry.PARALLEL, *declared, *pieces, *self.texts]
+        self.kernels.call_from("\n".join(text))
 
     def _told_constants(self) -> list[Any]:
         """Where in the graph each constant is; the constant itself where it is not there once."""
@@ -242,7 +259,7 @@ class _Builder:
         """One native part: its places, its kernels and its text."""
         planner = Planner(steps, self.root, inputs, constants, outputs, donated, self.names)
         part = Part(f"part{len(self.plans)}", len(inputs))
-        part.constants = [self.constants.index(v) for v in constants]
+        part.constants = [self.places[v] for v in constants]
         part.results = [_spec(v) for v in planner.results]
         part.arena = planner.plan.arena
         part.free = sum(s.cost for s in steps) > LONG
@@ -267,7 +284,9 @@ class _Builder:
             kernel = self.kernels.name(step)
             calls.append(Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
         self.plans.append(planner.plan)
-        self.texts += [body(part, calls), entry.entry(part)]
+        pieces, whole = body(part, calls)
+        self.pieces += pieces
+        self.texts += [whole, entry.entry(part)]
         return part, planner.plan.reuse
 
     # with Python steps --------------------------------------------------------------------------
@@ -350,7 +369,8 @@ class _Names:
         name = self.fixed.get(value)
         if name is None:
             name = value.node.primitive.name if value.node is not None else "value"
-        return f"{name} {value.spec!r}"
+        shape = ",".join(map(str, value.spec.shape))
+        return f"{name} {_NAME[value.spec.dtype]}[{shape}]"
 
 
 def _groups(steps: Sequence[Step]) -> list[list[Step]]:
@@ -365,8 +385,11 @@ def _groups(steps: Sequence[Step]) -> list[list[Step]]:
     return groups
 
 
+_NAME = {dtype: dtype.name for dtype in ALL}  # NumPy makes the name anew each time
+
+
 def _spec(value: Value) -> tuple[str, list[int]]:
-    return value.spec.dtype.name, list(value.spec.shape)
+    return _NAME[value.spec.dtype], list(value.spec.shape)
 
 
 def _chunk(step: Step) -> int:

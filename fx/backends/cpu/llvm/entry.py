@@ -42,7 +42,6 @@ declare ptr @numpy_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare i32 @numpy_set_base(ptr, ptr)
 declare ptr @fx_take(i64)
 declare void @fx_give(ptr, ptr, i64)
-declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
 """
 
 
@@ -409,4 +408,5 @@ nothing:
 }}
 """
 
+PARALLEL = "declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)\n"
 PRELUDE = _DECLARATIONS + _HELPERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Any
 
@@ -63,18 +64,21 @@ class Kernels:
         self.texts.append(text)
         self._workshop.add(text)
 
-    def finish(self, text: str) -> list[bytes]:
-        """The object code of all kernels and of ``text``, which calls them."""
+    def call_from(self, text: str) -> None:
+        """Compile a module that calls kernels of the steps so far."""
         self._finish_module()
+        used = dict.fromkeys(re.findall(r"@(kernel\d+)\(", text))
+        declared = [
+            f"declare void @{name}(i64, i64, ptr{', ptr' * self._arguments[name]})" for name in used
+        ]
         head = [
             f'target triple = "{engine.triple()}"',
             f'target datalayout = "{engine.data_layout()}"',
         ]
-        declared = [
-            f"declare void @{name}(i64, i64, ptr{', ptr' * count})"
-            for name, count in self._arguments.items()
-        ]
         self._add("\n".join([*head, *declared, text]))
+
+    def objects(self) -> list[bytes]:
+        """The object code of all modules."""
         return self._workshop.objects()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fx.backends.cpu.llvm.memory import Place
 
-_STEPS = 200  # steps of one native function: LLVM is not linear in the length of a block
+_STEPS = 250  # steps of one native function: LLVM is not linear in the length of a block
 
 
 @dataclass
@@ -66,25 +66,25 @@ class Part:
         return self.inputs + len(self.constants) + len(self.results) + 1
 
 
-def body(part: Part, calls: Sequence[Call]) -> str:
-    """``void NAME_body(ptr table)``: the kernel calls, and the thunks of parallel ones."""
-    pieces = [calls[i : i + _STEPS] for i in range(0, len(calls), _STEPS)]
-    lines: list[str] = []
+def body(part: Part, calls: Sequence[Call]) -> tuple[list[str], str]:
+    """``void NAME_body(ptr table)``: the functions with the kernel calls, and what calls those."""
+    pieces = [
+        _piece(part, f"{part.name}_body{i // _STEPS}", calls[i : i + _STEPS])
+        for i in range(0, len(calls), _STEPS)
+    ]
+    names = [f"@{part.name}_body{i}(ptr %table)" for i in range(len(pieces))]
+    lines = [f"define void @{part.name}_body(ptr %table) {{"]
+    lines += [f"  call void {name}" for name in names]
+    return pieces, "\n".join([*lines, "  ret void", "}", ""])
+
+
+def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
     thunks: dict[str, str] = {}
-    for number, piece in enumerate(pieces):
-        lines += _piece(part, f"{part.name}_body{number}", piece, thunks)
-    lines += [f"define void @{part.name}_body(ptr %table) {{"]
-    lines += [f"  call void @{part.name}_body{i}(ptr %table)" for i in range(len(pieces))]
-    lines += ["  ret void", "}", ""]
-    return "\n".join([*thunks.values(), *lines])
-
-
-def _piece(part: Part, name: str, calls: Sequence[Call], thunks: dict[str, str]) -> list[str]:
     constants = part.inputs
     results = constants + len(part.constants)
     first = {"input": 0, "constant": constants, "result": results, "arena": part.table - 1}
     wide = max((len(c.places) for c in calls if c.chunk), default=0)
-    head = [f"define internal void @{name}(ptr %table) {{"]
+    head = [f"define void @{name}(ptr %table) {{"]
     if wide:
         head.append(f"  %block = alloca [{wide} x ptr]")
     lines: list[str] = []
@@ -120,7 +120,7 @@ def _piece(part: Part, name: str, calls: Sequence[Call], thunks: dict[str, str])
             f"  call void @fx_parallel(ptr @{call.kernel}_thunk, ptr %block, i64 {call.tasks}, "
             f"i64 {call.chunk}, i64 {call.nbytes}, {scratch})"
         )
-    return [*head, *lines, "  ret void", "}", ""]
+    return "\n".join([*thunks.values(), *head, *lines, "  ret void", "}", ""])
 
 
 def _thunk(kernel: str, count: int) -> str:

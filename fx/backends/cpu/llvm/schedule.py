@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from fx.backends.cpu.llvm.fusion import Fusion, Opaque
+from fx.backends.cpu.llvm.loops.copying import with_reads
 from fx.backends.cpu.llvm.loops.decompose import decompose
 from fx.backends.cpu.llvm.loops.epilogue import fuse_products
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
@@ -50,7 +51,7 @@ def schedule(graph: Graph) -> Schedule:
             value = aliases[value]
         return value
 
-    units = [u if isinstance(u, Opaque) else kernel_of(u) for u in fusion.units]
+    units = [u if isinstance(u, Opaque) else kernel_of(u, root) for u in fusion.units]
     outputs = {root(v) for v in graph.outputs}
     units = fuse_products(merge(units, root), outputs, root, _makers())
     steps: list[Step] = []
@@ -59,15 +60,18 @@ def schedule(graph: Graph) -> Schedule:
     return Schedule(graph, merged(steps, root), aliases)
 
 
-def kernel_of(group: Group) -> Kernel:
-    """What a group computes."""
+def kernel_of(group: Group, root: Callable[[Value], Value]) -> Kernel:
+    """What a group computes, with one read for each array."""
     names: set[str] = set()
     lines: set[str] = set()
     for v in group.inside:
         names.add(v.node.primitive.name)
         if v.node.line:
             lines.add(v.node.line)
-    return Kernel(*group.nest(), names, lines)
+    nest, reads, writes = group.nest()
+    if len({root(v) for v in reads}) < len(reads):
+        nest, reads = with_reads(nest, reads, root)
+    return Kernel(nest, reads, writes, names, lines)
 
 
 def loop_steps(kernel: Kernel) -> list[Step]:

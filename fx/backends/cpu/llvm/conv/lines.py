@@ -11,25 +11,32 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I32, Emitter, Index, kernel
+from fx.backends.cpu.llvm.conv.emit import I32, I64, Emitter, Index, kernel, table
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
-from fx.backends.cpu.llvm.conv.plan import Ints, Job
-from fx.backends.cpu.llvm.conv.target import host
+from fx.backends.cpu.llvm.conv.plan import Ints, Job, tap_ranges
+from fx.backends.cpu.llvm.conv.target import host, scalar_type
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
 _PLANES_BYTES = 128 << 10
 _MOST_STEP = 4
-_MOST_CHANNELS = 4  # with more output channels a group, channels in lanes are faster
-_MOST_TAPS = 49  # taps are unrolled
+_MOST_TAPS = 49  # taps of a row are unrolled, and all of them where tiles have several rows
 _SUMS = 24  # vectors of sums in registers
 
 
 def suits(job: Job) -> bool:
-    """Whether a ``conv`` or ``conv_input_grad`` is done faster this way."""
-    few = job.M <= 2 or (job.M <= _MOST_CHANNELS and job.counts[2] >= 12)
-    return few and job.window <= _MOST_TAPS and job.step[2] <= _MOST_STEP
+    """Whether a ``conv`` or ``conv_input_grad`` is done faster this way.
+
+    With more output channels a group, idle columns at the end of rows waste more than idle
+    channels do.
+    """
+    if job.window > _MOST_TAPS or job.step[2] > _MOST_STEP:
+        return False
+    lanes = host().bytes // scalar_type(job.dtype)[1]
+    long = job.counts[2]
+    used = long / (-(-long // lanes) * lanes)
+    return job.M <= 2 or (lanes // 2 >= job.M and used >= 1.7 * job.M / lanes)
 
 
 def suits_weights(job: Job) -> bool:
@@ -38,7 +45,8 @@ def suits_weights(job: Job) -> bool:
 
 
 def _rows(job: Job) -> int:
-    return max(1, min(4 // job.M, *[p.counts[1] for p in job.phases]))
+    wanted = (4, 2, 2)[job.M - 1] if job.M < 4 else 1  # so that no sum waits for the last product
+    return max(1, min(wanted, *[p.counts[1] for p in job.phases]))
 
 
 class LinesStep(Step):
@@ -90,6 +98,15 @@ class _Lines:
             module, f"{name}_planes", job.dtype, job.source, self.plane, prod(self.plane),
             step.target,
         )  # fmt: skip
+        self.channel_step = job.window * (1 if job.transposed else job.K)  # in the weights
+        self.tables, self.ranges = [], []
+        for i, phase in enumerate(job.phases if step.tall == 1 else ()):
+            places = [(d * self.plane[1] + h) * self.plane[2] + w for d, h, w in phase.offsets]
+            told = [n for pair in zip(places, phase.taps) for n in pair]
+            self.tables.append(table(module, f"{name}_taps{i}", told or [0]))
+        for i, phase in enumerate(job.phases):
+            told = [n for pair in tap_ranges(job, phase) for n in pair]
+            self.ranges.append(table(module, f"{name}_rows{i}", told))
         self.function = kernel(module, name, 3)
         e = self.e = Emitter(self.function, job.dtype)
         begin, end, scratch, x, self.w, self.y = self.function.args
@@ -160,11 +177,16 @@ class _Lines:
 
         def rows(h: Index, count: int) -> None:
             line = e.at(planes, e.mul(e.mul(e.sub(h, h0), job.step[1]), self.plane[2]))
+            entry = e.at(self.ranges[f], e.mul(h if job.span[0] == 1 else d, 2), I64)
             at = e.add(e.mul(h, job.spread[1]), phase.first[1])
             to = e.add(e.mul(e.add(e.mul(place, job.out[1]), at), job.out[2]), phase.first[2])
 
             def piece(c: Index, some: int) -> None:
-                sums = self.sums(phase, e.at(line, e.mul(c, step)), g, count)
+                x = e.at(line, e.mul(c, step))
+                if tall == 1:
+                    sums = self.sums_by_rows(f, x, g, entry)
+                else:
+                    sums = self.sums(phase, x, g, count)
                 for (m, r), value in sums.items():
                     out = e.add(e.mul(e.add(first, m), volume), to, e.mul(c, job.spread[2]))
                     out = e.add(out, r * job.spread[1] * job.out[2])
@@ -179,6 +201,46 @@ class _Lines:
         if tall > 1:
             e.loop(full, h1, lambda h: rows(h, 1))
 
+    def sums_by_rows(self, f: int, x: Any, g: Index, entry: Any) -> dict[tuple[int, int], Any]:
+        """``sums`` of one row, with a loop over the rows of taps that do not lie in padding."""
+        e, job, lanes = self.e, self.job, self.step.lanes
+        phase = job.phases[f]
+        if not phase.taps:
+            return {(m, 0): e.zero(lanes) for m in range(job.M)}
+        first = e.b.load(entry, typ=I64, align=8)
+        last = e.add(first, e.b.load(e.at(entry, 1, I64), typ=I64, align=8))
+        row = [i for i, o in enumerate(phase.offsets) if o[:2] == phase.offsets[0][:2]]
+        shifts = [phase.offsets[i][2] - phase.offsets[0][2] for i in row]
+        taps = [phase.taps[i] - phase.taps[0] for i in row]
+
+        def channel(k: Any, *held: Any) -> list[Any]:
+            plane = e.at(x, e.mul(k, prod(self.plane)))
+            weights = e.at(self.w, e.mul(self.base(g, k), job.window))
+
+            def some(t: Any, *sums: Any) -> list[Any]:
+                told = e.at(self.tables[f], e.mul(t, 2), I64)
+                line = e.at(plane, e.b.load(told, typ=I64, align=8))
+                own = e.at(weights, e.b.load(e.at(told, 1, I64), typ=I64, align=8))
+                new = list(sums)
+                for shift, tap in zip(shifts, taps):
+                    value = e.apart(e.at(line, shift), job.step[2], lanes)
+                    for m in range(job.M):
+                        weight = e.load(e.at(own, self.channel_step * m + tap))
+                        new[m] = e.muladd(value, e.splat(weight, lanes), new[m])
+                return new
+
+            return e.loop(first, last, some, held, step=len(row))
+
+        found = e.loop(0, job.K, channel, [e.zero(lanes)] * job.M)
+        return {(m, 0): value for m, value in enumerate(found)}
+
+    def base(self, g: Index, k: Index) -> Index:
+        """The row of weights of the first output channel of a group and source channel k."""
+        e, job = self.e, self.job
+        if job.transposed:
+            return e.mul(e.add(e.mul(g, job.K), k), job.M)
+        return e.add(e.mul(e.mul(g, job.M), job.K), k)
+
     def sums(self, phase: Any, x: Any, g: Index, rows: int) -> dict[tuple[int, int], Any]:
         """A vector of outputs for each channel and each of some rows."""
         e, job, lanes = self.e, self.job, self.step.lanes
@@ -190,10 +252,7 @@ class _Lines:
             plane = e.at(x, e.mul(k, prod(self.plane)))
             sums = dict(zip(keys, held))
             seen: dict[int, Any] = {}
-            if job.transposed:
-                base = e.mul(e.add(e.mul(g, job.K), k), job.M)
-            else:
-                base = e.add(e.mul(e.mul(g, job.M), job.K), k)
+            weights = e.at(self.w, e.mul(self.base(g, k), job.window))
             for offset, tap in zip(phase.offsets, phase.taps):
                 for r in range(rows):
                     high = offset[0] * self.plane[1] + offset[1] + r * job.step[1]
@@ -201,8 +260,7 @@ class _Lines:
                     if at not in seen:
                         seen[at] = e.apart(e.at(plane, at), job.step[2], lanes)
                 for m in range(job.M):
-                    row = e.add(base, m if job.transposed else m * job.K)
-                    weight = e.load(e.at(self.w, e.add(e.mul(row, job.window), tap)))
+                    weight = e.load(e.at(weights, self.channel_step * m + tap))
                     wide = e.splat(weight, lanes)
                     for r in range(rows):
                         high = offset[0] * self.plane[1] + offset[1] + r * job.step[1]

@@ -72,7 +72,9 @@ class TapsStep(Step):
         self.job, self.layout, self.target = job, layout, target
         self.name = "conv: input gradient" if job.transposed else "conv"
         self.reads, self.writes, self.lines = reads, (out,), lines
-        self.positions = min((target.registers - 4) // 2, 16)
+        blocks = [layout.last] if layout.count == 0 else [layout.whole]
+        vectors = max(b.vectors for b in blocks if b)
+        self.positions = min((target.registers - 4) // vectors, 16)
         itemsize = reads[0].spec.dtype.itemsize
         units = job.groups * layout.per_group
         self.cut = cut(job, units, self.positions, itemsize)

@@ -24,22 +24,22 @@ class Kernel(Frame):
     def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
         super().__init__(p, plan.width, shape, epilogue)
         self.plan = plan
-        width, rows, count = plan.width, plan.rows, plan.across
+        width, rows, across = plan.width, plan.rows, plan.across
         vectors = -(-p.n // width)
         self.row_total = -(-p.m // rows)
-        self.column_total = -(-vectors // count)
+        self.column_total = -(-vectors // across)
         self.row_tasks = -(-self.row_total // plan.row_tiles)
         self.column_tasks = -(-self.column_total // plan.column_tiles)
         self.parts = -(-p.k // plan.depth) if plan.split else 1
         self.tasks = self.parts * p.batches * self.row_tasks * self.column_tasks
         self.last_rows = p.m - rows * (self.row_total - 1)
-        self.last_count = vectors - count * (self.column_total - 1)
+        self.last_count = vectors - across * (self.column_total - 1)
         self.tail = p.n - width * (vectors - 1)
         self.depths = 1 if plan.split else -(-p.k // plan.depth)
         narrow = v.memory_type(p.out) != self.kind
         self.partial = self.depths > 1 and (narrow or epilogue is not None)
         # scratch: the panel of y, the block of x, sums of a task that are not finished
-        self.wide = count * width
+        self.wide = across * width
         own = plan.pack_y and not plan.shared
         self.panel = plan.column_tiles * self.wide * p.k if own else 0
         self.block = plan.row_tiles * rows * plan.depth + width if plan.pack_x else 0
@@ -125,7 +125,9 @@ class Kernel(Frame):
         code = (-1 if masked else 1) * self.last_count  # negative: with a mask
         return self._parts(first, last, self.column_total, self.plan.across, code)
 
-    def _parts(self, first, last, total: int, usual: int, final: int) -> list[Part]:
+    def _parts(
+        self, first: ir.Value, last: ir.Value, total: int, usual: int, final: int
+    ) -> list[Part]:
         """The tiles of the usual size, and the last one of all where it differs."""
         if final == usual:
             return [(usual, first, last)]
@@ -133,11 +135,10 @@ class Kernel(Frame):
         edge = v.const(total - 1)
         if total > 1:
             parts.append((usual, first, v.smaller(self.b, last, edge)))
-        begin = first if isinstance(first, ir.Constant) else self.b.select(
-            self.b.icmp_signed(">", first, edge), first, edge
-        )  # fmt: skip
         if isinstance(first, ir.Constant):
             begin = v.const(max(first.constant, total - 1))
+        else:
+            begin = self.b.select(self.b.icmp_signed(">", first, edge), first, edge)
         parts.append((final, begin, last))
         return parts
 
@@ -185,26 +186,18 @@ class Kernel(Frame):
             )
             if p.x.column == 1:
                 pack_across(
-                    b,
-                    p.x.dtype,
-                    source,
-                    p.x.row,
-                    count,
-                    least,
-                    target,
-                    rows,
-                    rows,
-                    rows,
+                    b, p.x.dtype, source, p.x.row, count, least, target, rows, rows, rows,
                     plan.width,
-                )
+                )  # fmt: skip
             else:
                 pack_lines(b, p.x.dtype, source, p.x.column, count, target, rows, rows, plan.width)
 
         self._each(self._row_parts(first, last), sliver)
 
     def _tile(
-        self, d, count, x, y, line, r: ir.Value, rows: int, c: ir.Value, size: int, column
-    ) -> None:
+        self, d: ir.Value, count: ir.Value, x: ir.Value, y: ir.Value, line: ir.Value,
+        r: ir.Value, rows: int, c: ir.Value, size: int, column: ir.Value,
+    ) -> None:  # fmt: skip
         """One tile: row tile ``r`` and column tile ``c`` of the task."""
         b, p, plan, kind = self.b, self.p, self.plan, self.kind
         width, wide = plan.width, self.wide
@@ -260,7 +253,9 @@ class Kernel(Frame):
                 v.store(b, x, at, mask)
         return found
 
-    def _partial_at(self, r, c, line, column) -> tuple[ir.Value, int]:
+    def _partial_at(
+        self, r: ir.Value, c: ir.Value, line: ir.Value, column: ir.Value
+    ) -> tuple[ir.Value, int]:
         """Where the unfinished sums of a tile lie, and how far apart their rows are."""
         b, p, plan = self.b, self.p, self.plan
         if not self.partial:

@@ -99,3 +99,16 @@ class Copy:
                 data = (self.target.read(value), data[1])
             place[j] = nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype)
         return place[i]
+
+
+def with_reads(
+    nest: Nest, reads: list[Value], root: Callable[[Value], Value]
+) -> tuple[Nest, list[Value]]:
+    """The nest with one read for what is the same memory."""
+    target = Target(root=root)
+    out = target.nest
+    out.sizes, out.outer, out.rows = nest.sizes, nest.outer, nest.rows
+    copy = Copy(nest, reads, target)
+    out.outputs = [(w, form, copy.expr(e)) for w, form, e in nest.outputs]
+    out.writes = nest.writes
+    return out, target.reads

@@ -162,7 +162,7 @@ class Kernel(Stores):
         first. ``join`` adds what is carried through a stretch to what was carried before.
         """
         plan, b, levels = self.plan, self.b, self.levels
-        lanes, unroll = plan.lanes, plan.unroll
+        lanes, unroll = plan.lanes, self.unroll
         step = lanes * unroll
         d = plan.vector
         found = list(carried)
@@ -209,7 +209,7 @@ class Kernel(Stores):
     ) -> list[Any]:
         """The loop over whole vectors, in stretches where something is carried through it."""
         b, levels = self.b, self.levels
-        step = self.plan.lanes * self.plan.unroll
+        step = self.plan.lanes * self.unroll
         surely = steps is not None
         if join is None or (surely and steps <= 2 * _STRETCH):
             return levels.loop(start, main, step, carried, whole, surely=surely)
@@ -253,7 +253,8 @@ class Kernel(Stores):
         exprs = nest.exprs
         outside = self.copies, self.mask
         if plan.in_rows:
-            self.copies, self.mask = plan.unroll, None
+            self.unroll = plan.unrolls[self.pass_]
+            self.copies, self.mask = self.unroll, None
         start = []
         for r in reductions:
             e = exprs[r]

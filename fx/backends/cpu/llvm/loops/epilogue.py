@@ -10,7 +10,7 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.fusion import Opaque
-from fx.backends.cpu.llvm.loops.maps import Form, strides_of
+from fx.backends.cpu.llvm.loops.maps import VIEWS, Form, strides_of
 from fx.backends.cpu.llvm.loops.merge import Kernel
 from fx.backends.cpu.llvm.loops.plan import weight
 from fx.graph.ir import Value
@@ -26,17 +26,22 @@ class NestEpilogue:
 
     Args:
         kernel: its nest has one element for each element of the product, in the same order.
-        product: the value of the product.
+        node: the product.
         kept: whether the product itself is stored as well.
         forms: for each load of another array its form over the axes of the product.
     """
 
     def __init__(
-        self, kernel: Kernel, product: Value, kept: bool, forms: dict[int, Form], root: Any
+        self,
+        kernel: Kernel,
+        node: Any,
+        kept: bool,
+        forms: dict[int, Form],
+        root: Callable[[Value], Value],
     ) -> None:
         nest = kernel.nest
         self.nest, self.forms, self.kept = nest, forms, kept
-        self.product = product
+        self.product = product = node.outs[0]
         self.of_product = {r for r, v in enumerate(kernel.reads) if root(v) is product}
         self.places: dict[int, int] = {}
         reads = []
@@ -51,7 +56,8 @@ class NestEpilogue:
         self.light = total <= _LIGHT
         self.cost = 0.02 + 0.03 * total
         self.key = (nest.key(), tuple(sorted(self.of_product)), kept)
-        self.inplace = self._inplace()
+        factors = _sources(node, root)  # which are read after results are stored
+        self.inplace = tuple([p for p in self._inplace() if root(reads[p[1]]) not in factors])
 
     def _inplace(self) -> tuple[tuple[int, int], ...]:
         found: dict[int, set[Form]] = {}
@@ -125,14 +131,26 @@ class NestEpilogue:
         return load_convert(b, raw, dtype)
 
 
+def _sources(node: Any, root: Callable[[Value], Value]) -> set[Value]:
+    """The arrays that the factors of a product are, or are views of."""
+    found = set()
+    for v in node.inputs:
+        found.add(root(v))
+        while v.node is not None and v.node.primitive.name in VIEWS:
+            v = v.node.inputs[0]
+            found.add(root(v))
+    return found
+
+
 def _dense(shape: tuple[int, ...]) -> Form:
     return 0, tuple([(i, s) for i, (s, n) in enumerate(zip(strides_of(shape), shape)) if n > 1])
 
 
 def epilogue_of(
-    kernel: Kernel, product: Value, kept: bool, root: Callable[[Value], Value]
+    kernel: Kernel, node: Any, kept: bool, root: Callable[[Value], Value]
 ) -> NestEpilogue | None:
     """A kernel as an epilogue of a product; None where it is none."""
+    product = node.outs[0]
     nest, shape = kernel.nest, product.spec.shape
     if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > _EXPRS:
         return None
@@ -169,7 +187,7 @@ def epilogue_of(
             forms[i] = form[0], tuple(sorted(terms.items()))
         elif e.kind not in ("op", "const"):
             return None
-    return NestEpilogue(kernel, product, kept, forms, root)
+    return NestEpilogue(kernel, node, kept, forms, root)
 
 
 def _axes(
@@ -231,7 +249,7 @@ def fuse_products(
             else:
                 continue
             kept = bool(others) or product in outputs
-            epilogue = epilogue_of(kernel, product, kept, root)
+            epilogue = epilogue_of(kernel, unit.node, kept, root)
             if epilogue is None:
                 continue
             steps = maker(unit.node, epilogue)

@@ -46,6 +46,7 @@ class Expressions:
         self.mask: Any = None
         self.single = False  # whether the mask leaves one lane
         self.copies = 1  # vectors that are computed at a time
+        self.unroll = plan.unroll  # the same in the loop over whole vectors
         self.pass_ = 0
 
     def _is_vector(self, e: int) -> bool:

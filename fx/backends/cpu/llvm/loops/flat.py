@@ -52,6 +52,7 @@ class FlatStep(Step):
         parts: for each the values that it reads and those that it writes.
         name: for listings.
         lines: the user's lines that asked for it.
+        root: the value whose memory another one is.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class FlatStep(Step):
         parts: Sequence[tuple[Sequence[Value], Sequence[Value]]],
         name: str,
         lines: Sequence[str] = (),
+        root: Callable[[Value], Value] = lambda v: v,
     ) -> None:
         self.nest, self.parts = nest, list(parts)
         self.plan = plan = Plan(nest)
@@ -77,8 +79,8 @@ class FlatStep(Step):
         places: dict[Value, int] = {}
         for reads, _ in parts:
             for v in reads:
-                places.setdefault(v, len(places))
-        self.places = [[places[v] for v in reads] for reads, _ in parts]
+                places.setdefault(root(v), len(places))
+        self.places = [[places[root(v)] for v in reads] for reads, _ in parts]
         self.reads = tuple(places)
         self.writes = tuple([v for _, writes in parts for v in writes])
         self.name, self.lines = name, tuple(lines)
@@ -181,7 +183,7 @@ def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:
             largest = max(group, key=lambda s: sum(s.lengths))  # type: ignore[attr-defined]
             for i in some:
                 out[i] = None
-            out[some[-1]] = FlatStep(largest.nest, parts, group[0].name, lines)  # type: ignore[attr-defined]
+            out[some[-1]] = FlatStep(largest.nest, parts, group[0].name, lines, root)  # type: ignore[attr-defined]
     return [s for s in out if s is not None]
 
 

@@ -46,6 +46,7 @@ class Plan:
         in_rows: whether that is a loop of the rows.
         lanes: elements of a vector.
         unroll: vectors of one iteration of the innermost loop.
+        unrolls: the same for each pass over the rows.
         block: iterations of the vector loop in one item (only where it is an outer loop).
         blocks: items along the vector loop.
         items: independent pieces.
@@ -97,7 +98,8 @@ class Plan:
         self.vector = max(candidates, key=lambda d: (near[d], nest.sizes[d]))
         if len(candidates) == 2:
             other = candidates[1 - candidates.index(self.vector)]
-            if nest.sizes[self.vector] < 4 and nest.sizes[other] >= 16:
+            short = 8 if not any(self._in_row(f) for _, f, _ in nest.outputs) else 3
+            if nest.sizes[self.vector] <= short and nest.sizes[other] >= 64:
                 self.vector = other
         self.in_rows = self.vector in nest.rows
         counts: dict[int, int] = {}
@@ -176,7 +178,7 @@ class Plan:
         speed = 60.0 if reads < 1 << 20 else 30.0 if reads < 1 << 24 else 14.0  # bytes a nanosecond
         self.cost = max(reads / speed, vectors * (0.4 + 0.3 * self.body)) + 20.0
         reduces = any(e.kind == "reduce" for e in nest.exprs)
-        self.unroll = 4 if self.body <= 6 else 2 if self.body <= 16 else 1
+        self.unroll = _unroll(self.body)
         if vector is None:
             self.unroll = self.block = self.blocks = 1
         elif self.in_rows:
@@ -201,11 +203,8 @@ class Plan:
                 m = sizes[self.tile]
                 outer = outer // m * -(-m // self.lanes)
         if vector is not None:
-            n = (sizes[vector] if self.in_rows else self.block) // self.lanes
-            if n < self.unroll:
-                self.unroll = max(1, n)
-            elif n % self.unroll and n < 64:
-                self.unroll = max([u for u in (4, 3, 2, 1) if u <= self.unroll and not n % u])
+            n = sizes[vector] if self.in_rows else self.block
+            self.unroll = _fitting(self.unroll, n // self.lanes)
         self.items = outer * self.blocks
         if nest.share:
             self.per_task = nest.share
@@ -235,6 +234,7 @@ class Plan:
         for k, (_, _, e, _) in enumerate(nest.sinks):
             self.roots[self.phases[e]].append(-1 - len(nest.outputs) - k)
         self.scratch = 0
+        self.unrolls = [self.unroll] * self.passes
         if self.passes == 1 or not nest.rows:
             return
         lanes = self.lanes * (1 if self.in_rows else self.unroll)
@@ -267,6 +267,16 @@ class Plan:
                 todo += e.args
             for i in mine:
                 computed.setdefault(i, p)
+            if self.in_rows:
+                work = sum([self._work(i, p) for i in mine]) + len(roots)
+                vectors = nest.sizes[self.vector] // self.lanes
+                self.unrolls[p] = _fitting(_unroll(work), vectors)
+
+    def _work(self, i: int, p: int) -> int:
+        """The instructions of one expression in a pass."""
+        e = self.nest.exprs[i]
+        kept = i in self.buffers and self.buffers[i][0] < p
+        return weight(e.name) if e.kind == "op" and not kept else int(e.kind != "const")
 
     def _weights(self) -> list[int]:
         """The instructions that computing each expression of a row again takes."""
@@ -278,6 +288,20 @@ class Plan:
                 own = weight(e.name) if e.kind == "op" else int(e.kind == "load")
                 found.append(min(1000, own + sum([found[a] for a in e.args])))
         return found
+
+
+def _unroll(work: int) -> int:
+    """How many vectors are worth computing at a time for so many instructions each."""
+    return 4 if work <= 6 else 2 if work <= 16 else 1
+
+
+def _fitting(unroll: int, vectors: int) -> int:
+    """At most so many that little is left over of a loop over ``vectors``."""
+    if vectors < unroll:
+        return max(1, vectors)
+    if vectors % unroll and vectors < 64:
+        return max([u for u in (4, 3, 2, 1) if u <= unroll and not vectors % u])
+    return unroll
 
 
 def _accesses(nest: Nest) -> list[tuple[float, tuple]]:

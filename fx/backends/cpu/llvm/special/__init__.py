@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx.backends.cpu.llvm.special import draws, extremes, indexing, philox, scans
+from fx.backends.cpu.llvm.special import draws, extremes, indexing, philox, scans, scattering
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node
 
 STEPS: dict[str, Callable[[Node], Step | None]] = {
     "take": indexing.take,
     "take_along_axis": indexing.take_along_axis,
-    "scatter": indexing.scatter,
-    "scatter_along_axis": indexing.scatter_along_axis,
+    "scatter": scattering.scatter,
+    "scatter_along_axis": scattering.scatter_along_axis,
     "wrap_index": indexing.wrap_index,
     "argmax": extremes.place,
     "argmin": extremes.place,

@@ -18,6 +18,7 @@ from fx.backends.cpu.llvm.vecmath.types import I1, I64
 from fx.dtypes import int64
 from fx.errors import IndexingError
 from fx.graph.ir import Node, Value, _value
+from fx.graph.key import foldable
 from fx.spec import TensorSpec
 
 _PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
@@ -55,6 +56,8 @@ def message(name: str, n: int, where: str, dtype: Any) -> str:
 def in_range(value: Value, n: int) -> bool:
     """Whether every index is known to lie in -n .. n - 1, whatever the inputs."""
     if value.constant is not None:
+        if not foldable(value):  # its values are no part of what the program is found by
+            return False
         array = value.constant._a
         return bool(array.size == 0 or (array.min() >= -n and array.max() < n))
     node = value.node

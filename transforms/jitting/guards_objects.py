@@ -1,0 +1,246 @@
+"""Guards on objects with attributes: those attributes are compared that the function reads."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import deque
+from functools import partial
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from fx.numbers import Number
+from fx.tensor import Tensor
+from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
+from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
+from fx.transforms.jitting.guards_settings import Settings
+
+_NAMESPACES = (SimpleNamespace, Namespace)
+_INTERNAL = frozenset((
+    "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
+))  # fmt: skip
+
+
+class Objects:
+    """The part of a walk that knows modules, classes, instances, Modules and optimizers."""
+
+    writer: Writer
+    settings: Settings
+    seen: dict[int, Place]
+    alive: list[Any]
+    filters: dict[type, frozenset[str] | None]
+    names: set[str]
+    anything: bool
+
+    if TYPE_CHECKING:
+
+        def value(
+            self, x: Any, place: Place, reads: Reads, depth: int, given: bool = False
+        ) -> None: ...
+        def function(self, f: FunctionType, place: Place) -> None: ...
+        def methods(self, cls: type, read: Reads) -> Reads: ...
+        def read(self, key: Any, reads: Reads) -> Reads: ...
+        def sequence(self, x: Any, place: Place, depth: int) -> None: ...
+        def set(self, x: Any, place: Place) -> None: ...
+        def mapping(self, x: dict[Any, Any], place: Place, depth: int) -> None: ...
+
+    def namespace(self, x: ModuleType, place: Place, reads: Reads, depth: int) -> None:
+        whose = origin_of(x)
+        self.writer.identity(place, x, weak=whose == "user")
+        if whose == "user":
+            for name in self._chosen(reads, vars(x)):
+                self.value(vars(x)[name], _attribute(place, name), self._part(x, reads, name), 0)
+
+    def class_(self, x: type, place: Place, reads: Reads, depth: int) -> None:
+        whose = origin_of_module(x.__module__)
+        self.writer.identity(place, x, weak=whose == "user")
+        if whose != "user":
+            return
+        reads = self.read(("object", id(x)), reads)
+        if reads.called or reads.whole:
+            for name in ("__init__", "__new__", "__post_init__", "__attrs_post_init__"):
+                reads.of(name)
+        reads = self.methods(x, reads)
+        found = {name: v for base in reversed(x.__mro__[:-1]) for name, v in vars(base).items()}
+        for name in self._chosen(reads, found):
+            value = found[name]
+            if not _is_descriptor(value):
+                self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
+
+    def object_(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
+        from fx.nn.module import Module
+        from fx.optim.optimizer import Optimizer
+
+        cls = type(x)
+        whose = origin_of_module(cls.__module__)
+        if isinstance(x, Module):
+            self._module(x, place, reads, depth, given)
+        elif isinstance(x, Optimizer):
+            if not given:
+                self.writer.identity(place, x)
+            self.settings.add(x, place.name, self.filters)
+            for i, group in enumerate(x.param_groups):
+                for key, value in dict.items(group):
+                    if isinstance(value, Tensor):
+                        step = f"dict.__getitem__({{}}.param_groups[{i}], {key!r})"
+                        self.value(value, place.below(step, f"{place.name}[{key}]"), Reads(), 0)
+        elif cls is MethodType:
+            f = x.__func__
+            self_reads = Reads(whole=True)
+            if isinstance(f, FunctionType):
+                self.function(f, place.below("{}.__func__", f"{f.__qualname__}|"))
+                found = reads_of(f.__code__).variables.get(f.__code__.co_varnames[0])
+                self_reads = found or Reads()
+                k = self.writer.name("k", f.__code__)
+                self.writer.require(place, f"{{}}.__func__.__code__ is {k}", f.__qualname__)
+            else:
+                self.value(f, place.below("{}.__func__", "the method|"), called(), depth + 1)
+            below = place.below("{}.__self__", "attribute|self")
+            self.value(x.__self__, below, self_reads, depth + 1)
+        elif isinstance(x, partial):
+            for name in ("func", "args", "keywords"):
+                value = getattr(x, name)
+                read = called() if name == "func" else Reads(whole=True)
+                below = place.below(f"{{}}.{name}", f"{place.name}.{name}")
+                self.value(value, below, read, depth + 1)
+        elif cls is FunctionType:
+            if not given:
+                self.writer.identity(place, x, weak=bool(x.__closure__))
+            self.function(x, place)
+        elif cls in _NAMESPACES or (whose == "user" and not _is_fx(cls)):
+            self._instance(x, place, reads, depth, given)
+            base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
+            if base is dict:
+                self.mapping(x, place, depth)
+            elif base is set:
+                self.set(x, place)
+            elif base is not None:
+                self.sequence(x, place, depth)
+        else:
+            if not given:
+                self.writer.identity(place, x)
+            self._callables(x, place, whose, depth)
+
+    def _callables(self, x: Any, place: Place, whose: str, depth: int) -> None:
+        """The user's functions that an object of a library wraps."""
+        wrapped = getattr(x, "__wrapped__", None)
+        if isinstance(wrapped, FunctionType):
+            below = place.below("{}.__wrapped__", f"the wrapped function|{wrapped.__qualname__}")
+            self.value(wrapped, below, called(), depth + 1)
+        elif whose == "fx":
+            for name, value in list(getattr(x, "__dict__", {}).items()):
+                if isinstance(value, FunctionType | MethodType | partial):
+                    self.value(value, _attribute(place, name), called(), depth + 1)
+
+    def _instance(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
+        """An object of the user's: those of its attributes that are read."""
+        cls = type(x)
+        if not given:
+            self.writer.kind(place, x)
+        reads = self.methods(cls, self.read(("object", id(x)), reads))
+        own = getattr(x, "__dict__", {})
+        above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
+        if self.anything and reads.whole and hasattr(x, "__dict__"):
+            condition = f"len({{}}.__dict__) == {len(own)}"
+            self.writer.require(place, condition, f"with {len(own)} attributes")
+        for name in self._chosen(reads, {**above, **own}):
+            raw = above.get(name)
+            if isinstance(raw, Number):
+                continue
+            if name in own:
+                value = own[name]
+            elif isinstance(raw, MemberDescriptorType):
+                try:
+                    value = getattr(x, name)
+                except AttributeError:
+                    continue
+            elif _is_descriptor(raw):
+                continue
+            else:
+                value = raw
+            self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
+
+    def _module(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
+        """A Module: its settings, the code of the user's layers, and what these hold."""
+        if not given:
+            self.writer.identity(place, x)
+        filters: dict[type, frozenset[str] | None] = {}
+        inner: list[tuple[Any, Place, Reads]] = []
+        found: set[int] = set()
+        todo: list[tuple[Any, Place, Reads]] = [(x, place, reads)]
+        while todo:
+            module, here, read = todo.pop()
+            if id(module) in found:
+                continue
+            found.add(id(module))
+            self.alive.append(module)
+            self.seen.setdefault(id(module), here)
+            for name, below in module._modules.items():
+                if below is not None:
+                    step = f"{{}}._modules[{self.writer.name('k', name)}]"
+                    part = read.parts.get(name) or Reads()
+                    todo.append((below, here.below(step, f"{here.name}.{name}"), part))
+            cls = type(module)
+            if origin_of_module(cls.__module__) != "user":
+                filters[cls] = None
+                continue
+            read = Reads() if read is None else read
+            read.of("forward")
+            read = self.methods(cls, self.read(("object", id(module)), read))
+            names = frozenset(self._chosen(read, module.__dict__))
+            if _extends_layer(cls):
+                filters[cls] = None
+            else:
+                filters[cls] = names | (filters.get(cls) or frozenset())
+            inner.append((module, here, read))
+        self.settings.add(x, place.name, filters)
+        for module, here, read in inner:
+            own = module.__dict__
+            above = {n: v for b in reversed(type(module).__mro__[:-1]) for n, v in vars(b).items()}
+            for name in self._chosen(read, {**above, **own}):
+                if name in own:
+                    value, step = own[name], f"{{}}.__dict__[{name!r}]"
+                    if type(value) in PLAIN or (name[:1] == "_" and name in _INTERNAL):
+                        continue
+                elif name not in above or _is_descriptor(above[name]) or name in _INTERNAL:
+                    continue
+                else:
+                    value, step = above[name], f"{{}}.{name}"
+                part = self._part(module, read, name)
+                self.value(value, here.below(step, f"{here.name}.{name}"), part, depth + 1)
+
+    def _chosen(self, reads: Reads, held: Any) -> list[str]:
+        """The attributes among ``held`` that are read."""
+        if reads.whole and self.anything:
+            return [n for n in held if not (n[:2] == "__" == n[-2:])]
+        names = self.names if reads.whole else ()
+        return [n for n in held if n in reads.parts or n in names]
+
+    def _part(self, x: Any, reads: Reads, name: str) -> Reads:
+        return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
+
+
+def called() -> Reads:
+    reads = Reads()
+    reads.called = True
+    return reads
+
+
+def _attribute(place: Place, name: str) -> Place:
+    return place.below(f"{{}}.{name}", f"{place.name}.{name}")
+
+
+def _is_fx(cls: type) -> bool:
+    return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
+
+
+def _extends_layer(cls: type) -> bool:
+    from fx.nn.module import Module
+
+    own = {base for base in cls.__mro__ if origin_of_module(base.__module__) == "fx"}
+    return not own <= set(Module.__mro__)
+
+
+def _is_descriptor(x: Any) -> bool:
+    if isinstance(x, FunctionType | staticmethod | classmethod | property):
+        return True
+    return hasattr(type(x), "__get__") and not isinstance(x, type)
