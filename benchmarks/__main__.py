@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    cases_compile,
     cases_eager,
     cases_import,
     cases_jit,
@@ -23,6 +24,7 @@ CASES: list[Case] = [
     *cases_kernels.CASES,
     *cases_import.CASES,
     *cases_jit.CASES,
+    *cases_compile.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"

@@ -38,6 +38,7 @@ class Case:
         samples: the same for work that measures itself: it returns what gives seconds.
         per: divide the time by this, for the time of one of many operations.
         table: where the row stands.
+        unit: of what the samples give, if not seconds.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Case:
     samples: dict[str, Callable[[], Sample]] = attrs.field(factory=dict)
     per: int = 1
     table: str = "eager"
+    unit: str = "s"
 
 
 @attrs.define
@@ -154,13 +156,18 @@ def _table(heading: str, peers: tuple[str, ...], results: list[Result]) -> Itera
     yield f"| {heading} | fx | {' | '.join(f'{n} | fx / {n}' for n in names)} |"
     yield f"| --- | ---: |{' ---: | ---: |' * len(peers)}"
     for r in results:
-        cells = [r.case.title, shown(r.seconds["fx"])]
+        cells = [r.case.title, _cell(r, "fx")]
         for peer in peers:
             if peer in r.ratios:
-                cells += [shown(r.seconds[peer]), f"{r.ratios[peer]:.2f}"]
+                cells += [_cell(r, peer), f"{r.ratios[peer]:.2f}"]
             else:
                 cells += ["", ""]
         yield f"| {' | '.join(cells)} |"
+
+
+def _cell(result: Result, library: str) -> str:
+    value = result.seconds[library]
+    return shown(value) if result.case.unit == "s" else f"{value:.0f} {result.case.unit}"
 
 
 def environment() -> str:

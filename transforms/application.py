@@ -13,6 +13,7 @@ from typing import Any
 
 from fx import tape
 from fx.config import modes
+from fx.devices import Device, backend
 from fx.dtypes import FLOATING
 from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
 from fx.levels import check_live
@@ -143,7 +144,9 @@ class Application(Primitive):
 
     def spec(self, *specs: TensorSpec) -> tuple[TensorSpec, ...]:
         """The spec rule: run without values."""
-        outs = self.run(*[new_tensor(TensorSpec(s.shape, s.dtype, "meta")) for s in specs])
+        backend("meta")  # loads it
+        with Device("meta"):  # for what the function makes
+            outs = self.run(*[new_tensor(TensorSpec(s.shape, s.dtype, "meta")) for s in specs])
         device = specs[0].device if specs else "cpu"
         return tuple([TensorSpec(o.shape, o.dtype, device) for o in outs])
 

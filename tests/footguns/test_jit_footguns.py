@@ -100,6 +100,24 @@ def test_operators_that_are_replaced_on_a_class_are_not_seen():
     assert f(X).tolist() == [3.0, 6.0]
 
 
+def test_a_method_that_is_put_on_an_object_is_not_seen():
+    """Put it there before the first call: another one in its place is seen then."""
+
+    class Scale:
+        def apply(self, x):
+            return x * 2
+
+    scale = Scale()
+    f = fx.jit(lambda x: scale.apply(x))
+    assert f(X).tolist() == [2.0, 4.0]
+    scale.apply = lambda x: x * 3
+    assert f(X).tolist() == [2.0, 4.0]
+    f.cache_clear()
+    assert f(X).tolist() == [3.0, 6.0]
+    scale.apply = lambda x: x * 4
+    assert f(X).tolist() == [4.0, 8.0]
+
+
 def test_very_long_containers_are_compared_by_their_length():
     """Make it a tensor."""
     numbers = [1.0] * 20_000

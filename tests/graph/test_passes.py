@@ -177,7 +177,19 @@ def test_fold_leaves_what_its_kernel_refuses():
     assert fold(graph) is graph
 
 
-def test_fold_leaves_effects_loops_and_other_devices():
+def test_fold_leaves_loops():
+    """They may run for ever."""
+    x = argument((2,))
+    b = Build(x)
+    params = {
+        "body": b.graph(b.sin(x)), "carries": 1, "mapped": 0, "length": 3, "reverse": False,
+        "checkpoint": False,
+    }  # fmt: skip
+    graph = single("scan", np.arange(2.0, dtype=f32), **params)
+    assert fold(graph) is graph
+
+
+def test_fold_leaves_effects_and_other_devices():
     shout = Graph([], [Node(Effect(), [value(np.arange(2))], {})], [])
     assert fold(shout) is shout
     elsewhere = fx.ones(2, device="meta")

@@ -25,6 +25,7 @@ from fx.transforms.control import samples
 from fx.transforms.control.graphs import (
     Flags,
     batched_graph,
+    bodies,
     derive,
     distinct,
     is_smooth,
@@ -250,7 +251,9 @@ def _batch(level, args, dims, *, branches):
         mask = _takes(index, k, len(branches))  # (lanes,)
         everywhere = (True,) * len(branch.outputs)
         wide_graph, _ = batched_graph(branch, specs, mapped, everywhere, level)
-        given = [gated(mask, x) if m else x for x, m in zip(operands, mapped)]
+        given = [
+            gated(mask, x) if m and needs_gate(branch, x) else x for x, m in zip(operands, mapped)
+        ]
         some = reduction.any(mask, axes=(0,), keepdims=False)
         blank = _zeros_of(wide_graph, tuple([x.spec for x in given]))
         results = cond(some, *given, branches=(blank, wide_graph))
@@ -274,6 +277,22 @@ def _takes(index: Tensor, k: int, count: int) -> Tensor:
     if k == 0:
         return compare.less_equal(index, at)
     return compare.greater_equal(index, at) if k == count - 1 else compare.equal(index, at)
+
+
+def needs_gate(graph: Graph, x: Tensor) -> bool:
+    """Whether lanes that do not count may do harm: derivatives of 0 * inf, loops without an end."""
+    return is_smooth(x) or may_not_end(graph)
+
+
+def may_not_end(graph: Graph) -> bool:
+    """Whether a graph, or one in it, has a loop that depends on values."""
+    found = graph.cache.get("may not end")
+    if found is None:
+        found = graph.cache["may not end"] = any(
+            node.primitive.name == "while" or any(map(may_not_end, bodies(node)))
+            for node in graph.nodes
+        )
+    return bool(found)
 
 
 def gated(mask: Tensor, x: Tensor) -> Tensor:

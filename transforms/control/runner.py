@@ -31,7 +31,7 @@ def _registers(graph: Graph) -> Run:
     for node in graph.nodes:
         for value in node.outs:
             places[value] = len(places)
-        kernel = node.primitive.kernels["cpu"]
+        kernel = node.primitive.cpu
         ins = tuple([places[v] for v in node.inputs])
         outs = tuple([places[v] for v in node.outs])
         program.append((kernel, ins, outs, node.params, node.primitive.multiple))

@@ -20,7 +20,7 @@ from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms.batching import lanes_to
 from fx.transforms.control import samples, while_reverse
-from fx.transforms.control.cond_primitive import gated, select_lanes
+from fx.transforms.control.cond_primitive import gated, needs_gate, select_lanes
 from fx.transforms.control.graphs import (
     batched_graph,
     derive,
@@ -172,7 +172,7 @@ def _until_all(own: Graph, wide: Graph, carries: int, read: int, mapped: Any, sp
         def step(going: Tensor, *xs: Tensor) -> Any:
             carry, rest, first = xs[:carries], xs[carries : len(xs) - read], xs[len(xs) - read :]
             safe = [
-                gated(going, x) if m else x
+                gated(going, x) if m and needs_gate(wide, x) else x
                 for x, m in zip([*carry, *rest], [*mapped[:carries], *mapped[end:]])
             ]
             new = [select_lanes(going, a, b) for a, b in zip(wide.run(*safe), carry)]

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from inspect import isgenerator
 from time import perf_counter
 from types import MethodType
 from typing import Any
@@ -57,7 +58,7 @@ from fx.transforms.jitting.program import (
     concrete,
 )
 from fx.transforms.jitting.recording import Recording
-from fx.transforms.jitting.shared import adopt, publish
+from fx.transforms.jitting.shared import adopt, forget, publish
 
 MOST_ANSWERS = 16  # to one question, of one program
 MOST_PROGRAMS = 32  # for arguments of one kind
@@ -386,6 +387,11 @@ class Call:
                 leaf = leaf.read()
             if isinstance(leaf, StagedNumber):
                 found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))
+            elif isgenerator(leaf):
+                raise StagingError(
+                    f"jit of {recording.name}: it returns a generator, which would run after it "
+                    f"was staged; return a list"
+                )
             elif not isinstance(leaf, Tensor) or leaf.level == CELL:
                 found.append(Leaf(None, leaf))
             else:
@@ -792,6 +798,7 @@ class Jitted:
         """Forget every program, and what runs uncompiled."""
         with self._lock:
             self.plans = ()
+            forget(self)
             for kept in (self.programs, self.eager, self.unsettled):
                 kept.clear()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from argparse import Namespace
 from collections import deque
 from functools import partial
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from fx.numbers import Number
 from fx.tensor import Tensor
@@ -15,6 +16,7 @@ from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_modul
 from fx.transforms.jitting.guards_settings import Settings
 
 _NAMESPACES = (SimpleNamespace, Namespace)
+_HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 _INTERNAL = frozenset((
     "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
 ))  # fmt: skip
@@ -59,6 +61,11 @@ class Objects:
         if reads.called or reads.whole:
             for name in ("__init__", "__new__", "__post_init__", "__attrs_post_init__"):
                 reads.of(name)
+            for name in self.names:  # of the objects that it makes
+                if name in vars(x):
+                    reads.of(name)
+        if _has_foreign_base(x):
+            reads.merge(_all_methods(x))
         reads = self.methods(x, reads)
         found = {name: v for base in reversed(x.__mro__[:-1]) for name, v in vars(base).items()}
         for name in self._chosen(reads, found):
@@ -119,6 +126,8 @@ class Objects:
             if not given:
                 self.writer.identity(place, x)
             self._callables(x, place, whose, depth)
+            if whose == "user":
+                self.methods(cls, _all_methods(cls))
 
     def _callables(self, x: Any, place: Place, whose: str, depth: int) -> None:
         """The user's functions that an object of a library wraps."""
@@ -136,6 +145,8 @@ class Objects:
         cls = type(x)
         if not given:
             self.writer.kind(place, x)
+        if _has_foreign_base(cls):
+            reads.merge(_all_methods(cls))
         reads = self.methods(cls, self.read(("object", id(x)), reads))
         own = getattr(x, "__dict__", {})
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
@@ -231,6 +242,24 @@ def _attribute(place: Place, name: str) -> Place:
 
 def _is_fx(cls: type) -> bool:
     return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
+
+
+def _has_foreign_base(cls: type) -> bool:
+    """Whether methods of a library may call those of a class."""
+    return any(
+        origin_of_module(base.__module__) != "user" and base not in _HARMLESS
+        for base in cls.__mro__
+    )
+
+
+def _all_methods(cls: type) -> Reads:
+    reads = Reads()
+    for base in cls.__mro__:
+        if origin_of_module(base.__module__) == "user":
+            for name, value in vars(base).items():
+                if _is_descriptor(value) and not (name[:2] == "__" == name[-2:]):
+                    reads.of(name)
+    return reads
 
 
 def _extends_layer(cls: type) -> bool:

@@ -60,6 +60,13 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
     return None
 
 
+def forget(jitted: Any) -> None:
+    """Drop what functions of the code of this one share."""
+    code = _code_of(jitted.function)
+    if code is not None:
+        _store.pop(code, None)
+
+
 def _copy(program: Program) -> Program:
     return attrs.evolve(
         program, plan=None, calls=0, tally=[0], history=[], seconds=None,

@@ -192,6 +192,8 @@ def test_the_folder_is_where_the_environment_says(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert disk_cache.folder() == tmp_path / "home" / ".cache" / "fx"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert disk_cache.folder() is None
 
 
 def test_a_folder_that_others_may_write_into_is_not_used(folder):

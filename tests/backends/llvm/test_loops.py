@@ -6,6 +6,8 @@ import pytest
 import fx
 import fx.nn.functional as F
 from fx.backends.cpu.llvm.schedule import schedule
+from fx.graph.ir import Graph
+from tests.backends.llvm.run_step import node_of
 from tests.backends.llvm.schedules import check, close, run_schedule, staged
 
 RNG = np.random.default_rng(0)
@@ -93,6 +95,29 @@ def test_padding_and_joining():
     check(staged(lambda x: F.pad(x, (1, 2, 0, 3), value=2.0) * 2, x), x)
 
 
+def test_joining_many_pieces():
+    x = floats(30, 11)
+    check(staged(lambda x: fx.concat([x * i for i in range(20)], axis=1) + 1, x), x)
+    check(staged(lambda x: fx.stack([x[i] * 2 for i in range(30)]) + 1, x), x)
+
+
+@pytest.mark.parametrize(
+    ("inside", "low", "high"),
+    [((1, 0), (0, 0), (0, 0)), ((2, 1), (1, 2), (0, 3)), ((0, 3), (0, 0), (2, 0))],
+)
+def test_padding_between_neighbours_is_native(inside, low, high):
+    x, fill = floats(20, 11), np.asarray(1.5, np.float32)
+    node = node_of("pad", [x, fill], low=low, high=high, inside=inside)
+    plan = check(Graph(node.inputs, [node], node.outs), x, fill)
+    assert not any(step.name.startswith("python") for step in plan.steps)
+
+
+def test_a_reduction_of_what_is_padded_stays_apart_from_the_padding():
+    x = floats(1, 8)
+    graph = staged(lambda x: F.pad(fx.min(x, axis=(0, 1), keepdims=True), (1, 0, 2, 1)), x)
+    check(graph, x)
+
+
 def test_a_reshape_is_the_same_memory():
     x = floats(6, 4)
     graph = staged(lambda x: (x.reshape(24), fx.exp(x).reshape(2, 12)), x)
@@ -167,6 +192,35 @@ def test_softmax_of_infinities():
     x = floats(4, 20)
     x[0, 3], x[1], x[2, 5], x[3, 1] = np.inf, -np.inf, np.nan, -np.inf
     check(staged(lambda x: (fx.softmax(x, axis=1), fx.logsumexp(x, axis=1)), x), x)
+
+
+def test_cross_entropy_reads_the_logits_once():
+    x, y = floats(60, 100), RNG.integers(0, 100, 60)
+    y[3] = -100  # left out
+    plan = check(staged(lambda x, y: F.cross_entropy(x, y), x, y), x, y)
+    assert sum(x.shape in [v.spec.shape for v in step.reads] for step in plan.steps) == 1
+
+    def gradient(x, y):
+        zeros = fx.zeros((60, 100))
+        out = fx.log_softmax(x, axis=1)
+        picked = fx.take_along_axis(out, y[:, None], axis=1)
+        spread = zeros.at[fx.arange(60), y].add(1.0)
+        return picked, spread * out
+
+    y[3] = 5
+    check(staged(gradient, x, y), x, y)
+
+
+def test_an_index_out_of_range_is_refused_by_the_name_of_the_operation():
+    x, y = floats(6, 100), np.array([0, 1, 2, 100, 3, 4])
+    graph = staged(lambda x, y: fx.take_along_axis(fx.softmax(x, axis=1), y[:, None], axis=1), x, y)
+    plan = schedule(graph)
+    (checks,) = [step for step in plan.steps if hasattr(step, "failure")] or [None]
+    if checks is not None:
+        assert str(checks.error(100)).startswith("take_along_axis: index 100 is out of range")
+    else:
+        with pytest.raises(fx.errors.IndexingError, match="index 100 is out of range"):
+            run_schedule(plan, x, y)
 
 
 def test_layer_norm_is_one_kernel_and_keeps_what_the_gradient_needs():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu.llvm import driver, parallel
+from fx.backends.cpu.llvm import builder, parallel
 from fx.backends.cpu.llvm.driver import compile_graph
 from tests.backends.llvm.driver_steps import apply, argument, graph_of, scheduler
 
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 def settings(monkeypatch):
     """No cache, every step with several tasks is a parallel one, and the setting is put back."""
     monkeypatch.setenv("FX_CACHE", "0")
-    monkeypatch.setattr(driver, "PARALLEL", 1.0)
+    monkeypatch.setattr(builder, "PARALLEL", 1.0)
     before = fx.get_num_threads()
     yield
     fx.set_num_threads(before)
@@ -143,8 +143,8 @@ def test_small_steps_stay_on_one_thread(monkeypatch):
     monkeypatch.setenv("FX_CACHE", "0")
     x = argument(5000)
     graph = graph_of([x], [apply("add", x, x)])
-    small = compile_graph(graph, scheduler=scheduler(tasks=8, cost=driver.PARALLEL / 2))
-    large = compile_graph(graph, scheduler=scheduler(tasks=8, cost=driver.PARALLEL * 2))
+    small = compile_graph(graph, scheduler=scheduler(tasks=8, cost=builder.PARALLEL / 2))
+    large = compile_graph(graph, scheduler=scheduler(tasks=8, cost=builder.PARALLEL * 2))
     assert "call void @fx_parallel" not in small.code()
     assert "call void @fx_parallel" in large.code()
 

@@ -377,6 +377,53 @@ def test_getattr_by_a_computed_name():
     agrees(lambda x: x * getattr(held, "ra" + "te"), lambda: setattr(held, "rate", 0.75))
 
 
+def test_methods_that_a_library_calls():
+    class Scale(fx.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * RATE
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * RATE
+
+    agrees(lambda x: Scale.apply(x), set_global(RATE=3.0))
+    agrees(fx.grad(lambda x: Scale.apply(x).sum()), set_global(RATE=4.0))
+
+    @fx.custom_vjp
+    def g(x):
+        return x * RATE
+
+    g.defvjp(lambda x: (x * RATE, None), lambda kept, ct: (ct * RATE,))
+    agrees(lambda x: g(x), set_global(RATE=5.0))
+    agrees(fx.grad(lambda x: g(x).sum()), set_global(RATE=6.0))
+
+
+def test_objects_that_are_made_inside():
+    class Helper:
+        factor = 2.0
+
+        def __init__(self, x):
+            self.x = x
+
+        def run(self):
+            return self.x * self.factor * RATE
+
+    agrees(lambda x: Helper(x).run(), set_global(RATE=3.0))
+    agrees(lambda x: Helper(x).run(), lambda: setattr(Helper, "factor", 5.0))
+
+
+def test_methods_that_are_replaced():
+    class Scale:
+        def apply(self, x):
+            return x * 2
+
+    scale = Scale()
+    kept = Scale.apply
+    agrees(lambda x: scale.apply(x), lambda: setattr(Scale, "apply", lambda self, x: x * 3))
+    assert kept is not Scale.apply
+
+
 def test_an_enum():
     class Kind(enum.Enum):
         ONE = 1

@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
+import sys
 import time
 from collections.abc import Iterable
 from functools import cache
@@ -41,6 +41,8 @@ def folder() -> Path | None:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         path = Path(base) / "fx"
+        if not path.is_absolute():
+            return None
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat()
@@ -59,8 +61,6 @@ def compiler() -> str | None:
 
     None if a source file has changed since the process began: what runs is then not what is read.
     """
-    import platform
-
     import llvmlite
 
     from fx.backends.cpu.llvm import engine, python_api
@@ -77,8 +77,8 @@ def compiler() -> str | None:
         engine.description(),
         llvmlite.__version__,
         np.__version__,
-        platform.python_implementation(),
-        platform.python_version(),
+        sys.implementation.name,
+        sys.version,
         str(python_api.DIRECT),
         digest.hexdigest(),
     ]
@@ -178,6 +178,8 @@ def drop(name: str) -> None:
 
 def store(name: str, head: Any, code: bytes, listing: bytes) -> None:
     """Write an entry; where that is not possible, nothing happens."""
+    import tempfile  # only who writes needs it
+
     where = folder()
     if where is None:
         return

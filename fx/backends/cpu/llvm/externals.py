@@ -38,6 +38,15 @@ def register(name: str, type: ir.FunctionType, find: Callable[[], int]) -> None:
 
     Raises:
         ValueError: if the name lacks the prefix, or is taken by a function of another type.
+
+    Example:
+        >>> from llvmlite import ir
+        >>> from fx.backends.cpu.llvm import externals
+        >>> kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()])
+        >>> externals.register("fx.j0", kind, externals.of_library("j0"))
+        >>> module = ir.Module()
+        >>> externals.declare(module, "fx.j0").name, externals.address("fx.j0") > 0
+        ('fx.j0', True)
     """
     if not name.startswith(_PREFIX):
         raise ValueError(f"external function {name!r}: names start with {_PREFIX!r}")

@@ -138,7 +138,7 @@ def python_step(node: Node) -> PythonStep:
     primitive, params = node.primitive, node.params
 
     def run(*arrays: Any) -> tuple[Any, ...]:
-        found = primitive.kernels["cpu"](*arrays, **params)
+        found = primitive.cpu(*arrays, **params)
         return tuple(found) if primitive.multiple else (found,)
 
     lines = (node.line,) if node.line else ()

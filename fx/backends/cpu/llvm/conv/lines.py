@@ -41,7 +41,7 @@ def suits(job: Job) -> bool:
 
 def suits_weights(job: Job) -> bool:
     """Whether the weight gradient of a ``conv`` is done faster this way."""
-    return suits(job) and job.M <= 2 and job.groups * job.M * job.K >= 8
+    return suits(job) and job.M <= 4 and job.groups * job.M * job.K >= 8
 
 
 def _rows(job: Job) -> int:

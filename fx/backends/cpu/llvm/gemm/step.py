@@ -74,6 +74,13 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
     Args:
         node: a ``matmul``.
         epilogue: what is computed from its elements before they are stored; see ``epilogue.py``.
+
+    Example:
+        >>> import fx
+        >>> from fx.backends.cpu.llvm.gemm import product
+        >>> graph = fx.make_graph(fx.matmul)(fx.ones((4, 3)), fx.ones((3, 5)))
+        >>> [step.name for step in product(graph.nodes[0])]
+        ['matmul: (4, 3, 5)']
     """
     out = node.out.spec
     if out.dtype.name not in _DTYPES or not out.size or not node.inputs[0].spec.size:
@@ -132,7 +139,7 @@ def _cost(p: Problem, epilogue: Any) -> float:
     elements = p.batches * p.m * p.n
     traffic = p.batches * (p.m + p.n) * p.k * p.y.dtype.itemsize + elements * size
     time = max(p.work / (25 if size == 8 else 50), traffic / 40)
-    return time if epilogue is None else time + epilogue.cost * elements
+    return float(time if epilogue is None else time + epilogue.cost * elements)
 
 
 def _simplest(node: Node, fold: bool) -> tuple[Problem, Value, Value]:

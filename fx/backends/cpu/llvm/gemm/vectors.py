@@ -32,9 +32,12 @@ def vector_bytes() -> int:
 
 def registers() -> int:
     """How many vector registers this CPU has."""
-    return 16 if vector_bytes() == 32 or (llvm.get_process_triple().startswith("x86") and (
-        vector_bytes() == 16
-    )) else 32  # fmt: skip
+    return 16 if vector_bytes() < 64 and _is_x86() else 32
+
+
+@lru_cache(maxsize=1)
+def _is_x86() -> bool:
+    return str(llvm.get_process_triple()).startswith(("x86", "i686"))
 
 
 def memory_type(dtype: Any) -> ir.Type:
@@ -51,7 +54,7 @@ def size_of(kind: ir.Type) -> int:
     """The bytes of a scalar type."""
     if isinstance(kind, ir.IntType):
         return kind.width // 8
-    return {f16: 2, f32: 4, f64: 8}[kind]
+    return 2 if kind is f16 else 8 if kind is f64 else 4
 
 
 def mangled(kind: ir.Type) -> str:

@@ -52,6 +52,22 @@ def _rule(node: Node) -> Callable[..., Value | None] | None:
     return rule if rule is not None and node.inputs[0].spec.size else None
 
 
+class _LooseMax:
+    """The maximum of floats, of which it is no matter what it is where one of them is NaN."""
+
+    name, multiple = "loose_max", False
+
+    def spec(self, x: Any, **params: Any) -> Any:
+        """As of ``max``."""
+        return registry["max"].spec(x, **params)
+
+    def __call__(self, x: Any, **params: Any) -> Any:
+        return registry["max"](x, **params)
+
+
+_LOOSE_MAX = _LooseMax()
+
+
 class _Writer:
     """Adds nodes in the place of one."""
 
@@ -60,7 +76,7 @@ class _Writer:
         self.checks = checks
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        primitive = registry[name]
+        primitive = _LOOSE_MAX if name == "loose_max" else registry[name]
         return lambda *inputs, **params: self.rewriter.add(
             primitive, *inputs, line=self.line, **params
         )
@@ -73,7 +89,7 @@ class _Writer:
 def _softmax(w: _Writer, x: Value, *, axis: int) -> Value:
     dtype = x.spec.dtype
     x = _wide(w, x)
-    e = w.exp(w.subtract(x, w.max(x, axes=(axis,), keepdims=True)))
+    e = w.exp(w.subtract(x, w.loose_max(x, axes=(axis,), keepdims=True)))
     total = w.sum(e, axes=(axis,), keepdims=True)
     return _narrow(w, w.multiply(e, w.reciprocal(total)), dtype)
 
@@ -81,7 +97,7 @@ def _softmax(w: _Writer, x: Value, *, axis: int) -> Value:
 def _log_softmax(w: _Writer, x: Value, *, axis: int) -> Value:
     dtype = x.spec.dtype
     x = _wide(w, x)
-    centred = w.subtract(x, w.max(x, axes=(axis,), keepdims=True))
+    centred = w.subtract(x, w.loose_max(x, axes=(axis,), keepdims=True))
     total = w.sum(w.exp(centred), axes=(axis,), keepdims=True)
     return _narrow(w, w.subtract(centred, w.log(total)), dtype)
 
@@ -90,7 +106,7 @@ def _logsumexp(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -
     dtype = x.spec.dtype
     shape = _kept(x, axes) if not keepdims else None
     x = _wide(w, x)
-    top = w.max(x, axes=axes, keepdims=True)
+    top = w.loose_max(x, axes=axes, keepdims=True)
     top = w.where(w.isfinite(top), top, w.number(0.0, top))
     total = w.sum(w.exp(w.subtract(x, top)), axes=axes, keepdims=True)
     out = _narrow(w, w.add(w.log(total), top), dtype)

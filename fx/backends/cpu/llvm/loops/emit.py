@@ -277,6 +277,8 @@ class Kernel(Stores):
                     out[at + k] = combine(b, e.name, e.dtype, out[at + k], x)
                 at += width
             self._outputs(outputs)
+            if plan.fetches and self.pass_ == plan.fetching:
+                self._fetch()
             return out
 
         start_of: dict[int, list[Any]] = {}

@@ -21,6 +21,9 @@ _WEIGHTS = {
 }  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
 _NANOSECONDS_A_TASK = 16_000.0
+_CACHE = 1 << 20  # bytes of an array that a core's own cache does not hold
+_WORK = 12  # instructions a vector from which a pass leaves the memory idle
+_STREAMS = 2  # arrays that are fetched ahead
 _ROW_BUFFER = 1 << 18  # bytes of scratch that may hold rows
 
 
@@ -62,6 +65,7 @@ class Plan:
         passes: the number of passes over a row, at least 1.
         buffers: expression -> (pass that computes it, offset in scratch).
         scratch: bytes of scratch.
+        fetches: what the pass ``fetching`` fetches into the cache for the next one.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -79,6 +83,7 @@ class Plan:
         self.body = self._body_weight()
         self._choose_blocks()
         self._choose_buffers()
+        self._choose_fetches()
 
     # the vector loop ----------------------------------------------------------------------------
 
@@ -235,6 +240,7 @@ class Plan:
             self.roots[self.phases[e]].append(-1 - len(nest.outputs) - k)
         self.scratch = 0
         self.unrolls = [self.unroll] * self.passes
+        self.works = [0] * self.passes
         if self.passes == 1 or not nest.rows:
             return
         lanes = self.lanes * (1 if self.in_rows else self.unroll)
@@ -268,9 +274,46 @@ class Plan:
             for i in mine:
                 computed.setdefault(i, p)
             if self.in_rows:
-                work = sum([self._work(i, p) for i in mine]) + len(roots)
+                work = self.works[p] = sum([self._work(i, p) for i in mine]) + len(roots)
                 vectors = nest.sizes[self.vector] // self.lanes
                 self.unrolls[p] = _fitting(_unroll(work), vectors)
+
+    def _choose_fetches(self) -> None:
+        """What the pass with most work fetches ahead: the next row, and where this one is stored.
+
+        Otherwise the memory waits while a row is computed, and the other way round.
+        """
+        self.fetches: list[tuple[int, Form, bool]] = []  # array, form, whether it is written
+        self.fetching = 0
+        nest = self.nest
+        if self.passes < 2 or not self.in_rows or not nest.outer or self.items < 16:
+            return
+        if max(self.works) < _WORK:
+            return
+        self.fetching = max(range(self.passes), key=lambda p: self.works[p])
+        inner = nest.outer[-1]
+        seen = set()
+        for i, e in enumerate(nest.exprs):
+            if e.kind == "load" and not e.args and self.vector in self.deps[i]:
+                read, form = e.data
+                strides = dict(form[1])
+                large = nest.reads[read][1] * e.dtype.itemsize > _CACHE
+                if (
+                    large
+                    and strides.get(self.vector) == 1
+                    and inner in strides
+                    and read not in seen
+                ):
+                    seen.add(read)
+                    ahead = form[0] + strides[inner], form[1]
+                    self.fetches.append((read, ahead, False))
+        for w, form, e in nest.outputs:
+            late = self._in_row(form) and self.phases[e] > self.fetching
+            large = nest.writes[w][1] * nest.writes[w][0].itemsize > _CACHE
+            if late and large and dict(form[1]).get(self.vector) == 1:
+                self.fetches.append((w, form, True))
+        if len(self.fetches) > _STREAMS:
+            self.fetches = []
 
     def _work(self, i: int, p: int) -> int:
         """The instructions of one expression in a pass."""

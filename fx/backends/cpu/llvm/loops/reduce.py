@@ -8,10 +8,12 @@ import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.vecmath.types import suffix
 from fx.dtypes import FLOATING, bool_
 
 _I32 = ir.IntType(32)
-REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all"))
+# loose_max: where one of two is NaN it gives either
+REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "loose_max"))
 
 
 def identity(name: str, dtype: Any) -> Any:
@@ -23,7 +25,7 @@ def identity(name: str, dtype: Any) -> Any:
     if name in ("sum", "prod"):
         return int(name == "prod") if dtype not in FLOATING else float(name == "prod")
     if dtype in FLOATING:
-        return -np.inf if name == "max" else np.inf
+        return np.inf if name == "min" else -np.inf
     info = ml_dtypes.iinfo(dtype)
     return int(info.min if name == "max" else info.max)
 
@@ -39,9 +41,14 @@ def combine(b: Any, name: str, dtype: Any, x: Any, y: Any) -> Any:
             return b.fadd(x, y)
         if name == "prod":
             return b.fmul(x, y)
-        better = b.fcmp_ordered(">" if name == "max" else "<", x, y)
-        found = b.select(better, x, y)
-        return b.select(b.fcmp_unordered("uno", x, x), x, found)
+        if name == "loose_max":
+            return b.select(b.fcmp_ordered(">", x, y), x, y)
+        full = f"llvm.{name}imum.{suffix(x.type)}"
+        function = b.module.globals.get(full)
+        if function is None:
+            kind = ir.FunctionType(x.type, [x.type, x.type])
+            function = ir.Function(b.module, kind, full)
+        return b.call(function, (x, y), fastmath=("nsz",))
     if name == "sum":
         return b.add(x, y)
     if name == "prod":

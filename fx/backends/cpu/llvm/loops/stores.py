@@ -14,6 +14,7 @@ from fx.backends.cpu.llvm.loops.vectors import (
     backwards,
     masked_load,
     masked_store,
+    prefetch,
     scatter,
     splat,
     transposed,
@@ -93,6 +94,19 @@ class Stores(Expressions):
                 b.store(x, place).align = align
             else:
                 masked_store(b, x, place, self.mask, align)
+
+    def _fetch(self) -> None:
+        """Fetch memory that is needed soon into the cache."""
+        b, plan = self.b, self.plan
+        for array, form, written in plan.fetches:
+            dtype, _ = (self.nest.writes if written else self.nest.reads)[array]
+            kind = storage_type(dtype)
+            pointer = (self.writes if written else self.reads)[array]
+            offset = self._offset(form)
+            lines = -(-self.copies * plan.lanes * dtype.itemsize // 64)
+            for k in range(lines):
+                at = b.add(offset, const(k * (64 // dtype.itemsize))) if k else offset
+                prefetch(b, b.gep(pointer, [at], source_etype=kind), written)
 
     def _tile(self) -> None:
         """One vector for each iteration of a block of the tile loop."""

@@ -99,3 +99,9 @@ def scatter(b: Any, x: Any, pointer: Any, places: Any, mask: Any, align: int) ->
     at.type = ir.VectorType(POINTER, n)
     args = [x, at, ir.Constant(I32, align), mask]
     _intrinsic(b, f"llvm.masked.scatter.{suffix(x.type)}.v{n}p0", ir.VoidType(), args)
+
+
+def prefetch(b: Any, place: Any, written: bool) -> None:
+    """Fetch the cache line of an address, which need not be one of the array."""
+    args = [place, ir.Constant(I32, int(written)), ir.Constant(I32, 3), ir.Constant(I32, 1)]
+    _intrinsic(b, "llvm.prefetch.p0", ir.VoidType(), args)

@@ -8,8 +8,8 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, any_lane
 from fx.backends.cpu.llvm.vecmath.exponential import scaled
-from fx.backends.cpu.llvm.vecmath.outlined import outlined
-from fx.backends.cpu.llvm.vecmath.types import F32, F64, I32, I64, lanes_of
+from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane, outlined
+from fx.backends.cpu.llvm.vecmath.types import F32, F64, I64
 
 _INF = float("inf")
 _FAR = 2.0**52  # quotients below it are known to one
@@ -79,26 +79,13 @@ def _with_rare(rare: Mask, rest: Num, x: Num, y: Num) -> Num:
     slow, after = b.append_basic_block("far"), b.append_basic_block("near")
     b.cbranch(any_lane(b, rare.v), slow, after)
     b.position_at_end(slow)
-    found = rare.pick(outlined("long_fmod", _long_fmods, x, y, cold=True), rest)
+    found = rare.pick(*lane_by_lane("long_fmod", _long_fmod, x, y), rest)
     b.branch(after)
     b.position_at_end(after)
     phi = b.phi(x.type)
     phi.add_incoming(rest.v, here)
     phi.add_incoming(found.v, slow)
     return Num(b, phi)
-
-
-def _long_fmods(x: Num, y: Num) -> Num:
-    b, lanes = x.b, lanes_of(x.type)
-    if lanes is None:
-        return _long_fmod(x, y)
-    out: Any = ir.Constant(x.type, ir.Undefined)
-    for i in range(lanes):
-        at = ir.Constant(I32, i)
-        pair = [Num(b, b.extract_element(v, at)) for v in (x.v, y.v)]
-        found = outlined("long_fmod", _long_fmod, *pair, cold=True)
-        out = b.insert_element(out, found.v, at)
-    return Num(b, out)
 
 
 def _decoded(x: Num) -> tuple[Int, Int]:
@@ -111,7 +98,7 @@ def _decoded(x: Num) -> tuple[Int, Int]:
     return tiny.pick(m << (zeros & 63), m | 2**52), tiny.pick(1 - zeros, e)
 
 
-def _long_fmod(x: Num, y: Num) -> Num:
+def _long_fmod(x: Num, y: Num) -> tuple[Num]:
     """fmod of positive finite scalars, eleven bits of the quotient a round; x where x < y."""
     b = x.b
     m, e = _decoded(x)
@@ -134,7 +121,7 @@ def _long_fmod(x: Num, y: Num) -> Num:
     b.branch(loop)
     b.position_at_end(done)
     out = scaled(Int(b, rest).to_float(F64), f - 1075)
-    return (x < y).pick(x, out)
+    return ((x < y).pick(x, out),)
 
 
 def _remainder(x: Num, y: Num) -> Num:

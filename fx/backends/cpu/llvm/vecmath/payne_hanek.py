@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
-from fx.backends.cpu.llvm.vecmath.types import F64, I64, lanes_of
+from fx.backends.cpu.llvm.vecmath.types import F64, I64
 
 _WORDS = 21  # 64 zeros, then 2 / pi
 _I128 = ir.IntType(128)
@@ -36,45 +36,12 @@ def two_over_pi(bits: int) -> int:
     return (1 << (guard + bits + 1)) // pi
 
 
-def remainder(x: Num) -> Num:
-    """r in [-pi/4, pi/4] where x = k * pi/2 + r, for finite |x| >= 2 ** 40; NaN beyond."""
-    return _each(x, 0)
+def remainder(x: Num) -> tuple[Num, Num]:
+    """r in [-pi/4, pi/4] and k modulo 4 where x = k * pi/2 + r.
 
-
-def quadrant(x: Num) -> Num:
-    """That k modulo 4, as a number."""
-    return _each(x, 1)
-
-
-def _each(x: Num, which: int) -> Num:
-    b = x.b
-    function = _scalar(b.module)
-    lanes = lanes_of(x.type)
-    if lanes is None:
-        return Num(b, b.extract_value(b.call(function, [x.v]), which))
-    out: Any = ir.Constant(x.type, ir.Undefined)
-    for i in range(lanes):
-        at = ir.Constant(ir.IntType(32), i)
-        found = b.call(function, [b.extract_element(x.v, at)])
-        out = b.insert_element(out, b.extract_value(found, which), at)
-    return Num(b, out)
-
-
-def _scalar(module: Any) -> Any:
-    """``{double r, double k} fx.payne_hanek(double)``."""
-    name = "fx.payne_hanek"
-    function = module.globals.get(name)
-    if function is None:
-        result = ir.LiteralStructType([F64, F64])
-        function = ir.Function(module, ir.FunctionType(result, [F64]), name)
-        function.linkage = "internal"
-        for attribute in ("noinline", "cold", "nounwind"):
-            function.attributes.add(attribute)
-        b = ir.IRBuilder(function.append_basic_block())
-        r, k = _reduce(b, Num(b, function.args[0]))
-        pair = b.insert_value(ir.Constant(result, ir.Undefined), r.v, 0)
-        b.ret(b.insert_value(pair, k.v, 1))
-    return function
+    Holds for finite scalars |x| >= 2 ** 40; r is NaN for infinities and NaN.
+    """
+    return _reduce(x.b, x)
 
 
 def _table(module: Any) -> Any:

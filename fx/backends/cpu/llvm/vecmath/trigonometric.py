@@ -11,8 +11,8 @@ from typing import Any
 
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, any_lane, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import whole_part
-from fx.backends.cpu.llvm.vecmath.outlined import outlined
-from fx.backends.cpu.llvm.vecmath.payne_hanek import quadrant, remainder
+from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane
+from fx.backends.cpu.llvm.vecmath.payne_hanek import remainder
 from fx.backends.cpu.llvm.vecmath.types import F32, F64, I32
 
 _PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
@@ -92,8 +92,8 @@ def _quarter64(x: Num) -> tuple[Num, Int]:
     after = b.append_basic_block("small")
     b.cbranch(any_lane(b, far.v), rare, after)
     b.position_at_end(rare)
-    huge_r = far.pick(outlined("remainder_pi_2", remainder, x, cold=True), r)
-    huge_k = outlined("quadrant", quadrant, x, cold=True)
+    huge_r, huge_k = lane_by_lane("remainder_pi_2", remainder, x, results=2)
+    huge_r = far.pick(huge_r, r)
     # as `whole_part` leaves integers: any multiple of 4 more or less
     huge_whole = far.pick((huge_k + _MAGIC).bits() - x.full(_MAGIC).bits(), whole)
     rare = b.block
