@@ -87,6 +87,17 @@ class StagedNumber:
     def __reduce__(self) -> Any:
         return _itself, (self.known(_itself),)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.asarray(self.known(_itself), dtype)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def is_integer(self) -> bool:
         """Whether it is a whole number."""
         return self.known(lambda x: float(x).is_integer())  # type: ignore[no-any-return]

@@ -89,6 +89,11 @@ class Application(Primitive):
                 return self._record(0, args, [_bare(x) for x in args])
             return tuple(self.run(*args))
         check_live(top)
+        stage = modes.stage
+        if stage is not None and stage.number > level:
+            stage = stage.enclosing(level)
+            if stage is not None:  # a branch, which takes it in
+                return self(*[stage.tracer(stage.value_of(x)) for x in args])
         if type(top) is not GradTracer:
             return top.process(self, args, {})
         values = [x.value if x.level == level else x for x in args]

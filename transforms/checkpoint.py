@@ -196,6 +196,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
         xs = [leaves[i] for i in places]
         static = [None if isinstance(x, Tensor) else x for x in leaves]
+        if modes.stage is not None and not any(_moves(x) for x in xs):
+            return function(*args, **kwargs)  # what a graph keeps is decided when it is split
         way, count = _Way(name_of(function)), len(xs)
 
         def run(values: Tensors, meet: Callable[[Tensor], Tensor]) -> tuple[list[Any], Any]:
@@ -263,5 +265,7 @@ def _moves(x: Any) -> bool:
     while isinstance(x, Tracer):
         if x._node is not None or x.transform in ("jvp", "checkpoint"):
             return True
+        if x.transform == "jit":
+            return False
         x = x.value
     return x._node is not None

@@ -15,7 +15,7 @@ from typing import Any
 from fx.config import modes
 from fx.devices import Device, device_of_array
 from fx.tape import CELL
-from fx.tensor import PLAIN, Tensor
+from fx.tensor import PLAIN, Tensor, new_tensor
 
 array_of = Tensor.__dict__["_a"].__get__  # whatever the class says
 node_of = Tensor.__dict__["_node"].__get__
@@ -49,6 +49,12 @@ class Named(Tensor):
     @_node.setter
     def _node(self, node: Any) -> None:
         _set_node(self, node)
+
+    def __copy__(self) -> Tensor:
+        return new_tensor(array_of(self)) if modes.stage is None else self.read()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.__copy__()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -159,6 +159,43 @@ def test_while_keeps_what_its_condition_reads():
             assert_same_bits(run(new, *arrays), run(graph, *arrays))
 
 
+def test_while_keeps_a_carry_that_only_its_condition_reads():
+    def f(x):
+        start = (fx.tensor(True), x)
+        return fx.while_loop(lambda c: c[0], lambda c: (c[1].sum() < 20, c[1] * 2), start)[1]
+
+    graph = fx.make_graph(f)(fx.ones(3))
+    for new in both(graph):
+        assert node_of(new, "while").params["carries"] == 2
+        assert_same_bits(run(new, np.ones(3, f32)), run(graph, np.ones(3, f32)))
+
+
+def test_a_body_that_was_staged_for_other_specs_is_left():
+    carry, row, rest = argument((3,)), argument((3,)), argument((3,))
+    b = Build(carry, row, rest)
+    body = b.graph(b.add(carry, b.multiply(row, b.exp(rest))), b.sin(row))
+    params = {
+        "body": body, "carries": 1, "mapped": 1, "length": 5, "reverse": False, "checkpoint": False,
+    }  # fmt: skip
+    for dtype, left in (("float32", False), ("float64", True)):
+        args = [argument(s, dtype) for s in ((3,), (5, 3), (3,))]
+        node = Node(registry["scan"], args, params)
+        graph = Graph(args, [node], [node.outs[0]])
+        assert (control(graph) is graph) is left
+
+
+def test_nothing_is_computed_for_a_loop_that_never_runs():
+    carry, rest = argument((3,)), argument((3,))
+    b = Build(carry, rest)
+    body = b.graph(b.add(carry, b.exp(rest)))
+    params = {"body": body, "carries": 1, "mapped": 0, "reverse": False, "checkpoint": False}
+    for length, outside in ((0, []), (1, ["exp"])):
+        args = [argument((3,)), argument((3,))]
+        node = Node(registry["scan"], args, {**params, "length": length})
+        new = control(Graph(args, [node], node.outs))
+        assert names(new) == [*outside, "scan"]
+
+
 def test_branches_lose_what_nobody_uses():
     def f(p, x, y, z):
         pair = fx.cond(p, lambda: (x + y, fx.exp(z)), lambda: (x - 1, z))

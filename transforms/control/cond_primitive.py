@@ -28,12 +28,14 @@ from fx.transforms.control.graphs import (
     bodies,
     derive,
     distinct,
+    is_linear,
     is_smooth,
     jvp_graph,
     out_specs,
     specs_of,
     spread_lanes,
     spread_smooth,
+    used_inputs,
 )
 from fx.transforms.control.runner import fits, runner
 from fx.transforms.control.split import filled, split
@@ -78,8 +80,21 @@ def _jvp(primals, tangents, *, branches):
     smooth = _merge([spread_smooth(b, specs, moving) for b in branches])
     both = tuple([jvp_graph(b, specs, moving, smooth)[0] for b in branches])
     pushed = jvp_graph(branches[0], specs, moving, smooth)[1]
-    found = cond(index, *operands, *[t for t in tangents[1:] if t is not None], branches=both)
-    count = len(pushed)
+    count, ts = len(pushed), [t for t in tangents[1:] if t is not None]
+    if all(is_linear(b, moving, (), count) for b in both):
+        read = set().union(
+            *[
+                [i for i, v in enumerate(b.inputs) if v in used_inputs(b, b.outputs[count:])]
+                for b in both
+            ]
+        )
+        places = sorted(read | set(range(len(specs), len(specs) + len(ts))))
+        alone = tuple([distinct(b, places, b.outputs[count:]) for b in both])
+        args = [*operands, *ts]
+        outs = cond(index, *operands, branches=branches)
+        found = cond(index, *[args[i] for i in places], branches=alone)
+        return outs, tuple(filled(pushed, found))
+    found = cond(index, *operands, *ts, branches=both)
     return found[:count], tuple(filled(pushed, found[count:]))
 
 

@@ -234,6 +234,18 @@ def jvp_graph(graph: Graph, specs: Specs, moving: Flags, wanted: Flags) -> tuple
     return found  # type: ignore[no-any-return]
 
 
+def is_linear(both: Graph, moving: Flags, fixed: Iterable[int], count: int) -> bool:
+    """Whether the tangents of a ``jvp_graph`` depend on no value that has one, nor on ``fixed``.
+
+    They are then computed on their own, so that a linear function is seen to be one.
+    """
+    asked = used_inputs(both, both.outputs[count:])
+    if not both.outputs[count:]:
+        return False
+    values = {both.inputs[i] for i, m in enumerate(moving) if m}
+    return asked.isdisjoint(values | {both.inputs[i] for i in fixed})
+
+
 def batched_graph(
     graph: Graph, specs: Specs, mapped: Flags, forced: Flags, level: Any
 ) -> tuple[Graph, Flags]:

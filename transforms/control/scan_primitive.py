@@ -25,6 +25,7 @@ from fx.transforms.control.graphs import (
     derive,
     distinct,
     fixpoint,
+    is_linear,
     is_smooth,
     jvp_graph,
     out_specs,
@@ -115,13 +116,24 @@ def _jvp(primals, tangents, *, body, carries, mapped, length, **flags):
     end = carries + mapped
     kinds = [0] * carries + [1] * mapped + [2] * (len(primals) - end)
     moved = [k for k, m in zip(kinds, moving) if m]
+    count, args = len(body.outputs), [*primals, *ts]
+    if is_linear(both, moving, range(carries), count):
+        read = used_inputs(both, both.outputs[count:])
+        places = [i for i, v in enumerate(both.inputs) if i >= len(primals) or v in read]
+        every = [*kinds, *moved]
+        inputs = sorted(places, key=lambda i: every[i])
+        alone = distinct(both, inputs, both.outputs[count:])
+        outs = scan(*primals, body=body, carries=carries, mapped=mapped, length=length, **flags)
+        found = scan(
+            *[args[i] for i in inputs], body=alone, carries=moved.count(0),
+            mapped=[every[i] for i in inputs].count(1), length=length, **flags,
+        )  # fmt: skip
+        return outs, tuple(filled(pushed, found))
     # carry, tangents of the carry; rows, tangents of rows; the rest
     inputs = _merged(kinds, moved)
-    count = len(body.outputs)
     out_kinds = [0] * carries + [1] * (count - carries)
     outputs = _merged(out_kinds, [k for k, p in zip(out_kinds, pushed) if p])
     arranged = _arranged(both, inputs, outputs)
-    args = [*primals, *ts]
     found = scan(
         *[args[i] for i in inputs], body=arranged, carries=carries + moved.count(0),
         mapped=mapped + moved.count(1), length=length, **flags,

@@ -6,10 +6,11 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from importlib import import_module
 from inspect import isgenerator
 from time import perf_counter
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -29,18 +30,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import check_function, name_of
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.donation import donated_leaves, give_away
-from fx.transforms.jitting.explain import (
-    Explanation,
-    Lowered,
-    explain,
-    lowered,
-    reason_of,
-    refuse_tracers,
-    report,
-    shown_answer,
-)
 from fx.transforms.jitting.fast import MISS, make_plan
-from fx.transforms.jitting.guards import watch
 from fx.transforms.jitting.program import (
     Argument,
     Branch,
@@ -58,7 +48,9 @@ from fx.transforms.jitting.program import (
     concrete,
 )
 from fx.transforms.jitting.recording import Recording
-from fx.transforms.jitting.shared import adopt, forget, publish
+
+if TYPE_CHECKING:
+    from fx.transforms.jitting.explain import Explanation, Lowered
 
 MOST_ANSWERS = 16  # to one question, of one program
 MOST_PROGRAMS = 32  # for arguments of one kind
@@ -340,7 +332,7 @@ class Call:
         if program.root is not None and self.path:
             before, answer = self.path[-1]
             assert before.question is not None
-            shown = shown_answer(answer)
+            shown = _lazy("explain").shown_answer(answer)
             program.history.append(
                 f"at {before.question.line} the answer was {shown} for the first time"
             )
@@ -475,6 +467,11 @@ def _is_staged(xs: list[Any]) -> bool:
     )
 
 
+def _lazy(name: str) -> Any:
+    """A module of this folder that is loaded when a function is first compiled."""
+    return import_module(f"fx.transforms.jitting.{name}")
+
+
 def _reference(x: Any) -> Any:
     from weakref import ref
 
@@ -591,7 +588,7 @@ class Jitted:
                 if call.staged:
                     if program.seconds is None:
                         program.seconds = perf_counter() - began
-                    report(self, program, call.path)
+                    _lazy("explain").report(self, program, call.path)
                     self._settle(program, signature)
                 if signature.donated:
                     given = [signature.parts[i] for i in signature.donated]
@@ -605,7 +602,7 @@ class Jitted:
                 self._forget(signature.key, reason)
             except BaseException:
                 call.undo()
-                if program.root is None:
+                if program.root is None or (call.staged and not program.calls):
                     self._drop(signature.key, program)
                 raise
         return self.function(*args, **kwargs)
@@ -616,17 +613,17 @@ class Jitted:
         for program in known:
             if self._serves(program, signature):
                 return program
-        found = adopt(self, signature)
+        found = _lazy("shared").adopt(self, signature)
         if found is not None:
             found.reason = "a function of the same code was compiled for such arguments"
             return self._add(found, signature)
         self._sweep()
         if len(known) >= MOST_PROGRAMS:
-            why = reason_of(self, known[-1], signature)
+            why = _lazy("explain").reason_of(self, known[-1], signature)
             raise GiveUp(f"{MOST_PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
-        program.reason = reason_of(self, known[-1] if known else None, signature)
-        program.guards = watch(self.function, signature.objects, args)
+        program.reason = _lazy("explain").reason_of(self, known[-1] if known else None, signature)
+        program.guards = _lazy("guards").watch(self.function, signature.objects, args)
         program.guards.death.then = self._dropper(signature.key, program)
         return self._add(program, signature)
 
@@ -716,7 +713,7 @@ class Jitted:
             if len(seen) >= MOST_CHANGES:
                 self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
         else:
-            publish(self, program)
+            _lazy("shared").publish(self, program)
 
     def _drop(self, key: Any, program: Program) -> None:
         known = self.programs.get(key, [])
@@ -754,7 +751,7 @@ class Jitted:
             >>> [entry.reason for entry in f.explain().entries]
             ['first call', 'argument x: float32[3] -> float32[4]']
         """
-        return explain(self)
+        return _lazy("explain").explain(self)  # type: ignore[no-any-return]
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What the function is compiled to for some arguments, without running it to the end.
@@ -774,7 +771,7 @@ class Jitted:
             ['exp', 'add']
         """
         signature = Signature(self, args, kwargs)
-        refuse_tracers(name_of(self.function), signature.tensors)
+        _lazy("explain").refuse_tracers(name_of(self.function), signature.tensors)
         with self._lock:
             try:
                 program = self._find(signature, args)
@@ -788,7 +785,7 @@ class Jitted:
                     f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
                     f"since {reason}"
                 ) from None
-            return lowered(program, call.path)
+            return _lazy("explain").lowered(program, call.path)  # type: ignore[no-any-return]
 
     def cache_size(self) -> int:
         """The number of programs that are kept."""
@@ -798,7 +795,7 @@ class Jitted:
         """Forget every program, and what runs uncompiled."""
         with self._lock:
             self.plans = ()
-            forget(self)
+            _lazy("shared").forget(self)
             for kept in (self.programs, self.eager, self.unsettled):
                 kept.clear()
 

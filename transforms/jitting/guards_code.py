@@ -137,7 +137,7 @@ class Writer:
             lines = [f"def {name}(F, O):", "    try:"]
             lines += [f"        {line}" for line in body]
             lines += [f"    except ERRORS: return {failed}", f"    return {done}"]
-        self.scope.update(ERRORS=(LookupError, AttributeError, TypeError, ValueError))
+        self.scope.update(ERRORS=Exception)
         self.scope["MISSING"] = MISSING
         exec(compile("\n".join(lines), "<guards>", "exec"), self.scope)
         return self.scope[name]

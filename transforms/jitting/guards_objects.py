@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from argparse import Namespace
 from collections import deque
 from functools import partial
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
@@ -15,7 +14,6 @@ from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
 
-_NAMESPACES = (SimpleNamespace, Namespace)
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 _INTERNAL = frozenset((
     "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
@@ -113,7 +111,7 @@ class Objects:
             if not given:
                 self.writer.identity(place, x, weak=bool(x.__closure__))
             self.function(x, place)
-        elif cls in _NAMESPACES or (whose == "user" and not _is_fx(cls)):
+        elif _is_namespace(cls) or (whose == "user" and not _is_fx(cls)):
             self._instance(x, place, reads, depth, given)
             base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
             if base is dict:
@@ -242,6 +240,10 @@ def _attribute(place: Place, name: str) -> Place:
 
 def _is_fx(cls: type) -> bool:
     return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
+
+
+def _is_namespace(cls: type) -> bool:
+    return cls is SimpleNamespace or (cls.__module__ == "argparse" and cls.__name__ == "Namespace")
 
 
 def _has_foreign_base(cls: type) -> bool:

@@ -8,12 +8,8 @@ at by identity alone.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import cached_property, partial, partialmethod
-from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -37,7 +33,10 @@ from fx.transforms.jitting.guards_settings import Settings
 
 MOST_CHECKS = 4096
 _DEEPEST = 12
-_VALUES = (range, slice, Decimal, Fraction, date, time, timedelta, PurePath, np.generic, np.dtype)
+_VALUES = (range, slice, np.generic, np.dtype)
+_VALUE_MODULES = frozenset(
+    ("datetime", "decimal", "fractions", "pathlib", "pathlib._local", "uuid")
+)
 _UNCALLED = frozenset((
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",
     "__getstate__", "__setstate__", "__init_subclass__", "__class_getitem__", "__dir__",
@@ -222,7 +221,7 @@ class Walk(Containers, Objects):
             self.class_(x, place, reads, depth)
         elif isinstance(x, Enum):
             write.identity(place, x)
-        elif isinstance(x, _VALUES):
+        elif isinstance(x, _VALUES) or type(x).__module__ in _VALUE_MODULES:
             k = write.name("k", x)
             write.require(place, f"{{0}} is {k} or same({{0}}, {k})", repr(x))
         elif kind is np.ndarray:

@@ -8,6 +8,7 @@ operations does the same operations again; that it does is checked.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
@@ -41,6 +42,7 @@ from fx.transforms.jitting.program import (
     Source,
 )
 
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 MOST_SEGMENTS = 256  # of one program
 _PLAIN = (Tensor, Named)
 
@@ -370,8 +372,20 @@ class Recording(Stage):
         """A Python operator on numbers, some of them staged."""
         nows = [x.now if isinstance(x, StagedNumber) else x for x in args]
         hosts = [x.host if isinstance(x, StagedNumber) else _always(x) for x in args]
-        now = function(*nows)
+        try:
+            now = function(*nows)
+        except (ArithmeticError, ValueError):  # it may not be one with other numbers
+            for x in args:
+                if isinstance(x, StagedNumber):
+                    self.assume(x, _itself)
+            raise
         host = lambda numbers: function(*[h(numbers) for h in hosts])
+        if function is operator.pow:  # of ints it gives a float or an int, of floats even complex
+            self.assume(StagedNumber(self, None, now, host), _kind_of)  # type: ignore[arg-type]
+        elif function in _DIVISIONS and isinstance(args[1], StagedNumber):
+            self.assume(args[1], bool)  # by 0 is an error in Python
+        if isinstance(now, int) and not -(2**63) <= now < 2**63:
+            return self.assume(StagedNumber(self, None, now, host), _itself)  # type: ignore[arg-type]
         if not is_dynamic(now):  # complex
             return self.assume(StagedNumber(self, None, now, host), _itself)  # type: ignore[arg-type]
         dtype = number_dtype(now)
@@ -407,6 +421,10 @@ def _always(x: Any) -> Callable[[Any], Any]:
 
 def _itself(x: Any) -> Any:
     return x
+
+
+def _kind_of(x: Any) -> Any:
+    return type(x), not isinstance(x, int) or -(2**63) <= x < 2**63
 
 
 def _constant(x: Any, dtype: Any) -> Tensor:

@@ -42,7 +42,9 @@ def compiled(monkeypatch):
     """The texts that LLVM is asked to compile."""
     texts = []
     monkeypatch.setattr(
-        engine, "compile_text", lambda text, f=engine.compile_text: (texts.append(text), f(text))[1]
+        engine,
+        "compile_text",
+        lambda text, *rest, f=engine.compile_text: (texts.append(text), f(text, *rest))[1],
     )
     return texts
 
@@ -290,7 +292,8 @@ FORGED = {
     "no segments": put(["recipe", "segments"], []),
     "object sizes": put(["objects"], [5]),
     "negative object sizes": put(["objects"], [-5, 10]),
-    "unknown external": put(["recipe", "externals"], [3]),
+    "external of another type": put(["recipe", "externals"], [3]),
+    "unknown external": put(["recipe", "externals"], ["fx.nothing"]),
 }
 
 
@@ -323,7 +326,7 @@ def test_what_is_no_recipe_is_refused(told):
 
 def test_no_entry_is_left_by_a_failure(folder, monkeypatch):
     monkeypatch.setattr(
-        engine, "compile_text", lambda text: (_ for _ in ()).throw(RuntimeError("no compiler"))
+        engine, "compile_text", lambda *args: (_ for _ in ()).throw(RuntimeError("no compiler"))
     )
     with pytest.raises(RuntimeError, match="no compiler"):
         compile_graph(example())
@@ -415,7 +418,7 @@ from fx.backends.cpu.llvm import disk_cache, driver, engine
 disk_cache._sources = lambda root: []
 compiled = []
 compile_text = engine.compile_text
-engine.compile_text = lambda text: (compiled.append(1), compile_text(text))[1]
+engine.compile_text = lambda *args: (compiled.append(1), compile_text(*args))[1]
 while time.time() < float(sys.argv[1]):
     pass
 def f(x, y):

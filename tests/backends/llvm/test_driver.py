@@ -14,7 +14,7 @@ import pytest
 import fx
 from fx.backends.cpu.llvm import python_api
 from fx.backends.cpu.llvm.driver import compile_graph
-from fx.graph.ir import Graph
+from fx.graph.ir import Graph, constant_value
 from tests.backends.llvm.driver_steps import apply, argument, constant, graph_of, scheduler, spec
 
 RNG = np.random.default_rng(0)
@@ -102,6 +102,15 @@ def test_arguments_of_any_layout():
     for a in (wide[::2, ::2], draw(4, 3).T, bent, np.broadcast_to(draw(4), (3, 4)), locked):
         for b in (draw(3, 4), wide[::-2, 4:]):
             check(graph, [a, b])
+
+
+def test_constants_of_any_layout():
+    x = argument(3, 4)
+    bent = np.frombuffer(bytes(1) + draw(3, 4).tobytes(), np.uint8)[1:].view("f4").reshape(3, 4)
+    assert not bent.flags.aligned
+    for array in (bent, draw(4, 3).T, draw(6, 8)[::2, ::2], np.broadcast_to(draw(4), (3, 4))):
+        fixed = constant_value(fx.from_numpy(array))
+        check(graph_of([x], [apply("add", x, fixed), fixed]), [draw(3, 4)])
 
 
 def test_scalars_empty_results_and_no_inputs_at_all():

@@ -157,6 +157,14 @@ def test_long_reductions_have_the_same_bits_on_any_number_of_threads(shape, axis
     close(one[0], np.sum(x.astype(np.float64) * 2, axis).astype(np.float32), 2e-6)
 
 
+def test_a_wide_maximum_beside_what_it_is_taken_of():
+    x = floats(100, 33, 257)
+    check(staged(lambda x: (-x, fx.max(x, axis=1), fx.sum(x, axis=1)), x), x, pieces=3)
+    y = floats(400_000)
+    plan = check(staged(lambda y: ((h := fx.tanh(y)), fx.sum(h), fx.max(h)), y), y, tolerance=1e-4)
+    assert sum(y.shape in [v.spec.shape for v in step.reads] for step in plan.steps) == 1
+
+
 def test_sums_of_many_numbers_do_not_drift():
     x = np.full(4_000_000, 0.1, np.float32)
     (total,) = run_schedule(schedule(staged(lambda x: fx.sum(x), x)), x)

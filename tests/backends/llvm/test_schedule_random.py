@@ -14,7 +14,7 @@ from fx.tensor import new_tensor
 from tests.backends.llvm.schedules import close, run_schedule
 
 F32 = np.dtype("float32")
-_SIZES = (1, 2, 3, 4, 6, 8, 17, 33, 40)
+_SIZES = (1, 2, 3, 4, 6, 8, 17, 33, 40, 100, 257)
 
 
 class _Program:

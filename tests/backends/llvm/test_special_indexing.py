@@ -197,3 +197,25 @@ def test_without_a_driver_that_looks_checked_indices_stay_in_python(monkeypatch)
     monkeypatch.setattr(native, "reports", lambda: False)
     node = node_of("take", [np.ones(4), np.array([1])], axis=0)
     assert STEPS["take"](node) is None
+
+
+def test_what_is_known_of_indices():
+    from fx.backends.cpu.llvm.special.checked import in_range
+    from fx.graph.ir import Node, input_value
+
+    def of(name, *inputs, **params):
+        return Node(registry[name], inputs, params).outs
+
+    x = input_value(fx.TensorSpec((4, 6), fx.int64))
+    values, places = of("cummax", x, axis=1, reverse=False)
+    assert in_range(places, 6) and not in_range(places, 5) and not in_range(values, 6)
+    (wrapped,) = of("wrap_index", x, size=7)
+    assert in_range(wrapped, 7) and not in_range(wrapped, 6) and not in_range(x, 2**60)
+    (flat,) = of("reshape", wrapped, shape=(24,))
+    (small,) = of("astype", flat, dtype=np.dtype("int8"))
+    assert in_range(small, 7)
+    assert not in_range(of("astype", flat, dtype=np.dtype("uint8"))[0], 7)
+    (many,) = of("wrap_index", x, size=200)
+    assert not in_range(of("astype", many, dtype=small.spec.dtype)[0], 200)
+    (line,) = of("iota", shape=(3, 5), axis=1, start=2, step=-1, dtype=fx.int64, device="cpu")
+    assert in_range(line, 3) and not in_range(line, 2)

@@ -11,11 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite import ir
 
 import fx
 from fx.backends.cpu.llvm import builder, parallel
 from fx.backends.cpu.llvm.driver import compile_graph
-from tests.backends.llvm.driver_steps import apply, argument, graph_of, scheduler
+from fx.backends.cpu.llvm.step import Schedule, Step
+from fx.graph.ir import Node
+from fx.primitive import registry
+from tests.backends.llvm.driver_steps import LONG, POINTER, apply, argument, graph_of, scheduler
 
 ROOT = Path(fx.__file__).resolve().parents[1]
 RNG = np.random.default_rng(0)
@@ -77,7 +81,51 @@ def test_workers_do_some_of_the_work():
     assert words[parallel.JOBS] == asked
 
 
-def test_a_late_worker_makes_the_next_calls_run_alone():
+class Nap(Step):
+    """Tasks that take half a millisecond, and a hundred on any thread but the one that made it."""
+
+    name, tasks, cost = "nap", 64, 1e9
+
+    def __init__(self, node):
+        self.reads, self.writes = node.inputs, node.outs
+        self.key = ("nap", threading.get_ident())
+
+    def emit(self, module, name):
+        kind = ir.FunctionType(ir.VoidType(), [LONG, LONG, *[POINTER] * 3])
+        function = ir.Function(module, kind, name)
+        build = ir.IRBuilder(function.append_basic_block())
+        self_ = ir.Function(module, ir.FunctionType(LONG, []), "pthread_self")
+        sleep = ir.Function(module, ir.FunctionType(ir.IntType(32), [ir.IntType(32)]), "usleep")
+        mine = build.icmp_unsigned("==", build.call(self_, []), LONG(threading.get_ident()))
+        short, long = ir.Constant(ir.IntType(32), 500), ir.Constant(ir.IntType(32), 100_000)
+        build.call(sleep, [build.select(mine, short, long)])
+        build.ret_void()
+        return function
+
+
+def test_a_worker_that_costs_more_than_it_saves_is_left_alone():
+    x = argument(4)
+    node = Node(registry["exp"], [x], {})
+    executable = compile_graph(
+        graph_of([x], [node.out]), scheduler=lambda graph: Schedule(graph, [Nap(node)], {})
+    )
+    fx.set_num_threads(2)
+    words = parallel._native.words
+    words[parallel.ALONE_UNTIL] = words[parallel.SAVED] = 0
+    before = words[parallel.HELPED]
+    for _ in range(20):
+        executable.run([np.ones(4, "f4")])
+        if words[parallel.HELPED] > before:
+            break
+    asked = words[parallel.JOBS]
+    assert words[parallel.ALONE_UNTIL] > 0 and words[parallel.SAVED] == 0
+    words[parallel.ALONE_UNTIL] = 1 << 62  # however slow this machine is
+    executable.run([np.ones(4, "f4")])
+    assert words[parallel.JOBS] == asked
+    words[parallel.ALONE_UNTIL] = 0
+
+
+def test_while_that_lasts_calls_run_alone():
     _, executable = example()
     arrays = arguments()
     fx.set_num_threads(2)

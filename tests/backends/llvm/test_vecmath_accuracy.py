@@ -147,7 +147,7 @@ def test_bits_do_not_depend_on_lanes(name):
     for dtype in (np.float32, np.float64):
         x = np.concatenate([specials(dtype), np.linspace(-20, 20, 999).astype(dtype)])
         one = element_kernel(name, (dtype,), dtype, None)(x)
-        for lanes in (4, 8):
+        for lanes in (4, 8, 16):
             many = element_kernel(name, (dtype,), dtype, lanes)(x)
             assert np.array_equal(one, many, equal_nan=True)
 

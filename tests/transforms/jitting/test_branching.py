@@ -213,6 +213,7 @@ def test_an_error_of_the_function_passes_and_leaves_nothing_behind():
     with pytest.raises(ValueError, match="mine") as info:
         jitted(fx.ones(3), 1)
     assert info.traceback[-1].name == "f"
+    assert jitted.cache_size() == 0
     assert jitted(-fx.ones(3), 2).tolist() == [-2.0] * 3
     with pytest.raises(ValueError, match="mine"):
         jitted(fx.ones(3), 2)
@@ -221,6 +222,21 @@ def test_an_error_of_the_function_passes_and_leaves_nothing_behind():
     with pytest.raises(fx.errors.ShapeError):
         added(fx.ones(3), fx.ones(2))
     assert added.cache_size() == 0
+
+
+def test_a_failed_compilation_leaves_nothing_behind(monkeypatch):
+    from fx.transforms.jitting import compiled
+
+    def fail(*args, **kwargs):
+        raise RuntimeError("no compiler")
+
+    jitted = fx.jit(lambda x: x * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled, "_compile", fail)
+        with pytest.raises(RuntimeError, match="no compiler"):
+            jitted(fx.ones(3))
+    assert jitted.cache_size() == 0
+    assert jitted(fx.ones(3)).tolist() == [2.0] * 3
 
 
 def test_what_happened_before_an_error_is_undone():

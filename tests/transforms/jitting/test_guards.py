@@ -11,11 +11,14 @@ import weakref
 import attrs
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import fx
 import fx.nn as nn
 import fx.nn.functional as F
 from fx.transforms.jitting.guards import watch
+from tests.transforms.jitting.programs import interpreted
 
 X = fx.tensor([1.0, 2.0])
 
@@ -87,9 +90,10 @@ def set_global(**values):
 
 
 @pytest.fixture(autouse=True)
-def globals_as_they_were():
+def guarded_alone():
     before = dict(globals())
-    yield
+    with interpreted():
+        yield
     globals().update(before)
 
 
@@ -440,6 +444,73 @@ def test_a_module_of_settings():
     agrees(lambda x: x * cfg.LR, lambda: setattr(cfg, "OTHER", 2), restages=False)
     cfg.deep = types.SimpleNamespace(rate=1.0)
     agrees(lambda x: x * cfg.deep.rate, lambda: setattr(cfg.deep, "rate", 2.0))
+
+
+# any state, any change ------------------------------------------------------------------------------
+
+LEAVES = st.one_of(st.integers(-2, 2), st.sampled_from((0.0, -0.0, 0.5, 2.0)), st.booleans())
+
+
+class State:
+    """Something of everything."""
+
+    level = 1.0
+
+    def __init__(self):
+        self.number = 1
+        self.flag = True
+        self.rates = [1.0, 2.0]
+        self.table = {"a": 1, "b": {"c": 2.0}}
+        self.data = Data()
+        self.slotted = Slotted()
+        self.tensor = fx.tensor([1.0, 1.0])
+        self.array = np.ones(2, np.float32)
+        self.names = {"x"}
+        self.unread = 0
+
+
+def read(state, x):
+    total = x * state.number + state.level
+    if state.flag:
+        total = total + sum(state.rates)
+    for key, value in state.table.items():
+        total = total * 2 + (value if key == "a" else len(value))
+    total = total + state.table["b"]["c"] * state.data.rate - state.slotted.rate
+    return total * state.tensor + fx.asarray(state.array) + ("y" in state.names)
+
+
+CHANGES = {
+    "number": lambda s, v: setattr(s, "number", v),
+    "flag": lambda s, v: setattr(s, "flag", bool(v)),
+    "rate": lambda s, v: s.rates.__setitem__(0, v),
+    "append": lambda s, v: s.rates.append(v),
+    "list": lambda s, v: setattr(s, "rates", list(s.rates)),
+    "entry": lambda s, v: s.table.__setitem__("a", v),
+    "nested": lambda s, v: s.table["b"].__setitem__("c", v),
+    "more": lambda s, v: s.table["b"].__setitem__(str(v), v),
+    "order": lambda s, v: s.table.__setitem__("a", s.table.pop("a")),
+    "data": lambda s, v: setattr(s, "data", Data(rate=v)),
+    "field": lambda s, v: setattr(s.data, "rate", v),
+    "slot": lambda s, v: setattr(s.slotted, "rate", v),
+    "tensor": lambda s, v: setattr(s, "tensor", fx.tensor([1.0, float(v)])),
+    "array": lambda s, v: s.array.__setitem__(1, v),
+    "set": lambda s, v: (s.names.add if v else s.names.discard)("y"),
+    "class": lambda s, v: setattr(State, "level", v),
+    "own": lambda s, v: setattr(s, "level", v),
+    "unread": lambda s, v: setattr(s, "unread", v),
+}
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), LEAVES), max_size=12))
+def test_any_change_is_seen(changes):
+    State.level = 1.0
+    state = State()
+    jitted = fx.jit(lambda x: read(state, x))
+    with interpreted():
+        for name, value in changes:
+            CHANGES[name](state, value)
+            assert _same(jitted(X), read(state, X)), (name, value)
 
 
 # methods ------------------------------------------------------------------------------------------

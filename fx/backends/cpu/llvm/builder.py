@@ -132,7 +132,7 @@ class Builder:
         part.constants = [self.places[v] for v in constants]
         part.results = [_spec(v) for v in planner.results]
         part.arena = planner.plan.arena
-        part.free = sum(s.cost for s in steps) > LONG
+        part.free = sum(max(s.cost, _traffic(s)) for s in steps) > LONG
         part.written = sorted(
             {planner.places[v].index for s in steps for v in s.writes
              if planner.places[v].kind == "input"}
@@ -260,6 +260,11 @@ _NAME = {dtype: dtype.name for dtype in ALL}  # NumPy makes the name anew each t
 
 def _spec(value: Value) -> tuple[str, list[int]]:
     return _NAME[value.spec.dtype], list(value.spec.shape)
+
+
+def _traffic(step: Step) -> float:
+    """Nanoseconds that moving a step's arrays takes at least, at 20 GB/s."""
+    return 0.05 * sum(v.spec.nbytes for v in (*step.reads, *step.writes))
 
 
 def _chunk(step: Step) -> int:

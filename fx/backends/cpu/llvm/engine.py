@@ -16,12 +16,16 @@ from llvmlite.binding import ffi
 from fx.backends.cpu.threads import get_num_threads
 
 
-def _machine() -> Any:
+def _machine(level: int = 2) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # kernels may hold inline assembly
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features(), opt=2, jit=True, codemodel="jitdefault"
+        cpu=llvm.get_host_cpu_name(),
+        features=features(),
+        opt=level,
+        jit=True,
+        codemodel="jitdefault",
     )
 
 
@@ -53,13 +57,18 @@ def description() -> str:
     return f"{triple()} {llvm.get_host_cpu_name()} {features()} LLVM {version}"
 
 
-def compile_text(text: str) -> bytes:
+def compile_text(text: str, level: int = 2) -> bytes:
     """Object code of a module.
+
+    Args:
+        text: its IR.
+        level: of LLVM's code generation: 2 for kernels; 0 for what only calls them, which takes a
+            quarter of the time.
 
     Raises:
         RuntimeError: if the text is no valid module; nothing is kept of it.
     """
-    machine = _machine()
+    machine = _machine(level)
     context = llvm.create_context()
     module = _parse(text, context)
     try:
@@ -118,16 +127,16 @@ class Workshop:
     """Compiles modules on several threads while the caller is still writing the next ones."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[int, str] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[int, str, int] | None] = SimpleQueue()
         self._objects: dict[int, bytes] = {}
         self._workers: list[threading.Thread] = []
         self._count = 0
         self._most = get_num_threads()
         self._error: BaseException | None = None
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, level: int) -> None:
         """Start to compile a module."""
-        self._queue.put((self._count, text))
+        self._queue.put((self._count, text, level))
         self._count += 1
         if len(self._workers) < min(self._most, self._count):
             worker = threading.Thread(target=self._work, name="fx-compiler", daemon=True)
@@ -136,10 +145,10 @@ class Workshop:
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
-            number, text = job
+            number, text, level = job
             try:
                 if self._error is None:
-                    self._objects[number] = compile_text(text)
+                    self._objects[number] = compile_text(text, level)
             except BaseException as error:
                 self._error = error
 
@@ -161,6 +170,11 @@ class Workshop:
         for worker in self._workers:
             worker.join()
         self._workers = []
+
+
+def in_process(name: str) -> bool:
+    """Whether a C function of that name is loaded."""
+    return hasattr(ctypes.CDLL(None), name)
 
 
 def assembly(text: str) -> str:

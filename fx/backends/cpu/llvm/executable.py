@@ -128,6 +128,8 @@ def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
                 found = externals.address(name)
             if found:
                 symbols[name] = found
+            elif not engine.in_process(name):
+                raise RuntimeError(f"compiled code calls {name}, which this process does not have")
     names = [s.part.name for s in recipe.segments if s.part is not None]
     exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
     return engine.Loaded(code, exports, symbols)
@@ -142,7 +144,7 @@ def _know_externals() -> None:
 
 def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Arena) -> Run:
     """The function of a native part: a builtin where CPython's layout is known."""
-    used = [np.ascontiguousarray(constants[i]).reshape(constants[i].shape) for i in part.constants]
+    used = [_dense(constants[i]) for i in part.constants]
     specs = [(as_dtype(name), tuple(shape)) for name, shape in part.specs()]
     if not python_api.DIRECT:
         body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(f"{part.name}_body"))
@@ -164,6 +166,11 @@ def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Are
         place += 8 * (len(shape) + 1)
     me.keep = (loaded, used, specs, dims, arena)
     return python_api.builtin(part.name, loaded.address(part.name), me)
+
+
+def _dense(array: np.ndarray) -> np.ndarray:
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else array.copy("C")
 
 
 def _through_ctypes(

@@ -58,11 +58,11 @@ class Kernels:
         for found in module.global_values:
             if isinstance(found, ir.GlobalVariable) and found.initializer is not None:
                 found.linkage = "internal"
-        self._add(str(module))
+        self._add(str(module), 2)
 
-    def _add(self, text: str) -> None:
+    def _add(self, text: str, level: int) -> None:
         self.texts.append(text)
-        self._workshop.add(text)
+        self._workshop.add(text, level)
 
     def call_from(self, text: str) -> None:
         """Compile a module that calls kernels of the steps so far."""
@@ -75,7 +75,7 @@ class Kernels:
             f'target triple = "{engine.triple()}"',
             f'target datalayout = "{engine.data_layout()}"',
         ]
-        self._add("\n".join([*head, *declared, text]))
+        self._add("\n".join([*head, *declared, text]), 0)
 
     def objects(self) -> list[bytes]:
         """The object code of all modules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -34,6 +35,16 @@ def schedule(graph: Graph) -> Schedule:
         >>> len(schedule(graph).steps)
         1
     """
+    searching = gc.isenabled()
+    gc.disable()  # thousands of objects are made and all are kept: looking for garbage is in vain
+    try:
+        return _schedule(graph)
+    finally:
+        if searching:
+            gc.enable()
+
+
+def _schedule(graph: Graph) -> Schedule:
     graph = decompose(graph)
     checks = graph.cache.get("checks", {})
 
@@ -65,7 +76,7 @@ def kernel_of(group: Group, root: Callable[[Value], Value]) -> Kernel:
     names: set[str] = set()
     lines: set[str] = set()
     for v in group.inside:
-        names.add(v.node.primitive.name)
+        names.add(v.node.primitive.name.removeprefix("loose_"))
         if v.node.line:
             lines.add(v.node.line)
     nest, reads, writes = group.nest()

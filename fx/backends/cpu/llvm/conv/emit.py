@@ -1,4 +1,4 @@
-"""Building blocks of LLVM IR: loops, vectors, masked rows, transposition of a square.
+"""Building blocks of LLVM IR: loops, vectors, masked rows.
 
 ``Emitter`` wraps an ``IRBuilder`` with what the kernels of this package need. Integers in Python
 stand for i64 constants wherever an i64 is taken, and arithmetic on two of them gives one.
@@ -227,24 +227,6 @@ class Emitter:
         align = ir.Constant(I32, self.itemsize)
         return self.b.call(load, [pointer, align, mask, self.zero(lanes)])
 
-    def transpose(self, rows: Sequence[Any]) -> list[Any]:
-        """n vectors of n lanes (n a power of 2) as the columns that they make."""
-        n = len(rows)
-        out = list(rows)
-        half = n // 2
-        while half:  # exchange the off-diagonal halves of every 2*half square
-            for i in range(0, n, 2 * half):
-                for j in range(i, i + half):
-                    x, y = out[j], out[j + half]
-                    low, high = [], []
-                    for k in range(0, n, 2 * half):
-                        low += [*range(k, k + half), *range(n + k, n + k + half)]
-                        high += [*range(k + half, k + 2 * half)]
-                        high += [*range(n + k + half, n + k + 2 * half)]
-                    out[j], out[j + half] = self.shuffle(x, y, low), self.shuffle(x, y, high)
-            half //= 2
-        return out
-
     def apart(self, pointer: Any, step: int, lanes: int) -> Any:
         """Elements ``step`` apart (at most 4), picked out of as many vectors side by side."""
         if step == 1:
@@ -286,50 +268,6 @@ class Emitter:
                 self.store(wide, at)
             else:
                 self.store_where(wide, at, ir.Constant(ir.VectorType(I1, lanes), mask))
-
-    def transposer(self, lanes: int) -> Any:
-        """``(from, from_step, rows, count, to, to_step, columns, length)``, one copy a module.
-
-        Reads ``rows`` rows of ``count`` elements, and zeros around them, as a square of ``lanes``;
-        writes ``columns`` of its columns as rows, the first ``length`` elements of each.
-        """
-        name = f"fx_transpose_{self.dtype}x{lanes}"
-        found = self.module.globals.get(name)
-        if found is not None:
-            return found
-        found = internal(self.module, name, [PTR, I64, I64, I64, PTR, I64, I64, I64])
-        e = Emitter(found, self.dtype)
-        from_, from_step, rows, count, to, to_step, columns, length = found.args
-        bits, kind = ir.IntType(lanes), ir.VectorType(I1, lanes)
-
-        def first(n: Any) -> Any:
-            whole = e.b.sub(e.b.shl(e.i(1), n), e.i(1))
-            return e.b.trunc(whole, bits) if lanes < 64 else whole
-
-        def where(i: int, limit: Any, wanted: Any) -> Any:
-            held = e.b.select(e.b.icmp_signed("<", e.i(i), limit), wanted, ir.Constant(bits, 0))
-            return e.b.bitcast(held, kind)
-
-        wanted = first(count)
-        square = [
-            e.load_where(e.at(from_, e.mul(from_step, i)), lanes, where(i, rows, wanted))
-            for i in range(lanes)
-        ]
-        wanted = first(length)
-        for i, column in enumerate(e.transpose(square)):
-            at = e.at(to, e.mul(to_step, i))
-            e.store_where(column, at, where(i, columns, wanted))
-        e.b.ret_void()
-        return found
-
-    def turn(
-        self, lanes: int, from_: Any, from_step: Index, rows: Index, count: Index,
-        to: Any, to_step: Index, columns: Index, length: Index,
-    ) -> None:  # fmt: skip
-        """Call the transposer; no number may exceed ``lanes``."""
-        numbers = [from_step, rows, count, to_step, columns, length]
-        a, b, c, d, f, g = [self.i(n) for n in numbers]
-        self.b.call(self.transposer(lanes), [from_, a, b, c, to, d, f, g])
 
     def store_where(self, value: Any, pointer: Any, mask: Any) -> None:
         """Store the elements where the mask is set, and touch no others."""

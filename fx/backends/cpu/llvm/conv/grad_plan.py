@@ -23,7 +23,8 @@ class GradCut:
     rows: int  # output rows of a band
     bands: int  # bands of a plane of outputs
     together: int  # samples of a band, more than one only where a band is a whole sample
-    plane: Ints
+    direct: bool  # the input is read where it is: nothing pads it
+    plane: Ints  # sizes of a padded plane, or of the input's
     channel_step: int
     sample_step: int
     window: Ints
@@ -47,8 +48,12 @@ def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, siz
         high_ = (rows - 1) * job.step[1] + job.span[1]
         return (job.span[0], high_, (long - 1) * job.step[2] + job.span[2])
 
+    # rows of taps are few, so that copying the input would cost as much as reading it
+    direct = not job.pads and job.window <= 3 and prod(job.source) * size % 1024 != 0
+
     def need(rows: int) -> int:
-        return (part * prod(plane(rows)) + rows * long * width) * size
+        planes = 0 if direct else part * prod(plane(rows))
+        return (planes + rows * long * width) * size
 
     while rows > 1 and (need(rows) > _BAND_BYTES or samples * depth * -(-high // rows) < sums):
         rows = -(-rows // 2)
@@ -61,6 +66,11 @@ def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, siz
     sizes = plane(rows)
     step = (-(-prod(sizes) * size // 64) | 1) * 64 // size
     sums = min(sums, -(-samples // together) * depth * bands)
+    sample_step = part * step
+    if direct:
+        sizes, step = job.source, prod(job.source)
+        sample_step = job.groups * job.K * step
     return GradCut(
-        sums, parts, part, rows, bands, together, sizes, step, part * step, window, dilation
-    )
+        sums, parts, part, rows, bands, together, direct, sizes, step, sample_step, window,
+        dilation,
+    )  # fmt: skip

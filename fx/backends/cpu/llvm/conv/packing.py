@@ -10,6 +10,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, PTR, Emitter, Index, internal, kernel
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, blocks
 from fx.backends.cpu.llvm.conv.target import Target
+from fx.backends.cpu.llvm.conv.transpose import turn
 
 
 def emit_planes(
@@ -131,8 +132,8 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
             def square(j: Any) -> None:
                 count = e.least(e.sub(columns, j), lanes)
                 for m, valid in parts:
-                    e.turn(
-                        lanes, e.at(source, e.add(m * columns, j)), columns, valid, count,
+                    turn(
+                        e, lanes, e.at(source, e.add(m * columns, j)), columns, valid, count,
                         e.at(to, e.add(e.mul(j, block.width), m)), block.width, count, lanes,
                     )  # fmt: skip
 
@@ -158,7 +159,7 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
                 for j in range(0, T, lanes):
                     count = min(lanes, T - j)
                     from_ = e.at(source, e.add(e.mul(k, job.M * T), m * T + j))
-                    e.turn(lanes, from_, T, valid, count, held, lanes, count, lanes)
+                    turn(e, lanes, from_, T, valid, count, held, lanes, count, lanes)
                     for t in range(j, j + count):
                         if t not in where:
                             continue

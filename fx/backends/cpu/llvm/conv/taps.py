@@ -25,6 +25,7 @@ from fx.backends.cpu.llvm.conv.plan import (
     tiles,
 )  # fmt: skip
 from fx.backends.cpu.llvm.conv.target import Target, host
+from fx.backends.cpu.llvm.conv.transpose import turn
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -321,8 +322,8 @@ class _Emission:
                 to, to_step = rows_, count
             for p in range(0, count, lanes):
                 some = min(lanes, count - p)
-                e.turn(
-                    lanes, e.at(held, p * lanes), lanes, some, lanes,
+                turn(
+                    e, lanes, e.at(held, p * lanes), lanes, some, lanes,
                     e.at(to, p), to_step, valid, some,
                 )  # fmt: skip
             if not dense:

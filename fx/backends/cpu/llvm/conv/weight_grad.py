@@ -17,6 +17,7 @@ from fx.backends.cpu.llvm.conv.grad_plan import GradCut, grad_cut
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
 from fx.backends.cpu.llvm.conv.target import Target, host
+from fx.backends.cpu.llvm.conv.transpose import turn
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -52,7 +53,7 @@ class GradStep(Step):
         self.tasks = cut.sums * job.groups * layout.per_group * cut.parts
         itemsize = reads[0].spec.dtype.itemsize
         lanes = target.bytes // itemsize
-        self.planes = cut.together * cut.sample_step + lanes
+        self.planes = 0 if cut.direct else cut.together * cut.sample_step + lanes
         self.places = cut.together * cut.rows * job.out[2]
         width = layout.whole.width
         self.scratch = (self.planes + (self.places + lanes) * width) * itemsize
@@ -123,7 +124,7 @@ def _emit_sum(module: Any, name: str, step: SumStep) -> Any:
                         from_, from_step = held, lanes
                     to_ = e.at(to, e.add(j, m * columns))
                     valid = min(lanes, block.valid - m)
-                    e.turn(lanes, from_, from_step, count, lanes, to_, columns, valid, count)
+                    turn(e, lanes, from_, from_step, count, lanes, to_, columns, valid, count)
 
             e.loop(0, columns, square, step=lanes)
 
@@ -140,10 +141,11 @@ class _Emission:
         self.job, self.layout, self.cut, self.target = step.job, step.layout, step.cut, step.target
         job, cut = self.job, self.cut
         self.made: dict[Any, Any] = {}
-        self.pack = emit_planes(
-            module, f"{name}_planes", job.dtype, job.source, cut.plane, cut.channel_step,
-            self.target,
-        )  # fmt: skip
+        if not cut.direct:
+            self.pack = emit_planes(
+                module, f"{name}_planes", job.dtype, job.source, cut.plane, cut.channel_step,
+                self.target,
+            )  # fmt: skip
         self.function = kernel(module, name, 3)
         e = self.e = Emitter(self.function, job.dtype)
         begin, end, self.scratch, self.x, self.g, self.out = self.function.args
@@ -199,24 +201,34 @@ class _Emission:
                 e.i(e.add(e.mul(at, st), lo)) for at, st, lo in zip((d, h0, 0), job.step, job.low)
             ]
 
+            def plane(n: Index) -> Any:
+                at = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k0), x_volume)
+                return e.at(self.x, at)
+
             def sample(n: Any) -> None:
                 j = e.sub(n, n0)
-                from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k0), x_volume)
-                to = e.at(self.scratch, e.mul(j, cut.sample_step))
-                e.b.call(self.pack, [e.at(self.x, from_), to, e.i(e.sub(k1, k0)), *start])
+                if not cut.direct:
+                    to = e.at(self.scratch, e.mul(j, cut.sample_step))
+                    e.b.call(self.pack, [plane(n), to, e.i(e.sub(k1, k0)), *start])
                 at = e.mul(e.add(e.mul(n, job.groups * job.M), channel), g_volume)
                 at = e.add(at, e.mul(e.add(e.mul(d, job.out[1]), h0), job.out[2]))
                 to = e.at(places, e.mul(j, cut.rows * job.out[2] * block.width))
                 e.b.call(lay_out, [e.at(self.g, at), to, e.i(e.mul(rows, job.out[2]))])
 
             e.loop(n0, n1, sample)
-            self.weights(block, sums, places, e.i(e.sub(n1, n0)), e.i(rows), k0, k1)
+            planes = self.scratch
+            if cut.direct:
+                _, high, wide = job.source
+                at = e.add(e.mul(e.add(e.mul(start[0], high), start[1]), wide), start[2])
+                planes = e.at(plane(n0), at)
+            self.weights(block, sums, planes, places, e.i(e.sub(n1, n0)), e.i(rows), k0, k1)
 
         e.loop(first, last, band)
 
     def weights(
-        self, block: Block, sums: Any, places: Any, samples: Any, rows: Any, k0: Index, k1: Index
-    ) -> None:
+        self, block: Block, sums: Any, planes: Any, places: Any, samples: Any, rows: Any,
+        k0: Index, k1: Index,
+    ) -> None:  # fmt: skip
         """Go over the blocks of weights of channels k0 to k1 with one band."""
         e, job, cut = self.e, self.job, self.cut
         most = (self.target.registers - 4) // block.vectors
@@ -235,7 +247,7 @@ class _Emission:
             high = split(KH, max(1, most // (size * wide)))
 
             def one(k: Any) -> None:
-                plane = e.at(self.scratch, e.mul(e.sub(k, k0), cut.channel_step))
+                plane = e.at(planes, e.mul(e.sub(k, k0), cut.channel_step))
 
                 def depth(z: Index) -> None:
                     h_edge = 0
@@ -346,8 +358,8 @@ class _Emission:
         def square(j: Any) -> None:
             wanted = e.least(e.sub(count, j), lanes)
             for m in range(0, block.width, lanes):
-                e.turn(
-                    lanes, e.at(from_, e.add(m * volume, j)), volume,
+                turn(
+                    e, lanes, e.at(from_, e.add(m * volume, j)), volume,
                     min(lanes, block.valid - m), wanted,
                     e.at(to, e.add(e.mul(j, block.width), m)), block.width, wanted, lanes,
                 )  # fmt: skip

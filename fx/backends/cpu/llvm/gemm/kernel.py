@@ -30,12 +30,13 @@ class Kernel(Frame):
         self.column_total = -(-vectors // across)
         self.row_tasks = -(-self.row_total // plan.row_tiles)
         self.column_tasks = -(-self.column_total // plan.column_tiles)
-        self.parts = -(-p.k // plan.depth) if plan.split else 1
+        steps = -(-p.k // plan.depth)
+        self.parts = parts_of(p, plan)
         self.tasks = self.parts * p.batches * self.row_tasks * self.column_tasks
         self.last_rows = p.m - rows * (self.row_total - 1)
         self.last_count = vectors - across * (self.column_total - 1)
         self.tail = p.n - width * (vectors - 1)
-        self.depths = 1 if plan.split else -(-p.k // plan.depth)
+        self.depths = plan.split or steps  # of a task, at most
         narrow = v.memory_type(p.out) != self.kind
         self.partial = self.depths > 1 and (narrow or epilogue is not None)
         # scratch: the panel of y, the block of x, sums of a task that are not finished
@@ -92,11 +93,16 @@ class Kernel(Frame):
                 self._row_parts(first_row, last_row), lambda r, rows: tiles(c, size, r, rows)
             ))  # fmt: skip
 
+        begin, end = v.const(0), v.const(-(-p.k // plan.depth))
         if plan.split:  # the sums of each part are a matrix of their own
             line = v.add(b, line, v.times(b, part, p.m))
-            depth(part)
+            begin = v.times(b, part, plan.split)
+            end = v.smaller(b, v.add(b, begin, plan.split), end)
+        self.first, self.last = begin, v.add(b, end, -1)
+        if plan.split == 1:
+            depth(begin)
         else:
-            v.loop(b, 0, self.depths, depth, name="depth")
+            v.loop(b, begin, end, depth, name="depth")
 
     def _bases(self, batch: ir.Value) -> tuple[ir.Value, ir.Value]:
         p = self.p
@@ -218,7 +224,7 @@ class Kernel(Frame):
         sums = accumulate(b, kind, tile, left, right, x, y, count)
         if self.depths > 1:
             sums = self._partial_sums(tile, sums, d, *self._partial_at(r, c, line, column))
-            with b.if_then(b.icmp_signed("==", d, v.const(self.depths - 1))):
+            with b.if_then(b.icmp_signed("==", d, self.last)):
                 self._finish(tile, sums, line, column)
         else:
             self._finish(tile, sums, line, column)
@@ -234,7 +240,7 @@ class Kernel(Frame):
             for c in range(tile.across)
         ]
         first, further, go = b.block, b.append_basic_block("further"), b.append_basic_block("go")
-        b.cbranch(b.icmp_signed("==", d, v.const(0)), go, further)
+        b.cbranch(b.icmp_signed("==", d, self.first), go, further)
         b.position_at_end(further)
         added = [
             b.fadd(v.load(b, at, kind, tile.width, mask), x)
@@ -248,7 +254,7 @@ class Kernel(Frame):
             phi.add_incoming(x, first)
             phi.add_incoming(y, further)
             found.append(phi)
-        with b.if_then(b.icmp_signed("!=", d, v.const(self.depths - 1))):
+        with b.if_then(b.icmp_signed("!=", d, self.last)):
             for x, (at, mask) in zip(found, places, strict=True):
                 v.store(b, x, at, mask)
         return found
@@ -323,7 +329,7 @@ class Totals(Frame):
     def __init__(self, p: Problem, plan: Plan, shape: tuple[int, ...], epilogue: Any) -> None:
         super().__init__(p, plan.width, shape, epilogue)
         self.plan = plan
-        self.parts = -(-p.k // plan.depth)
+        self.parts = parts_of(p, plan)
         self.rows = -(-p.m // 8)
         self.tasks = -(-p.m // self.rows)
         self.scratch = 0
@@ -352,6 +358,11 @@ class Totals(Frame):
                 one(v.const(whole), v.first_lanes(b, p.n - whole, width))
 
         v.loop(b, first, last, row, name="row")
+
+
+def parts_of(p: Problem, plan: Plan) -> int:
+    """The number of parts that sums are split into."""
+    return -(-p.k // (plan.depth * plan.split)) if plan.split else 1
 
 
 def packed_batches(p: Problem, columns: int) -> list[int]:

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     pack_x: bool
     pack_y: bool
     shared: bool  # y is packed for all tasks by a kernel of its own
-    split: bool = False  # a task does one depth only; a kernel of its own adds them up
+    split: int = 0  # depths of a task, if a kernel of its own adds up those of several tasks
 
 
 def plan(p: Problem) -> Plan:
@@ -62,7 +62,9 @@ def plan(p: Problem) -> Plan:
     parts = min(16, wanted // tasks, p.k // 256)
     if tasks > 4 or parts < 4 or p.batches > 1 or pack_x or pack_y:
         return found
-    return found._replace(depth=-(-p.k // parts), split=True)
+    span = -(-p.k // parts)
+    split = -(-span // DEPTH)
+    return found._replace(depth=-(-span // split), split=split)
 
 
 def _tasks(

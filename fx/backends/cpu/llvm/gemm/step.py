@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.gemm.frame import Frame, inplace
-from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals
+from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals, parts_of
 from fx.backends.cpu.llvm.gemm.plan import Plan, plan
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
 from fx.backends.cpu.llvm.gemm.skinny import Dots, SkinnyPlan, Sums, skinny_plan
@@ -106,7 +106,7 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
     if plan_.split:
         parts = p._replace(out=temporary)
         first = lambda: Kernel(parts, plan_, shape, None)
-        held = _temporary(-(-p.k // plan_.depth) * p.m * p.n, temporary)
+        held = _temporary(parts_of(p, plan_) * p.m * p.n, temporary)
         return [
             KernelStep(first, name, (x, y), (held,), cost, ("parts", *key[:4]), line),
             KernelStep(

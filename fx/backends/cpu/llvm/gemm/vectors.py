@@ -53,7 +53,7 @@ def compute_type(dtype: Any) -> ir.Type:
 def size_of(kind: ir.Type) -> int:
     """The bytes of a scalar type."""
     if isinstance(kind, ir.IntType):
-        return kind.width // 8
+        return int(kind.width) // 8
     return 2 if kind is f16 else 8 if kind is f64 else 4
 
 

@@ -195,9 +195,9 @@ class Kernel(Stores):
                 return found
             if left <= lanes:
                 self.single = left == 1
-                found = levels.scope(lambda: part(main, found))
+                out: list[Any] = levels.scope(lambda: part(main, found))
                 self.single = False
-                return found
+                return out
             return levels.loop(main, stop, lanes, found, part, surely=True)
         stop = b.add(start, count)
         main = b.add(start, b.mul(b.udiv(count, const(step)), const(step)))
@@ -211,13 +211,14 @@ class Kernel(Stores):
         b, levels = self.b, self.levels
         step = self.plan.lanes * self.unroll
         surely = steps is not None
-        if join is None or (surely and steps <= 2 * _STRETCH):
+        if join is None or (steps is not None and steps <= 2 * _STRETCH):
             return levels.loop(start, main, step, carried, whole, surely=surely)
 
         def stretch(i: Any, values: list[Any]) -> list[Any]:
             end = b.add(i, const(step * _STRETCH))
             end = b.select(b.icmp_signed("<", end, main), end, main)
-            return join(values, levels.loop(i, end, step, self.fresh, whole, surely=True))
+            now = levels.loop(i, end, step, self.fresh, whole, surely=True)
+            return list(join(values, now))
 
         return levels.loop(
             start, main, step * _STRETCH, carried, stretch, surely=surely, hidden=True

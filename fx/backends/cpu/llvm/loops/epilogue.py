@@ -44,7 +44,7 @@ class NestEpilogue:
         self.product = product = node.outs[0]
         self.of_product = {r for r, v in enumerate(kernel.reads) if root(v) is product}
         self.places: dict[int, int] = {}
-        reads = []
+        reads: list[Value] = []
         for r, v in enumerate(kernel.reads):
             if r not in self.of_product:
                 self.places[r] = len(reads)
@@ -98,8 +98,8 @@ class NestEpilogue:
                 dtypes = [self.nest.exprs[a].dtype for a in e.args]
                 values.append(EMIT[e.name](b, dtypes, e.dtype, args, dict(e.data)))
         out = []
-        for (w, _, _), e in zip(sorted(self.nest.outputs), self.order):
-            y = values[e]
+        for (w, _, _), i in zip(sorted(self.nest.outputs), self.order):
+            y = values[i]
             if self.nest.writes[w][0].kind == "b":
                 y = b.zext(y, ir.VectorType(ir.IntType(8), at.width))
             out.append(y)
@@ -197,7 +197,7 @@ def _axes(
     rest = [(i, n) for i, n in enumerate(shape) if n > 1]
     found: dict[int, list[tuple[int, int]]] = {}
     for d in loops:
-        mine = []
+        mine: list[tuple[int, int]] = []
         while prod([n for _, n in mine]) < sizes[d] and rest:
             mine.append(rest.pop(0))
         if prod([n for _, n in mine]) != sizes[d]:

@@ -48,6 +48,9 @@ class Expressions:
         self.copies = 1  # vectors that are computed at a time
         self.unroll = plan.unroll  # the same in the loop over whole vectors
         self.pass_ = 0
+        self.tile: Any = None  # where a block of the tile loop begins
+        self.row: Any = None  # the place in a block of the tile loop
+        self.sinks: list[Any] = []  # the rows of partial results of the task
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]
@@ -62,7 +65,7 @@ class Expressions:
             for a in self.nest.exprs[i].args:
                 self.value(a)
             found = values[i] = levels.at(depth, lambda: self._computed(i))
-        return found
+        return found  # type: ignore[no-any-return]
 
     def _computed(self, i: int) -> list[Any]:
         plan, b = self.plan, self.b

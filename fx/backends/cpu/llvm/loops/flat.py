@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.nest import NAMES, Nest, form_of
-from fx.backends.cpu.llvm.loops.plan import Plan
+from fx.backends.cpu.llvm.loops.plan import plan_of
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
@@ -64,7 +64,7 @@ class FlatStep(Step):
         root: Callable[[Value], Value] = lambda v: v,
     ) -> None:
         self.nest, self.parts = nest, list(parts)
-        self.plan = plan = Plan(nest)
+        self.plan = plan = plan_of(nest)
         self.lengths = [writes[0].spec.size for _, writes in parts]
         self.body = flat_key(nest)
         total = sum(self.lengths)

@@ -17,7 +17,7 @@ from fx.backends.cpu.llvm.loops.maps import (
     scale,
     through,
 )
-from fx.backends.cpu.llvm.loops.nest import Nest, canonical, rewrite
+from fx.backends.cpu.llvm.loops.nest import Nest, canonical
 from fx.backends.cpu.llvm.vecmath.types import NARROW
 from fx.dtypes import bool_
 from fx.graph.ir import Node, Value
@@ -95,8 +95,7 @@ class _Builder:
         nest.sizes = list(space.sizes)
         nest.outer = group.live(group.outer)
         nest.rows = group.live(group.rows or ())
-        rewrite(nest, space.resolve)
-        canonical(nest)
+        canonical(nest, space.resolve)
         return nest, list(self.reads), writes
 
     def value(self, v: Value, index: Map, guard: int | None) -> int:

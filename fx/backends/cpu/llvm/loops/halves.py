@@ -10,11 +10,12 @@ of a nest that goes through the matrix row by row: each task adds its rows up in
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from fx.backends.cpu.llvm.loops.copying import Copy, Target
 from fx.backends.cpu.llvm.loops.maps import Form, add, strides_of
 from fx.backends.cpu.llvm.loops.nest import Nest, canonical
-from fx.backends.cpu.llvm.loops.plan import Plan
+from fx.backends.cpu.llvm.loops.plan import plan_of
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 
@@ -25,6 +26,7 @@ _ADDS = 256  # rows that are added up one after the other, at most
 _LONG = 1 << 16  # elements of a row, at most
 _WORK = 60_000.0  # nanoseconds from which more tasks are worth a second step
 _TASKS = 8
+_LEAST = 16  # iterations of a chunk
 _COLUMNS = 64  # from this width on a reduction over rows goes through them in order
 
 
@@ -34,7 +36,7 @@ def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
     sizes = nest.sizes
     if not nest.rows or nest.sinks or prod(sizes) <= _CHUNK or not simple(nest):
         return whole
-    plan = Plan(nest)
+    plan = plan_of(nest)
     length = prod([sizes[d] for d in nest.rows])
     if not plan.in_rows and sizes[plan.vector] >= _COLUMNS and length > 64:
         host = Target()
@@ -44,13 +46,13 @@ def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
         second = sunk(host, nest, reads, writes)
         return [host.parts(), *halves(*second.parts())]
     most = _LONG if plan.in_rows else _ADDS  # a long row is added up in stretches
-    few = plan.tasks < _TASKS and plan.cost > _WORK
+    few = plan.items < _TASKS and plan.cost > _WORK
     if length <= most and not few:
         return whole
     d = max(nest.rows, key=lambda d: (sizes[d], d))
     inner = length // sizes[d]
     columns = 1 if plan.in_rows else prod(sizes) // length
-    size = max(1, min(_CHUNK // (inner * columns), most // inner))
+    size = max(_LEAST, min(_CHUNK // (inner * columns), most // inner))
     if plan.in_rows and d == plan.vector:
         lane = plan.lanes * plan.unroll
         size = max(1, size // lane) * lane
@@ -142,7 +144,7 @@ def sunk(
     nest: Nest,
     reads: list[Value],
     writes: list[Value],
-    instead: dict[object, int] | None = None,
+    instead: dict[Any, int] | None = None,
 ) -> Target:
     """Move the reductions of a nest into a host whose outer loops are its rows; what follows them.
 
@@ -159,10 +161,10 @@ def sunk(
     def turned(form: Form) -> Form:
         return form[0], tuple(sorted([(number[d], c) for d, c in form[1]]))
 
-    copy = Copy(nest, reads, host, turned, instead)  # type: ignore[arg-type]
+    copy = Copy(nest, reads, host, turned, instead)
     rows = prod([sizes[d] for d in nest.rows])
     if not host.nest.share:
-        host.nest.share = min(_ADDS, max(8, -(-rows // 64)))
+        host.nest.share = min(_ADDS, max(16, -(-rows // 32)))
     chunks = -(-rows // host.nest.share)
     outer = [sizes[d] for d in nest.outer]
     shape = (chunks, *outer)

@@ -130,7 +130,7 @@ def strides_of(shape: Sequence[int]) -> list[int]:
 
 def add(*forms: Form) -> Form:
     """The sum."""
-    constant, terms = 0, {}
+    constant, terms = 0, dict[int, int]()
     for c, pairs in forms:
         constant += c
         for d, k in pairs:

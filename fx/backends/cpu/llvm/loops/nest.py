@@ -62,11 +62,12 @@ class Nest:
         sinks: ``(write, form, expression, name)``: each task combines the values of its rows by the
             reduction ``name`` into a row of its own of that write, where ``form`` is the place.
         share: iterations of the outer loops that one task takes, for sinks; else 0.
+        plan: the plan that was made for it, once it does not change any more.
     """
 
     __slots__ = (
-        "exprs", "outer", "outputs", "ragged", "reads", "rows", "share", "sinks", "sizes", "table",
-        "writes",
+        "exprs", "outer", "outputs", "plan", "ragged", "reads", "rows", "share", "sinks", "sizes",
+        "table", "writes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -81,6 +82,7 @@ class Nest:
         self.ragged: tuple[int, int, int] | None = None
         self.sinks: list[tuple[int, Form, int, str]] = []
         self.share = 0
+        self.plan: Any = None
 
     def expr(self, kind: str, name: str, args: Sequence[int], data: Any, dtype: Any) -> int:
         """The position of an expression, equal ones being one."""
@@ -139,8 +141,8 @@ class Nest:
         return found
 
 
-def form_of(e: Expr) -> Form | None:
-    """The affine function in an expression."""
+def form_of(e: Expr) -> Any:
+    """The affine function in an expression, a ``Form``, or None."""
     if e.kind == "load":
         return e.data[1]
     if e.kind == "index":
@@ -167,23 +169,34 @@ def rewrite(nest: Nest, change: Callable[[Form], Form]) -> None:
     nest.sinks = [(w, change(f), place[e], name) for w, f, e, name in nest.sinks]
 
 
-def canonical(nest: Nest) -> None:
-    """Order the loops by how far apart they reach, join those that can be, number them anew."""
-    weights = _weights(nest)
-    nest.outer = _ordered(nest, nest.outer, weights)
-    nest.rows = _ordered(nest, nest.rows, weights)
-    _join(nest, nest.outer)
-    _join(nest, nest.rows)
-    number = {d: i for i, d in enumerate((*nest.outer, *nest.rows))}
-    sizes = [nest.sizes[d] for d in (*nest.outer, *nest.rows)]
-    rewrite(nest, lambda f: (f[0], tuple(sorted([(number[d], c) for d, c in f[1] if d in number]))))
-    nest.sizes = sizes
-    nest.outer = list(range(len(nest.outer)))
-    nest.rows = list(range(len(nest.outer), len(sizes)))
+def canonical(nest: Nest, resolve: Callable[[Form], Form] = lambda form: form) -> None:
+    """Order the loops by how far apart they reach, join those that can be, number them anew.
+
+    Args:
+        nest: is changed.
+        resolve: what becomes of each form first.
+    """
+    weights = [(bytes_, dict(resolve(form)[1])) for bytes_, form in accesses(nest)]
+    outer = _ordered(nest, nest.outer, weights)
+    rows = _ordered(nest, nest.rows, weights)
+    sizes = list(nest.sizes)
+    strides = [dict(terms) for terms in {resolve(f)[1] for f in nest.forms()}]
+    for loops in (outer, rows):
+        _join(sizes, loops, strides)
+    number = {d: i for i, d in enumerate((*outer, *rows))}
+
+    def change(form: Form) -> Form:
+        constant, terms = resolve(form)
+        return constant, tuple(sorted([(number[d], c) for d, c in terms if d in number]))
+
+    rewrite(nest, change)
+    nest.sizes = [sizes[d] for d in (*outer, *rows)]
+    nest.outer = list(range(len(outer)))
+    nest.rows = list(range(len(outer), len(number)))
 
 
-def _weights(nest: Nest) -> list[tuple[float, Form]]:
-    """Accesses with the bytes that they move."""
+def accesses(nest: Nest) -> list[tuple[float, Form]]:
+    """Forms of loads and stores, with the bytes that they move."""
     found = []
     for w, form, _ in nest.outputs:
         found.append((1.5 * nest.writes[w][1] * nest.writes[w][0].itemsize, form))
@@ -194,50 +207,34 @@ def _weights(nest: Nest) -> list[tuple[float, Form]]:
     return found
 
 
-def _ordered(nest: Nest, loops: list[int], weights: list[tuple[float, Form]]) -> list[int]:
-    """Loops of one iteration left out; those with the longest strides first."""
+def _ordered(
+    nest: Nest, loops: list[int], weights: list[tuple[float, dict[int, int]]]
+) -> list[int]:
+    """Loops of one iteration left out; those with the longest strides first.
+
+    The loop along which most bytes lie side by side is innermost; the others lie as in the largest
+    array.
+    """
     loops = [d for d in loops if nest.sizes[d] > 1]
     if len(loops) < 2:
         return loops
-    score = dict.fromkeys(loops, 0.0)
-    for bytes_, form in weights:
-        for d, c in form[1]:
-            if d in score:
-                score[d] += bytes_ * (1 + min(abs(c), 1 << 40)) ** 0.5 / nest.sizes[d] ** 0.0
-    # the loop along which most bytes lie side by side is innermost; the rest follow the largest
     near = dict.fromkeys(loops, 0.0)
-    for bytes_, form in weights:
-        for d, c in form[1]:
+    for bytes_, terms in weights:
+        for d, c in terms.items():
             if d in near and abs(c) == 1:
                 near[d] += bytes_
-    best = max(weights, key=lambda w: (len([1 for d, _ in w[1][1] if d in near]), w[0]))
-    strides = {d: abs(c) for d, c in best[1][1]}
-    order = sorted(loops, key=lambda d: (-strides.get(d, 0), d))
+    _, best = max(weights, key=lambda w: (len([d for d in w[1] if d in near]), w[0]))
+    order = sorted(loops, key=lambda d: (-abs(best.get(d, 0)), d))
     inner = max(order, key=lambda d: (near[d], order.index(d)))
     order.remove(inner)
     return [*order, inner]
 
 
-def _join(nest: Nest, loops: list[int]) -> None:
-    """Join neighbouring loops that every access walks as one."""
-    fixed = set(nest.ragged[:2]) if nest.ragged else set()
-    i = len(loops) - 2
-    while i >= 0:
+def _join(sizes: list[int], loops: list[int], strides: list[dict[int, int]]) -> None:
+    """Join neighbouring loops that every access walks as one: the inner one takes both."""
+    for i in range(len(loops) - 2, -1, -1):
         a, b = loops[i], loops[i + 1]
-        n = nest.sizes[b]
-        if (
-            a not in fixed
-            and b not in fixed
-            and all(_coefficient(f, a) == _coefficient(f, b) * n for f in nest.forms())
-        ):
-            nest.sizes[b] = nest.sizes[a] * n
+        n = sizes[b]
+        if all(terms.get(a, 0) == terms.get(b, 0) * n for terms in strides):
+            sizes[b] = sizes[a] * n
             del loops[i]
-            rewrite(nest, lambda f, a=a: (f[0], tuple([t for t in f[1] if t[0] != a])))
-        i -= 1
-
-
-def _coefficient(form: Form, loop: int) -> int:
-    for d, c in form[1]:
-        if d == loop:
-            return c
-    return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
+from typing import Any
 
 from fx.backends.cpu.llvm.loops.maps import Form
-from fx.backends.cpu.llvm.loops.nest import Nest, form_of
+from fx.backends.cpu.llvm.loops.nest import Nest, accesses, form_of
 from fx.dtypes import bool_
 
 # the weight of a primitive: about how many instructions a vector; 1 if it is not here
@@ -39,6 +40,13 @@ def vector_bytes() -> int:
 
     features = host_features()
     return 64 if "avx512f" in features else 32 if "avx2" in features else 16
+
+
+def plan_of(nest: Nest) -> Plan:
+    """The plan of a nest that does not change any more."""
+    if nest.plan is None:
+        nest.plan = Plan(nest)
+    return nest.plan  # type: ignore[no-any-return]
 
 
 class Plan:
@@ -89,14 +97,15 @@ class Plan:
 
     def _choose_vector(self) -> None:
         nest = self.nest
+        self.vector: Any = None
         candidates = [loops[-1] for loops in (nest.outer, nest.rows) if loops]
         if nest.sinks:
             candidates = [nest.rows[-1]]
         if not candidates:
-            self.vector, self.in_rows, self.lanes = None, bool(nest.rows), 1
+            self.in_rows, self.lanes = bool(nest.rows), 1
             return
         near = dict.fromkeys(candidates, 0.0)
-        for bytes_, form in _accesses(nest):
+        for bytes_, form in accesses(nest):
             for d, c in form[1]:
                 if d in near and abs(c) == 1:
                     near[d] += bytes_
@@ -118,7 +127,7 @@ class Plan:
     def _choose_tile(self) -> None:
         """Reads whose elements lie side by side along another loop are transposed in tiles."""
         nest, vector = self.nest, self.vector
-        self.tile: int | None = None
+        self.tile: Any = None
         self.tiled: dict[int, int] = {}
         if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < 4:
             return
@@ -230,14 +239,14 @@ class Plan:
             if e.kind == "reduce" and self.phases[i] <= self.passes:
                 self.roots[self.phases[i] - 1].append(i)
         self.last: list[tuple[int, int]] = []  # outputs that are written after the passes
-        for k, (_, form, e) in enumerate(nest.outputs):
-            phase = self.phases[e]
+        for k, (_, form, x) in enumerate(nest.outputs):
+            phase = self.phases[x]
             if phase < self.passes and (not nest.rows or self._in_row(form)):
                 self.roots[phase].append(-1 - k)
             else:
-                self.last.append((k, e))
-        for k, (_, _, e, _) in enumerate(nest.sinks):
-            self.roots[self.phases[e]].append(-1 - len(nest.outputs) - k)
+                self.last.append((k, x))
+        for k, (_, _, x, _) in enumerate(nest.sinks):
+            self.roots[self.phases[x]].append(-1 - len(nest.outputs) - k)
         self.scratch = 0
         self.unrolls = [self.unroll] * self.passes
         self.works = [0] * self.passes
@@ -307,8 +316,8 @@ class Plan:
                     seen.add(read)
                     ahead = form[0] + strides[inner], form[1]
                     self.fetches.append((read, ahead, False))
-        for w, form, e in nest.outputs:
-            late = self._in_row(form) and self.phases[e] > self.fetching
+        for w, form, x in nest.outputs:
+            late = self._in_row(form) and self.phases[x] > self.fetching
             large = nest.writes[w][1] * nest.writes[w][0].itemsize > _CACHE
             if late and large and dict(form[1]).get(self.vector) == 1:
                 self.fetches.append((w, form, True))
@@ -345,12 +354,3 @@ def _fitting(unroll: int, vectors: int) -> int:
     if vectors % unroll and vectors < 64:
         return max([u for u in (4, 3, 2, 1) if u <= unroll and not vectors % u])
     return unroll
-
-
-def _accesses(nest: Nest) -> list[tuple[float, tuple]]:
-    found = [(1.5 * nest.writes[w][1] * nest.writes[w][0].itemsize, f) for w, f, _ in nest.outputs]
-    for e in nest.exprs:
-        if e.kind == "load":
-            dtype, n = nest.reads[e.data[0]]
-            found.append((float(n * dtype.itemsize), e.data[1]))
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -32,14 +33,14 @@ def with_reciprocals(nest: Nest) -> None:
     for e, changes in zip(exprs, wanted):
         args = [place[a] for a in e.args]
         if changes:
-            place.append(_quotient(nest, *args, e.dtype))
+            place.append(_quotient(nest, args[0], args[1], e.dtype))
         else:
             place.append(nest.expr(e.kind, e.name, args, e.data, e.dtype))
     nest.outputs = [(w, f, place[e]) for w, f, e in nest.outputs]
     nest.sinks = [(w, f, place[e], name) for w, f, e, name in nest.sinks]
 
 
-def _quotient(nest: Nest, x: int, r: int, dtype: np.dtype) -> int:
+def _quotient(nest: Nest, x: int, r: int, dtype: Any) -> int:
     limit = _RANGE[NAMES[dtype]]
     divisor = nest.exprs[r]
     if divisor.kind == "const":

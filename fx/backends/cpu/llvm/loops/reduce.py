@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
@@ -26,7 +25,7 @@ def identity(name: str, dtype: Any) -> Any:
         return int(name == "prod") if dtype not in FLOATING else float(name == "prod")
     if dtype in FLOATING:
         return np.inf if name == "min" else -np.inf
-    info = ml_dtypes.iinfo(dtype)
+    info = np.iinfo(dtype)
     return int(info.min if name == "max" else info.max)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fx.backends.cpu.llvm.loops.nest import Nest
-from fx.backends.cpu.llvm.loops.plan import Plan
+from fx.backends.cpu.llvm.loops.plan import Plan, plan_of
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
@@ -31,7 +31,7 @@ class LoopStep(Step):
         lines: Sequence[str] = (),
     ) -> None:
         self.nest = nest
-        self.plan = plan = Plan(nest)
+        self.plan = plan = plan_of(nest)
         self.reads, self.writes = tuple(reads), tuple(writes)
         self.name, self.lines = name, tuple(lines)
         self.tasks, self.cost, self.scratch = plan.tasks, plan.cost, plan.scratch

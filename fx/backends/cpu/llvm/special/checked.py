@@ -22,6 +22,7 @@ from fx.graph.key import foldable
 from fx.spec import TensorSpec
 
 _PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
+_MOVES = {"reshape", "transpose", "broadcast_to", "slice", "flip", "stop_gradient"}
 
 
 class CheckedStep(SpecialStep):
@@ -65,11 +66,17 @@ def in_range(value: Value, n: int) -> bool:
         return False
     name = node.primitive.name
     if name in _PLACES:
+        if value.position != len(node.outs) - 1:  # the values of cummax and cummin
+            return False
         return bool(node.inputs[0].spec.shape[node.params["axis"]] <= n)
     if name == "wrap_index":
         return bool(node.params["size"] <= n)
-    if name in ("reshape", "transpose", "broadcast_to", "slice", "flip", "sum_to", "stop_gradient"):
-        return name != "sum_to" and in_range(node.inputs[0], n)
+    if name in _MOVES:
+        return in_range(node.inputs[0], n)
+    if name == "astype":
+        old, new = node.inputs[0].spec.dtype, value.spec.dtype
+        kept = old.kind == new.kind and old.kind in "iu" and 2 * n < 2 ** (8 * new.itemsize)
+        return kept and in_range(node.inputs[0], n)
     if name == "iota":
         ends = (0, node.params["shape"][node.params["axis"]] - 1)
         found = [node.params["start"] + node.params["step"] * i for i in ends]

@@ -107,7 +107,7 @@ def erf(x: Num) -> Num:
     """
     a = abs(x)
     if x.width == 32:
-        r, rest, k = reduced(-polynomial(a.smaller(3.95), _FAR32))
+        r, rest, _, k = reduced(-polynomial(a.smaller(3.95), _FAR32))
         far = (1.0 + (r + rest)).mad(-power_of_two(k), 1.0)
         limit = 0.95
     else:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 
+from llvmlite import ir
+
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, estrin, polynomial
+from fx.backends.cpu.llvm.vecmath.types import I32, host_features, intrinsic, lanes_of
 
 LOG2E = math.log2(math.e)
 # e ** r = 1 + r + r * r * q(r)
@@ -42,12 +45,29 @@ def scaled(y: Num, k: Int) -> Num:
     return y * power_of_two(half) * power_of_two(k - half)
 
 
-def reduced(x: Num) -> tuple[Num, Num, Int]:
-    """r, r * r * q(r) = e ** r - 1 - r, and k, for x = r + k * log 2."""
+def scaled_by(y: Num, k: Num) -> Num:
+    """``scaled`` for a whole number, in one instruction where there is one."""
+    lanes, width = lanes_of(y.type), y.width
+    bits = (lanes or 0) * width
+    features = host_features()
+    if "avx512f" not in features or not (
+        bits == 512 or (bits in (128, 256) and "avx512vl" in features)
+    ):
+        magic = _ROUND[width]
+        return scaled(y, (k + magic).bits() - y.full(magic).bits())
+    b = y.b
+    mask = ir.Constant(ir.IntType(max(8, lanes)), -1)
+    args = [y.v, k.v, y.v, mask] + ([ir.Constant(I32, 4)] if bits == 512 else [])
+    name = f"x86.avx512.mask.scalef.p{'s' if width == 32 else 'd'}"
+    return Num(b, intrinsic(b, name, y.type, args, str(bits)))
+
+
+def reduced(x: Num) -> tuple[Num, Num, Num, Int]:
+    """r, r * r * q(r) = e ** r - 1 - r, and k, for x = r + k * log 2; k as an integer, too."""
     k, exponent = whole_part(x, LOG2E)
     high, low = _LN2[x.width]
     r = k.mad(-low, k.mad(-high, x))
-    return r, (r * r) * _q(r), exponent
+    return r, (r * r) * _q(r), k, exponent
 
 
 def _q(r: Num) -> Num:
@@ -60,21 +80,21 @@ def exp(x: Num) -> Num:
     At most 0.99 ulp in float32, 1.01 in float64.
     """
     low, high = (-104.0, 89.0) if x.width == 32 else (-746.0, 710.0)
-    r, rest, k = reduced(x.larger(low).smaller(high))
-    return scaled(1.0 + (r + rest), k)
+    r, rest, k, _ = reduced(x.larger(low).smaller(high))
+    return scaled_by(1.0 + (r + rest), k)
 
 
 def exp_of_pair(x: Num, low: Num) -> Num:
     """e ** (x + low) for a float64 and what its rounding left."""
-    r, _, k = reduced(x.larger(-746.0).smaller(710.0))
+    r, _, k, _ = reduced(x.larger(-746.0).smaller(710.0))
     r = r + low
-    return scaled(1.0 + (r + (r * r) * _q(r)), k)
+    return scaled_by(1.0 + (r + (r * r) * _q(r)), k)
 
 
 def exp_half(x: Num) -> Num:
     """e ** x / 2 for x >= 0, which overflows later than e ** x."""
-    r, rest, k = reduced(x.smaller(90.0 if x.width == 32 else 711.0))
-    return scaled(1.0 + (r + rest), k - 1)
+    r, rest, k, _ = reduced(x.smaller(90.0 if x.width == 32 else 711.0))
+    return scaled_by(1.0 + (r + rest), k - 1.0)
 
 
 def exp2(x: Num) -> Num:
@@ -84,19 +104,19 @@ def exp2(x: Num) -> Num:
     """
     low, high = (-151.0, 129.0) if x.width == 32 else (-1076.0, 1025.0)
     x = x.larger(low).smaller(high)
-    k, exponent = whole_part(x, 1.0)
+    k, _ = whole_part(x, 1.0)
     t = x - k  # exact
     high, low = (
         (0.6931472, -1.9046542e-09) if x.width == 32 else (math.log(2), 2.3190468138462996e-17)
     )
     r = t * high
     rest = t.mad(low, (r * r) * _q(r))
-    return scaled(1.0 + (r + rest), exponent)
+    return scaled_by(1.0 + (r + rest), k)
 
 
 def grown(x: Num) -> Num:
     """expm1(x) for x with e ** x far from overflow."""
-    r, rest, k = reduced(x)
+    r, rest, _, k = reduced(x)
     s = power_of_two(k)
     return s.mad(rest, s.mad(r, s - 1.0))
 
@@ -107,7 +127,7 @@ def expm1(x: Num) -> Num:
     At most 1.30 ulp in float32, 1.52 in float64.
     """
     low, high = (-20.0, 89.0) if x.width == 32 else (-40.0, 710.0)
-    r, rest, k = reduced(x.larger(low).smaller(high))
+    r, rest, _, k = reduced(x.larger(low).smaller(high))
     s = power_of_two(k - 1)  # half of it: 2 ** k overflows before e ** x does
     y = s.mad(rest, s.mad(r, s - 0.5))
     return (abs(x) < 1e-20).pick(x, y + y)
@@ -119,10 +139,10 @@ def sigmoid(x: Num) -> Num:
     At most 1.50 ulp in float32, 1.50 in float64.
     """
     a = -abs(x)
-    r, rest, k = reduced(a.larger(-104.0 if x.width == 32 else -746.0))
+    r, rest, k, _ = reduced(a.larger(-104.0 if x.width == 32 else -746.0))
     p = r + rest
     y = 1.0 + p
-    small = scaled(y, k)
+    small = scaled_by(y, k)
     d = 1.0 + small
     inverse = 1.0 / d
     # what rounding took: from y = e ** r, from d and from 1 / d, relative to them
@@ -148,7 +168,7 @@ def tanh(x: Num) -> Num:
     z = a * a
     near = (z * a).mad(polynomial(z, _TANH32), a)
     b = a.smaller(10.0)
-    r, rest, k = reduced(b + b)
+    r, rest, _, k = reduced(b + b)
     e = (1.0 + (r + rest)) * power_of_two(k)
     far = 1.0 - 2.0 / (e + 1.0)
     return (a < 0.625).pick(near, far).copysign(x)
