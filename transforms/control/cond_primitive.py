@@ -35,6 +35,7 @@ from fx.transforms.control.graphs import (
     specs_of,
     spread_lanes,
     spread_smooth,
+    tangents_alone,
     used_inputs,
 )
 from fx.transforms.control.runner import fits, runner
@@ -82,17 +83,14 @@ def _jvp(primals, tangents, *, branches):
     pushed = jvp_graph(branches[0], specs, moving, smooth)[1]
     count, ts = len(pushed), [t for t in tangents[1:] if t is not None]
     if all(is_linear(b, moving, (), count) for b in both):
-        read = set().union(
-            *[
-                [i for i, v in enumerate(b.inputs) if v in used_inputs(b, b.outputs[count:])]
-                for b in both
-            ]
-        )
-        places = sorted(read | set(range(len(specs), len(specs) + len(ts))))
-        alone = tuple([distinct(b, places, b.outputs[count:]) for b in both])
+        places = set(range(len(specs), len(specs) + len(ts)))
+        for b in both:
+            read = used_inputs(b, b.outputs[count:])
+            places.update([i for i, v in enumerate(b.inputs) if v in read])
+        alone = tuple([tangents_alone(b, tuple(sorted(places)), count) for b in both])
         args = [*operands, *ts]
         outs = cond(index, *operands, branches=branches)
-        found = cond(index, *[args[i] for i in places], branches=alone)
+        found = cond(index, *[args[i] for i in sorted(places)], branches=alone)
         return outs, tuple(filled(pushed, found))
     found = cond(index, *operands, *ts, branches=both)
     return found[:count], tuple(filled(pushed, found[count:]))

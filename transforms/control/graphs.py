@@ -246,6 +246,15 @@ def is_linear(both: Graph, moving: Flags, fixed: Iterable[int], count: int) -> b
     return asked.isdisjoint(values | {both.inputs[i] for i in fixed})
 
 
+def tangents_alone(both: Graph, inputs: tuple[int, ...], count: int) -> Graph:
+    """The part of a ``jvp_graph`` that computes the tangents, from some of its inputs."""
+    key = ("tangents alone", inputs, count)
+    found = both.cache.get(key)
+    if found is None:
+        found = both.cache[key] = distinct(both, inputs, both.outputs[count:])
+    return found  # type: ignore[no-any-return]
+
+
 def batched_graph(
     graph: Graph, specs: Specs, mapped: Flags, forced: Flags, level: Any
 ) -> tuple[Graph, Flags]:

@@ -31,6 +31,7 @@ from fx.transforms.control.graphs import (
     out_specs,
     spread_lanes,
     spread_smooth,
+    tangents_alone,
     used_inputs,
 )
 from fx.transforms.control.runner import fits, runner
@@ -122,7 +123,7 @@ def _jvp(primals, tangents, *, body, carries, mapped, length, **flags):
         places = [i for i, v in enumerate(both.inputs) if i >= len(primals) or v in read]
         every = [*kinds, *moved]
         inputs = sorted(places, key=lambda i: every[i])
-        alone = distinct(both, inputs, both.outputs[count:])
+        alone = tangents_alone(both, tuple(inputs), count)
         outs = scan(*primals, body=body, carries=carries, mapped=mapped, length=length, **flags)
         found = scan(
             *[args[i] for i in inputs], body=alone, carries=moved.count(0),

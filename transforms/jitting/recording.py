@@ -24,7 +24,7 @@ from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
 from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import (
     Argument,
     Captured,
@@ -123,7 +123,7 @@ class Recording(Stage):
         if found is None:
             finder = self.call.finder(x)
             if finder is None and type(x) is Tensor and x._node is None:
-                value = constant_value(x)
+                value = constant_value(new_tensor(x._a.copy()) if x.device.name == "cpu" else x)
             else:
                 value = input_value(TensorSpec(x.shape, x.dtype, x.device.name))
                 source = Captured(finder or (lambda F, O: x), getattr(finder, "name", "a constant"))

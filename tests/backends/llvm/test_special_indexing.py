@@ -219,3 +219,28 @@ def test_what_is_known_of_indices():
     assert not in_range(of("astype", many, dtype=small.spec.dtype)[0], 200)
     (line,) = of("iota", shape=(3, 5), axis=1, start=2, step=-1, dtype=fx.int64, device="cpu")
     assert in_range(line, 3) and not in_range(line, 2)
+
+
+@pytest.mark.parametrize("size", [4, 40_000])
+def test_a_compiled_graph_fails_as_the_eager_call(size, monkeypatch):
+    from fx.backends.cpu.llvm.driver import compile_graph
+    from fx.backends.cpu.llvm.special.checked import reports
+
+    monkeypatch.setattr(native, "reports", reports)
+    rng = np.random.default_rng(4)
+    x = fx.asarray(rng.normal(size=(30, 8)).astype(np.float32))
+    good, bad = rng.integers(-30, 30, (2, size))
+    bad[size // 2] = 30
+
+    def looked_up(x, i):
+        return fx.exp(fx.take(x, i, axis=0)) * 2
+
+    run = compile_graph(fx.make_graph(looked_up)(x, fx.asarray(good))).run
+    with pytest.raises(IndexingError) as eager:
+        looked_up(x, fx.asarray(bad))
+    for _ in range(2):
+        with pytest.raises(IndexingError) as compiled:
+            run([x.numpy(), bad])
+        assert str(compiled.value) == str(eager.value)
+        want = looked_up(x, fx.asarray(good)).numpy()
+        np.testing.assert_allclose(run([x.numpy(), good])[0], want, 1e-6)

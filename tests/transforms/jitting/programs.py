@@ -45,6 +45,7 @@ CONDITIONS = (
     "not (a > {c}).all()",
     "int(a[0]) in (0, 1)",
 )
+OF_NUMBERS = ("k > {n}", "k % 2 == 0", "-1 <= k < {n}", "k == {n} or k == -{n}")
 LOOPS = (
     "for i in range(int(b.abs().sum()) % 3):",
     "for i in range(abs(k) % 3):",
@@ -54,29 +55,31 @@ LOOPS = (
 
 
 @st.composite
-def blocks(draw, depth=2):
-    """Lines of a block."""
+def blocks(draw, depth=2, asking=True):
+    """Lines of a block; whether they may ask for the value of a tensor."""
     lines = []
     for _ in range(draw(st.integers(1, 3 if depth else 2))):
-        kinds = ["plain", "plain", "asking", *(["if", "loop"] if depth else [])]
+        kinds = ["plain", "plain", *(["asking"] if asking else [])]
+        kinds += ["if", "loop"] if depth else []
         kind = draw(st.sampled_from(kinds))
         if kind in ("plain", "asking"):
             lines.append(_filled(draw, PLAIN if kind == "plain" else ASKING))
             continue
         if kind == "if":
-            lines.append(f"if {_filled(draw, CONDITIONS)}:")
-            lines += [f"    {line}" for line in draw(blocks(depth - 1))]
+            conditions = CONDITIONS if asking else OF_NUMBERS
+            lines.append(f"if {_filled(draw, conditions)}:")
+            lines += [f"    {line}" for line in draw(blocks(depth - 1, asking))]
             if draw(st.booleans()):
                 lines.append("else:")
-                lines += [f"    {line}" for line in draw(blocks(depth - 1))]
+                lines += [f"    {line}" for line in draw(blocks(depth - 1, asking))]
             continue
-        loop = draw(st.sampled_from(LOOPS))
+        loop = draw(st.sampled_from(LOOPS if asking else LOOPS[1::2]))
         lines.append(loop)
         if loop.startswith("while"):
             lines += ["    a = a / 2", f"    {_filled(draw, PLAIN[4:6])}", "    a = a * 0.9"]
             lines += ["    if b.abs().sum() > 4:", "        b = b * 0.1"]
         else:
-            lines += [f"    {line}" for line in draw(blocks(depth - 1))]
+            lines += [f"    {line}" for line in draw(blocks(depth - 1, asking))]
     return lines
 
 
@@ -86,9 +89,13 @@ def _filled(draw, templates):
 
 
 @st.composite
-def programs(draw):
-    """The source of a function of ``x`` (3,), ``y`` (3,) and a Python number ``k``."""
-    body = draw(blocks())
+def programs(draw, asking=True):
+    """The source of a function of ``x`` (3,), ``y`` (3,) and a Python number ``k``.
+
+    Args:
+        asking: whether it may ask for the value of a tensor.
+    """
+    body = draw(blocks(asking=asking))
     return "\n".join(
         ["def f(x, y, k):", "    a, b = x, y", *[f"    {line}" for line in body],
          "    return a, b, k, (a * b).sum()"]

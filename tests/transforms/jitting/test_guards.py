@@ -446,7 +446,7 @@ def test_a_module_of_settings():
     agrees(lambda x: x * cfg.deep.rate, lambda: setattr(cfg.deep, "rate", 2.0))
 
 
-# any state, any change ------------------------------------------------------------------------------
+# any state, any change ---------------------------------------------------------------------------
 
 LEAVES = st.one_of(st.integers(-2, 2), st.sampled_from((0.0, -0.0, 0.5, 2.0)), st.booleans())
 

@@ -9,7 +9,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from fx.backends.cpu.llvm import disk_cache
-from fx.backends.cpu.llvm.builder import Builder
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.recipe import Recipe, array_of, from_json, to_json
 from fx.backends.cpu.llvm.step import Schedule
@@ -42,13 +41,15 @@ def compile_graph(
         >>> compile_graph(graph).run([np.zeros(3, np.float32)])
         [array([2., 2., 2.], dtype=float32)]
     """
+    key = graph_key(graph)
+    found = _known(key, donated, graph) if scheduler is None else None
+    if found is not None:
+        return found
+    from fx.backends.cpu.llvm.builder import Builder  # a graph that is known needs neither
+
     if scheduler is not None:
         program, python = Builder(scheduler(graph), graph, donated).build()
         return _finish(program, graph, python)
-    key = graph_key(graph)
-    found = _known(key, donated, graph)
-    if found is not None:
-        return found
     from fx.backends.cpu.llvm.schedule import schedule
 
     builder = Builder(schedule(graph), graph, donated)

@@ -76,9 +76,10 @@ def kernel_of(group: Group, root: Callable[[Value], Value]) -> Kernel:
     names: set[str] = set()
     lines: set[str] = set()
     for v in group.inside:
-        names.add(v.node.primitive.name.removeprefix("loose_"))
-        if v.node.line:
-            lines.add(v.node.line)
+        node: Any = v.node
+        names.add(node.primitive.name.removeprefix("loose_"))
+        if node.line:
+            lines.add(node.line)
     nest, reads, writes = group.nest()
     if len({root(v) for v in reads}) < len(reads):
         nest, reads = with_reads(nest, reads, root)

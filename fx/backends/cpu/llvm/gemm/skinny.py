@@ -41,21 +41,27 @@ def skinny_plan(p: Problem) -> SkinnyPlan | None:
     """A plan, if the product is better off here than in tiles."""
     memory = p.y.dtype.itemsize
     width = v.vector_bytes() // v.size_of(v.compute_type(p.y.dtype))
-    columns = max(1, TASK // (p.k * memory))
     if p.y.row == 1 and (p.y.column != 1 or p.n == 1) and p.k > 1:
         # transposing a square costs about as much as 16 dot products of as many elements
         if p.m <= FEW and (p.m == 1 or 6 * p.m <= p.k):
             rows = min(p.m, 4)
             across = min(4, width, 1 << (p.n - 1).bit_length())
             deep = max(1, min(-(-10 // (rows * across)), p.k // width))
-            columns = min(-(-columns // width) * width, -(-p.n // width) * width)
+            columns = _evenly(p.n, max(1, TASK // (p.k * memory)), width)
             return SkinnyPlan("dots", width, rows, across, deep, columns)
         return None
     if p.y.column == 1 and p.m <= 8 and p.k * p.n * memory > LARGE and p.k >= 16 <= p.n // width:
-        columns = 4096 if p.n >= 8192 else 2048  # some pages of each row
+        # some pages of each row
+        columns = _evenly(p.n, 4096 if p.n >= 8192 else 2048, width)
         deep = min(8, max(2, (v.registers() - 4) // p.m))
         return SkinnyPlan("sums", width, p.m, 1, deep, columns)
     return None
+
+
+def _evenly(total: int, most: int, width: int) -> int:
+    """About equal parts, whole vectors, of ``most`` or a little more."""
+    part = -(-total // -(-total // most))
+    return -(-part // width) * width
 
 
 class Skinny(Frame):

@@ -246,8 +246,9 @@ class Kernel(Stores):
             outputs = [r for r in roots if r < 0]
             self._pass(reductions, outputs)
         self.pass_ = plan.passes
-        for k, e in plan.last:
-            self._store(k, self.value(e))
+        last = [(k, self.value(e)) for k, e in plan.last]  # before any store, as in _outputs
+        for k, values in last:
+            self._store(k, values)
 
     def _pass(self, reductions: list[int], outputs: list[int]) -> None:
         plan, nest, b = self.plan, self.nest, self.b

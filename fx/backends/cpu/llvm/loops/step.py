@@ -46,16 +46,19 @@ class LoopStep(Step):
 
 
 def inplace(plan: Plan) -> tuple[tuple[int, int], ...]:
-    """Pairs of a write and a read that is used only at the element that is being written."""
+    """Pairs of a write and a read that is used only at the element that is being written.
+
+    Where several passes go over a row, the write must be one of the last pass.
+    """
     nest = plan.nest
-    if plan.passes > 1:
-        return ()
     forms: dict[int, set[Any]] = {}
     for e in nest.exprs:
         if e.kind == "load":
             forms.setdefault(e.data[0], set()).add((e.data[1], bool(e.args)))
     pairs = []
-    for write, form, _ in nest.outputs:
+    for write, form, e in nest.outputs:
+        if plan.passes > 1 and plan.phases[e] < plan.passes - 1:
+            continue
         dtype, n = nest.writes[write]
         for read, found in forms.items():
             other, m = nest.reads[read]

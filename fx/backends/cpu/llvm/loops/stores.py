@@ -27,13 +27,18 @@ class Stores(Expressions):
     """What emits stores."""
 
     def _outputs(self, roots: list[int]) -> None:
-        for r in roots:
+        # every value before any store: an output may lie in the memory of what another one reads
+        count = len(self.nest.outputs)
+        found = [
+            self.value((self.nest.outputs[k] if k < count else self.nest.sinks[k - count])[2])
+            for k in [-1 - r for r in roots]
+        ]
+        for r, values in zip(roots, found):
             k = -1 - r
-            sink = k - len(self.nest.outputs)
-            if sink >= 0:
-                self._sink(sink, self.value(self.nest.sinks[sink][2]))
+            if k >= count:
+                self._sink(k - count, values)
             else:
-                self._store(k, self.value(self.nest.outputs[k][2]))
+                self._store(k, values)
 
     def _store(self, k: int, values: list[Any]) -> None:
         b, plan = self.b, self.plan
