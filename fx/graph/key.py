@@ -173,7 +173,7 @@ class _Writer:
             return f"set({','.join(sorted(self._data(x) for x in data))})"
         if kind is Graph:
             return self._inner(data)
-        if isinstance(data, int) and kind.__str__ is int.__str__:
+        if isinstance(data, int):
             return f"{int(data)}"
         own = getattr(data, "key", None)
         if own is not None and not callable(own):

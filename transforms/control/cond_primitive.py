@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import fx.backends.cpu.control as cpu
 import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.dtypes import INTEGRAL, bool_
 from fx.errors import DTypeError, ShapeError
+from fx.graph.bodies import distinct, out_specs, used_inputs
 from fx.graph.ir import Graph
 from fx.primitive import define
 from fx.prims.creation import constant_like, zeros_like_spec
@@ -27,18 +29,14 @@ from fx.transforms.control.graphs import (
     batched_graph,
     bodies,
     derive,
-    distinct,
     is_linear,
     is_smooth,
     jvp_graph,
-    out_specs,
     specs_of,
     spread_lanes,
     spread_smooth,
     tangents_alone,
-    used_inputs,
 )
-from fx.transforms.control.runner import fits, runner
 from fx.transforms.control.split import filled, split
 
 
@@ -47,7 +45,7 @@ def _merge(flags: Sequence[Flags]) -> Flags:
     return tuple([any(column) for column in zip(*flags)])
 
 
-# spec and kernel ----------------------------------------------------------------------------------
+# spec --------------------------------------------------------------------------------------------
 
 
 def _spec(index, *specs, branches):
@@ -62,13 +60,6 @@ def _spec(index, *specs, branches):
         if other != outs[0]:
             raise ShapeError(f"cond: the branches give {outs[0]} and {other}; make them the same")
     return outs[0]
-
-
-def _cpu(index, *arrays, branches):
-    if index.shape != () or index.dtype.kind not in "biu" or not fits(branches[0], arrays):
-        _spec(*[TensorSpec(a.shape, a.dtype) for a in (index, *arrays)], branches=branches)
-    last = len(branches) - 1
-    return tuple(runner(branches[min(max(int(index), 0), last)])(list(arrays)))
 
 
 # derivatives --------------------------------------------------------------------------------------
@@ -339,7 +330,7 @@ def _zeros_of(graph: Graph, specs: tuple[TensorSpec, ...]) -> Graph:
 
 
 cond = define(
-    "cond", cpu=_cpu, spec=_spec, multiple=True,
+    "cond", cpu=cpu.cond, spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=_vjp, forward=_forward,
     batch=_batch,

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fx.dtypes import INEXACT
-from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value, input_value
+from fx.graph.bodies import Specs, distinct, live_nodes, used_inputs
+from fx.graph.ir import Graph, Node, Rewriter, constant_value
 from fx.graph.passes.kinds import is_effectful
 from fx.graph.staging import stage
 from fx.levels import Level
@@ -22,32 +23,12 @@ from fx.transforms._arguments import leave
 from fx.transforms.batching import BatchTracer, Lanes, batch_tracer, lanes_to
 from fx.transforms.forward import JVPTracer, jvp_tracer
 
-Specs = tuple[TensorSpec, ...]
 Flags = tuple[bool, ...]
 
 
 def specs_of(args: Iterable[Tensor]) -> Specs:
     """The spec of each tensor."""
     return tuple([x.spec for x in args])
-
-
-def out_specs(graph: Graph, specs: Sequence[TensorSpec]) -> Specs:
-    """The specs of the outputs for inputs of ``specs``, by the spec rules of the nodes."""
-    device = specs[0].device if specs else "cpu"
-    if all(v.spec == s for v, s in zip(graph.inputs, specs)):
-        return graph.specs
-    env = dict(zip(graph.inputs, specs))
-
-    def known(value: Value) -> TensorSpec:
-        if value.constant is not None:
-            return TensorSpec(value.spec.shape, value.spec.dtype, device)
-        return env[value]
-
-    for node in graph.nodes:
-        params = {**node.params, "device": device} if "device" in node.params else node.params
-        found = node.primitive.spec(*[known(v) for v in node.inputs], **params)
-        env.update(zip(node.outs, found if node.primitive.multiple else (found,)))
-    return tuple([known(v) for v in graph.outputs])
 
 
 def derive(
@@ -78,67 +59,6 @@ def derive(
         rewriter.keep(node)
     done = rewriter.done()
     return Graph(graph.inputs[:count], done.nodes, done.outputs, name)
-
-
-def extract(
-    inputs: Sequence[Value], nodes: Iterable[Node], outputs: Sequence[Value], name: str
-) -> Graph:
-    """A graph of its own from nodes of another; ``inputs`` may be results of nodes left out."""
-    env = {v: input_value(v.spec) for v in inputs}
-    fresh = list(env.values())
-    made = []
-    for node in nodes:
-        old = [env.get(v, v) for v in node.inputs]
-        new = Node(node.primitive, old, node.params, [v.spec for v in node.outs], node.line)
-        made.append(new)
-        for a, b in zip(node.outs, new.outs):
-            env.setdefault(a, b)
-    return Graph(fresh, made, [env.get(v, v) for v in outputs], name)
-
-
-def live_nodes(graph: Graph, outputs: Iterable[Value], stops: Iterable[Value] = ()) -> list[Node]:
-    """The nodes that ``outputs`` need, in order; what computes ``stops`` is not asked for."""
-    ends = set(stops)
-    wanted = {v for v in outputs if v not in ends}
-    kept = []
-    for node in reversed(graph.nodes):
-        if not wanted.isdisjoint(node.outs):
-            kept.append(node)
-            wanted.update([v for v in node.inputs if v not in ends])
-    return kept[::-1]
-
-
-def used_inputs(graph: Graph, outputs: Iterable[Value]) -> set[Value]:
-    """The inputs that ``outputs`` depend on."""
-    outputs = list(outputs)
-    used = set(outputs)
-    for node in live_nodes(graph, outputs):
-        used.update(node.inputs)
-    return used.intersection(graph.inputs)
-
-
-def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> Graph:
-    """The part of a graph that some outputs need, on some of its inputs, common work done once."""
-    nodes = live_nodes(graph, outputs)
-    places = list(inputs)
-    env = {graph.inputs[i]: input_value(graph.inputs[i].spec) for i in places}
-    known: dict[Any, Node] = {}
-    made = []
-    for node in nodes:
-        ins = tuple([env.get(v, v) for v in node.inputs])
-        key = (node.primitive.name, ins, _key(node.params))
-        new = known.get(key)
-        if new is None:
-            specs = [v.spec for v in node.outs]
-            new = known[key] = Node(node.primitive, ins, node.params, specs, node.line)
-            made.append(new)
-        env.update(zip(node.outs, new.outs))
-    fresh = [env[graph.inputs[i]] for i in places]
-    return Graph(fresh, made, [env.get(v, v) for v in outputs], graph.name)
-
-
-def _key(params: dict[str, Any]) -> Any:
-    return tuple([(k, params[k]) for k in sorted(params)])
 
 
 # which values a property spreads to ---------------------------------------------------------------

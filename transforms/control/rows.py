@@ -6,8 +6,7 @@ cotangents together once instead of adding up a tensor of zeros a row.
 
 from __future__ import annotations
 
-import numpy as np
-
+import fx.backends.cpu.control as cpu
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.axes import check_axes
@@ -17,11 +16,6 @@ from fx.prims.sampling import Sample
 from fx.transforms.batching import lanes_to
 
 # unstack ------------------------------------------------------------------------------------------
-
-
-def _unstack_cpu(x, *, axis):
-    lead = (slice(None),) * axis
-    return tuple([x[(*lead, i, ...)] for i in range(x.shape[axis])])
 
 
 def _unstack_spec(x, *, axis):
@@ -36,7 +30,7 @@ def _unstack_batch(level, args, dims, *, axis):
 
 
 unstack = define(  # the slices along an axis
-    "unstack", cpu=_unstack_cpu, spec=_unstack_spec, multiple=True, torch_name="Unbind",
+    "unstack", cpu=cpu.unstack, spec=_unstack_spec, multiple=True, torch_name="Unbind",
     jvp=lambda primals, tangents, *, axis: (
         unstack(*primals, axis=axis), unstack(*tangents, axis=axis)
     ),
@@ -84,14 +78,8 @@ def _stack_sample(d):
     return Sample(rows, {"axis": d.integer(0, len(shape))})
 
 
-def _stack_cpu(*xs, axis):
-    if any(x.dtype != xs[0].dtype for x in xs):
-        raise TypeError("dtypes differ")
-    return np.stack(xs, axis)
-
-
 stack = define(  # tensors of one shape along a new axis
-    "stack", cpu=_stack_cpu, spec=_stack_spec, torch_name="Stack",
+    "stack", cpu=cpu.stack, spec=_stack_spec, torch_name="Stack",
     jvp=_stack_jvp,
     vjp=_stack_vjp,
     batch=_stack_batch,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+import fx.backends.cpu.control as cpu
 from fx.errors import ShapeError
+from fx.graph.bodies import distinct, out_specs, used_inputs
 from fx.graph.ir import Graph, Node, Value
 from fx.primitive import define
 from fx.prims.creation import zeros_like_spec
@@ -23,18 +23,14 @@ from fx.transforms.control import samples
 from fx.transforms.control.graphs import (
     batched_graph,
     derive,
-    distinct,
     fixpoint,
     is_linear,
     is_smooth,
     jvp_graph,
-    out_specs,
     spread_lanes,
     spread_smooth,
     tangents_alone,
-    used_inputs,
 )
-from fx.transforms.control.runner import fits, runner
 from fx.transforms.control.split import Split, filled, split
 
 
@@ -49,7 +45,7 @@ def _inner_specs(args: Sequence[Tensor], carries: int, mapped: int) -> tuple[Ten
     return tuple(_inner([x.spec for x in args], carries, mapped))
 
 
-# spec and kernel ----------------------------------------------------------------------------------
+# spec --------------------------------------------------------------------------------------------
 
 
 def _spec(*specs, body, carries, mapped, length, reverse, checkpoint):
@@ -68,36 +64,6 @@ def _spec(*specs, body, carries, mapped, length, reverse, checkpoint):
                 f"the carry keeps its shape and dtype"
             )
     return (*outs[:carries], *[s.with_(shape=(length, *s.shape)) for s in outs[carries:]])
-
-
-def _cpu(*arrays, body, carries, mapped, length, reverse, checkpoint):
-    end = carries + mapped
-    carry, scanned, rest = list(arrays[:carries]), arrays[carries:end], list(arrays[end:])
-    specs: Any = body.specs
-    if not length or not fits(body, [*carry, *[_row(a) for a in scanned], *rest]):
-        checked = _spec(
-            *[TensorSpec(a.shape, a.dtype) for a in arrays],
-            body=body, carries=carries, mapped=mapped, length=length, reverse=reverse,
-            checkpoint=checkpoint,
-        )  # fmt: skip
-        specs = [*checked[:carries], *[s.with_(shape=s.shape[1:]) for s in checked[carries:]]]
-    elif any(len(a) != length for a in scanned):
-        raise ShapeError(f"scan: arrays of {[len(a) for a in scanned]} rows, expected {length}")
-    rows = [np.empty((length, *s.shape), s.dtype) for s in specs[carries:]]
-    run = runner(body)
-    for i in range(length - 1, -1, -1) if reverse else range(length):
-        outs = run([*carry, *[a[i, ...] for a in scanned], *rest])
-        carry = outs[:carries]
-        for row, out in zip(rows, outs[carries:]):
-            row[i] = out
-    return (*carry, *rows)
-
-
-class _row:  # the shape and dtype of a row, also where there is none
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, a):
-        self.shape, self.dtype = a.shape[1:], a.dtype
 
 
 # derivatives --------------------------------------------------------------------------------------
@@ -377,7 +343,7 @@ def _batch(level, args, dims, *, body, carries, mapped, length, **flags):
 
 
 scan = define(
-    "scan", cpu=_cpu, spec=_spec, multiple=True,
+    "scan", cpu=cpu.scan, spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=_vjp, forward=_forward,
     batch=_batch,

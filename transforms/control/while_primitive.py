@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import fx.backends.cpu.control as cpu
 import fx.prims.compare as compare
 import fx.prims.reduction as reduction
 from fx.dtypes import bool_
 from fx.errors import DTypeError, ShapeError
+from fx.graph.bodies import out_specs
 from fx.graph.ir import Graph, input_value
 from fx.primitive import define
 from fx.prims.creation import zeros_like_spec
@@ -26,15 +28,13 @@ from fx.transforms.control.graphs import (
     derive,
     fixpoint,
     jvp_graph,
-    out_specs,
     specs_of,
     spread_lanes,
     spread_smooth,
 )
-from fx.transforms.control.runner import fits, runner
 from fx.transforms.control.split import filled
 
-# spec and kernel ----------------------------------------------------------------------------------
+# spec --------------------------------------------------------------------------------------------
 
 
 def _spec(*specs, condition, body, carries, read):
@@ -53,20 +53,6 @@ def _spec(*specs, condition, body, carries, read):
                 f"the carry keeps its shape and dtype"
             )
     return outs
-
-
-def _cpu(*arrays, condition, body, carries, read):
-    end = carries + read
-    carry, first, rest = list(arrays[:carries]), list(arrays[carries:end]), list(arrays[end:])
-    if not fits(body, [*carry, *rest]) or not fits(condition, [*carry, *first]):
-        _spec(
-            *[TensorSpec(a.shape, a.dtype) for a in arrays],
-            condition=condition, body=body, carries=carries, read=read,
-        )  # fmt: skip
-    holds, step = runner(condition), runner(body)
-    while holds([*carry, *first])[0]:
-        carry = step([*carry, *rest])
-    return tuple(carry)
 
 
 # forward mode -------------------------------------------------------------------------------------
@@ -188,7 +174,7 @@ def _until_all(own: Graph, wide: Graph, carries: int, read: int, mapped: Any, sp
 
 
 while_ = define(
-    "while", cpu=_cpu, spec=_spec, multiple=True,
+    "while", cpu=cpu.while_, spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=while_reverse.vjp,
     batch=_batch,

@@ -15,6 +15,7 @@ import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.transforms.control.while_primitive as primitive
 from fx.dtypes import int64
+from fx.graph.bodies import used_inputs
 from fx.graph.ir import Graph
 from fx.graph.staging import StageTracer, evaluate
 from fx.levels import Tracer
@@ -29,7 +30,6 @@ from fx.transforms.control.graphs import (
     is_smooth,
     specs_of,
     spread_smooth,
-    used_inputs,
 )
 from fx.transforms.control.scan_primitive import planned, scan
 from fx.transforms.control.split import filled, split

@@ -110,15 +110,15 @@ def exact_input_grad(g, w, size, stride, padding, groups):
     return out
 
 
-@pytest.mark.parametrize("channels", [4, 34], ids=["by lines", "by taps"])
+@pytest.mark.parametrize("channels", [2, 34], ids=["by lines", "by taps"])
 @pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (2, 2)])
 def test_weights_that_are_not_finite_reach_what_they_touch_and_no_more(stride, groups, channels):
     rng = np.random.default_rng(1)
-    size = (7, 9)
+    size = (5, 33)  # rows in several tiles, whose first and last columns see padding
     w = rng.standard_normal((6, channels // groups, 3, 3))
     out = [(n + 2 - 3) // stride + 1 for n in size]
     g = rng.standard_normal((1, 6, *out))
-    w[0, 0, 1, 1], w[4, 1, 0, 2], w[3, 0, 0, 0] = np.inf, np.nan, -np.inf
+    w[0, 0, 0, 0], w[4, -1, 2, 2] = np.inf, np.nan
     kw = setting((stride, stride), (1, 1), (1, 1), groups=groups)
     mine = run("conv_input_grad", g, w, input_size=size, **kw)
     with np.errstate(invalid="ignore"):

@@ -113,6 +113,16 @@ def test_bias_and_activation_are_part_of_a_product(sizes):
     check(graph, x, w, b, rest, tolerance=1e-5)
 
 
+def test_a_product_takes_one_of_two_kernels_that_follow_it():
+    a, b, c, d = floats(16, 1), floats(1, 5), floats(5, 5), floats(5)
+
+    def both(a, b, c, d):
+        p = a @ b
+        return (b @ c) - p, p * d, fx.tanh(p)
+
+    check(staged(both, a, b, c, d), a, b, c, d)
+
+
 def test_the_order_of_kernels_respects_who_reads_what():
     # tanh(x) feeds a product whose result is needed by another user of tanh(x)
     x, w = floats(16, 16), floats(16, 16)
@@ -126,7 +136,8 @@ def test_in_place_pairs_name_reads_that_are_read_only_where_they_are_written():
     pairs = [(step.writes[w].spec.shape, step.reads[r]) for w, r in step.inplace]
     graph_x = [r for shape, r in pairs if r.spec.shape == (40, 30)]
     assert len(graph_x) == 1 and len(pairs) == 1
-    (row,) = schedule(staged(lambda x: (fx.softmax(x, axis=1), fx.exp(x)), x)).steps
+    z = floats(80, 64)
+    (row,) = schedule(staged(lambda z: (fx.softmax(z, axis=1), fx.exp(z)), z)).steps
     assert [row.writes[w].node.primitive.name for w, _ in row.inplace] == ["multiply"]
 
 
@@ -140,6 +151,12 @@ def test_one_array_under_two_shapes_is_not_overwritten_while_it_is_read():
     w = floats(6, 6)
     (step, *_) = schedule(staged(lambda x, w: x @ w + x.reshape(36).reshape(6, 6), x, w)).steps
     assert step.inplace == ()
+
+
+def test_long_rows_are_not_passed_over_several_times_by_one_task():
+    x = floats(1_000_000)
+    plan = check(staged(lambda x: (x / fx.sqrt(fx.sum(x * x)), fx.std(x)), x), x, tolerance=1e-4)
+    assert all(step.tasks > 1 for step in plan.steps if step.cost > 20_000)
 
 
 def test_long_chains_are_cut():

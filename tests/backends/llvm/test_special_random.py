@@ -72,6 +72,21 @@ def test_samples(family, dtype):
         _check("random_draw", [_keys(*lead)], family=family, shape=shape, dtype=dtype)
 
 
+@pytest.mark.parametrize("planes", [2, 4])
+def test_whole_numbers_below_a_span(planes):
+    rng = np.random.default_rng(2)
+    for lead, shape in (((), (5001,)), ((3,), (7,)), ((), ()), ((2,), (4, 5))):
+        for high in (1, 10, 2**40, 2**63):
+            span = np.array(high, np.uint64)
+            _check("random_below", [_keys(*lead), span], planes=planes, shape=shape)
+        spans = rng.integers(0, 2**64, (*lead, *shape), dtype=np.uint64)
+        spans.reshape(-1)[::3] = 0
+        _check("random_below", [_keys(*lead), spans], planes=planes, shape=shape)
+    column = np.ones((4, 1), np.uint64)
+    node = node_of("random_below", [_keys(), column], planes=planes, shape=(4, 5))
+    assert STEPS["random_below"](node) is None
+
+
 def test_samples_at_the_ends_of_the_words():
     from fx.backends.cpu import _nb_quantiles as nb
 

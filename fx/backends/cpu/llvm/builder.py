@@ -197,7 +197,7 @@ class Builder:
                 where = [slots[self.root(v)] for v in step.reads]
                 writes = [slots[v] for v in step.writes]
                 made = step.writes[0].node
-                node = nodes.get((made.primitive, id(made.params)), -1)
+                node = -1 if made is None else nodes.get((made.primitive, id(made.params)), -1)
                 own = sorted(set(own) & set(where))
                 segments.append(Segment(None, node, where, faces, writes, drop, own))
                 python.append(step.run)

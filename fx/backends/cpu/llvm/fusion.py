@@ -24,10 +24,9 @@ from fx.backends.cpu.llvm.loops.maps import (
     through,
 )
 from fx.backends.cpu.llvm.loops.order import END, Order
-from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
+from fx.backends.cpu.llvm.loops.plan import HEAVY, LONG_ROW, weight
 from fx.graph.ir import Graph, Node, Value
 
-_LONG_ROW = 1 << 15  # elements of a row that one task may take alone
 _SMALL = 1 << 15  # elements that one task takes in any case
 _MEMBERS = 160  # nodes of one kernel
 _READS = 40
@@ -256,7 +255,7 @@ class Fusion:
                     mine = space.loops_of(index)
                     rows = [d for d in outer if d not in mine]
                     outer = [d for d in outer if d in mine]
-                    if prod([space.sizes[d] for d in rows]) > _LONG_ROW:
+                    if prod([space.sizes[d] for d in rows]) > LONG_ROW:
                         continue
                 elif not group.rows:
                     continue
@@ -362,7 +361,7 @@ class Fusion:
             return None
         if prod([space.sizes[d] for d in rest]) != length:
             return None
-        if length > _LONG_ROW and total > _SMALL:
+        if length > LONG_ROW and total > _SMALL:
             return None
         where = self._known_rows(node, group, index, rest)
         if where is None:

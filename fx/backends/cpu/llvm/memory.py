@@ -25,7 +25,7 @@ class Place(NamedTuple):
     """Where a value lies: ``input 2``, ``constant 0``, ``result 1`` or ``arena`` and an offset."""
 
     kind: str
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # not the method of tuples
     offset: int = 0
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ def _load(address: int) -> int:
 def _numpy_table() -> dict[str, int]:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    table = get(np._core._multiarray_umath._ARRAY_API, None)
+    table = get(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
     return {f"numpy_{name}": _load(table + 8 * place) for name, place in _TABLE.items()}
 
 

@@ -15,6 +15,7 @@ from fx.backends.cpu.llvm.loops.copying import Copy, Target
 from fx.backends.cpu.llvm.loops.halves import simple, sunk
 from fx.backends.cpu.llvm.loops.maps import Form, strides_of
 from fx.backends.cpu.llvm.loops.nest import Nest, rewrite
+from fx.backends.cpu.llvm.loops.plan import LONG_ROW
 from fx.graph.ir import Value
 
 _BYTES = 1 << 14  # shared bytes from which merging pays
@@ -182,6 +183,10 @@ def _sound(b: Kernel, copy: Copy, a_writes: set[Value], root: Callable[[Value], 
 def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | None:
     """Both in the same loops."""
     nest, other = _copied(a.nest), _copied(b.nest)
+    if bool(nest.rows) != bool(other.rows):
+        whole, plain = (nest, other) if nest.rows else (other, nest)
+        if not _with_rows(plain, _shape(whole, whole.outer), _shape(whole, whole.rows)):
+            return None
     unlike = not other.rows and not nest.rows and len(nest.outer) != len(other.outer)
     if unlike and not _unfold(nest, other.sizes) and not _unfold(other, nest.sizes):
         return None
@@ -200,7 +205,7 @@ def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kerne
     copy = Copy(other, b.reads, target, renamed, _stored(target))
     for w, form, e in other.outputs:
         target.output(b.writes[w], renamed(form), copy.expr(e))
-    if not _sound(b, copy, set(a.writes), root):
+    if not _sound(b, copy, set(a.writes), root) or not _bearable(target.nest):
         return None
     made = Kernel(*target.parts(), a.names | b.names, a.lines | b.lines)
     made.after = list(a.after)
@@ -231,12 +236,8 @@ def _crossed(
     if prod(outer) < _ROWS or prod(rows) < 16:
         return None
     nest = _copied(a.nest)
-    if not nest.rows:
-        sizes = [*outer, *rows]
-        if nest.sizes != sizes and not _unfold(nest, sizes):
-            return None
-        nest.rows = nest.outer[len(outer) :]
-        nest.outer = nest.outer[: len(outer)]
+    if not nest.rows and not _with_rows(nest, outer, rows):
+        return None
     if _shape(nest, nest.outer) != outer or _shape(nest, nest.rows) != rows:
         return None
     target = Target(nest, a.reads, a.writes, root)
@@ -251,6 +252,21 @@ def _crossed(
     made = Kernel(*target.parts(), a.names | b.names, a.lines | b.lines)
     made.after = [*a.after, Kernel(*second.parts(), b.names, b.lines)]
     return made
+
+
+def _with_rows(nest: Nest, outer: list[int], rows: list[int]) -> bool:
+    """Make the last loops of an elementwise nest its rows; False where the sizes do not fit."""
+    sizes = [*outer, *rows]
+    if _shape(nest, nest.outer) != sizes and not _unfold(nest, sizes):
+        return False
+    nest.rows, nest.outer = nest.outer[len(outer) :], nest.outer[: len(outer)]
+    return True
+
+
+def _bearable(nest: Nest) -> bool:
+    """Whether its rows are short enough for one task, if they are passed over several times."""
+    length = prod(_shape(nest, nest.rows))
+    return length <= LONG_ROW or not any(e.kind == "reduce" for e in nest.exprs) or simple(nest)
 
 
 def _unfold(nest: Nest, sizes: list[int]) -> bool:

@@ -21,6 +21,7 @@ _WEIGHTS = {
     "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
 }  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
+LONG_ROW = 1 << 15  # elements of a row that one task may pass over several times
 _NANOSECONDS_A_TASK = 16_000.0
 _CACHE = 1 << 20  # bytes of an array that a core's own cache does not hold
 _WORK = 12  # instructions a vector from which a pass leaves the memory idle

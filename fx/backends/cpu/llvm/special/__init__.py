@@ -31,4 +31,5 @@ STEPS: dict[str, Callable[[Node], Step | None]] = {
     "with_lane": philox.with_lane,
     "derive": philox.derive,
     "random_draw": draws.random_draw,
+    "random_below": draws.random_below,
 }

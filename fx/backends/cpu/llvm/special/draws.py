@@ -9,7 +9,17 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.special import quantiles
-from fx.backends.cpu.llvm.special.kernel import Frame, at, has_elements, i64, loop, offset, spread
+from fx.backends.cpu.llvm.special.kernel import (
+    Frame,
+    at,
+    has_elements,
+    i64,
+    load,
+    loop,
+    offset,
+    spread,
+    store,
+)
 from fx.backends.cpu.llvm.special.philox import Words, buffer_bytes, drawing, fill
 from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
@@ -64,6 +74,47 @@ def random_draw(node: Node) -> Step | None:
 
     price = _PRICE.get(family, (2.5, 3.0))[wide]
     return drawing(node, n, piece, buffers=1 + wide, price=price)
+
+
+def random_below(node: Node) -> Step | None:
+    """Whole numbers in [0, span), where 0 stands for 2 ** 64: key (*B, 6) -> (*B, *shape)."""
+    span, out = node.inputs[1].spec, node.out.spec
+    if not has_elements(node) or (span.size != 1 and span.shape != out.shape):
+        return None
+    n, planes = math.prod(node.params["shape"]), node.params["planes"]
+
+    def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
+        b = frame.b
+        words = []
+        for plane in range(planes):
+            buffer = offset(b, frame.scratch, plane * buffer_bytes())
+            first, skip = b.add(start, i64(plane * n)), plane * n % 4
+            fill(b, own, b.udiv(first, i64(4)), b.add(count, i64(skip)), buffer)
+            words.append(offset(b, buffer, 4 * skip))
+        target = b.add(b.mul(row, i64(n)), start)
+        with loop(b, 0, count) as i:
+            here = b.add(target, i)
+            size = load(b, frame.reads[1], i64(0) if span.size == 1 else here, span.dtype)
+            halves = [Int(b, load(b, word, i, uint32)).to(I64, signed=False) for word in words]
+            store(b, _below(halves, Int(b, size)).v, frame.writes[0], here, out.dtype)
+
+    return drawing(node, n, piece, buffers=planes, price=0.6 * planes + 1.0)
+
+
+def _below(halves: list[Int], span: Int) -> Int:
+    """floor(w * span / 2 ** bits) for a word w of 64 or 128 bits."""
+    b = span.b
+    wide = ir.IntType(128)
+
+    def product(x: Int) -> Int:
+        return x.to(wide, signed=False) * span.to(wide, signed=False)
+
+    w = (halves[0] << 32) | halves[1]
+    whole = product(w)
+    if len(halves) == 4:
+        rest = (halves[2] << 32) | halves[3]
+        whole = whole + product(rest).lshr(64)
+    return span.eq(0).pick(w, Int(b, b.trunc(whole.lshr(64).v, I64)))
 
 
 def _words(b: Any, buffer: Any, i: Any, lanes: int) -> Int:

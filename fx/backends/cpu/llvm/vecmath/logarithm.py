@@ -159,8 +159,12 @@ def softplus(x: Num) -> Num:
 
 
 def logaddexp(x: Num, y: Num) -> Num:
-    """log(e ** x + e ** y) without overflow."""
-    if x.width == 32:  # where the result is near 0, its error is that of a sum
+    """log(e ** x + e ** y) without overflow.
+
+    The error is that of the sum of an argument and a logarithm: next to 0, less than 2 ulp of the
+    argument; float32 goes by float64.
+    """
+    if x.width == 32:
         return logaddexp(x.to(F64), y.to(F64)).to(F32)
     gap = x - y
     out = (gap > 0.0).pick(x, y) + log1p(exp(-abs(gap)))
