@@ -30,6 +30,7 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
 
     ``region`` says what a task computes; its rows and columns may go past the last ones.
     """
+    one = _emit_output(module, f"{name}_output", job)
     function = internal(module, name, [I64, I64, PTR, PTR, PTR])
     e = Emitter(function, job.dtype)
     begin, end, x, w, y = function.args
@@ -40,43 +41,12 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
 
     def output(n: Index, o: Index, f: int, place: tuple[Index, ...]) -> None:
         phase = job.phases[f]
-        g, m = e.divmod(o, job.M)
-
-        def tap(i: Any, k: Any, total: Any) -> Any:
-            entry = e.at(tables[f], e.mul(i, 4), I64)
-            at, ok = [], None
-            for j, size in enumerate(job.source):
-                off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
-                at.append(e.i(e.add(e.mul(place[j], job.step[j]), job.low[j], off)))
-                inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
-                ok = inside if ok is None else e.b.and_(ok, inside)
-            t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
-            before = e.b.block
-            yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
-            e.b.cbranch(ok, yes, after)
-            e.b.position_at_end(yes)
-            from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
-            row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
-            for size, a in zip(job.source, at):
-                from_ = e.add(e.mul(from_, size), a)
-            weight = e.load(e.at(w, e.add(row, t)))
-            more = e.muladd(e.load(e.at(x, from_)), weight, total)
-            e.b.branch(after)
-            e.b.position_at_end(after)
-            sum_ = e.b.phi(e.scalar)
-            sum_.add_incoming(total, before)
-            sum_.add_incoming(more, yes)
-            return (sum_,)
-
-        def over(k: Any, total: Any) -> Any:
-            return e.loop(0, len(phase.taps), lambda i, t: tap(e.i(i), k, t), (total,))
-
-        (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
-        put = [e.add(e.mul(p, s), r) for p, s, r in zip(place, job.spread, phase.first)]
         to = e.add(e.mul(n, job.groups * job.M), o)
-        for size, at in zip(job.out, put):
-            to = e.add(e.mul(to, size), at)
-        e.store(total, e.at(y, to))
+        for size, at, s, first in zip(job.out, place, job.spread, phase.first):
+            to = e.add(e.mul(to, size), e.mul(at, s), first)
+        reads = [e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip(place, job.step, job.low)]
+        numbers = [e.i(n), e.i(o), *reads, e.i(len(phase.taps))]
+        e.b.call(one, [x, w, e.at(y, to), tables[f], *numbers])
 
     def task(index: Any) -> None:
         at = region(e, index)
@@ -99,5 +69,50 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
             e.loop(*at.channels, plane)
 
     e.loop(begin, end, task)
+    e.b.ret_void()
+    return function
+
+
+def _emit_output(module: Any, name: str, job: Job) -> Any:
+    """``name(x, w, out, taps, n, o, d, h, w, count)``: one output, whose window is at (d, h, w).
+
+    A tap is four numbers: its place in the window, and which weight it is.
+    """
+    function = internal(module, name, [PTR] * 4 + [I64] * 6)
+    e = Emitter(function, job.dtype)
+    x, w, out, taps, n, o, *place, count = function.args
+    g, m = e.divmod(o, job.M)
+
+    def tap(i: Any, k: Any, total: Any) -> Any:
+        entry = e.at(taps, e.mul(i, 4), I64)
+        at, ok = [], None
+        for j, size in enumerate(job.source):
+            off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
+            at.append(e.i(e.add(place[j], off)))
+            inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
+            ok = inside if ok is None else e.b.and_(ok, inside)
+        t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
+        before = e.b.block
+        yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
+        e.b.cbranch(ok, yes, after)
+        e.b.position_at_end(yes)
+        from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
+        row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
+        for size, a in zip(job.source, at):
+            from_ = e.add(e.mul(from_, size), a)
+        weight = e.load(e.at(w, e.add(row, t)))
+        more = e.muladd(e.load(e.at(x, from_)), weight, total)
+        e.b.branch(after)
+        e.b.position_at_end(after)
+        sum_ = e.b.phi(e.scalar)
+        sum_.add_incoming(total, before)
+        sum_.add_incoming(more, yes)
+        return (sum_,)
+
+    def over(k: Any, total: Any) -> Any:
+        return e.loop(0, count, lambda i, t: tap(i, k, t), (total,))
+
+    (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
+    e.store(total, out)
     e.b.ret_void()
     return function

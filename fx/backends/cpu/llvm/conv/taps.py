@@ -241,7 +241,7 @@ class _Emission:
 
             for start, columns, stop in columns_of:
                 profile = (range(columns),)
-                if columns == phase.counts[2]:
+                if columns == phase.counts[2] and len(job.phases) == 1:
                     profile = column_profile(job, phase)
                 function = self.tile(block, rows, columns, profile)
                 e.loop(
