@@ -20,7 +20,7 @@ from fx.prims.sampling import Sample
 from fx.tensor import Tensor
 from fx.transforms.batching import lanes_to
 
-# in a graph, where compilers know slices better ------------------------------------------------------
+# in a graph, where compilers know slices better ----------------------------------------------------
 
 
 def rows_of(x: Tensor) -> Sequence[Tensor]:
@@ -29,9 +29,7 @@ def rows_of(x: Tensor) -> Sequence[Tensor]:
         return unstack(x, axis=0)  # type: ignore[no-any-return]
     zeros, ones = (0,) * (x.ndim - 1), (1,) * x.ndim
     return [
-        shape_prims.slice(
-            x, start=(i, *zeros), stop=(i + 1, *x.shape[1:]), step=ones, drop=(0,)
-        )
+        shape_prims.slice(x, start=(i, *zeros), stop=(i + 1, *x.shape[1:]), step=ones, drop=(0,))
         for i in range(x.shape[0])
     ]
 

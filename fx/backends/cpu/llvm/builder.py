@@ -95,8 +95,8 @@ class Builder:
         pieces, declared = self.pieces, []
         while len(pieces) > _PIECES:
             self.kernels.call_from("\n".join([entry.PARALLEL, *pieces[:_PIECES]]))
-            found = re.findall(r"^define void (@part\w+)", "\n".join(pieces[:_PIECES]), re.M)
-            declared += [f"declare void {name}(ptr)" for name in found]
+            found = re.findall(r"^define i1 (@part\w+)", "\n".join(pieces[:_PIECES]), re.M)
+            declared += [f"declare i1 {name}(ptr, ptr)" for name in found]
             pieces = pieces[_PIECES:]
         text = [entry.PRELUDE, entry.PARALLEL, *declared, *pieces, *self.texts]
         self.kernels.call_from("\n".join(text))
@@ -152,7 +152,11 @@ class Builder:
             chunk = _chunk(step)
             self.parallel |= chunk > 0
             kernel = self.kernels.name(step)
-            calls.append(Call(kernel, places, scratch, step.tasks, chunk, step.scratch))
+            call = Call(kernel, places, scratch, step.tasks, chunk, step.scratch)
+            if (status := getattr(step, "status", None)) is not None:  # it may meet bad indices
+                call.status = places[len(step.reads) + status]
+                call.failure = step.failure  # type: ignore[attr-defined]
+            calls.append(call)
         self.plans.append(planner.plan)
         pieces, whole = body(part, calls)
         self.pieces += pieces

@@ -25,7 +25,7 @@ from fx.backends.cpu.llvm.python_api import (
 from fx.dtypes import as_dtype
 
 # the words of me; behind them: constants, then three words a spec
-ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, CAPSULE, WORDS = range(6)
+ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, INDEX_ERROR, CAPSULE, WORDS = range(7)
 
 _DECLARATIONS = """
 declare void @Py_IncRef(ptr)
@@ -33,6 +33,7 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyList_New(i64)
 declare i64 @PyList_Size(ptr)
 declare void @PyErr_SetString(ptr, ptr)
+declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyMem_RawMalloc(i64)
@@ -65,6 +66,7 @@ def entry(part: Part) -> str:
 define ptr @{name}(ptr %me, ptr %list) {{
 start:
   %table = alloca [{part.table} x ptr], align 16
+  %failure = alloca [2 x i64], align 16
   %copies = alloca [{max(n, 1)} x ptr], align 16
   %made = alloca [{max(k, 1)} x ptr], align 16
   %ncopies = alloca i64
@@ -220,11 +222,11 @@ run:
 """
     if part.free:
         text += f"""  %thread = call ptr @PyEval_SaveThread()
-  call void @{name}_body(ptr %table)
+  %bad = call i1 @{name}_body(ptr %table, ptr %failure)
   call void @PyEval_RestoreThread(ptr %thread)
 """
     else:
-        text += f"  call void @{name}_body(ptr %table)\n"
+        text += f"  %bad = call i1 @{name}_body(ptr %table, ptr %failure)\n"
     if part.arena:
         text += """  br i1 %got, label %leave, label %release
 leave:
@@ -235,7 +237,17 @@ release:
   br label %hand
 hand:
 """
-    text += f"""  %out = call ptr @PyList_New(i64 {outs})
+    text += f"""  br i1 %bad, label %wrong, label %right.indices
+wrong:
+  %format = load ptr, ptr %failure
+  %index.at = getelementptr i64, ptr %failure, i64 1
+  %index = load i64, ptr %index.at
+  %ie.at = getelementptr i64, ptr %ctx, i64 {INDEX_ERROR}
+  %ie = load ptr, ptr %ie.at
+  %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %ie, ptr %format, i64 %index)
+  br label %failed
+right.indices:
+  %out = call ptr @PyList_New(i64 {outs})
   %noout = icmp eq ptr %out, null
   br i1 %noout, label %failed, label %filled
 filled:
@@ -408,5 +420,34 @@ nothing:
 }}
 """
 
-PARALLEL = "declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)\n"
+PARALLEL = """
+declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
+
+; whether a task tells of a bad index; which, and with which message
+define internal i1 @fx_failed(ptr %words, i64 %tasks, ptr %failure, ptr %format) {
+  br label %look
+look:
+  %i = phi i64 [0, %0], [%next, %good]
+  %more = icmp slt i64 %i, %tasks
+  br i1 %more, label %task, label %none
+task:
+  %twice = shl i64 %i, 1
+  %at = getelementptr i64, ptr %words, i64 %twice
+  %word = load i64, ptr %at
+  %bad = icmp ne i64 %word, 0
+  br i1 %bad, label %tell, label %good
+good:
+  %next = add i64 %i, 1
+  br label %look
+tell:
+  %index.at = getelementptr i64, ptr %at, i64 1
+  %index = load i64, ptr %index.at
+  store ptr %format, ptr %failure
+  %to = getelementptr i64, ptr %failure, i64 1
+  store i64 %index, ptr %to
+  ret i1 true
+none:
+  ret i1 false
+}
+"""
 PRELUDE = _DECLARATIONS + _HELPERS

@@ -18,6 +18,7 @@ from fx.backends.cpu.llvm.entry import (
     ARENA,
     ARRAY_TYPE,
     CAPSULE,
+    INDEX_ERROR,
     MEMORY_ERROR,
     TYPE_ERROR,
     WORDS,
@@ -26,6 +27,7 @@ from fx.backends.cpu.llvm.memory import ALIGN
 from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.recipe import Recipe
 from fx.dtypes import as_dtype
+from fx.errors import IndexingError
 
 SEPARATOR = "\n; ==== next module ====\n"
 Run = Callable[[list[Any]], list[Any]]
@@ -147,7 +149,8 @@ def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Are
     used = [_dense(constants[i]) for i in part.constants]
     specs = [(as_dtype(name), tuple(shape)) for name, shape in part.specs()]
     if not python_api.DIRECT:
-        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address(f"{part.name}_body"))
+        kind = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)
+        body = kind(loaded.address(f"{part.name}_body"))
         return _through_ctypes(part, body, used, specs, loaded)
     dims = np.array([n for _, shape in specs for n in (*shape, 0)], np.int64)
     me = python_api.owner(WORDS + len(used) + 3 * len(specs))
@@ -156,6 +159,7 @@ def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Are
     me[ARRAY_TYPE] = symbols["numpy_array_type"]
     me[TYPE_ERROR] = symbols["fx_type_error"]
     me[MEMORY_ERROR] = symbols["fx_memory_error"]
+    me[INDEX_ERROR] = symbols["fx_index_error"]
     me[CAPSULE] = id(allocation.allocator().capsule)
     for i, array in enumerate(used):
         me[WORDS + i] = id(array)
@@ -174,7 +178,7 @@ def _dense(array: np.ndarray) -> np.ndarray:
 
 
 def _through_ctypes(
-    part: Part, body: Callable[[Any], None], used: list[Any], specs: list[Any], keep: Any
+    part: Part, body: Callable[[Any, Any], bool], used: list[Any], specs: list[Any], keep: Any
 ) -> Run:
     """The same in Python, for interpreters whose objects lie elsewhere in memory."""
     written = set(part.written)
@@ -194,7 +198,11 @@ def _through_ctypes(
         arena = np.empty(part.arena + ALIGN, np.uint8)
         table = [a.ctypes.data for a in (*dense, *used, *made)]
         table.append(-(-arena.ctypes.data // ALIGN) * ALIGN)
-        body((ctypes.c_void_p * len(table))(*table))
+        failure = (ctypes.c_int64 * 2)()
+        if body((ctypes.c_void_p * len(table))(*table), failure):
+            words, index = ctypes.string_at(failure[0]).decode(), failure[1]
+            index = index % 2**64 if "%llu" in words else index
+            raise IndexingError(words.replace("%ll", "%") % index)
         found = {"input": dense, "constant": used, "result": made}
         out = []
         for kind, index, view in part.outputs:

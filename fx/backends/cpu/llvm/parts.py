@@ -21,6 +21,7 @@ class Call:
         scratch: where its scratch memory is, or None.
         tasks, chunk: the pieces, and how many a thread takes at once; 0 for one thread.
         nbytes: bytes of scratch memory.
+        status: where a kernel that meets bad indices tells so, or None; and with which message.
     """
 
     kernel: str
@@ -29,6 +30,8 @@ class Call:
     tasks: int
     chunk: int
     nbytes: int
+    status: Place | None = None
+    failure: str = ""
 
 
 @dataclass
@@ -67,15 +70,23 @@ class Part:
 
 
 def body(part: Part, calls: Sequence[Call]) -> tuple[list[str], str]:
-    """``void NAME_body(ptr table)``: the functions with the kernel calls, and what calls those."""
+    """``i1 NAME_body(ptr table, ptr failure)``: functions with the calls, and what calls those.
+
+    True if a kernel met a bad index, where it stopped: ``failure`` then holds the address of a
+    message, a format of C, and the index.
+    """
     pieces = [
         _piece(part, f"{part.name}_body{i // _STEPS}", calls[i : i + _STEPS])
         for i in range(0, len(calls), _STEPS)
     ]
-    names = [f"@{part.name}_body{i}(ptr %table)" for i in range(len(pieces))]
-    lines = [f"define void @{part.name}_body(ptr %table) {{"]
-    lines += [f"  call void {name}" for name in names]
-    return pieces, "\n".join([*lines, "  ret void", "}", ""])
+    lines = [f"define i1 @{part.name}_body(ptr %table, ptr %failure) {{"]
+    for i in range(len(pieces)):
+        lines.append(f"  %r{i} = call i1 @{part.name}_body{i}(ptr %table, ptr %failure)")
+        lines += [f"  br i1 %r{i}, label %stop, label %go{i}", f"go{i}:"]
+    lines.append("  ret i1 false")
+    if pieces:
+        lines += ["stop:", "  ret i1 true"]
+    return pieces, "\n".join([*lines, "}", ""])
 
 
 def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
@@ -84,7 +95,8 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
     results = constants + len(part.constants)
     first = {"input": 0, "constant": constants, "result": results, "arena": part.table - 1}
     wide = max((len(c.places) for c in calls if c.chunk), default=0)
-    head = [f"define void @{name}(ptr %table) {{"]
+    head = [f"define i1 @{name}(ptr %table, ptr %failure) {{"]
+    texts: list[str] = []
     if wide:
         head.append(f"  %block = alloca [{wide} x ptr]")
     lines: list[str] = []
@@ -110,6 +122,8 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
         if not call.chunk:
             listed = ", ".join([f"i64 0, i64 {call.tasks}", scratch, *args])
             lines.append(f"  call void @{call.kernel}({listed})")
+            if call.status:
+                _look(call, pointer(call.status), name, lines, texts)
             continue
         for i, arg in enumerate(args):
             count += 1
@@ -120,7 +134,23 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
             f"  call void @fx_parallel(ptr @{call.kernel}_thunk, ptr %block, i64 {call.tasks}, "
             f"i64 {call.chunk}, i64 {call.nbytes}, {scratch})"
         )
-    return "\n".join([*thunks.values(), *head, *lines, "  ret void", "}", ""])
+        if call.status:
+            _look(call, pointer(call.status), name, lines, texts)
+    lines.append("  ret i1 false")
+    if texts:
+        lines += ["stop:", "  ret i1 true"]
+    return "\n".join([*thunks.values(), *texts, *head, *lines, "}", ""])
+
+
+def _look(call: Call, words: str, name: str, lines: list[str], texts: list[str]) -> None:
+    """Stop where a task of the call tells of a bad index."""
+    n = len(texts)
+    code = call.failure.encode() + b"\0"
+    text = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in code)
+    texts.append(f'@{name}_failure{n} = private constant [{len(code)} x i8] c"{text}"')
+    told = f"{words}, i64 {call.tasks}, ptr %failure, ptr @{name}_failure{n}"
+    lines.append(f"  %bad{n} = call i1 @fx_failed({told})")
+    lines += [f"  br i1 %bad{n}, label %stop, label %go{n}", f"go{n}:"]
 
 
 def _thunk(kernel: str, count: int) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fx.errors import IndexingError
+
 # byte offsets in a 64-bit CPython's list and NumPy 2's ndarray
 LIST_ITEMS = 24
 TYPE, DATA, FLAGS, HANDLER = 8, 16, 64, 88
@@ -30,6 +32,7 @@ _PYTHON = (
     "PyList_New",
     "PyList_Size",
     "PyErr_SetString",
+    "PyErr_Format",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyMem_RawMalloc",
@@ -95,6 +98,7 @@ def symbols() -> dict[str, int]:
     found["fx_none"] = id(None)
     found["fx_type_error"] = id(TypeError)
     found["fx_memory_error"] = id(MemoryError)
+    found["fx_index_error"] = id(IndexingError)
     found.update(_numpy_table())
     return found
 

@@ -1,8 +1,15 @@
 """Convolution and pooling as native steps.
 
 ``STEPS[name](node)`` gives the steps of a node of that primitive, or None where the NumPy kernel
-serves it better. ``taps`` has ``conv`` and ``conv_input_grad``, ``weight_grad`` the third, ``plan``
-says how the first two cut the work.
+is to serve it. ``native`` runs the same steps for eager calls.
+
+There are two ways to put a convolution into vectors. ``taps`` (``conv``, ``conv_input_grad``) and
+``weight_grad`` have output channels in lanes and a block of places, or of weights, in registers;
+``lines`` has columns of the output in lanes, for few output channels a group. ``plan`` turns the
+three primitives into one form (padded planes, phases, taps), cuts them into tiles and tasks and
+says which rows of taps see nothing but padding; ``exact`` serves weights that are not finite.
+``packing`` and ``transpose`` bring arrays into the layouts of kernels. ``pooling`` has the windows'
+maxima, sums and transposes, ``scatter`` the transpose of max pooling.
 """
 
 from __future__ import annotations

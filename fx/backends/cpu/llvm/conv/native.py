@@ -22,7 +22,7 @@ def run(name: str, arrays: list[np.ndarray], params: dict[str, Any]) -> list[np.
     return None if found is None else found(arrays)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _executable(
     name: str, dtype: str, a: tuple[int, ...], b: tuple[int, ...], params: tuple[Any, ...]
 ) -> Run | None:
