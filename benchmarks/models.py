@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 def mlp(nn: Any, *sizes: int) -> Any:
     """Linear layers with ReLU between."""
     layers: list[Any] = []
-    for n, m in zip(sizes[:-1], sizes[1:]):
+    for n, m in pairwise(sizes):
         layers += [nn.Linear(n, m), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -81,7 +82,7 @@ def jax_mlp(jax: Any, *sizes: int) -> tuple[Any, Callable[..., Any]]:
     rng, jnp = np.random.default_rng(0), jax.numpy
     parameters = [
         (jnp.asarray(rng.normal(size=(m, n)).astype(np.float32) / np.sqrt(n)), jnp.zeros(m))
-        for n, m in zip(sizes[:-1], sizes[1:])
+        for n, m in pairwise(sizes)
     ]
 
     def forward(parameters: Any, x: Any) -> Any:

@@ -153,12 +153,15 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     _arithmetic(_name, getattr(operator, _name))
 for _name in _COMPARISONS:
     _compare(_name, getattr(operator, _name))
+
+
+def _unary(name: str, on_numbers: Callable[..., Any]) -> None:
+    """An operator of one number."""
+    setattr(StagedNumber, f"__{name}__", lambda self: self.stage.on_numbers(on_numbers, (self,)))
+
+
 for _name in ("neg", "pos", "abs"):
-    setattr(
-        StagedNumber,
-        f"__{_name}__",
-        lambda self, _f=getattr(operator, _name): self.stage.on_numbers(_f, (self,)),
-    )
+    _unary(_name, getattr(operator, _name))
 
 
 def number_dtype(value: Any) -> Any:
@@ -222,7 +225,7 @@ class Numbers(dict[Any, Any]):
         return modes.stage.read_number(self, key)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 - through __getitem__
 
     def __setitem__(self, key: Any, value: Any) -> None:
         stage = modes.stage

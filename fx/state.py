@@ -64,7 +64,7 @@ class Cell(Tensor):
     def read(self) -> Tensor:
         """The tensor that the cell holds now; what stands for it while a function is staged."""
         stage = modes.stage
-        return self.value if stage is None else stage.read(self)  # type: ignore[no-any-return]
+        return self.value if stage is None else stage.read(self)
 
     def rebind(self, value: Tensor) -> None:
         """Hold another tensor; its own history is dropped, a gradient leaf stays the cell's.

@@ -1,11 +1,19 @@
-"""Settings of the whole suite: threads per worker, Hypothesis profiles, tests that need a GPU."""
+"""Settings of the whole suite: threads, compiled code, Hypothesis profiles, GPU tests."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # The workers already fill the cores. BLAS and OpenMP read these once, when NumPy loads them.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+# Compiled code of this run stays in this run; the workers share what the first process made.
+if "FX_CACHE_DIR" not in os.environ:
+    os.environ["FX_CACHE_DIR"] = tempfile.mkdtemp(prefix="fx-tests-")
+    atexit.register(shutil.rmtree, os.environ["FX_CACHE_DIR"], ignore_errors=True)
 
 import functools
 

@@ -67,10 +67,7 @@ class Lanes(Level):
         """The number of each lane for draws, int64 (); None where they draw the same."""
         if self.first is None:
             return None
-        lanes = iota(
-            shape=(self.size,), axis=0, start=self.first, step=1, dtype=int64, device=device
-        )
-        return batch_tracer(self.number, lanes, 0)
+        return batch_tracer(self.number, _numbers(self, self.first, device), 0)
 
     def batch(self, rules: Any, values: Any, dims: Any) -> Any:
         """Run the batching rule of a function that has rules of its own, this level set aside."""
@@ -129,8 +126,19 @@ class BatchTracer(Tracer):
 
 def lane_index(level: Level) -> Tensor:
     """0, 1, 2, ... lane by lane: a 0-d int64 tensor of a running ``vmap``."""
-    places = iota(shape=(level.size,), axis=0, start=0, step=1, dtype=int64, device="cpu")
-    return batch_tracer(level.number, places, 0)
+    return batch_tracer(level.number, _numbers(level, 0, "cpu"), 0)
+
+
+def _numbers(level: Level, first: int, device: str) -> Tensor:
+    """first, first + 1, ...: made where the level was started, not in a body that is staged now."""
+    saved = stage = modes.stage
+    while stage is not None and stage.number > level.number:
+        stage = stage.outer
+    modes.stage = stage
+    try:
+        return iota(shape=(level.size,), axis=0, start=first, step=1, dtype=int64, device=device)
+    finally:
+        modes.stage = saved
 
 
 def batch_tracer(level: int, value: Tensor, dim: int | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Staging: running a function on values that are not known, to learn the graph that it computes.
+"""Staging: running a function on values that are not known, to learn what graph it computes.
 
 While a function is staged, ``modes.stage`` is its ``Stage``. Its arguments are ``StageTracer``s, at a
 level below every transform that runs inside; what is done to them becomes nodes. What does not
@@ -190,7 +190,7 @@ class Stage:
         )
 
     def boundary(self, function: Callable[..., Any], args: Sequence[Tensor]) -> Any:
-        """The tensors that ``function`` computes of known ones, their shapes depending on values."""
+        """What ``function`` computes of known tensors, in shapes that depend on their values."""
         return function(*[x.concrete() if isinstance(x, StageTracer) else x for x in args])
 
     # cells --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Words over the transforms: every composition of grad, jvp, vmap, backward and jit, on a primitive.
+"""Words: every composition of grad, jvp, vmap, backward and jit, on a primitive.
 
 A word is read like a product of functions: ``"gjv"`` is ``grad(jvp(vmap(f)))``. A word is checked
 against its own tail: the outermost transform of a function must be what differences (grad, jvp,

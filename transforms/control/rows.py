@@ -20,7 +20,7 @@ from fx.prims.sampling import Sample
 from fx.tensor import Tensor
 from fx.transforms.batching import lanes_to
 
-# in a graph, where compilers know slices better ----------------------------------------------------
+# in a graph, where compilers know slices better ---------------------------------------------------
 
 
 def rows_of(x: Tensor) -> Sequence[Tensor]:

@@ -66,7 +66,7 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
         return None  # the gradient of an argument
     graph, sources = _graph_of(program)
     spaces = [v for _, v in finish.grads if v is not None]
-    inputs = [v for v in graph.inputs]
+    inputs = list(graph.inputs)
     lent = [input_value(v.spec) for v in spaces]
     donated = [
         i

@@ -52,7 +52,7 @@ def settings(code: Code, program: Program) -> None:
 def arguments(code: Code, jitted: Any, signature: Any) -> None:
     """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …"""
     treedef, parts = signature.treedef, signature.parts
-    flat, plain = tree.flatten((tuple([0] * len(parts)), {}))
+    plain = tree.structure((tuple([0] * len(parts)), {}))
     if treedef == plain:  # every argument is a leaf, none has a keyword
         code.require(f"not kwargs and len(args) == {len(parts)}")
         if parts:

@@ -151,6 +151,9 @@ class Objects:
         if self.anything and reads.whole and hasattr(x, "__dict__"):
             condition = f"len({{}}.__dict__) == {len(own)}"
             self.writer.require(place, condition, f"with {len(own)} attributes")
+        for name in reads.parts:
+            if hasattr(x, "__dict__") and name not in own and name not in above:
+                self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
         for name in self._chosen(reads, {**above, **own}):
             raw = above.get(name)
             if isinstance(raw, Number):
@@ -195,9 +198,13 @@ class Objects:
             read = Reads() if read is None else read
             read.of("forward")
             read = self.methods(cls, self.read(("object", id(module)), read))
-            names = frozenset(self._chosen(read, module.__dict__))
-            if _extends_layer(cls):
-                filters[cls] = None
+            names = frozenset(read.parts) | (self.names if read.whole else frozenset())
+            if (
+                _extends_layer(cls)
+                or (read.whole and self.anything)
+                or filters.get(cls, "") is None
+            ):
+                filters[cls] = None  # whatever it holds, and whatever is added
             else:
                 filters[cls] = names | (filters.get(cls) or frozenset())
             inner.append((module, here, read))

@@ -1,4 +1,4 @@
-"""Recording: the stage of ``jit``. It finds cells, gradients and numbers, and branches at questions.
+"""Recording: the stage of ``jit``, which finds cells, gradients and numbers, and asks questions.
 
 When Python asks for a value, the segment that was staged so far runs, and its result answers. The
 answer is noted: a later call with another answer stages the function again, told the answers that

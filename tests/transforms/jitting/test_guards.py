@@ -376,6 +376,23 @@ def test_callable_objects():
     agrees(held, lambda: setattr(held, "rate", 0.75))
 
 
+def test_attributes_that_are_added():
+    class Lazy:
+        def apply(self, x):
+            try:
+                return x + self.shift
+            except AttributeError:
+                return x
+
+    held = Lazy()
+    agrees(lambda x: held.apply(x), lambda: setattr(held, "shift", 1.0))
+    other = Lazy()
+    agrees(
+        lambda x: x * other.rate if hasattr(other, "rate") else x,
+        lambda: setattr(other, "rate", 3.0),
+    )
+
+
 def test_getattr_by_a_computed_name():
     held = Data()
     agrees(lambda x: x * getattr(held, "ra" + "te"), lambda: setattr(held, "rate", 0.75))
@@ -632,6 +649,21 @@ def test_a_module(change, restages):
         return model(x)
 
     agrees(f, apply, fx.ones((3, 2)), restages=restages)
+
+
+def test_attributes_that_are_added_to_a_module():
+    class Lazy(nn.Module):
+        def forward(self, x):
+            if hasattr(self, "factor"):
+                x = x * self.factor
+            try:
+                return x + self.shift
+            except AttributeError:
+                return x
+
+    model = Lazy()
+    agrees(lambda x: model(x), lambda: setattr(model, "factor", 3.0))
+    agrees(lambda x: model(x), lambda: setattr(model, "shift", 1.0))
 
 
 def test_training_and_evaluation_are_two_programs():

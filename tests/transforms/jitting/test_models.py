@@ -1,4 +1,4 @@
-"""Whole training steps of real models under jit: the same losses, parameters and state as eagerly."""
+"""Training steps of real models under jit: the losses, parameters and state of eager ones."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,10 @@ CASES = {
     "transformer": (lambda nn: models.transformer(nn, 2, width=64, heads=4, words=16), tokens),
     "mlp": (
         lambda nn: models.mlp(nn, 12, 16, 16, 3),
-        lambda: (np.random.default_rng(0).normal(size=(8, 12)).astype(np.float32), np.arange(8) % 3),
+        lambda: (
+            np.random.default_rng(0).normal(size=(8, 12)).astype(np.float32),
+            np.arange(8) % 3,
+        ),
     ),
 }
 
