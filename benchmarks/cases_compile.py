@@ -43,9 +43,10 @@ def _chain(count: int) -> Callable[[], Sample]:
 
 
 CASES = [
-    Case("first_cold", "2-block transformer step: import to first result, no code on disk",
+    Case("first_cold", "2-block transformer step: import to first result",
          samples=_fresh(0), table="jit"),
-    Case("first_warm", "the same with its code on disk", samples=_fresh(0, warm=True), table="jit"),
+    Case("first_warm", "the same with its code on disk",
+         samples=_fresh(0, warm=True), table="jit"),
     Case("peak_memory", "the same: growth of the process, MiB", samples=_fresh(1), table="jit",
          unit="MiB"),
     Case("nodes_2k", "compile a graph of 2,000 nodes, per node",

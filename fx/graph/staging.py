@@ -1,7 +1,7 @@
 """Staging: running a function on values that are not known, to learn what graph it computes.
 
-While a function is staged, ``modes.stage`` is its ``Stage``. Its arguments are ``StageTracer``s, at a
-level below every transform that runs inside; what is done to them becomes nodes. What does not
+While a function is staged, ``modes.stage`` is its ``Stage``. Its arguments are ``StageTracer``s, at
+a level below every transform that runs inside; what is done to them becomes nodes. What does not
 depend on them runs at once and becomes a constant, save creation (``zeros``, ``arange``), which is
 staged, so that no graph drags large constants along. Cells are asked through the stage.
 """
@@ -184,8 +184,8 @@ class Stage:
             StagingError: a graph of its own has no value to give.
         """
         raise StagingError(
-            f"the value of {tracer.ref.spec!r} is not known while {self.name} is staged, and Python "
-            f"asked for it (bool(), int(), .item(), if, while). Use fx.where, fx.cond or "
+            f"the value of {tracer.ref.spec!r} is not known while {self.name} is staged, and "
+            f"Python asked for it (bool(), int(), .item(), if, while). Use fx.where, fx.cond or "
             f"fx.while_loop on it, or call the function through fx.jit, which branches"
         )
 

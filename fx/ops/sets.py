@@ -205,12 +205,14 @@ def _row_runs(rows: Tensor) -> tuple[Tensor, _Runs]:
     n = rows.shape[0]
     width = rows.size // n if n else 0
     table = shape_prims.reshape(rows, shape=(n, width))
-    columns = [shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)]
+    differs = full(shape=(max(n - 1, 0),), value=False, dtype=bool_, device=rows.device.name)
     order = iota(n, rows)
+    if rows.device.name == "meta":  # refused as every shape that depends on values is
+        return rows, _Runs("unique", order, _starts(differs, n))
+    columns = [shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)]
     for column in reversed(columns):  # a stable sort by each column, the first one last
         step = sorting.argsort(indexing.take(column, order, axis=0), axis=0, descending=False)
         order = indexing.take(order, step, axis=0)
-    differs = full(shape=(max(n - 1, 0),), value=False, dtype=bool_, device=rows.device.name)
     for column in columns:
         ranked = indexing.take(column, order, axis=0)
         changes = compare.not_equal(

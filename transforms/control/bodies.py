@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import fx.prims.reduction as reduction
 from fx.errors import StagingError
 from fx.graph.ir import Graph, Value, input_value
 from fx.graph.staging import Stage, _Outside
 from fx.levels import Level
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
+from fx.transforms.batching import BatchTracer
 
 
 class BodyStage(Stage):
@@ -99,6 +101,18 @@ def stage_body(
     body.cells = [cell for cell, _ in cells]
     body.inputs = staged.first
     return body
+
+
+def hold(cells: Sequence[Any], values: Sequence[Tensor]) -> None:
+    """Rebind cells to what came out of a loop or a branch.
+
+    Lanes that ran differently leave a generator where the one is that drew most.
+    """
+    for cell, value in zip(cells, values):
+        if cell.name == "generator":
+            while isinstance(value, BatchTracer) and value.level > cell.born:
+                value = reduction.max(value.value, axes=(value.dim,), keepdims=False)
+        cell.rebind(value)
 
 
 def carried(body: Body, carries: int, mapped: int) -> tuple[Graph, list[Tensor], list[Tensor]]:

@@ -15,7 +15,7 @@ from fx.prims.shape import slice as slice_prim
 from fx.random.lanes import Replay
 from fx.tensor import Tensor
 from fx.transforms.control import scan_primitive
-from fx.transforms.control.bodies import carried, stage_body
+from fx.transforms.control.bodies import carried, hold, stage_body
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import adopted, as_leaf, cast, check_carry, flat, is_weak
 from fx.transforms.control.rows import rows_of, stacked
@@ -176,8 +176,7 @@ def bind(
         mapped=len(rows), length=length, reverse=reverse, checkpoint=checkpoint,
     )  # fmt: skip
     end = count + len(held)
-    for cell, x in zip(body.cells, found[count:end]):
-        cell.rebind(x)
+    hold(body.cells, found[count:end])
     return list(found[:count]), list(found[end:])
 
 

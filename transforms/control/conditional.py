@@ -15,7 +15,7 @@ from fx.spec import TensorSpec
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms.control import cond_primitive
-from fx.transforms.control.bodies import Body, stage_body
+from fx.transforms.control.bodies import Body, hold, stage_body
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import (
     as_leaf,
@@ -185,8 +185,7 @@ def _bind(what: str, index: Tensor, functions: Sequence[Callable[..., Any]], ope
     graphs, captured, cells = _shared(branches, len(xs))
     found = cond_primitive.cond(index, *xs, *captured, branches=graphs)
     count = len(wanted)
-    for cell, x in zip(cells, found[count:]):
-        cell.rebind(x)
+    hold(cells, found[count:])
     return tree.unflatten(branches[0].treedef, found[:count])
 
 

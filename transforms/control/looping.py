@@ -14,7 +14,7 @@ from fx.graph.ir import Graph, input_value
 from fx.prims.creation import constant, constant_like
 from fx.tensor import Tensor
 from fx.transforms.control import while_primitive
-from fx.transforms.control.bodies import Body, carried, stage_body
+from fx.transforms.control.bodies import Body, carried, hold, stage_body
 from fx.transforms.control.carrying import Carry, Tensors, bind, first_step, loop, staged
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import (
@@ -105,8 +105,7 @@ def _bind(carry: Carry, condition: Any, step: Any) -> Tensors:
         *carry.leaves, *held, *read, *rest, condition=asked, body=graph,
         carries=count + len(held), read=len(read),
     )  # fmt: skip
-    for cell, x in zip(body.cells, found[count:]):
-        cell.rebind(x)
+    hold(body.cells, found[count:])
     return list(found[:count])
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import fx
 from fx.graph.staging import stage
+from fx.random.lanes import Turn
 from tests.transforms.oracle import array, same
 
 X = fx.tensor(np.array([0.5, 1.5, -0.7, 2.0]))
@@ -309,6 +310,31 @@ def test_cells_and_draws_are_the_same_under_jit():
         return [array(y) for y in fx.tree.leaves([g(x), g(x / 10), count])]
 
     same(run(True), run(False), rtol=1e-6)
+
+
+DRAWS = {
+    "while": lambda x: fx.while_loop(
+        lambda v: v < 1, lambda v: v + fx.rand((), dtype=fx.float64), x
+    ),
+    "cond": lambda x: fx.cond(x > 0, lambda: fx.rand(()), lambda: fx.zeros(())),
+    "scan": lambda x: fx.scan(lambda c, _: (c + fx.rand(()), None), 0.0, None, length=3)[0],
+}
+
+
+@pytest.mark.parametrize("f", DRAWS.values(), ids=DRAWS)
+def test_draws_of_lanes_are_those_of_a_loop(f):
+    """Lane by lane, and the generator goes on where the lane that drew most left it."""
+    xs = [0.5, -1.5, 0.7, 2.0]
+    fx.manual_seed(0)
+    rows = []
+    for i, x in enumerate(xs):
+        with Turn([i]), fx.random.lane(i):
+            rows.append(float(f(fx.tensor(x, dtype=fx.float64))))
+    after = float(fx.rand(()))
+    for mapped in (fx.vmap(f), fx.jit(fx.vmap(f)), fx.vmap(fx.jit(f))):
+        fx.manual_seed(0)
+        assert array(mapped(fx.tensor(xs, dtype=fx.float64))).tolist() == rows
+        assert float(fx.rand(())) == after
 
 
 def test_a_module_in_a_scanned_body():

@@ -19,7 +19,7 @@ PTR = ir.PointerType()
 Index = Any  # an int or an i64 value
 
 
-class _Same(ir.Constant):
+class _Same(ir.Constant):  # type: ignore[misc]  # llvmlite has no types
     """A vector that one word stands for: a fraction of the text, which is parsed fast."""
 
     def __init__(self, kind: Any, word: str) -> None:

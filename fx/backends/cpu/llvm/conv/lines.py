@@ -361,8 +361,8 @@ class LinesGradStep(Step):
                 return new
 
             whole = long // lanes * lanes
-            sums = e.loop(0, whole, lambda c, *s: piece(c, lanes, s), sums, step=lanes)
-            return piece(whole, long - whole, sums) if long > whole else sums
+            found = e.loop(0, whole, lambda c, *s: piece(c, lanes, s), sums, step=lanes)
+            return piece(whole, long - whole, found) if long > whole else found
 
         found = e.loop(0, job.out[1], row, [e.load(home, lanes) for home in homes])
         for value, home in zip(found, homes):

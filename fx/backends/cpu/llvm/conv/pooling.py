@@ -82,11 +82,12 @@ class PoolStep(Step):
         e = Emitter(function, self.dtype)
         begin, end, scratch, from_, *to = function.args
         emission = _Emission(self, e, name)
-        task = {
+        tasks: dict[str, Any] = {
             "max_pool": emission.maxima,
             "window_sum": emission.sums,
             "window_sum_transpose": emission.spread,
-        }[self.kind]
+        }
+        task = tasks[self.kind]
         e.loop(begin, end, lambda p: task(p, scratch, from_, *to))
         e.b.ret_void()
         return function

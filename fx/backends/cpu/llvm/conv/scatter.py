@@ -28,11 +28,12 @@ def comes_from_max_pool(value: Value) -> bool:
 def _is_zeros(value: Value) -> bool:
     """Whether a value is one zero, repeated."""
     if value.node is not None:
-        return value.node.primitive.name == "full" and value.node.params["value"] == 0
+        node = value.node
+        return node.primitive.name == "full" and bool(node.params["value"] == 0)
     if value.constant is None:
         return False
     a = value.constant._a
-    return not any(a.strides) and not a[(0,) * a.ndim]
+    return not any(a.strides) and not bool(a[(0,) * a.ndim])
 
 
 class UnpoolStep(Step):

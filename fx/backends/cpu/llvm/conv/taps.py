@@ -240,7 +240,7 @@ class _Emission:
                 e.b.call(function, [x, own, out, taps, count, e.i(full)])
 
             for start, columns, stop in columns_of:
-                profile = (range(columns),)
+                profile: tuple[range, ...] = (range(columns),)
                 if columns == phase.counts[2] and len(job.phases) == 1:
                     profile = column_profile(job, phase)
                 function = self.tile(block, rows, columns, profile)

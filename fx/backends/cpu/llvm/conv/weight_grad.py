@@ -221,15 +221,16 @@ class _Emission:
                 _, high, wide = job.source
                 at = e.add(e.mul(e.add(e.mul(start[0], high), start[1]), wide), start[2])
                 planes = e.at(plane(n0), at)
-            self.weights(block, sums, planes, places, e.i(e.sub(n1, n0)), e.i(rows), k0, k1)
+            count = e.i(e.sub(n1, n0))
+            self.weights(block, sums, planes, places, count, e.i(rows), h0, k0, k1)
 
         e.loop(first, last, band)
 
     def weights(
         self, block: Block, sums: Any, planes: Any, places: Any, samples: Any, rows: Any,
-        k0: Index, k1: Index,
+        h0: Index, k0: Index, k1: Index,
     ) -> None:  # fmt: skip
-        """Go over the blocks of weights of channels k0 to k1 with one band."""
+        """Go over the blocks of weights of channels k0 to k1 with one band, rows from h0 on."""
         e, job, cut = self.e, self.job, self.cut
         most = (self.target.registers - 4) // block.vectors
         KD, KH, KW = cut.window
@@ -255,6 +256,11 @@ class _Emission:
                         h_next = h_edge + taps_h * h_count
 
                         def row(h: Index, taps_h: int = taps_h) -> None:
+                            skipped, left = 0, rows
+                            if taps_h == 1 and job.pads:
+                                skipped, left = self.seen(h, h0, rows)
+                            begin = e.mul(skipped, job.step[1] * cut.plane[2])
+                            held = e.at(places, e.mul(skipped, job.out[2] * block.width))
                             w_edge = 0
                             for taps_w, w_count in runs:
                                 w_next = w_edge + taps_w * w_count
@@ -262,13 +268,11 @@ class _Emission:
 
                                 def run(w: Index, function: Any = function) -> None:
                                     at = e.add(e.mul(z, dil[0] * cut.plane[1]), e.mul(h, dil[1]))
-                                    at = e.add(e.mul(at, cut.plane[2]), e.mul(w, dil[2]))
+                                    at = e.add(e.mul(at, cut.plane[2]), e.mul(w, dil[2]), begin)
                                     tap = e.add(e.mul(e.add(e.mul(z, KH), h), KW), w)
                                     to = e.mul(e.add(e.mul(k, job.window), tap), block.width)
-                                    e.b.call(
-                                        function,
-                                        [e.at(plane, at), places, e.at(sums, to), samples, rows],
-                                    )
+                                    arrays = [e.at(plane, at), held, e.at(sums, to)]
+                                    e.b.call(function, [*arrays, samples, e.i(left)])
 
                                 e.loop(w_edge, w_next, run, step=taps_w)
                                 w_edge = w_next
@@ -288,6 +292,20 @@ class _Emission:
             leftovers = {cut.part % channels, (job.K % cut.part) % channels} - {0}
             size = leftovers.pop() if len(leftovers) == 1 else 1
             blocks_of(size, whole, k1)
+
+    def seen(self, h: Index, h0: Index, rows: Any) -> tuple[Index, Index]:
+        """Of a band's rows: how many lie before those that tap row h sees of the input, and those.
+
+        The others see padding, where nothing is to be added.
+        """
+        e, job = self.e, self.job
+        step = job.step[1]
+        at = e.add(job.low[1], e.mul(h, self.cut.dilation[1]))  # where output row 0 reads
+        first = e.divmod(e.most(e.add(e.mul(at, -1), step - 1), 0), step)[0]
+        last = e.divmod(e.most(e.add(e.mul(at, -1), job.source[1] - 1 + step), 0), step)[0]
+        first = e.least(e.most(e.sub(first, h0), 0), rows)
+        last = e.least(e.most(e.sub(last, h0), first), rows)
+        return first, e.sub(last, first)
 
     def micro(self, block: Block, channels: int, high: int, wide: int) -> Any:
         """``(planes, places, sums, samples, rows)``: add a band to a block of weights."""

@@ -230,10 +230,12 @@ def fuse_products(
             readers.setdefault(root(v), []).append(i)
     units = list(units)
     moved: dict[int, int] = {}
-    for i, unit in enumerate(units):
-        maker = makers.get(unit.node.primitive.name) if isinstance(unit, Opaque) else None
-        if maker is None:
-            continue
+    products = [  # those of before: one that has its epilogue takes no other
+        (i, unit, makers[unit.node.primitive.name])
+        for i, unit in enumerate(units)
+        if isinstance(unit, Opaque) and unit.node.primitive.name in makers
+    ]
+    for i, unit, maker in products:
         product = unit.node.outs[0]
         users = [j for j in readers.get(product, ()) if units[j] is not None]
         for j in users:

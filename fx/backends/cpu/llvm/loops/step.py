@@ -56,8 +56,8 @@ def inplace(plan: Plan) -> tuple[tuple[int, int], ...]:
         if e.kind == "load":
             forms.setdefault(e.data[0], set()).add((e.data[1], bool(e.args)))
     pairs = []
-    for write, form, e in nest.outputs:
-        if plan.passes > 1 and plan.phases[e] < plan.passes - 1:
+    for write, form, stored in nest.outputs:
+        if plan.passes > 1 and plan.phases[stored] < plan.passes - 1:
             continue
         dtype, n = nest.writes[write]
         for read, found in forms.items():
