@@ -10,6 +10,7 @@ from fx.config import _Defaults, modes
 from fx.graph.ir import Graph, Value
 from fx.numbers import number_dtype
 from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
+from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
 
@@ -59,8 +60,6 @@ def arguments(code: Code, jitted: Any, signature: Any) -> None:
             code.add(f"({''.join(f'l{i}, ' for i in range(len(parts)))}) = args")
     else:
         code.names["flatten"] = tree.flatten
-        from fx.transforms.jitting.function import holds_state
-
         code.names["holds_state"] = holds_state
         code.add("leaves, treedef = flatten((args, kwargs), holds_state)")
         code.require(f"treedef == {code.name('treedef', treedef)}")

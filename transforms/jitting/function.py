@@ -6,487 +6,37 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
-from importlib import import_module
-from inspect import isgenerator
 from time import perf_counter
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import numpy as np
-
-from fx import config, tree
 from fx.config import modes
 from fx.errors import StagingError
 from fx.frames import user_line
-from fx.graph.ir import Value, input_value
-from fx.graph.named import Named, naming
-from fx.graph.staging import StageTracer
-from fx.levels import Level
-from fx.numbers import StagedNumber, is_dynamic, number_dtype, on_host
-from fx.ops.convert import as_tensor
-from fx.tape import CELL, GradTracer
-from fx.tensor import Tensor, new_tensor
+from fx.numbers import StagedNumber
+from fx.tensor import Tensor
 from fx.transforms._arguments import check_function, name_of
-from fx.transforms.jitting.call import call_of
-from fx.transforms.jitting.donation import donated_leaves, give_away
-from fx.transforms.jitting.fast import MISS, make_plan
+from fx.transforms.jitting.donation import give_away
+from fx.transforms.jitting.fast import MISS
 from fx.transforms.jitting.program import (
-    Argument,
-    Branch,
     Captured,
-    Counted,
-    Effect,
-    Finish,
     Found,
     Given,
     GiveUp,
     Held,
-    Leaf,
     Program,
-    Segment,
-    concrete,
 )
-from fx.transforms.jitting.recording import Recording
 
 if TYPE_CHECKING:
     from fx.transforms.jitting.explain import Explanation, Lowered
 
-MOST_ANSWERS = 16  # to one question, of one program
+from fx.transforms.jitting.progress import Call, lazily
+from fx.transforms.jitting.signature import Identity, Signature, holds_state
+
 MOST_PROGRAMS = 32  # for arguments of one kind
 MOST_CHANGES = 4  # of what a function reads, by itself
 MOST_PLANS = 8  # that are tried before the arguments are looked up
-
-
-class Signature:
-    """The arguments of a call: what varies from call to call, and the key of what does not."""
-
-    __slots__ = ("donated", "key", "numbers", "objects", "parts", "tensors", "treedef")
-
-    def __init__(self, jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        leaves, self.treedef = tree.flatten(jitted.dynamic(args, kwargs), is_leaf=holds_state)
-        self.tensors: list[Tensor] = []
-        self.numbers: list[Any] = []
-        self.objects: list[Any] = []
-        self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
-        kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
-        records = modes.record0
-        for leaf in leaves:
-            if type(leaf) is Named:
-                leaf = leaf.read()
-            if isinstance(leaf, Tensor) and leaf.level != CELL:
-                needs = records and type(leaf) is Tensor and leaf._node is not None
-                self.parts.append(("tensor", len(self.tensors)))
-                self.tensors.append(leaf)
-                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
-            elif is_dynamic(leaf) and _fits(leaf):
-                self.parts.append(("number", len(self.numbers)))
-                self.numbers.append(leaf)
-                kinds.append(type(leaf.now if type(leaf) is StagedNumber else leaf))
-            elif isinstance(leaf, np.ndarray | np.generic):
-                self.parts.append(("tensor", len(self.tensors)))
-                leaf = as_tensor(leaf)
-                self.tensors.append(leaf)
-                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, False))
-            else:
-                self.parts.append(("object", len(self.objects)))
-                self.objects.append(leaf)
-                kinds.append(_key_of(leaf))
-        self.donated: set[int] = set()
-        if jitted.donate_argnums:
-            self.donated = donated_leaves(
-                jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
-            )
-        settings = (modes.barrier >= 0, modes.inference, modes.device)
-        self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
-
-
-def _fits(x: Any) -> bool:
-    return type(x) is not int or -(2**63) <= x < 2**63
-
-
-def holds_state(x: Any) -> bool:
-    """Whether an argument is passed as the object that it is, because it holds cells."""
-    return getattr(type(x), "__jit_object__", False) and x.__jit_object__()
-
-
-def _key_of(leaf: Any) -> Any:
-    if isinstance(leaf, str | bytes | bool | int | float | complex | np.dtype | type(None)):
-        return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
-    return Identity(leaf)
-
-
-class Identity:
-    """An object as a key: the same object and no other."""
-
-    __slots__ = ("_hash", "held")
-
-    def __init__(self, held: Any) -> None:
-        self._hash = id(held)
-        try:
-            self.held: Callable[[], Any] = ref(held)
-        except TypeError:
-            self.held = lambda: held
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        held = self.held()
-        return held is not None and isinstance(other, Identity) and held is other.held()
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-class Call:
-    """A call in progress: its values so far, and the way through the tree of segments."""
-
-    def __init__(self, jitted: Jitted, program: Program, signature: Signature) -> None:
-        self.jitted = jitted
-        self.program = program
-        self.signature = signature
-        self.numbers = self._numbers()
-        self.records = program.differentiates
-        self.env: dict[Value, Any] = {}
-        self.path: list[tuple[Segment, Any]] = []
-        self.affected: dict[int, Effect] = {}  # by id
-        self.staged = False  # whether the function ran
-        self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
-        self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
-
-    def _numbers(self) -> list[Any]:
-        found = []
-        for owner, key, _ in self.program.numbers:
-            found.append(self.signature.numbers[key] if owner == "argument" else owner[key])
-        return found
-
-    # values --------------------------------------------------------------------------------------
-
-    def get(self, value: Value) -> Any:
-        """What a value is in this call."""
-        if value.constant is not None:
-            return value.constant
-        found = self.env.get(value)
-        if found is None:
-            found = self.env[value] = self._bare(self._fetch(value))
-        return found
-
-    def _fetch(self, value: Value) -> Any:
-        source = self.program.sources[value]
-        kind = type(source)
-        if kind is Argument:
-            return self.signature.tensors[source.number]
-        if kind is Held:
-            return source.cell().read()
-        if kind is Captured:
-            return source.find(self.jitted.function, self.signature.objects)
-        if kind is Counted:
-            owner, key, _ = self.program.numbers[source.number]
-            now = self.signature.numbers[key] if owner == "argument" else owner[key]
-            if type(now) is StagedNumber:
-                return now.tensor
-            return new_tensor(np.asarray(now, number_dtype(now)))
-        return self.jitted.owner(source.owner, self.signature).grad
-
-    def _bare(self, x: Any) -> Any:
-        if not self.records and x.level < 0 and x._node is not None:
-            return new_tensor(x._a)
-        return x
-
-    def finder(self, x: Tensor) -> Any:
-        """What gets a tensor from outside anew in another call, or None."""
-        if self.found is None:
-            self.found = self.program.guards.finders(self.jitted.function, self.signature.objects)
-        return self.found.get(id(x))
-
-    def named(self) -> list[Tensor]:
-        """The tensors from outside that variables hold now."""
-        f, objects = self.jitted.function, self.signature.objects
-        self.found = self.program.guards.finders(f, objects)
-        return [find(f, objects) for find in self.found.values()]
-
-    # running -------------------------------------------------------------------------------------
-
-    def affect(self, effect: Effect) -> None:
-        """Do an effect on Python numbers, after the numbers that are read before it."""
-        if effect.values or id(effect) in self.affected:
-            return
-        for value, source in self.program.sources.items():
-            if type(source) is Counted and source.time == len(self.affected):
-                self.get(value)
-        self.affected[id(effect)] = effect
-        self._run_effect(effect)
-
-    def _run_effect(self, effect: Effect, *args: Any) -> None:
-        self.before += [(held, dict(dict.items(held))) for held in effect.held]
-        on_host(effect.run, effect.held, *args)
-
-    def undo(self) -> None:
-        """Put back the numbers that effects have changed: the call failed."""
-        for held, was in reversed(self.before):
-            dict.clear(held)
-            dict.update(held, was)
-        self.before, self.affected = [], {}
-
-    def execute(self, segment: Segment) -> None:
-        """Run a segment."""
-        for effect in segment.effects:
-            self.affect(effect)
-        outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
-        self.env.update(zip(segment.gives, outs))
-
-    def advance(self, segment: Segment) -> Any:
-        """Run a segment that ends with a question; the answer, whose branch exists then."""
-        self.execute(segment)
-        question = segment.question
-        assert question is not None
-        asked = [self.get(v) for v in question.values]
-        staged = question.function is not None and _is_staged(asked)
-        known = asked if staged else [concrete(x) for x in asked]
-        if question.function is None:
-            array = known[0]._a
-            answer: Any = (array.shape, array.dtype.str, array.tobytes())
-            told: Any = known[0]
-        else:
-            outs = (
-                modes.stage.boundary(question.function, known)
-                if staged
-                else question.function(*known)
-            )
-            answer = tuple([(x.shape, x.dtype.str) for x in outs])
-            told = None
-        branch = question.branches.get(answer)
-        if branch is None:
-            if len(question.branches) >= MOST_ANSWERS:
-                raise GiveUp(
-                    f"at {question.line} Python asked for a value that was different "
-                    f"{MOST_ANSWERS} times"
-                )
-            if told is None:
-                told = tuple([input_value(x.spec) for x in outs])
-            branch = question.branches[answer] = Branch(told)
-        if question.function is not None:
-            self.env.update(zip(branch.results, outs))
-        self.path.append((segment, answer))
-        return answer
-
-    def run(self, args: Any, kwargs: Any) -> Any:
-        """Go through the known segments, stage what is not known, and hand out the results."""
-        program = self.program
-        if program.root is None:
-            finish = self._stage()
-            plan = make_plan(self.jitted, program, self.signature)
-            if plan is not None:
-                self.jitted.add_plan(program, plan)
-                self.undo()  # the plan does it all again
-                out = plan(args, kwargs)
-                if out is not MISS:
-                    return out
-            if not self.path and self._learns(finish):
-                self.records = program.differentiates = True
-            self.execute(self._last)
-        else:
-            if program.plan is None and program.calls == 1:  # it may have been too early for one
-                plan = make_plan(self.jitted, program, self.signature)
-                if plan is not None:
-                    self.jitted.add_plan(program, plan)
-                    out = plan(args, kwargs)
-                    if out is not MISS:
-                        return out
-            at_once = program.root.finish
-            if at_once is not None and self._learns(at_once):
-                self.records = program.differentiates = True
-            finish = self._to_the_end()
-        if self._learns(finish):
-            self.program.differentiates = self.records = True
-            counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
-            self.env = {v: x for v, x in self.env.items() if v in counted}
-            self.path = []
-            finish = self._to_the_end()
-        return self._hand_out(finish)
-
-    def _learns(self, finish: Finish) -> bool:
-        """Whether ``.backward()`` may go on from a result, which nobody has seen to yet."""
-        if self.records or not any(leaf.differentiable for leaf in finish.leaves):
-            return False
-        inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
-        return modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs)
-
-    def _to_the_end(self) -> Finish:
-        segment = self.program.root
-        while segment is not None:
-            if segment.finish is not None:
-                self.execute(segment)
-                return segment.finish
-            answer = self.advance(segment)
-            assert segment.question is not None
-            segment = segment.question.branches[answer].follows
-        finish = self._stage()
-        self.execute(self._last)
-        return finish
-
-    def _stage(self) -> Finish:
-        """Stage the function along the answers so far, and on from there."""
-        jitted, program, signature = self.jitted, self.program, self.signature
-        self.staged = True
-        if program.root is not None and self.path:
-            before, answer = self.path[-1]
-            assert before.question is not None
-            shown = _lazy("explain").shown_answer(answer)
-            program.history.append(
-                f"at {before.question.line} the answer was {shown} for the first time"
-            )
-        with (
-            Level("jit") as level,
-            naming(self.named()),
-            Recording(program, level, self, self.path) as recording,
-            _alone(),
-        ):
-            given: list[Any] = []
-            originals: dict[int, Tensor] = {}
-            for kind, place in signature.parts:
-                if kind == "tensor":
-                    x = signature.tensors[place]
-                    value = recording.input(Argument(place), x.spec)
-                    needs = recording.records and type(x) is Tensor and x._node is not None
-                    given.append(recording.argument(x, value, needs))
-                    originals[id(given[-1])] = x
-                elif kind == "number":
-                    now = signature.numbers[place]
-                    now = now.now if type(now) is StagedNumber else now
-                    given.append(recording.number_argument(place, now))
-                else:
-                    given.append(signature.objects[place])
-            args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
-            out = jitted.function(*args, **kwargs)
-            finish = self._finish(recording, out)
-        if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
-            raise GiveUp("it draws random numbers inside vmap or a lane")
-        return finish
-
-    def _finish(self, recording: Recording, out: Any) -> Finish:
-        leaves, treedef = tree.flatten(out, is_leaf=holds_state)
-        gives: list[Value] = []
-
-        def value_of(x: Any) -> Value:
-            value = recording.value_of(recording.lower(x))
-            gives.append(value)
-            return value
-
-        found = []
-        for leaf in leaves:
-            if type(leaf) is Named:
-                leaf = leaf.read()
-            if isinstance(leaf, StagedNumber):
-                found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))
-            elif isgenerator(leaf):
-                raise StagingError(
-                    f"jit of {recording.name}: it returns a generator, which would run after it "
-                    f"was staged; return a list"
-                )
-            elif not isinstance(leaf, Tensor) or leaf.level == CELL:
-                found.append(Leaf(None, leaf))
-            else:
-                live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
-                freed = live and getattr(leaf._node, "pullback", True) is None
-                found.append(Leaf(value_of(leaf), differentiable=live and not freed))
-        rebinds = []
-        for cell, value in recording.rebound.values():
-            rebinds.append((_reference(cell), value_of(value)))
-        grads, program = [], recording.program
-        for lifted in recording.lifted.values():
-            now = lifted.leaf.grad
-            if now is not lifted.before or lifted.dropped:
-                grads.append((lifted.owner, None if now is None else value_of(now)))
-            if lifted.needed or (now is not lifted.before and not lifted.dropped):
-                program.gathered.append((lifted.owner, lifted.before is not None))
-        numbers = []
-        for held, key, written in recording.written.values():
-            leaf = (
-                Leaf(value_of(written.tensor), number=type(written.now))
-                if isinstance(written, StagedNumber)
-                else Leaf(None, written)
-            )
-            numbers.append((held, key, leaf))
-        finish = Finish(treedef, found, rebinds, grads, numbers)
-        self._last = recording.close(gives)
-        self._last.finish = finish
-        self.path = recording.path
-        return finish
-
-    def _hand_out(self, finish: Finish) -> Any:
-        results = [self._result(leaf) for leaf in finish.leaves]
-        rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
-        grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
-        numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
-        for effect in [e for s in self.segments(finish) for e in s.effects if e.values]:
-            self._run_effect(effect, *[self.get(v) for v in effect.values])
-        for cell, x in rebinds:
-            cell().rebind(x)
-        for owner, x in grads:
-            held = self.jitted.owner(owner, self.signature)
-            if held is not None:
-                held.grad = x if x is None or type(x) is not Tensor else new_tensor(x._a)
-        for held, key, x in numbers:
-            if modes.stage is None or not modes.stage.write_number(held, key, x):
-                dict.__setitem__(held, key, x)
-        return tree.unflatten(finish.treedef, results)
-
-    def segments(self, finish: Finish) -> list[Segment]:
-        """The segments that this call went through."""
-        last = self.program.root
-        found = []
-        for segment, answer in self.path:
-            found.append(segment)
-            assert segment.question is not None
-            last = segment.question.branches[answer].follows
-        return found if last is None else [*found, last]
-
-    def _result(self, leaf: Leaf) -> Any:
-        if leaf.value is None:
-            return leaf.held
-        x = self.get(leaf.value)
-        if leaf.number is not None:
-            if modes.stage is not None and x.level == modes.stage.number:
-                now = leaf.number(0)
-                raise GiveUp(f"it returns a Python number ({now!r}) out of a jitted function")
-            return leaf.number(x.item())
-        if not leaf.differentiable and type(x) is Tensor and x._node is not None:
-            return new_tensor(x._a)
-        return x
-
-
-def _is_staged(xs: list[Any]) -> bool:
-    """Whether tensors are values of the stage that runs, and of nothing inside of it."""
-    stage = modes.stage
-    if stage is None:
-        return False
-    lowered = [stage.lower(x) for x in xs]
-    return any(type(x) is StageTracer for x in lowered) and all(
-        x.level <= stage.number for x in lowered
-    )
-
-
-def _lazy(name: str) -> Any:
-    """A module of this folder that is loaded when a function is first compiled."""
-    return import_module(f"fx.transforms.jitting.{name}")
-
-
-def _reference(x: Any) -> Any:
-    from weakref import ref
-
-    return ref(x)
-
-
-class _alone:
-    """Staging knows no lanes and turns of what is around it."""
-
-    def __enter__(self) -> None:
-        self.saved = (modes.lanes, modes.turn, modes.journal)
-        modes.lanes, modes.turn, modes.journal = (), None, None
-
-    def __exit__(self, *error: object) -> None:
-        modes.lanes, modes.turn, modes.journal = self.saved
 
 
 class Jitted:
@@ -588,7 +138,7 @@ class Jitted:
                 if call.staged:
                     if program.seconds is None:
                         program.seconds = perf_counter() - began
-                    _lazy("explain").report(self, program, call.path)
+                    lazily("explain").report(self, program, call.path)
                     self._settle(program, signature)
                 if signature.donated:
                     given = [signature.parts[i] for i in signature.donated]
@@ -613,17 +163,17 @@ class Jitted:
         for program in known:
             if self._serves(program, signature):
                 return program
-        found = _lazy("shared").adopt(self, signature)
+        found = lazily("shared").adopt(self, signature)
         if found is not None:
             found.reason = "a function of the same code was compiled for such arguments"
             return self._add(found, signature)
         self._sweep()
         if len(known) >= MOST_PROGRAMS:
-            why = _lazy("explain").reason_of(self, known[-1], signature)
+            why = lazily("explain").reason_of(self, known[-1], signature)
             raise GiveUp(f"{MOST_PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
-        program.reason = _lazy("explain").reason_of(self, known[-1] if known else None, signature)
-        program.guards = _lazy("guards").watch(self.function, signature.objects, args)
+        program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
+        program.guards = lazily("guards").watch(self.function, signature.objects, args)
         program.guards.death.then = self._dropper(signature.key, program)
         return self._add(program, signature)
 
@@ -713,7 +263,7 @@ class Jitted:
             if len(seen) >= MOST_CHANGES:
                 self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
         else:
-            _lazy("shared").publish(self, program)
+            lazily("shared").publish(self, program)
 
     def _drop(self, key: Any, program: Program) -> None:
         known = self.programs.get(key, [])
@@ -751,7 +301,7 @@ class Jitted:
             >>> [entry.reason for entry in f.explain().entries]
             ['first call', 'argument x: float32[3] -> float32[4]']
         """
-        return _lazy("explain").explain(self)  # type: ignore[no-any-return]
+        return lazily("explain").explain(self)  # type: ignore[no-any-return]
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What the function is compiled to for some arguments, without running it to the end.
@@ -771,7 +321,7 @@ class Jitted:
             ['exp', 'add']
         """
         signature = Signature(self, args, kwargs)
-        _lazy("explain").refuse_tracers(name_of(self.function), signature.tensors)
+        lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
         with self._lock:
             try:
                 program = self._find(signature, args)
@@ -785,7 +335,7 @@ class Jitted:
                     f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
                     f"since {reason}"
                 ) from None
-            return _lazy("explain").lowered(program, call.path)  # type: ignore[no-any-return]
+            return lazily("explain").lowered(program, call.path)  # type: ignore[no-any-return]
 
     def cache_size(self) -> int:
         """The number of programs that are kept."""
@@ -795,7 +345,7 @@ class Jitted:
         """Forget every program, and what runs uncompiled."""
         with self._lock:
             self.plans = ()
-            _lazy("shared").forget(self)
+            lazily("shared").forget(self)
             for kept in (self.programs, self.eager, self.unsettled):
                 kept.clear()
 

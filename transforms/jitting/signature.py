@@ -1,0 +1,98 @@
+"""Signature: the arguments of a call, what varies and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from fx import config, tree
+from fx.config import modes
+from fx.graph.named import Named
+from fx.numbers import StagedNumber, is_dynamic
+from fx.ops.convert import as_tensor
+from fx.tape import CELL
+from fx.tensor import Tensor
+from fx.transforms.jitting.donation import donated_leaves
+
+
+class Signature:
+    """The arguments of a call: what varies from call to call, and the key of what does not."""
+
+    __slots__ = ("donated", "key", "numbers", "objects", "parts", "tensors", "treedef")
+
+    def __init__(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        leaves, self.treedef = tree.flatten(jitted.dynamic(args, kwargs), is_leaf=holds_state)
+        self.tensors: list[Tensor] = []
+        self.numbers: list[Any] = []
+        self.objects: list[Any] = []
+        self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
+        kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
+        records = modes.record0
+        for leaf in leaves:
+            if type(leaf) is Named:
+                leaf = leaf.read()
+            if isinstance(leaf, Tensor) and leaf.level != CELL:
+                needs = records and type(leaf) is Tensor and leaf._node is not None
+                self.parts.append(("tensor", len(self.tensors)))
+                self.tensors.append(leaf)
+                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
+            elif is_dynamic(leaf) and _fits(leaf):
+                self.parts.append(("number", len(self.numbers)))
+                self.numbers.append(leaf)
+                kinds.append(type(leaf.now if type(leaf) is StagedNumber else leaf))
+            elif isinstance(leaf, np.ndarray | np.generic):
+                self.parts.append(("tensor", len(self.tensors)))
+                leaf = as_tensor(leaf)
+                self.tensors.append(leaf)
+                kinds.append((leaf.shape, leaf.dtype, leaf.device.name, False))
+            else:
+                self.parts.append(("object", len(self.objects)))
+                self.objects.append(leaf)
+                kinds.append(_key_of(leaf))
+        self.donated: set[int] = set()
+        if jitted.donate_argnums:
+            self.donated = donated_leaves(
+                jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
+            )
+        settings = (modes.barrier >= 0, modes.inference, modes.device)
+        self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
+
+
+def _fits(x: Any) -> bool:
+    return type(x) is not int or -(2**63) <= x < 2**63
+
+
+def holds_state(x: Any) -> bool:
+    """Whether an argument is passed as the object that it is, because it holds cells."""
+    return getattr(type(x), "__jit_object__", False) and x.__jit_object__()
+
+
+def _key_of(leaf: Any) -> Any:
+    if isinstance(leaf, str | bytes | bool | int | float | complex | np.dtype | type(None)):
+        return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
+    return Identity(leaf)
+
+
+class Identity:
+    """An object as a key: the same object and no other."""
+
+    __slots__ = ("_hash", "held")
+
+    def __init__(self, held: Any) -> None:
+        self._hash = id(held)
+        try:
+            self.held: Callable[[], Any] = ref(held)
+        except TypeError:
+            self.held = lambda: held
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        held = self.held()
+        return held is not None and isinstance(other, Identity) and held is other.held()
+
+    def __hash__(self) -> int:
+        return self._hash
