@@ -60,7 +60,8 @@ def _divided(dtype: Any, x: Int, y: Int) -> tuple[Int, Int]:
 
 def _fmod(x: Num, y: Num) -> Num:
     if x.width == 32:
-        return _fmod(x.to(F64), y.to(F64)).to(F32)
+        # the fence keeps LLVM from rounding straight to 16 bits, for which there is no instruction
+        return _fmod(x.to(F64), y.to(F64)).to(F32).call("arithmetic.fence")
     a, b = abs(x), abs(y)
     quotient = (a / b).call("trunc")
     rest = (-quotient).fma(b, a)  # exact
