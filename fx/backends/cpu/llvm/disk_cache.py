@@ -197,7 +197,14 @@ def store(name: str, head: Any, code: bytes, listing: bytes) -> None:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
         return
-    _trim(where)
+    global _untrimmed
+    _untrimmed += len(rest)
+    if _untrimmed > _LIMIT // 100:  # looking through the folder costs as much as it has entries
+        _untrimmed = 0
+        _trim(where)
+
+
+_untrimmed = 1 << 62  # bytes that were stored since the folder was looked through; never was
 
 
 def _trim(where: Path) -> None:
