@@ -10,6 +10,7 @@ import fx.prims
 from fx.primitive import Primitive, registry
 from fx.testing import derivatives, kernels, lanes, recording  # noqa: F401 - they hold the laws
 from fx.testing.case import draw
+from fx.testing.compiled import compiled_is_the_kernel
 from fx.testing.kernels import Oracle, against_oracle
 from fx.testing.law import LAWS, Law
 from fx.testing.words import broken_words
@@ -67,6 +68,8 @@ def check_primitive(
     laws = [*LAWS.values(), *([against_oracle(oracle, tolerance)] if oracle else [])]
     for one in laws:
         check_law(one, primitive, examples, seed)
+    for k in range(max(examples // 5, 1)):
+        compiled_is_the_kernel(primitive, draw(primitive, random.Random(seed + k)))
     for error in broken_words(primitive).values():
         raise error
 

@@ -78,10 +78,10 @@ def test_a_right_primitive_passes(scratch, capsys):
     assert primitive("cube") is cube
     assert grid([cube], length=2) == {}
     assert capsys.readouterr().out.splitlines() == [
-        "grad, jvp, vmap, backward; read downwards, the outermost transform first",
-        "      gjvb ggggjjjjvvvvbbbb",
-        "           gjvbgjvbgjvbgjvb",
-        "cube  .... ................",
+        "grad, jvp, vmap, backward, jit; read downwards, the outermost transform first",
+        "      gjvbc gggggjjjjjvvvvvbbbbbccccc",
+        "            gjvbcgjvbcgjvbcgjvbcgjvbc",
+        "cube  ..... .........................",
     ]
 
 
@@ -113,6 +113,6 @@ def test_a_wrong_rule_is_named(rule, scratch):
 def test_a_hole_in_the_grid_is_shown(scratch, capsys):
     cube = define("cube", **rules() | {"vjp": WRONG["vjp"]})
     holes = grid([cube], length=1)
-    assert capsys.readouterr().out.splitlines()[-1] == "cube  x..x"
+    assert capsys.readouterr().out.splitlines()[-1] == "cube  x..x."
     assert list(holes["cube"]) == ["g", "b"]
     assert str(holes["cube"]["g"]).startswith("cube: vjp breaks the word grad(f)")
