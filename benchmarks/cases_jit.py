@@ -111,7 +111,8 @@ def _adam(size: int) -> dict[str, Callable[[], Run]]:
 
         return step
 
-    return {"fx": fx, "torch": torch, "jax": jax}
+    # four arrays are read and three written
+    return {"fx": fx, "torch": torch, "jax": jax, "copy": _copy(7 * size // 2)}
 
 
 def _copy(*shape: int) -> Callable[[], Run]:
@@ -214,9 +215,11 @@ CASES = [
          _training(lambda nn: models.transformer(nn, 3),
                    lambda jax: models.jax_transformer(jax, 3), *tokens()), table="jit"),
     Case("jit_gelu_1m", "gelu(x * w + b), 1M elements",
-         _function(lambda m, f, x, w, b: f.gelu(x * w + b), *[(WIDE,)] * 3), table="jit"),
+         {**_function(lambda m, f, x, w, b: f.gelu(x * w + b), *[(WIDE,)] * 3),
+          "copy": _copy(2 * WIDE)}, table="jit"),
     Case("jit_gelu_16m", "gelu(x * w + b), 16M elements",
-         _function(lambda m, f, x, w, b: f.gelu(x * w + b), *[(16 * WIDE,)] * 3), table="jit"),
+         {**_function(lambda m, f, x, w, b: f.gelu(x * w + b), *[(16 * WIDE,)] * 3),
+          "copy": _copy(32 * WIDE)}, table="jit"),
     Case("jit_softmax", "softmax, 4096x1024",
          {**_function(lambda m, f, x: f.softmax(x, -1), ROWS), "copy": _copy(*ROWS)}, table="jit"),
     Case("jit_layer_norm", "layer norm, 4096x1024",
