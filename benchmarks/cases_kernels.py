@@ -66,7 +66,11 @@ def _random(library: str, name: str) -> Run:
 
 
 SMALL = ((32, 8, 16, 16), (16, 8, 3, 3))
-LARGE = ((8, 64, 32, 32), (64, 64, 3, 3))
+CONVOLUTIONS = {  # 3x3, by channels
+    16: ((8, 16, 56, 56), (16, 16, 3, 3)),
+    64: ((8, 64, 56, 56), (64, 64, 3, 3)),
+    256: ((16, 256, 14, 14), (256, 256, 3, 3)),
+}
 ROWS = (1024, 1024)
 
 CASES = [
@@ -75,16 +79,22 @@ CASES = [
         "conv2d 3x3, 8 to 16 channels, 32x16x16",
         {**_function(_conv, *SMALL), "jax": _jax(_jax_conv, *SMALL)},
     ),
-    Case(
-        "conv_large",
-        "conv2d 3x3, 64 to 64 channels, 8x32x32",
-        {**_function(_conv, *LARGE), "jax": _jax(_jax_conv, *LARGE)},
-    ),
-    Case(
-        "conv_backward",
-        "the same with both gradients",
-        _function(_conv, *LARGE, backward=True),
-    ),
+    *[
+        Case(
+            f"conv_{channels}",
+            f"conv2d 3x3, {channels} to {channels} channels, {x[0]}x{x[2]}x{x[3]}",
+            {**_function(_conv, x, w), "jax": _jax(_jax_conv, x, w)},
+        )
+        for channels, (x, w) in CONVOLUTIONS.items()
+    ],
+    *[
+        Case(
+            f"conv_{channels}_backward",
+            f"the one of {channels} channels with both gradients",
+            _function(_conv, x, w, backward=True),
+        )
+        for channels, (x, w) in CONVOLUTIONS.items()
+    ],
     Case(
         "max_pool",
         "max_pool2d 2, 32x16x32x32",
