@@ -8,7 +8,6 @@ since the model and its data were made.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,9 +17,14 @@ from time import perf_counter
 BLOCKS = 2
 
 
-def _resident() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def _memory(line: str) -> float:
+    """MiB that are resident now (VmRSS) or were at most (VmHWM).
+
+    getrusage would count what the parent process had before this one began.
+    """
+    with open("/proc/self/status") as file:
+        found = next(x for x in file if x.startswith(line))
+    return int(found.split()[1]) / 2**10
 
 
 def main() -> None:
@@ -37,13 +41,12 @@ def main() -> None:
         run = jax_step_of(lambda jax: models.jax_transformer(jax, BLOCKS), *inputs)
     else:
         run = step_of(library, lambda nn: models.transformer(nn, BLOCKS), *inputs)
-    before = _resident()
+    before = _memory("VmRSS")
     run()
     seconds = perf_counter() - start
     for _ in range(5):
         run()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(seconds, peak - before)
+    print(seconds, _memory("VmHWM") - before)
 
 
 def in_a_process(library: str, column: int, warm: bool = False) -> Callable[[], float]:
