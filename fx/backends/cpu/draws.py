@@ -45,6 +45,10 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     float16 and bfloat16 are the float32 numbers rounded, uniform ones rounded down so that 1 is
     never reached.
     """
+    if _nb is None and key.ndim == 1:
+        compiled = _compiled(family, shape, dtype)
+        if compiled is not None:
+            return compiled([key])[0]  # type: ignore[no-any-return]
     wide = dtype == _FLOAT64
     out = np.empty((*key.shape[:-1], *shape), _FLOAT64 if wide else _FLOAT32)
     keys, rows = _rows(key, out, shape)
@@ -60,6 +64,35 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     if family == "uniform":  # keep the bits that the narrow dtype has, drop the others
         out = (out.view(np.uint32) & _TRUNCATED[dtype.name]).view(_FLOAT32)
     return out.astype(dtype)
+
+
+_FEW = 24  # kinds of draws for which Numba, which takes half a second to load, is not loaded
+_early: dict[Any, Any] = {}
+
+
+def _compiled(family: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The draw as compiled code, which gives the same bits; None once there are many kinds of it.
+
+    Compiling takes 20 ms a kind, and finding it on disk 2 ms: enough to initialise a model.
+    """
+    kind = family, shape, dtype
+    found = _early.get(kind)
+    if found is None and len(_early) < _FEW and math.prod(shape):
+        from fx.backends.cpu.llvm.driver import compile_graph
+        from fx.backends.cpu.llvm.special import STEPS
+        from fx.graph.ir import Graph, Node, input_value
+        from fx.prims.draws import random_draw
+        from fx.spec import TensorSpec
+
+        key = input_value(TensorSpec((KEY_WORDS,), np.dtype(np.uint32)))
+        node = Node(random_draw, [key], {"family": family, "shape": shape, "dtype": dtype})
+        if STEPS["random_draw"](node) is None:
+            return None
+        try:
+            found = _early[kind] = compile_graph(Graph([key], [node], node.outs, "draw")).run
+        except RuntimeError:  # no compiler for this platform
+            return None
+    return found
 
 
 def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
