@@ -51,7 +51,7 @@ class Ordered:
     def __init__(self, executable: Any) -> None:
         self.executable = executable
 
-    def run(self, arrays: list[Any], outs: Any = None) -> list[Any]:
+    def run(self, arrays: list[Any]) -> list[Any]:
         """The results as arrays."""
         return self.executable.run(arrays)[:-1]  # type: ignore[no-any-return]
 
@@ -67,7 +67,7 @@ class Interpreted:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def run(self, arrays: list[Any], outs: Any = None) -> list[Any]:
+    def run(self, arrays: list[Any]) -> list[Any]:
         """The results as arrays."""
         from fx.config import modes
 

@@ -48,7 +48,6 @@ class Call:
         self.jitted = jitted
         self.program = program
         self.signature = signature
-        self.numbers = self._numbers()
         self.records = program.differentiates
         self.env: dict[Value, Any] = {}
         self.path: list[tuple[Segment, Any]] = []
@@ -56,12 +55,6 @@ class Call:
         self.staged = False  # whether the function ran
         self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
-
-    def _numbers(self) -> list[Any]:
-        found = []
-        for owner, key, _ in self.program.numbers:
-            found.append(self.signature.numbers[key] if owner == "argument" else owner[key])
-        return found
 
     # values --------------------------------------------------------------------------------------
 
@@ -246,14 +239,12 @@ class Call:
             _alone(),
         ):
             given: list[Any] = []
-            originals: dict[int, Tensor] = {}
             for kind, place in signature.parts:
                 if kind == "tensor":
                     x = signature.tensors[place]
                     value = recording.input(Argument(place), x.spec)
                     needs = recording.records and type(x) is Tensor and x._node is not None
                     given.append(recording.argument(x, value, needs))
-                    originals[id(given[-1])] = x
                 elif kind == "number":
                     now = signature.numbers[place]
                     now = now.now if type(now) is StagedNumber else now

@@ -241,13 +241,6 @@ def _without_lead(x: Value) -> Value:
     return source if source.spec.shape[-2:] == x.spec.shape[-2:] else x
 
 
-def permuted(axes: tuple[int, ...], kept: list[int]) -> tuple[int, ...]:
-    """The permutation that a transpose by ``axes`` is to the axes ``kept`` of its result."""
-    sources = [axes[i] for i in kept]
-    rank = {a: i for i, a in enumerate(sorted(sources))}
-    return tuple([rank[a] for a in sources])
-
-
 RULES: dict[str, list[Rule]] = {
     "reshape": [_same, _of_full, _reshape_of_reshape, _reshape_of_ones, _reshape_of_reduction],
     "transpose": [
