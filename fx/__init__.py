@@ -184,10 +184,23 @@ from fx.ops.interop import tensor
 __version__ = "0.1.0"
 
 
-# nn, optim and data load when they are first asked for ------------------------------------------
-def __getattr__(name: str):
-    if name in ("nn", "optim", "data"):
-        from importlib import import_module
+# what loads when it is first asked for ----------------------------------------------------------
+_ROOMS = ("nn", "optim", "data", "io", "torch")
+_LAZY = {
+    "save": "fx.io",
+    "load": "fx.io",
+    "Checkpoint": "fx.io",
+    "SummaryWriter": "fx.io",
+    "progress": "fx.io",
+    "per_example": "fx.nn.per_example",
+}
 
+
+def __getattr__(name: str):
+    from importlib import import_module
+
+    if name in _ROOMS:
         return import_module(f"fx.{name}")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'fx' has no attribute {name!r}")
