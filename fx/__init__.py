@@ -141,6 +141,13 @@ from fx.random.stateful import (
 from fx.autograd import methods as _autograd_methods
 
 _autograd_methods.attach()
+
+from fx import handles as _handles
+from fx.ops import rebinding as _rebinding
+
+_handles.attach()
+_rebinding.attach()
+
 from fx.transforms import (
     all_gather,
     associative_scan,

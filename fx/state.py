@@ -39,12 +39,13 @@ class Cell(Tensor):
         tensor(30.)
     """
 
-    __slots__ = ("born", "leaf", "name", "reduction", "value")
+    __slots__ = ("born", "handle", "leaf", "name", "reduction", "value")
     level = CELL
     value: Tensor
     leaf: Leaf | None
     name: str
     reduction: str | None
+    handle: Any  # None, or a weak reference to what `data` gave (fx.handles)
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Cell(Tensor):
         self.name = name
         self.reduction = reduction
         self.born = newest_level()
+        self.handle = None
         self.leaf = Leaf(owner=ref(self)) if requires_grad else None
         self.rebind(value)
 
@@ -158,7 +160,7 @@ class Cell(Tensor):
         out = memo[id(self)] = self.__copy__()
         return out
 
-    # what writes into a tensor elsewhere rebinds a cell -----------------------------------------
+    # what writes into a tensor elsewhere rebinds a cell; fx.ops.rebinding adds the methods --------
 
     def __iadd__(self, other: Any) -> Cell:
         return self._renew("+=", self.read() + other)
@@ -175,53 +177,38 @@ class Cell(Tensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._renew("[...] =", self.read().at[index].set(value))
 
-    def copy_(self, source: Any) -> Cell:
-        """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
-        from fx.ops.convert import as_tensor
-        from fx.prims.shape import broadcast_to
-
-        value = as_tensor(source, dtype=self.dtype)
-        if value.shape != self.shape:
-            value = broadcast_to(value, shape=self.shape)
-        return self._renew("copy_", value)
-
-    def fill_(self, value: Any) -> Cell:
-        """Hold ``value`` everywhere."""
-        return self.copy_(value)
-
-    def zero_(self) -> Cell:
-        """Hold zeros."""
-        return self.copy_(0)
-
-    def add_(self, other: Any, *, alpha: float = 1) -> Cell:
-        """Hold ``self + alpha * other``."""
-        return self._renew("add_", self.read() + (other if alpha == 1 else other * alpha))
-
-    def sub_(self, other: Any, *, alpha: float = 1) -> Cell:
-        """Hold ``self - alpha * other``."""
-        return self._renew("sub_", self.read() - (other if alpha == 1 else other * alpha))
-
-    def mul_(self, other: Any) -> Cell:
-        """Hold ``self * other``."""
-        return self._renew("mul_", self.read() * other)
-
-    def div_(self, other: Any) -> Cell:
-        """Hold ``self / other``."""
-        return self._renew("div_", self.read() / other)
-
     def _renew(self, operation: str, value: Tensor) -> Cell:
+        """Rebind to what an operation in place gives: of this shape, and cast to this dtype."""
         if self.leaf is not None and is_grad_enabled():
             raise InPlaceError(
                 f"{operation} on {self.name or 'a tensor'} that requires grad would lose its "
                 f"history; write it inside `with fx.no_grad():`"
             )
-        if value.shape != self.shape or value.dtype != self.dtype:
+        dtype = self.dtype
+        if value.dtype != dtype and _fits(value.dtype, dtype):
+            value = value.astype(dtype)
+        if value.shape != self.shape or value.dtype != dtype:
             raise InPlaceError(
                 f"{operation} on {self.name or 'a tensor'} gives {value.spec!r}, but it holds "
                 f"{self.spec!r} and keeps its shape and dtype"
             )
         self.rebind(value)
         return self
+
+
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # of the kinds of dtypes; V is bfloat16
+
+
+def _fits(dtype: DType[Any], into: DType[Any]) -> bool:
+    """Whether values may be cast in place: not floats into ints, nor numbers into bools."""
+    return _RANKS[dtype.kind] <= _RANKS[into.kind]
+
+
+def free_value(x: Tensor) -> Tensor:
+    """The same values without their history; itself where it has none."""
+    if type(x) is not Tensor:
+        return x.detach()  # type: ignore[no-any-return]
+    return x if x._node is None else new_tensor(x._a)
 
 
 def lasting(make: Callable[[], Tensor], name: str = "") -> Cell:

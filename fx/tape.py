@@ -55,9 +55,10 @@ class Node:
 class Leaf(Node):
     """The place of a tensor that requires grad itself: here gradients end and add up."""
 
-    __slots__ = ("__weakref__", "grad", "owner")
+    __slots__ = ("__weakref__", "grad", "handle", "owner")
 
     grad: Tensor | None
+    handle: Any  # None, or a weak reference to what `p.grad` gave (fx.handles)
     owner: Any  # None, or a weak reference to the tensor or cell whose place this is
 
     def __init__(self, level: int = 0, owner: Any = None) -> None:
@@ -66,6 +67,7 @@ class Leaf(Node):
         self.parents = ()
         self.extra = None
         self.grad = None
+        self.handle = None
         self.owner = owner
 
     @property

@@ -42,6 +42,14 @@ class Tensor:
     __array_priority__ = 1000
     level: ClassVar[int] = PLAIN
 
+    def __new__(cls, *args: Any, **options: Any) -> Tensor:
+        """PyTorch's old constructor: ``Tensor(2, 3)`` of sizes, ``Tensor([1, 2])`` of values."""
+        if cls is not Tensor:
+            return _new(cls)
+        from fx.ops.torch_attributes import constructed
+
+        return constructed(None, args, **options)
+
     _a: Any
     _node: Any
 

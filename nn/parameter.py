@@ -56,21 +56,12 @@ class Parameter(Cell):
             )
         super().__init__(value, requires_grad)
 
-    @property
-    def data(self) -> Tensor:
-        """The value alone, without its gradient; assigning to it rebinds the parameter."""
-        return self.read().detach()
-
-    @data.setter
-    def data(self, value: Any) -> None:
-        self.rebind(_value(value))
-
     def __repr__(self) -> str:
         return f"Parameter containing:\n{self.read()!r}"
 
     def __reduce__(self) -> Any:
         settings = {"requires_grad": self.leaf is not None}
-        return _rebuild, (type(self), self.data, self.name, settings)
+        return _rebuild, (type(self), self.detach(), self.name, settings)
 
 
 class Buffer(Cell):
@@ -97,11 +88,9 @@ class Buffer(Cell):
         super().__init__(_value(data), reduction=reduction)
         self.persistent = persistent
 
-    data = Parameter.data
-
     def __repr__(self) -> str:
         return repr(self.read())
 
     def __reduce__(self) -> Any:
         settings = {"persistent": self.persistent, "reduction": self.reduction}
-        return _rebuild, (type(self), self.data, self.name, settings)
+        return _rebuild, (type(self), self.detach(), self.name, settings)

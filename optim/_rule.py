@@ -33,6 +33,8 @@ class Rule(NamedTuple):
             number (from 1) as a float64 tensor; they are handed to ``update`` in the parameter's
             dtype.
         update: ``(parameter, gradient, slots, scalars, options) -> (parameter, slots)``.
+        elementwise: whether each element of the results depends on that element alone; then all
+            parameters are updated in one native call.
     """
 
     check: Callable[[Options], None]
@@ -40,6 +42,7 @@ class Rule(NamedTuple):
     counts: Callable[[Options], bool]
     scalars: Callable[[Tensor, Options], dict[str, Any]]
     update: Callable[..., tuple[Tensor, Slots]]
+    elementwise: bool = False
 
 
 class Clock:

@@ -50,7 +50,7 @@ def _update(
     return x - step * scalars["step_size"], new
 
 
-RULE = Rule(_check, _slots, lambda options: True, _scalars, _update)
+RULE = Rule(_check, _slots, lambda options: True, _scalars, _update, elementwise=True)
 
 
 def adam(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
-from fx.config import enable_grad, no_grad
+from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
 from fx.numbers import Numbers
 from fx.ops.convert import as_tensor
+from fx.optim import _fused
 from fx.optim._rule import Clock, Rule, first_step, zeros
 from fx.prims.compare import astype
 from fx.state import Cell, lasting
@@ -106,8 +107,8 @@ class Optimizer:
             for p in group["params"]:
                 if set_to_none:
                     p.grad = None
-                elif p.grad is not None:
-                    p.grad = zeros(p.grad)
+                elif p.read_grad() is not None:
+                    p.grad = zeros(p.read_grad())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one step along the gradients; parameters without one stay.
@@ -127,28 +128,33 @@ class Optimizer:
     def _step_group(self, group: dict[str, Any]) -> None:
         rule = self.rule
         names, counts = rule.slots(group), rule.counts(group)
-        moving = [(p, p.grad) for p in group["params"]]
+        moving = [(p, p.read_grad()) for p in group["params"]]
         moving = [(p, g) for p, g in moving if g is not None]
         if counts:
             self._in_step([p for p, _ in moving], names)
         clocks: dict[int, tuple[Cell, Clock]] = {}  # parameters that are in step share one
         idle = None if counts else Clock(rule, group, None)
+        ready = []
         for p, g in moving:
-            x = p.read()
             held = self.state[p] if names or counts else {}
             if len(held) < len(names) + counts:
-                _begin(held, names, x)
+                _begin(held, names, p.read())
             clock = idle
             if clock is None:
                 count = held["step"]
                 if id(count) not in clocks:
                     clocks[id(count)] = count, Clock(rule, group, count.read())
                 clock = clocks[id(count)][1]
-            slots = {name: held[name].read() for name in names}
-            x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), group)
-            p.rebind(x)
-            for name, value in slots.items():
-                held[name].rebind(value)
+            ready.append((p, g, held, clock))
+        fused = rule.elementwise and modes.stage is None and modes.journal is None
+        if not (fused and _fused.step(rule, group, ready, names)):
+            for p, g, held, clock in ready:
+                x = p.read()
+                slots = {name: held[name].read() for name in names}
+                x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), group)
+                p.rebind(x)
+                for name, value in slots.items():
+                    held[name].rebind(value)
         for count, clock in clocks.values():
             count.rebind(clock.step)
 

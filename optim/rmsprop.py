@@ -44,7 +44,9 @@ def _update(
 
 
 # the count is kept for the state dict's sake alone
-RULE = Rule(_check, _slots, lambda options: True, lambda step, options: {}, _update)
+RULE = Rule(
+    _check, _slots, lambda options: True, lambda step, options: {}, _update, elementwise=True
+)
 
 
 def rmsprop(

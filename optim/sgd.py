@@ -47,7 +47,7 @@ def _update(
     return x - g * options["lr"], slots
 
 
-RULE = Rule(_check, _slots, _counts, _scalars, _update)
+RULE = Rule(_check, _slots, _counts, _scalars, _update, elementwise=True)
 
 
 def sgd(

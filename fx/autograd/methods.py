@@ -155,8 +155,11 @@ def _get_output_nr(self: Tensor) -> int:
 # grad -------------------------------------------------------------------------------------------
 
 
-def _get_grad(self: Tensor) -> Tensor | None:
-    """The gradient that ``.backward()`` accumulated; None before, and for what is not a leaf."""
+def read_grad(self: Tensor) -> Tensor | None:
+    """The gradient that ``.backward()`` accumulated; None before, and for what is not a leaf.
+
+    ``x.grad`` is the same, save that of a Parameter it can be written to.
+    """
     node = self._node
     if type(node) is Leaf:
         if modes.stage is not None:
@@ -321,7 +324,7 @@ def attach() -> None:
     """Put the methods on Tensor."""
     for name, get, put in (
         ("requires_grad", _get_requires_grad, _set_requires_grad),
-        ("grad", _get_grad, _set_grad),
+        ("grad", read_grad, _set_grad),
         ("is_leaf", _get_is_leaf, None),
         ("grad_fn", _get_grad_fn, None),
         ("output_nr", _get_output_nr, None),
@@ -329,7 +332,7 @@ def attach() -> None:
     ):
         setattr(Tensor, name, property(get, put))
     for method in (
-        requires_grad_, retain_grad, detach, detach_, register_hook,
+        requires_grad_, read_grad, retain_grad, detach, detach_, register_hook,
         register_post_accumulate_grad_hook,
     ):  # fmt: skip
         setattr(Tensor, method.__name__, method)

@@ -7,6 +7,8 @@ from typing import Any
 
 from fx.ops import (
     activations,
+    assembly,
+    counting,
     cumulative,
     elementwise,
     joining,
@@ -16,12 +18,14 @@ from fx.ops import (
     norms,
     padding,
     pointwise,
+    pointwise_more,
     reduction,
     scattering,
     searching,
     selecting,
     sets,
     statistics,
+    torch_attributes,
     torch_methods,
 )
 from fx.tensor import Tensor
@@ -54,6 +58,15 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (scattering, "gather scatter scatter_add scatter_reduce"),
     (linear, "bmm dot inner kron matmul mm mv outer vdot"),
     (matrices, "addmm addmv baddbmm cross diagonal trace"),
+    (assembly, """
+        diag_embed diagflat diagonal_scatter dsplit fliplr flipud hsplit select_scatter
+        slice_scatter vsplit"""),
+    (counting, """
+        bincount corrcoef cov histc histogram nanmedian nanquantile unique_consecutive"""),
+    (pointwise_more, """
+        addbmm addr angle conj_physical deg2rad float_power fmax fmin hardshrink heaviside
+        is_nonzero isneginf isposinf isreal ldexp logaddexp2 matrix_power rad2deg renorm sgn
+        sinc"""),
 )  # fmt: skip
 
 _RENAMED: dict[str, Any] = {
@@ -83,3 +96,4 @@ def attach() -> None:
         setattr(Tensor, name, function)
     for name in torch_methods.METHODS.split():
         setattr(Tensor, name, getattr(torch_methods, name))
+    torch_attributes.attach()

@@ -50,4 +50,10 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
         return ops.pad(x, pairs, constant_values=0 if value is None else value)
     if value not in (None, 0):
         raise ValueError(f'pad: mode {mode!r} takes no value; write mode="constant"')
-    return ops.pad(x, pairs, mode)
+    if not widths or min(widths) >= 0:
+        return ops.pad(x, pairs, mode)
+    cuts = [(min(a, 0), min(b, 0)) for a, b in pairs]
+    longer = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    if mode == "circular":  # what was cut off does not come back from the other end
+        return ops.pad(ops.pad(x, cuts), longer, mode)
+    return ops.pad(ops.pad(x, longer, mode), cuts)

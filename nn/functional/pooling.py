@@ -1,4 +1,4 @@
-"""Pooling: maxima, averages, and averages of an asked-for output size."""
+"""Pooling: maxima and averages of windows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import fx.prims.compare as compare
-import fx.prims.indexing as indexing
 import fx.prims.pooling as pool_prims
-import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
 from fx.ops.convert import as_tensor
-from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 
@@ -145,7 +141,7 @@ def _plan(
                 f"dilation {steps})"
             )
         room = n + 2 * p - reach
-        if room < 0:
+        if room <= -s or (room < 0 and not ceil_mode):
             raise ShapeError(
                 f"{name}: a window {window} with dilation {steps} does not fit into an input of "
                 f"shape {shape} with padding {lows}"
@@ -297,91 +293,3 @@ def _counts(
         starts = [i * s - p for i in range(m)]
         out.append(tuple([min(a + k, end) - max(a, first) for a in starts]))
     return tuple(out)
-
-
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Means of ``output_size`` windows of nearly equal size; see ``adaptive_avg_pool2d``.
-
-    Example:
-        >>> import fx
-        >>> fx.nn.functional.adaptive_avg_pool1d(fx.tensor([[[1.0, 2.0, 3.0, 4.0]]]), 2)
-        tensor([[[1.5000, 3.5000]]])
-    """
-    return _adaptive_avg_pool("adaptive_avg_pool1d", 1, input, output_size)
-
-
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
-    """Means of windows that are chosen so that the result has an asked-for size.
-
-    Window i of n covers ``floor(i * size / n)`` up to ``ceil((i + 1) * size / n)``.
-
-    Args:
-        input: (batch, channels, height, width), or without the batch axis.
-        output_size: an int or one a dimension; None keeps the size of a dimension.
-
-    Returns:
-        (batch, channels, *output_size).
-
-    Example:
-        >>> import fx
-        >>> fx.nn.functional.adaptive_avg_pool2d(fx.arange(16.0).reshape(1, 1, 4, 4), 1)
-        tensor([[[[7.5000]]]])
-    """
-    return _adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
-
-
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
-    """Means of windows of three spatial dimensions; see ``adaptive_avg_pool2d``.
-
-    Example:
-        >>> import fx
-        >>> fx.nn.functional.adaptive_avg_pool3d(fx.ones((1, 2, 4, 4, 4)), (1, 2, None)).shape
-        (1, 2, 1, 2, 4)
-    """
-    return _adaptive_avg_pool("adaptive_avg_pool3d", 3, input, output_size)
-
-
-def _adaptive_avg_pool(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
-    x, single = batched(name, input, rank, LAYOUTS[rank])
-    sizes = x.shape[2:]
-    wanted = output_size if isinstance(output_size, tuple | list) else (output_size,) * rank
-    if len(wanted) != rank:
-        raise ShapeError(f"{name}: output_size must be an int or {rank} ints, got {output_size}")
-    outs = entries(
-        name, "output_size", [n if w is None else w for n, w in zip(sizes, wanted)], rank
-    )
-    if all(n % m == 0 for n, m in zip(sizes, outs, strict=True)):
-        window = tuple([n // m for n, m in zip(sizes, outs, strict=True)])
-        nothing = ((0, 0),) * rank
-        ones = (1,) * rank
-        total = pool_prims.window_sum(
-            x, window=window, stride=window, padding=nothing, dilation=ones
-        )
-        return unbatched(total / prod(window), single)
-    for i, (n, m) in enumerate(zip(sizes, outs, strict=True)):
-        if n != m:
-            x = _averaged(x, i + 2, n, m)
-    return unbatched(x, single)
-
-
-def _averaged(x: Tensor, axis: int, n: int, m: int) -> Tensor:
-    """Axis ``axis`` of n elements averaged to m."""
-    places, inside, counts = _uneven(n, m)
-    ones = (1,) * (x.ndim - axis - 1)
-    seen = indexing.take(x, as_tensor(places, device=x.device), axis=axis)  # (..., m, most, ...)
-    mask = as_tensor(inside, device=x.device)
-    mask = shape_prims.reshape(mask, shape=(*mask.shape, *ones))
-    total = compare.where(mask, seen, constant_like(0, x))
-    total = reduction.sum(total, axes=(axis + 1,), keepdims=False)
-    divisor = as_tensor(counts, dtype=x.dtype, device=x.device)
-    return total / shape_prims.reshape(divisor, shape=(m, *ones))
-
-
-@lru_cache(maxsize=256)
-def _uneven(n: int, m: int) -> tuple[list[list[int]], list[list[bool]], list[int]]:
-    """The places that each of m windows over n elements sees, which of them count, how many."""
-    spans = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
-    most = max(b - a for a, b in spans)
-    places = [[min(a + k, n - 1) for k in range(most)] for a, _ in spans]
-    inside = [[a + k < b for k in range(most)] for a, b in spans]
-    return places, inside, [b - a for a, b in spans]

@@ -18,7 +18,7 @@ from fx.tensor import Tensor
 
 def _with_grad(parameters: Any) -> list[Any]:
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [p for p in listed if p.grad is not None]
+    return [p for p in listed if p.read_grad() is not None]
 
 
 def get_total_norm(
@@ -93,11 +93,11 @@ def clip_grad_norm_(
     """
     found = _with_grad(parameters)
     with no_grad():
-        total = get_total_norm([p.grad for p in found], norm_type, error_if_nonfinite)
+        total = get_total_norm([p.read_grad() for p in found], norm_type, error_if_nonfinite)
         factor = max_norm / (total + 1e-6)
         factor = elementwise.minimum(factor, constant_like(1.0, factor))
         for p in found:
-            p.grad = p.grad * factor.astype(p.grad.dtype)
+            p.grad = p.read_grad() * factor.astype(p.dtype)
     return total
 
 
@@ -114,8 +114,9 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     """
     with no_grad():
         for p in _with_grad(parameters):
-            low, high = constant_like(-clip_value, p.grad), constant_like(clip_value, p.grad)
-            p.grad = elementwise.minimum(elementwise.maximum(p.grad, low), high)
+            g = p.read_grad()
+            low, high = constant_like(-clip_value, g), constant_like(clip_value, g)
+            p.grad = elementwise.minimum(elementwise.maximum(g, low), high)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -185,7 +185,7 @@ def test_zero_grad_drops_or_zeroes():
 
 def test_a_step_rebinds_and_writes_into_nothing():
     p = fx.nn.Parameter(fx.ones(2))
-    before, array = p.data, p.data.numpy()
+    before, array = p.detach(), p.detach().numpy()
     optimizer = fx.optim.SGD([p], lr=1.0, momentum=0.9)
     p.sum().backward()
     gradient = p.grad

@@ -15,6 +15,7 @@ from fx.errors import StagingError
 from fx.graph.ir import Value, input_value
 from fx.graph.named import Named, naming
 from fx.graph.staging import StageTracer
+from fx.handles import Handle
 from fx.levels import Level
 from fx.numbers import StagedNumber, number_dtype, on_host
 from fx.tape import CELL, GradTracer
@@ -82,7 +83,7 @@ class Call:
             if type(now) is StagedNumber:
                 return now.tensor
             return new_tensor(np.asarray(now, number_dtype(now)))
-        return self.jitted.owner(source.owner, self.signature).grad
+        return self.jitted.owner(source.owner, self.signature).read_grad()
 
     def _bare(self, x: Any) -> Any:
         if not self.records and x.level < 0 and x._node is not None:
@@ -269,7 +270,7 @@ class Call:
 
         found = []
         for leaf in leaves:
-            if type(leaf) is Named:
+            if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             if isinstance(leaf, StagedNumber):
                 found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))

@@ -11,6 +11,7 @@ import numpy as np
 from fx import config, tree
 from fx.config import modes
 from fx.graph.named import Named
+from fx.handles import Handle
 from fx.numbers import StagedNumber, is_dynamic
 from fx.ops.convert import as_tensor
 from fx.tape import CELL
@@ -32,7 +33,7 @@ class Signature:
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
         for leaf in leaves:
-            if type(leaf) is Named:
+            if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs = records and type(leaf) is Tensor and leaf._node is not None

@@ -113,17 +113,36 @@ class _Arena:
 
 
 def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
+    names = [s.part.name for s in recipe.segments if s.part is not None]
+    exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
+    return link(code, exports, recipe.externals, recipe.parallel)
+
+
+def link(
+    code: Sequence[bytes], exports: Sequence[str], names: Sequence[str], parallel: bool
+) -> engine.Loaded:
+    """Object code in this process, with all that it may call.
+
+    Args:
+        code: object files.
+        exports: the functions whose addresses are wanted.
+        names: the functions of ``externals`` that it calls.
+        parallel: whether it calls the pool of threads.
+
+    Raises:
+        RuntimeError: if it calls what this process does not have.
+    """
     symbols = dict(python_api.symbols())
     memory = allocation.allocator()
     symbols["fx_take"], symbols["fx_give"] = memory.take, memory.give
-    if recipe.parallel:
-        from fx.backends.cpu.llvm import parallel
+    if parallel:
+        from fx.backends.cpu.llvm import parallel as pool
 
-        symbols["fx_parallel"] = parallel.address()
-    if recipe.externals:
+        symbols["fx_parallel"] = pool.address()
+    if names:
         from fx.backends.cpu.llvm import externals
 
-        for name in recipe.externals:
+        for name in names:
             found = externals.address(name)
             if not found and name.startswith("fx."):
                 _know_externals()
@@ -132,8 +151,6 @@ def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
                 symbols[name] = found
             elif not engine.in_process(name):
                 raise RuntimeError(f"compiled code calls {name}, which this process does not have")
-    names = [s.part.name for s in recipe.segments if s.part is not None]
-    exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
     return engine.Loaded(code, exports, symbols)
 
 

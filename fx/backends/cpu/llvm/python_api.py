@@ -96,6 +96,7 @@ def symbols() -> dict[str, int]:
     """Names and addresses of what entries call: CPython's functions and NumPy's."""
     found = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
     found["fx_none"] = id(None)
+    found["fx_true"], found["fx_false"] = id(True), id(False)
     found["fx_type_error"] = id(TypeError)
     found["fx_memory_error"] = id(MemoryError)
     found["fx_index_error"] = id(IndexingError)

@@ -1,0 +1,116 @@
+"""Kernels for eager calls whose extents are arguments: compiled once a dtype, never for a shape.
+
+A kernel runs wherever its caller's rule about sizes says so, and that rule knows nothing of earlier
+calls or of threads, so that a result has the same bits whenever it is computed.
+
+``kernel(group, name, dtype)`` gives a function of one list, as ``entry.py`` says, and
+``empty([like, *shape])`` a new array in memory that waits for the next result of its size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+Run = Callable[[list[Any]], Any]
+_GROUPS = ("gemm", "rows", "maps", "norms", "losses")
+
+
+class Missing(Exception):
+    """There is no compiler for this platform, or its interpreter lies otherwise in memory."""
+
+
+@cache
+def available() -> bool:
+    """Whether kernels can be called here."""
+    from fx.backends.cpu.llvm import python_api
+
+    try:
+        if not python_api.DIRECT or not _floats_as_expected():
+            return False
+        empty([np.zeros(1, np.float32), 3])
+    except (RuntimeError, ImportError, OSError):
+        return False
+    return True
+
+
+def _floats_as_expected() -> bool:
+    from fx.backends.cpu.llvm.library.entry import DESCR, FLOAT_VALUE, ITEMSIZE
+
+    number, array = 0.3, np.zeros(1, np.float64)
+    descr = ctypes.c_size_t.from_address(id(array) + DESCR).value
+    size = ctypes.c_int64.from_address(id(array.dtype) + ITEMSIZE).value
+    value = ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value
+    return value == number and descr == id(array.dtype) and size == 8
+
+
+def empty(spec: list[Any]) -> Any:
+    """A new array of the dtype of ``spec[0]`` and the shape ``spec[1:]``, contents undefined."""
+    global empty
+    empty = _builtin("fx_empty", _entry(), 0)
+    return empty(spec)
+
+
+@cache
+def kernel(group: str, name: str, dtype: str) -> Run:
+    """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
+    loaded = _group(group, dtype)
+    return _builtin("fx_run", _entry(), loaded.address(name), loaded)
+
+
+@cache
+def _entry() -> Any:
+    from fx.backends.cpu.llvm import allocation, disk_cache, engine, parallel, python_api
+    from fx.backends.cpu.llvm.library.entry import TEXT
+
+    memory = allocation.allocator()
+    symbols = {**python_api.symbols(), "fx_take": memory.take, "fx_give": memory.give}
+    symbols["fx_parallel"] = parallel.address()
+    symbols["PyLong_AsLongLong"] = python_api._address(ctypes.pythonapi.PyLong_AsLongLong)
+    head = f'target triple = "{engine.triple()}"\ntarget datalayout = "{engine.data_layout()}"\n'
+    loaded = engine.Loaded([disk_cache.code_of(head + TEXT)], ("fx_run", "fx_empty"), symbols)
+    loaded.keep_forever()
+    return loaded
+
+
+@cache
+def _group(group: str, dtype: str) -> Any:
+    """The code of a group for a dtype, from the disk where it is."""
+    from fx.backends.cpu.llvm import disk_cache, engine
+
+    name = disk_cache.name_of("library", group, dtype)
+    found = None if name is None else disk_cache.load(name)
+    exports = None
+    if found is not None:
+        exports, code = found[0], found[1]
+    else:
+        from fx.backends.cpu.llvm.kernels import module_of_this_cpu
+
+        module = module_of_this_cpu()
+        exports = import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype))
+        code = engine.compile_text(str(module))
+        if name is not None:
+            disk_cache.store(name, exports, code, b"")
+    loaded = engine.Loaded([code], exports, {})
+    loaded.keep_forever()
+    return loaded
+
+
+def _builtin(name: str, entry: Any, function: int, keep: Any = None) -> Run:
+    from fx.backends.cpu.llvm import allocation, python_api
+    from fx.backends.cpu.llvm.library import entry as words
+
+    me = python_api.owner(words.WORDS)
+    symbols = python_api.symbols()
+    me[words.ARRAY_TYPE] = symbols["numpy_array_type"]
+    me[words.FLOAT_TYPE], me[words.LONG_TYPE] = id(float), id(int)
+    me[words.NONE], me[words.FUNCTION] = id(None), function
+    me[words.CAPSULE] = id(allocation.allocator().capsule)
+    me[words.ERROR] = id(TypeError)
+    me.keep = (entry, keep)
+    return python_api.builtin(name, entry.address(name), me)

@@ -1,0 +1,288 @@
+"""Matrix products of any size: tiles of 6 rows by 4 vectors (2 where registers are few).
+
+    out[b0, b1, i, j] = sum over l of x[b0, b1, i, l] * y[b0, b1, l, j]
+
+One stride of the last two axes of each factor is 1. A right factor whose columns are not dense, or
+that is too large to be read with a stride, is packed first: column tiles one after another, rows of
+the width of a tile. The last tile of rows starts early enough to be whole, so there are 6 or more
+rows; what it computes twice has the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.gemm import vectors as v
+
+ROWS = 6
+DEPTH = 1024  # steps of k that a tile takes at once
+# the words of both kernels
+(X, Y, OUT, M, N, K, X_ROW, X_STEP, Y_ROW, Y_STEP, B0, B1, X0, X1, Y0, Y1,
+ DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKED) = range(21)  # fmt: skip
+
+
+def across() -> int:
+    """How many vectors a tile is wide."""
+    return 4 if v.registers() >= 32 else 2
+
+
+def wide(size: int) -> int:
+    """How many columns of elements of ``size`` bytes a tile has."""
+    return across() * v.vector_bytes() // size
+
+
+def emit(module: ir.Module, dtype: Any) -> list[str]:
+    """Add the kernels; their names."""
+    kernels = _Kernels(module, dtype)
+    kernels.pack()
+    kernels.product()
+    return ["pack", "product"]
+
+
+class _Kernels:
+    def __init__(self, module: ir.Module, dtype: Any) -> None:
+        self.module = module
+        self.kind = v.memory_type(dtype)
+        self.width = v.vector_bytes() // v.size_of(self.kind)
+        self.across = across()
+        self.wide = self.across * self.width
+
+    def _kernel(self, name: str) -> tuple[ir.IRBuilder, Any, list[ir.Value]]:
+        function = ir.Function(
+            self.module,
+            ir.FunctionType(ir.VoidType(), [v.pointer, v.i64, v.i64, v.pointer]),
+            name,
+        )
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        words, begin, end, _ = function.args
+        found = []
+        for i in range(PACKED + 1):
+            kind = v.pointer if i in (X, Y, OUT) else v.i64
+            found.append(b.load(v.at(b, words, i, v.i64), typ=kind, align=8))
+        return b, (begin, end), found
+
+    def _at(self, b: ir.IRBuilder, base: ir.Value, *terms: Any) -> ir.Value:
+        """The address of an element: pairs of indices and strides."""
+        total = None
+        for i, stride in terms:
+            term = b.mul(i, stride if isinstance(stride, ir.Value) else v.const(stride))
+            total = term if total is None else b.add(total, term)
+        return v.at(b, base, total, self.kind)
+
+    # packing ------------------------------------------------------------------------------------
+
+    def pack(self) -> None:
+        """A task is one column tile of one matrix; ``OUT`` is where they go."""
+        b, (begin, end), w = self._kernel("pack")
+        tiles = self._up(b, w[N], self.wide)
+        side = min(self.width, 8)
+
+        def task(t: ir.Value) -> None:
+            batch = b.udiv(t, tiles)
+            tile = b.sub(t, b.mul(batch, tiles))
+            b0 = b.udiv(batch, w[B1])
+            b1 = b.sub(batch, b.mul(b0, w[B1]))
+            first = b.mul(tile, v.const(self.wide))
+            source = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]), (first, w[Y_STEP]))
+            target = self._at(b, w[OUT], (t, b.mul(w[K], v.const(self.wide))))
+            live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
+            dense = b.icmp_signed("==", w[Y_STEP], v.const(1))
+            with b.if_else(dense) as (then, otherwise):
+                with then:
+                    self._pack_lines(b, source, target, w, live)
+                with otherwise:
+                    self._pack_across(b, source, target, w, live, side)
+
+        v.loop(b, begin, end, task, name="task")
+        b.ret_void()
+
+    def _up(self, b: ir.IRBuilder, n: ir.Value, step: int) -> ir.Value:
+        return b.udiv(b.add(n, v.const(step - 1)), v.const(step))
+
+    def _pack_lines(self, b: Any, source: Any, target: Any, w: Any, live: Any) -> None:
+        masks = [
+            v.first_lanes(b, b.sub(live, v.const(i * self.width)), self.width)
+            for i in range(self.across)
+        ]
+
+        def line(_: Any, source: Any, target: Any) -> list[Any]:
+            for i, mask in enumerate(masks):
+                x = v.load(b, v.at(b, source, i * self.width, self.kind), self.kind, self.width, mask)
+                v.store(b, x, v.at(b, target, i * self.width, self.kind))
+            return [v.at(b, source, w[Y_ROW], self.kind), v.at(b, target, self.wide, self.kind)]
+
+        v.loop(b, v.const(0), w[K], line, [source, target], name="line")
+
+    def _pack_across(self, b: Any, source: Any, target: Any, w: Any, live: Any, side: int) -> None:
+        """Squares of ``side``; lines past the last live one repeat it."""
+        last = b.sub(live, v.const(1))
+        whole = b.mul(b.udiv(w[K], v.const(side)), v.const(side))
+
+        def group(j: Any) -> None:
+            lines = [
+                self._at(b, source, (v.smaller(b, b.add(j, v.const(i)), last), w[Y_STEP]))
+                for i in range(side)
+            ]
+            to = v.at(b, target, j, self.kind)
+
+            def square(l: Any) -> None:
+                rows = [v.load(b, v.at(b, x, l, self.kind), self.kind, side) for x in lines]
+                for i, row in enumerate(v.transpose(b, rows)):
+                    at = b.mul(b.add(l, v.const(i)), v.const(self.wide))
+                    v.store(b, row, v.at(b, to, at, self.kind))
+
+            v.loop(b, v.const(0), whole, square, step=side, name="square")
+
+            def single(l: Any) -> None:
+                at = v.at(b, to, b.mul(l, v.const(self.wide)), self.kind)
+                for i, x in enumerate(lines):
+                    one = b.load(v.at(b, x, l, self.kind), typ=self.kind, align=v.size_of(self.kind))
+                    b.store(one, v.at(b, at, i, self.kind), align=v.size_of(self.kind))
+
+            v.loop(b, whole, w[K], single, name="single")
+
+        width = v.const(self.width)
+        used = b.mul(self._up(b, live, self.width), width)
+        v.loop(b, v.const(0), used, group, step=side, name="group")
+
+    # products -----------------------------------------------------------------------------------
+
+    def product(self) -> None:
+        """A task is ``DOWN`` tiles by ``ACROSS`` tiles of one matrix."""
+        tiles = {
+            (dense, count, masked): self._tile(dense, count, masked)
+            for dense in (True, False)
+            for count, masked in (
+                *((c, True) for c in range(1, self.across + 1)), (self.across, False)
+            )
+        }  # fmt: skip
+        b, (begin, end), w = self._kernel("product")
+        row_total = self._up(b, w[M], ROWS)
+        column_total = self._up(b, w[N], self.wide)
+        last_row = b.sub(w[M], v.const(ROWS))
+        dense = b.icmp_signed("==", w[X_STEP], v.const(1))
+        packed = b.icmp_signed("!=", w[PACKED], v.const(0))
+        line = b.select(packed, v.const(self.wide), w[Y_ROW])  # from one k to the next
+        x_stride = b.select(dense, w[X_ROW], w[X_STEP])
+        per_matrix = b.mul(w[ROW_TASKS], w[COLUMN_TASKS])
+
+        def task(t: Any) -> None:
+            batch = b.udiv(t, per_matrix)
+            rest = b.sub(t, b.mul(batch, per_matrix))
+            column = b.udiv(rest, w[ROW_TASKS])
+            row = b.sub(rest, b.mul(column, w[ROW_TASKS]))
+            b0 = b.udiv(batch, w[B1])
+            b1 = b.sub(batch, b.mul(b0, w[B1]))
+            x = self._at(b, w[X], (b0, w[X0]), (b1, w[X1]))
+            strided = b.add(b.mul(b0, w[Y0]), b.mul(b1, w[Y1]))
+            blocks = b.mul(b.mul(batch, column_total), b.mul(w[K], v.const(self.wide)))
+            y = v.at(b, w[Y], b.select(packed, blocks, strided), self.kind)
+            out = self._at(b, w[OUT], (batch, b.mul(w[M], w[N])))
+            r0 = b.mul(row, w[DOWN])
+            r1 = v.smaller(b, b.add(r0, w[DOWN]), row_total)
+            c0 = b.mul(column, w[ACROSS])
+            c1 = v.smaller(b, b.add(c0, w[ACROSS]), column_total)
+            v.loop(b, v.const(0), w[K], lambda d: depth(d, x, y, out, r0, r1, c0, c1),
+                   step=DEPTH, name="depth")  # fmt: skip
+
+        def depth(d: Any, x: Any, y: Any, out: Any, r0: Any, r1: Any, c0: Any, c1: Any) -> None:
+            count = v.smaller(b, b.sub(w[K], d), v.const(DEPTH))
+            more = b.icmp_signed("!=", d, v.const(0))
+            x = self._at(b, x, (d, w[X_STEP]))
+            y = self._at(b, y, (d, line))
+
+            def columns(c: Any) -> None:
+                first = b.mul(c, v.const(self.wide))
+                panel = b.mul(c, b.mul(w[K], v.const(self.wide)))
+                here = v.at(b, y, b.select(packed, panel, first), self.kind)
+                live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
+                vectors = self._up(b, live, self.width)
+                full = b.icmp_signed("==", live, v.const(self.wide))
+                code = b.select(full, v.const(0), vectors)
+                code = b.add(code, b.select(dense, v.const(0), v.const(self.across + 1)))
+                target = v.at(b, out, first, self.kind)
+                done = b.append_basic_block("columns.done")
+                switch = b.switch(code, done)
+                for (form, count_, masked), function in tiles.items():
+                    case = b.append_basic_block("tile")
+                    number = (count_ if masked else 0) + (0 if form else self.across + 1)
+                    switch.add_case(v.const(number), case)
+                    b.position_at_end(case)
+
+                    def rows(r: Any, function: Any = function) -> None:
+                        i = v.smaller(b, b.mul(r, v.const(ROWS)), last_row)
+                        b.call(function, [
+                            self._at(b, x, (i, w[X_ROW])), here,
+                            self._at(b, target, (i, w[N])), count, x_stride, line, w[N], live, more,
+                        ])  # fmt: skip
+
+                    v.loop(b, r0, r1, rows, name="rows")
+                    b.branch(done)
+                b.position_at_end(done)
+
+            v.loop(b, c0, c1, columns, name="columns")
+
+        v.loop(b, begin, end, task, name="task")
+        b.ret_void()
+
+    def _tile(self, dense: bool, count: int, masked: bool) -> ir.Function:
+        """A tile of ``count`` vectors; ``dense``: rows of x are, else its columns are."""
+        kinds = [v.pointer, v.pointer, v.pointer, *[v.i64] * 5, v.i1]
+        name = f"tile{int(dense)}{count}{int(masked)}"
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        x, y, out, steps, stride, line, pitch, live, more = function.args
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        kind, width = self.kind, self.width
+        masks: list[Any] = [None] * count
+        if masked:
+            masks[-1] = v.first_lanes(b, b.sub(live, v.const((count - 1) * width)), width)
+        places = [
+            v.at(b, v.at(b, out, b.mul(v.const(r), pitch), kind), c * width, kind)
+            for r in range(ROWS)
+            for c in range(count)
+        ]
+        first, further = b.block, b.append_basic_block("further")
+        go = b.append_basic_block("go")
+        b.cbranch(more, further, go)
+        b.position_at_end(further)
+        before = [
+            v.load(b, at, kind, width, masks[i % count]) for i, at in enumerate(places)
+        ]
+        b.branch(go)
+        b.position_at_end(go)
+        start = []
+        for value in before:
+            phi = b.phi(value.type)
+            phi.add_incoming(v.zeros(kind, width), first)
+            phi.add_incoming(value, further)
+            start.append(phi)
+        lines = [v.at(b, x, b.mul(v.const(r), stride), kind) for r in range(ROWS)]
+
+        def one(i: Any, x: Any, y: Any, sums: Any) -> list[Any]:
+            ys = [
+                v.load(b, v.at(b, y, c * width, kind), kind, width, masks[c])
+                for c in range(count)
+            ]
+            new = []
+            for r in range(ROWS):
+                address = v.at(b, lines[r], i, kind) if dense else v.at(b, x, r, kind)
+                scalar = b.load(address, align=v.size_of(kind), typ=kind)
+                spread = v.splat(b, scalar, width)
+                for c in range(count):
+                    new.append(v.multiply_add(b, spread, ys[c], sums[r * count + c]))
+            return new
+
+        def step(i: Any, x: Any, y: Any, *sums: Any) -> list[Any]:
+            found = one(i, x, y, sums)
+            x = x if dense else v.at(b, x, stride, kind)
+            return [x, v.at(b, y, line, kind), *found]
+
+        state = v.loop(b, v.const(0), steps, step, [x, y, *start], name="k")
+        for i, (value, at) in enumerate(zip(state[2:], places, strict=True)):
+            v.store(b, value, at, masks[i % count])
+        b.ret_void()
+        return function

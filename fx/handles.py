@@ -1,0 +1,240 @@
+"""Handles: cells that stand for a part of another one, ``p.data``, ``p.data[i]`` and ``p.grad``.
+
+Scripts write through them: ``p.data.normal_(0, 0.02)``, ``p.data[0] = 0``, ``p.grad.zero_()``. What
+is written goes to the cell behind, and what is read comes from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from fx.config import modes
+from fx.devices import Device
+from fx.dtypes import DType
+from fx.errors import BackwardError, InPlaceError
+from fx.levels import newest_level
+from fx.state import Cell, free_value
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor, _new
+
+
+class Handle(Cell):
+    """A cell that was not made by the user; a copy of it is a plain tensor."""
+
+    __slots__ = ()
+
+    @property
+    def _node(self) -> Any:
+        return self.read()._node
+
+    @_node.setter
+    def _node(self, node: Any) -> None:
+        raise InPlaceError(
+            f"{self.name or 'p.data'} has no gradient of its own; write p.requires_grad_() to mark "
+            f"the parameter, or x = p.detach().requires_grad_() for a tensor of its own"
+        )
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """A tensor of its own, of these values, that requires grad or does not."""
+        return self.read().detach().requires_grad_(requires_grad)  # type: ignore[no-any-return]
+
+    def detach_(self) -> Handle:
+        """Hold the same values without their history."""
+        return self._renew("detach_", self.read().detach())  # type: ignore[return-value]
+
+    def __reduce__(self) -> Any:
+        return self.read().detach().__reduce__()
+
+    def __copy__(self) -> Tensor:  # type: ignore[override]
+        return self.read()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:  # type: ignore[override]
+        return self.read().detach()  # type: ignore[no-any-return]
+
+
+class Data(Handle):
+    """The values of a cell without their history: ``p.data``.
+
+    It follows the cell until another tensor is assigned to ``p.data``, and keeps what it held then.
+
+    Example:
+        >>> import fx
+        >>> p = fx.nn.Parameter(fx.tensor([1.0, 2.0]))
+        >>> _ = p.data.mul_(10)
+        >>> p.data[0] = 7
+        >>> p
+        Parameter containing:
+        tensor([ 7., 20.], requires_grad=True)
+    """
+
+    __slots__ = ("owner",)
+    owner: Cell | None
+
+    def __init__(self, owner: Cell) -> None:
+        self.owner = owner
+        self.name = f"{owner.name}.data" if owner.name else "p.data"
+        self.reduction = None
+        self.born = owner.born
+        self.leaf = None
+        self.handle = None
+
+    def _own(self, value: Tensor) -> Tensor:
+        """What stands here of a value of the owner."""
+        return free_value(value)
+
+    def read(self) -> Tensor:
+        owner = self.owner
+        return super().read() if owner is None else self._own(owner.read())
+
+    def rebind(self, value: Tensor) -> None:
+        owner = self.owner
+        (super() if owner is None else owner).rebind(value)
+
+    def sever(self) -> None:
+        """Keep the values of now, and let the cell go its own way."""
+        value, self.owner = self.read(), None
+        self.born = newest_level()
+        super().rebind(value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.value if self.owner is None else self.owner).shape
+
+    @property
+    def dtype(self) -> DType[Any]:
+        return (self.value if self.owner is None else self.owner).dtype
+
+    @property
+    def device(self) -> Device:
+        return (self.value if self.owner is None else self.owner).device
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """A part; of basic indices one that can be written to, as PyTorch's views can."""
+        if self.owner is None or not _is_basic(index):
+            return self.read()[index]
+        return Part(self, index)
+
+
+class Part(Data):
+    """A part of a handle: what is written to it is written into its place."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, owner: Cell, index: Any) -> None:
+        super().__init__(owner)
+        self.index = index
+        self.name = f"{owner.name}[...]"
+
+    def _own(self, value: Tensor) -> Tensor:
+        return value[self.index]
+
+    def rebind(self, value: Tensor) -> None:
+        assert self.owner is not None
+        self.owner.rebind(self.owner.read().at[self.index].set(value))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.read().shape
+
+
+class Gradient(Handle):
+    """What has been gathered for a cell: ``p.grad``.
+
+    It keeps the gradient of the moment at which it was read; what is written to it is also what
+    ``p.grad`` gives from then on, unless that has become another one.
+    """
+
+    __slots__ = ("place",)
+    place: Leaf
+
+    def rebind(self, value: Tensor) -> None:
+        if value.level == CELL:
+            value = value.read()
+        leaf = self.place
+        if leaf.grad is self.value:
+            if value.level > leaf.level:
+                raise BackwardError(
+                    f"{self.name}: {value.spec!r} is a value inside {value.transform}, and the "
+                    f"gradient lives longer than it; return it from the transformed function and "
+                    f"assign it outside"
+                )
+            if modes.stage is not None:
+                modes.stage.write_gradient(leaf)
+            leaf.grad = value
+        self.value = value
+
+    @property
+    def data(self) -> Tensor:
+        """The gradient without its own history."""
+        return self if self.value._node is None else Data(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        _set_data(self, value)
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index is of ints, slices, None and ``...`` alone."""
+    if isinstance(index, tuple):
+        return all(map(_is_basic, index))
+    return type(index) in _BASIC
+
+
+_BASIC = frozenset((int, slice, type(None), type(...)))
+
+
+# what reading p.data and p.grad gives -----------------------------------------------------------
+
+
+def _get_data(cell: Cell) -> Tensor:
+    """The values alone: a handle, through which the cell can be written to without its history."""
+    held = cell.handle
+    found = None if held is None else held()
+    if found is None:
+        found = Data(cell)
+        cell.handle = ref(found)
+    return found
+
+
+def _set_data(cell: Cell, value: Any) -> None:
+    from fx.ops.convert import as_tensor
+
+    if isinstance(value, Data) and value.owner is cell:  # `p.data -= v` ends with `p.data = p.data`
+        return
+    value = as_tensor(value)
+    if value.level == CELL:
+        value = value.read()
+    held = cell.handle
+    found = None if held is None else held()
+    if found is not None:
+        cell.handle = None
+        found.sever()
+    cell.rebind(value)
+
+
+def _get_grad(cell: Cell) -> Tensor | None:
+    """The gradient that ``.backward()`` accumulated, as a handle; None before."""
+    grad = cell.read_grad()
+    if grad is None:
+        return None
+    node = cell._node
+    if type(node) is not Leaf:
+        return grad
+    held = node.handle
+    found = None if held is None else held()
+    if found is None or found.value is not grad:
+        found = _new(Gradient)
+        found.value = grad
+        found.place = node
+        found.born = newest_level()
+        found.leaf = found.reduction = found.handle = None
+        found.name = "p.grad"
+        node.handle = ref(found)
+    return found
+
+
+def attach() -> None:
+    """Put ``data`` and ``grad`` on cells; a gradient is set as on any tensor."""
+    Cell.data = property(_get_data, _set_data, doc=_get_data.__doc__)
+    Cell.grad = property(_get_grad, Tensor.__dict__["grad"].fset, doc=_get_grad.__doc__)

@@ -1,0 +1,254 @@
+"""More elementwise functions in PyTorch's names, and products of matrices made of others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as prims
+from fx import dtypes
+from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import normal_axis
+from fx.ops.convert import as_tensor
+from fx.ops.elementwise import arctan2, conj, imag, real
+from fx.ops.joining import stack
+from fx.ops.operands import argument, cast, floating, operands, public
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+# angles and complex numbers ---------------------------------------------------------------------
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
+
+
+def angle(x: Any) -> Tensor:
+    """The angle of complex numbers in radians; of real ones 0, or pi for negative ones."""
+    x = floating("angle", x)
+    if x.dtype in dtypes.COMPLEX:
+        return arctan2(imag(x), real(x))
+    flat = compare.where(x < 0, constant_like(math.pi, x), constant_like(0, x))
+    return compare.where(compare.isnan(x), x, flat)
+
+
+def complex(real: Any, imag: Any) -> Tensor:
+    """Complex numbers of their parts.
+
+    Example:
+        >>> import fx
+        >>> from fx.ops.pointwise_more import complex
+        >>> complex(fx.tensor(1.0), fx.tensor(2.0))
+        tensor(1.+2.j)
+    """
+    a, b = argument("complex", real), argument("complex", imag)
+    if a.dtype != b.dtype or a.dtype not in dtypes.FLOATING:
+        raise DTypeError(
+            f"complex takes two floating tensors of one dtype, got {a.dtype.name} and "
+            f"{b.dtype.name}"
+        )
+    return a + b * 1j  # type: ignore[no-any-return]
+
+
+def polar(abs: Any, angle: Any) -> Tensor:
+    """Complex numbers of their absolute values and angles."""
+    r, phi = argument("polar", abs), argument("polar", angle)
+    return complex(r * phi.cos(), r * phi.sin())
+
+
+def view_as_real(x: Any) -> Tensor:
+    """Complex numbers as pairs of real ones along a new last axis."""
+    x = argument("view_as_real", x)
+    if x.dtype not in dtypes.COMPLEX:
+        raise DTypeError(f"view_as_real takes complex tensors, got {x.spec!r}")
+    return stack([real(x), imag(x)], -1)
+
+
+def view_as_complex(x: Any) -> Tensor:
+    """Pairs of real numbers along the last axis as complex ones."""
+    x = argument("view_as_complex", x)
+    if not x.ndim or x.shape[-1] != 2:
+        raise ShapeError(f"view_as_complex: the last axis must have size 2, got shape {x.shape}")
+    return complex(x[..., 0], x[..., 1])
+
+
+def sgn(x: Any) -> Tensor:
+    """The sign; of a complex number itself divided by its absolute value, 0 for 0."""
+    x = argument("sgn", x)
+    if x.dtype not in dtypes.COMPLEX:
+        return prims.sign(x)
+    size = x.abs()
+    zero = size == 0
+    return compare.where(zero, constant_like(0, x), x / compare.where(zero, size + 1, size))
+
+
+def conj_physical(x: Any) -> Tensor:
+    """The complex conjugate."""
+    return conj(x)
+
+
+# real numbers -----------------------------------------------------------------------------------
+
+
+def float_power(x: Any, exponent: Any) -> Tensor:
+    """x ** exponent in float64 (complex128 for complex numbers)."""
+    x, y = operands("float_power", x, exponent)
+    wide = dtypes.complex128 if x.dtype in dtypes.COMPLEX else dtypes.float64
+    return cast(x, wide) ** cast(y, wide)  # type: ignore[no-any-return]
+
+
+def fmax(x: Any, other: Any) -> Tensor:
+    """The larger of each pair; where one is NaN the other."""
+    x, y = operands("fmax", x, other)
+    if x.dtype not in dtypes.FLOATING:
+        return prims.maximum(x, y)
+    return compare.where(compare.isnan(x) | (x < y), y, x)
+
+
+def fmin(x: Any, other: Any) -> Tensor:
+    """The smaller of each pair; where one is NaN the other."""
+    x, y = operands("fmin", x, other)
+    if x.dtype not in dtypes.FLOATING:
+        return prims.minimum(x, y)
+    return compare.where(compare.isnan(x) | (x > y), y, x)
+
+
+def heaviside(x: Any, values: Any) -> Tensor:
+    """0 for negative numbers, 1 for positive ones, ``values`` for 0."""
+    x, v = operands("heaviside", x, values)
+    step = compare.where(x > 0, constant_like(1, x), constant_like(0, x))
+    return compare.where(x == 0, v, compare.where(x != x, x, step))
+
+
+def ldexp(x: Any, other: Any) -> Tensor:
+    """x * 2 ** other."""
+    return floating("ldexp", x) * prims.exp2(floating("ldexp", other))  # type: ignore[no-any-return]
+
+
+def logaddexp2(x: Any, other: Any) -> Tensor:
+    """log2(2 ** x + 2 ** other), without overflow."""
+    x, y = operands("logaddexp2", x, other, True)
+    return prims.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)  # type: ignore[no-any-return]
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
+    x = floating("sinc", x)
+    zero = x == 0
+    t = compare.where(zero, constant_like(1, x), x) * math.pi
+    return compare.where(zero, constant_like(1, x), prims.sin(t) / t)
+
+
+def isposinf(x: Any) -> Tensor:
+    """Whether each element is positive infinity."""
+    return argument("isposinf", x) == math.inf  # type: ignore[no-any-return]
+
+
+def isneginf(x: Any) -> Tensor:
+    """Whether each element is negative infinity."""
+    return argument("isneginf", x) == -math.inf  # type: ignore[no-any-return]
+
+
+def isreal(x: Any) -> Tensor:
+    """Whether each element has no imaginary part."""
+    x = argument("isreal", x)
+    part = imag(x) if x.dtype in dtypes.COMPLEX else compare.astype(x, dtype=dtypes.bool_) & False
+    return part == 0  # type: ignore[no-any-return]
+
+
+def is_nonzero(x: Any) -> bool:
+    """Whether the one element of a tensor is not 0.
+
+    Raises:
+        RuntimeError: if it has not exactly one.
+    """
+    x = argument("is_nonzero", x)
+    if x.numel() != 1:
+        raise RuntimeError(f"is_nonzero takes a tensor of one element, got shape {x.shape}")
+    return bool(x)
+
+
+def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
+    """The elements outside [-lambd, lambd], 0 for the others."""
+    x = floating("hardshrink", x)
+    return compare.where((x > lambd) | (x < -lambd) | (x != x), x, constant_like(0, x))
+
+
+def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * x."""
+    return other - argument("rsub", x) * alpha  # type: ignore[no-any-return]
+
+
+def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along an axis, those whose ``p``-norm exceeds ``maxnorm`` scaled down to it."""
+    x = floating("renorm", x)
+    at = normal_axis("renorm", dim, x.shape)
+    others = tuple([i for i in range(x.ndim) if i != at])
+    size = (x.abs() ** p).sum(others, keepdim=True) ** (1 / p)
+    scale = compare.where(size > maxnorm, maxnorm / (size + 1e-7), constant_like(1, size))
+    return x * scale  # type: ignore[no-any-return]
+
+
+# products ---------------------------------------------------------------------------------------
+
+
+def _weighed(x: Any, beta: Any, product: Tensor, alpha: Any) -> Tensor:
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:  # NaN in x is not seen, as in BLAS
+        return product
+    return product + (x if beta == 1 else x * beta)  # type: ignore[no-any-return]
+
+
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * x + alpha * (the outer product of two vectors)."""
+    a, b = argument("addr", vec1), argument("addr", vec2)
+    return _weighed(argument("addr", x), beta, a[:, None] * b, alpha)
+
+
+def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * x + alpha * (the sum of the products of a batch of matrices)."""
+    a, b = argument("addbmm", batch1), argument("addbmm", batch2)
+    return _weighed(argument("addbmm", x), beta, a.bmm(b).sum(0), alpha)
+
+
+def matrix_power(x: Any, n: int) -> Tensor:
+    """A square matrix (..., m, m) multiplied ``n`` times with itself; ``n`` is not negative."""
+    x = argument("matrix_power", x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power takes square matrices, got shape {x.shape}")
+    if n < 0:
+        raise ValueError(f"matrix_power: n must not be negative, got {n}: fx has no inverse")
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else out @ x
+        n >>= 1
+        x = x @ x if n else x
+    if out is not None:
+        return out
+    rows = as_tensor(range(x.shape[-1]))
+    return cast(compare.equal(rows[:, None], rows), x.dtype).expand(x.shape)  # type: ignore[no-any-return]
+
+
+def chain_matmul(*matrices: Any) -> Tensor:
+    """The product of several matrices, in the cheapest order."""
+    if len(matrices) == 1 and isinstance(matrices[0], tuple | list):
+        matrices = tuple(matrices[0])
+    if len(matrices) < 3:
+        out = matrices[0]
+        return out if len(matrices) == 1 else out @ matrices[1]
+    from fx.ops.einsum import einsum
+
+    letters = "abcdefghijklmnopqrstuvwxyz"[: len(matrices) + 1]
+    pairs = ",".join(letters[i : i + 2] for i in range(len(matrices)))
+    return einsum(f"{pairs}->{letters[0]}{letters[-1]}", *matrices)
+
+
+__all__ = public(globals())

@@ -1,0 +1,118 @@
+"""PyTorch's questions about where and how a tensor is stored, and its old constructors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.config import default_dtype
+from fx.errors import DeviceError
+from fx.ops import creation, interop, joining, manipulation, searching
+from fx.ops.operands import argument, cast
+from fx.tensor import Tensor
+
+
+def constructed(dtype: Any, args: tuple[Any, ...], device: Any = None) -> Tensor:
+    """What ``torch.Tensor(...)`` gives: a tensor of sizes, or of the values of a list or array.
+
+    Args:
+        dtype: of the result; None is the default dtype.
+        args: sizes as ints, or one list, array or tensor of values.
+        device: where it lives.
+    """
+    wanted = default_dtype() if dtype is None else dtype
+    if len(args) == 1 and not isinstance(args[0], int):
+        data = args[0]
+        if isinstance(data, Tensor):
+            return cast(argument("Tensor", data).detach(), wanted)
+        return interop.tensor(data, dtype=wanted, device=device)
+    return creation.zeros(args or (0,), dtype=wanted, device=device)
+
+
+def _elsewhere(kind: str) -> Any:
+    def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        raise DeviceError(
+            f"x.{kind}() asks for a device that fx does not have here; write x.to(device) with "
+            f"device = 'cpu', or guard the line with `if torch.cuda.is_available():`"
+        )
+
+    method.__name__ = kind
+    method.__doc__ = f"Refused: there is no {kind} device."
+    return method
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Itself: memory is pinned only for a GPU."""
+    return self
+
+
+def same(self: Tensor) -> Tensor:
+    """Itself: nothing is left to be done lazily."""
+    return self
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this dtype: of sizes, or of the values of a list (PyTorch's old form)."""
+    return constructed(self.dtype, args, device or self.device)
+
+
+def msort(self: Tensor) -> Tensor:
+    """The elements in sorted order along the first axis."""
+    return searching.sort(self, 0)
+
+
+def split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of the given sizes along an axis."""
+    return joining.split(self, list(split_sizes), dim)
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return self.shape == other.shape
+
+
+def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
+    """With elements of the flattened tensor replaced, or added to."""
+    place = manipulation.ravel(self).at[index]
+    out = place.add(source) if accumulate else place.set(source)
+    return manipulation.reshape(out, self.shape)
+
+
+def multinomial(
+    self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
+    """Places drawn with the weights of the last axis."""
+    from fx.random.stateful import multinomial
+
+    return multinomial(self, num_samples, replacement, generator=generator)
+
+
+def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
+    """Draws of 1 with the probabilities that the elements, or ``p``, say."""
+    from fx.random.stateful import bernoulli
+
+    return bernoulli(self, p, generator=generator)
+
+
+_FALSE = """
+    is_sparse is_sparse_csr is_quantized is_mkldnn is_mps is_xpu is_xla is_ipu is_vulkan is_nested
+    is_distributed
+"""
+
+
+def attach() -> None:
+    """Put the methods on Tensor."""
+    for kind in ("cuda", "xpu", "mtia", "ipu"):
+        setattr(Tensor, kind, _elsewhere(kind))
+    for function in (
+        pin_memory, new, msort, split_with_sizes, is_same_size, put, multinomial, bernoulli,
+    ):  # fmt: skip
+        setattr(Tensor, function.__name__, function)
+    for name in ("resolve_conj", "resolve_neg", "to_dense"):
+        setattr(Tensor, name, same)
+    for name in ("is_pinned", "is_conj", "is_neg", "is_inference"):
+        setattr(Tensor, name, lambda self, device=None: False)
+    for name in _FALSE.split():
+        setattr(Tensor, name, property(lambda self: False, doc="Always False."))
+    Tensor.is_shared = lambda self: True
+    Tensor.storage_offset = lambda self: 0
+    Tensor.is_cpu = property(lambda self: self.device.name == "cpu", doc="Whether it is on the CPU.")

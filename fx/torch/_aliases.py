@@ -1,0 +1,65 @@
+"""One module under two names: ``fx.torch.nn`` is ``fx.nn``, and so is everything below it.
+
+``import fx.torch.nn.functional as F`` asks Python's import system for a module of that name. The
+finder here answers with the module that fx already has, so that there is never a second copy of
+a class and ``isinstance(layer, torch.nn.Module)`` holds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+ALIASES = {
+    "fx.torch.nn": "fx.nn",
+    "fx.torch.nn.modules": "fx.nn",
+    "fx.torch.optim": "fx.optim",
+    "fx.torch.utils.data": "fx.data",
+    "fx.torch.autograd.functional": "fx.autograd.functional",
+    "fx.torch.autograd.function": "fx.autograd.function",
+    "fx.torch.autograd.gradcheck": "fx.autograd.gradcheck",
+}
+
+
+def original(name: str) -> str | None:
+    """The name under which fx has the module ``name``; None if it has no other."""
+    for alias in sorted(ALIASES, key=len, reverse=True):
+        if name == alias or name.startswith(alias + "."):
+            return ALIASES[alias] + name[len(alias) :]
+    return None
+
+
+class Aliases(MetaPathFinder, Loader):
+    """Finds modules by their PyTorch name and loads them by giving the one that is there."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of an alias, None for every other module."""
+        if not name.startswith("fx.torch."):
+            return None
+        real = original(name)
+        if real is None or find_spec(real) is None:
+            return None
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module itself; its own spec is kept for ``exec_module`` to give back."""
+        module = import_module(original(spec.name) or "")
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing runs twice; the spec that the import system replaced comes back."""
+        module.__spec__ = getattr(module.__spec__, "loader_state", module.__spec__)
+
+
+def install() -> None:
+    """Put the finder in front of those that look into folders."""
+    if not any(isinstance(finder, Aliases) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Aliases())

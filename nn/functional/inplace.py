@@ -1,0 +1,43 @@
+"""Activation functions that write: ``relu_(p)`` rebinds a Parameter or Buffer; tensors refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx.errors import InPlaceError
+from fx.nn.functional import activation, rectifiers
+from fx.ops.operands import argument
+from fx.state import Cell
+
+
+def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+    name = f"{function.__name__}_"
+
+    def write(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Cell):
+            x = argument(name, input)
+            raise InPlaceError(
+                f"F.{name}(x) would change x, {x.spec!r}, and tensors never change; write "
+                f"x = F.{function.__name__}(x)"
+            )
+        return input._renew(name, function(input.read(), *args, **kwargs))
+
+    write.__name__ = write.__qualname__ = name
+    write.__doc__ = (
+        f"``{function.__name__}`` of a Parameter or Buffer, which is rebound to the result.\n\n"
+        f"    Raises:\n"
+        f"        InPlaceError: for a tensor, which never changes, and for a Parameter that\n"
+        f"            requires grad, outside of ``fx.no_grad()``.\n"
+    )
+    return write
+
+
+relu_ = _writing(activation.relu)
+leaky_relu_ = _writing(activation.leaky_relu)
+elu_ = _writing(activation.elu)
+hardtanh_ = _writing(activation.hardtanh)
+celu_ = _writing(rectifiers.celu)
+selu_ = _writing(rectifiers.selu)
+rrelu_ = _writing(rectifiers.rrelu)
+threshold_ = _writing(rectifiers.threshold)

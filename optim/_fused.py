@@ -1,0 +1,294 @@
+"""One native update for all parameters of a group, in their own memory.
+
+A rule whose arithmetic is elementwise is staged once for each dtype and set of switches, with its
+numbers (learning rate, betas) as inputs, and compiled to a loop that serves arrays of every length
+(``fx/backends/cpu/llvm/sweep.py``). A step then is one call. It writes into the arrays that
+parameters and slots hold where nobody else holds them, and into copies where somebody does, so that
+a tensor that was read before keeps its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from fx.dtypes import float32, float64
+from fx.graph.staging import Stage
+from fx.levels import Level
+from fx.numbers import StagedNumber
+from fx.spec import TensorSpec
+from fx.state import Cell
+from fx.tensor import Tensor, new_tensor
+
+Values = list[Any]
+
+
+class _Unfit(Exception):
+    """The options hold something that no program takes, as a learning rate that is a tensor."""
+
+
+class _Rule(Stage):
+    """A rule that is being staged: what it asks of numbers becomes a condition of the program."""
+
+    def __init__(self, name: str, level: Level, dtype: Any) -> None:
+        super().__init__(name, level)
+        self.dtype = dtype
+        self.inputs: list[tuple[Any, Callable[[Values], Any]]] = []
+        self.asked: list[tuple[Callable[[Values], Any], Callable[[Any], Any], Any]] = []
+
+    def new_number(self, now: Any, host: Callable[[Values], Any]) -> StagedNumber:
+        """A number as an input in the dtype of the parameters."""
+        from fx.graph.ir import input_value
+
+        value = input_value(TensorSpec((), self.dtype))
+        self.inputs.append((value, host))
+        return StagedNumber(self, self.tracer(value), now, host)
+
+    def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> StagedNumber:
+        """An operator on numbers, done in Python in every step."""
+        now = function(*[x.now if type(x) is StagedNumber else x for x in args])
+        one = args[0]
+        if len(args) == 1:
+            host = one.host
+            return self.new_number(now, lambda values: function(host(values)))
+        other = args[1]
+        if type(one) is not StagedNumber:
+            host = other.host
+            return self.new_number(now, lambda values: function(one, host(values)))
+        first = one.host
+        if type(other) is not StagedNumber:
+            return self.new_number(now, lambda values: function(first(values), other))
+        second = other.host
+        return self.new_number(now, lambda values: function(first(values), second(values)))
+
+    def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
+        """The answer now; the program serves steps that have the same."""
+        answer = ask(number.now)
+        self.asked.append((number.host, ask, answer))
+        return answer
+
+
+class _Options(Mapping[str, Any]):
+    """The options of a group as a rule that is staged reads them."""
+
+    def __init__(self, stage: _Rule, group: Mapping[str, Any]) -> None:
+        self._stage, self._group = stage, group
+        self.paths: list[tuple[str, int | None]] = []  # of the numbers
+        self.fixed: dict[str, Any] = {}  # what is no number
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self._made:
+            return self._made[key]
+        value = self._group[key]
+        if type(value) is float or type(value) is int:
+            out: Any = self._number(value, key, None)
+        elif type(value) in (tuple, list) and all(type(x) in (float, int) for x in value):
+            out = tuple([self._number(x, key, i) for i, x in enumerate(value)])
+        elif value is None or isinstance(value, bool | str):
+            out = self.fixed[key] = value
+        else:
+            raise _Unfit
+        self._made[key] = out
+        return out
+
+    def _number(self, value: Any, key: str, place: int | None) -> StagedNumber:
+        index = len(self.paths)
+        self.paths.append((key, place))
+        return self._stage.new_number(value, lambda values: values[index])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+
+class Program:
+    """The compiled update of a rule, for one dtype and one set of switches."""
+
+    def __init__(
+        self,
+        rule: Any,
+        dtype: Any,
+        names: Sequence[str],
+        scalars: Sequence[str],
+        group: Mapping[str, Any],
+    ) -> None:
+        from fx.backends.cpu.llvm.sweep import LENGTH, Sweep
+        from fx.graph.ir import Graph, input_value
+        from fx.graph.manager import optimize
+
+        vectors = [input_value(TensorSpec((LENGTH,), dtype)) for _ in range(2 + len(names))]
+        given = [input_value(TensorSpec((), dtype)) for _ in scalars]
+        with Level("jit") as level, _Rule("an optimizer's rule", level, dtype) as staged:
+            x, g, *slots = map(staged.tracer, vectors)
+            told = dict(zip(scalars, map(staged.tracer, given)))
+            options = _Options(staged, group)
+            x, new = rule.update(x, g, dict(zip(names, slots)), told, options)
+            outs = [staged.value_of(staged.lower(v)) for v in (x, *[new[n] for n in names])]
+        if staged.captured:
+            raise _Unfit
+        into = [0, *range(2, len(vectors))]
+        kept = [(v, i) for v, i in zip(outs, into) if v is not vectors[i]]
+        inputs = [*vectors, *given, *[v for v, _ in staged.inputs]]
+        graph = optimize(Graph(inputs, staged.nodes, [v for v, _ in kept], "update"))
+        self.sweep = Sweep(graph, len(vectors), [i for _, i in kept])
+        self.given = len(given)
+        self.hosts = [host for _, host in staged.inputs]
+        self.asked = staged.asked
+        self.paths = options.paths
+        self.fixed = options.fixed
+        self.layouts: dict[tuple[int, ...], Any] = {}
+
+    def values(self, group: Mapping[str, Any]) -> Values | None:
+        """The numbers of a step; None if this program is not for these options."""
+        for key, expected in self.fixed.items():
+            if group[key] is not expected and group[key] != expected:
+                return None
+        values = [group[k] if place is None else group[k][place] for k, place in self.paths]
+        for value in values:
+            if type(value) is not float and type(value) is not int:
+                return None
+        for host, ask, answer in self.asked:
+            if ask(host(values)) != answer:
+                return None
+        return values
+
+    def run(self, arrays: list[Any], lengths: list[int], told: Values, values: Values) -> None:
+        """Update the arrays of all parameters.
+
+        Raises:
+            RuntimeError: if an array is not dense or may not be written into.
+        """
+        key = tuple(lengths)
+        layout = self.layouts.get(key)
+        if layout is None:
+            if len(self.layouts) >= _LAYOUTS:
+                self.layouts.clear()
+            layout = self.layouts[key] = self.sweep.layout(lengths)
+        if told or self.hosts:
+            layout.scalars[:, 0] = [*told, *[host(values) for host in self.hosts]]
+        if not self.sweep(layout, arrays):
+            raise RuntimeError("an optimizer's step got arrays that it cannot write into")
+
+
+_LAYOUTS = 16
+_programs: dict[Any, list[Program]] = {}
+_hopeless: set[Any] = set()
+
+
+def _program(
+    rule: Any, dtype: Any, names: tuple[str, ...], scalars: tuple[str, ...], group: Any
+) -> tuple[Program, Values] | None:
+    """The program for a group's options with their numbers; None if there can be none."""
+    key = rule, dtype, names, scalars
+    for known in _programs.get(key, ()):
+        values = known.values(group)
+        if values is not None:
+            return known, values
+    if key in _hopeless:
+        return None
+    try:
+        made = Program(rule, dtype, names, scalars, group)
+    except _Unfit:
+        return None
+    except (ValueError, RuntimeError, ImportError):  # no loop of its own, or no compiler here
+        _hopeless.add(key)
+        return None
+    _programs.setdefault(key, []).insert(0, made)
+    values = made.values(group)
+    return None if values is None else (made, values)
+
+
+def _alone(cell: Cell) -> tuple[int, int]:
+    """How often the tensor and the array of a cell are held while only the cell holds them."""
+    held = cell.value
+    array = held._a
+    return getrefcount(held), getrefcount(array)
+
+
+_TENSOR, _ARRAY = _alone(Cell(new_tensor(np.zeros(1, np.float32))))
+
+
+def _own(cell: Cell) -> Any:
+    """The array of a cell, to be written into: its own, or a copy if somebody else holds it."""
+    held = cell.value
+    array = held._a
+    if (
+        getrefcount(held) == _TENSOR
+        and getrefcount(array) == _ARRAY
+        and array.base is None
+        and array.flags.carray
+    ):
+        return array
+    array = np.array(array, order="C")
+    cell.rebind(new_tensor(array))
+    return array
+
+
+def _dtype(cell: Cell, g: Tensor, held: dict[str, Any], names: tuple[str, ...]) -> Any:
+    """The dtype of a parameter whose arrays a program can take; None for another."""
+    x = cell.value
+    dtype, shape = x.dtype, x.shape
+    if dtype is not float32 and dtype is not float64:
+        return None
+    for y in (x, g, *[held[name].value for name in names]):
+        if type(y) is not Tensor or type(y._a) is not np.ndarray:
+            return None
+        if y._a.dtype is not dtype or y._a.shape != shape:
+            return None
+    return dtype
+
+
+def step(
+    rule: Any,
+    group: Mapping[str, Any],
+    moving: Sequence[tuple[Cell, Tensor, dict[str, Any], Any]],
+    names: tuple[str, ...],
+) -> bool:
+    """Update parameters and slots in one call a dtype.
+
+    Args:
+        rule: elementwise.
+        group: its options.
+        moving: for each parameter its cell, its gradient, its slots by name, and the clock of its
+            step.
+        names: of the slots.
+
+    Returns:
+        False if not all of them can be updated so; then nothing has happened.
+    """
+    buckets: dict[Any, list[Any]] = {}
+    for one in moving:
+        dtype = _dtype(*one[:3], names)
+        if dtype is None:
+            return False
+        buckets.setdefault((id(one[3]), dtype), []).append(one)
+    plans = []
+    for (_, dtype), listed in buckets.items():
+        told = listed[0][3].scalars(dtype)
+        found = _program(rule, dtype, names, tuple(told), group)
+        if found is None:
+            return False
+        plans.append((*found, [float(v) for v in told.values()], listed))
+    for program, values, told, listed in plans:
+        arrays: list[Any] = []
+        lengths = []
+        for cell, g, held, _ in listed:
+            size = cell.value._a.size
+            if not size:
+                continue
+            lengths.append(size)
+            arrays.append(_own(cell))
+            slope = g._a
+            flags = slope.flags
+            dense = flags.c_contiguous and flags.aligned
+            arrays.append(slope if dense else np.array(slope, order="C"))
+            arrays += [_own(held[name]) for name in names]
+        if lengths:
+            program.run(arrays, lengths, told, values)
+    return True
