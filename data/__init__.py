@@ -1,15 +1,21 @@
 """Datasets, samplers and loaders, with PyTorch's names and defaults."""
 
-from fx.data.collate import default_collate, default_convert
+from fx.data._utils.collate import default_collate, default_convert
+from fx.data._utils.worker import get_worker_info
+from fx.data.dataloader import DataLoader
 from fx.data.dataset import (
+    ChainDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     random_split,
 )
-from fx.data.loader import DataLoader, get_worker_info
+from fx.data.distributed import DistributedSampler
+from fx.data.errors import DataFileError, MissingFileError, WorkerError
+from fx.data.loading.packing import PackedList
 from fx.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -21,17 +27,24 @@ from fx.data.sampler import (
 
 __all__ = [
     "BatchSampler",
+    "ChainDataset",
     "ConcatDataset",
+    "DataFileError",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
+    "MissingFileError",
+    "PackedList",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "WorkerError",
     "default_collate",
     "default_convert",
     "get_worker_info",

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Generic, TypeVar
 
+from fx.errors import ShapeError
 from fx.ops.convert import as_tensor
-from fx.random import Generator, choice, next_key, permutation, randint
+from fx.random import Generator, choice, fold_in, next_key, permutation, randint
+
+T = TypeVar("T", covariant=True)
 
 
-class Sampler:
-    """An iterable of indices: a subclass gives ``__iter__()``, and ``__len__()`` where known."""
+class Sampler(Generic[T]):
+    """An iterable of indices: a subclass gives ``__iter__()``, and ``__len__()`` where known.
+
+    Within a loader the current generator (``fx.randperm(n)``) is one of the epoch's own: what a
+    sampler draws from it follows from the loader's generator, and is drawn again when the loader
+    resumes. A sampler with ``state_dict()`` and ``load_state_dict(state)`` is asked for its state
+    after each batch instead, and must go on from a loaded state in its next iteration.
+
+    Example:
+        >>> import fx
+        >>> class Backwards(fx.data.Sampler):
+        ...     def __init__(self, data_source):
+        ...         self.data_source = data_source
+        ...
+        ...     def __iter__(self):
+        ...         return iter(range(len(self.data_source) - 1, -1, -1))
+        >>> list(fx.data.DataLoader(range(3), sampler=Backwards(range(3)), batch_size=None))
+        [2, 1, 0]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__(self)")
 
 
-class SequentialSampler(Sampler):
+def _positive(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+
+
+_MANY = 1 << 16  # indices that are drawn at once, with replacement
+
+
+class SequentialSampler(Sampler[int]):
     """Every index once, in order.
 
     Example:
@@ -35,7 +64,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """Every index once, in a random order that is new in each iteration.
 
     Args:
@@ -60,8 +89,12 @@ class RandomSampler(Sampler):
         num_samples: int | None = None,
         generator: Generator | None = None,
     ) -> None:
-        if num_samples is not None and num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer, but got {num_samples}")
+        if not isinstance(replacement, bool):
+            raise TypeError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
+            )
+        if num_samples is not None:
+            _positive("num_samples", num_samples)
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -73,21 +106,28 @@ class RandomSampler(Sampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        n, wanted = len(self.data_source), self.num_samples
+        # the keys of one iteration follow from one draw, made when it begins
+        return self._drawn(next_key(self.generator, "cpu"))
+
+    def _drawn(self, key: Any) -> Iterator[int]:
+        n, wanted, turn = len(self.data_source), self.num_samples, 0
         if not n:
             return
-        if self.replacement:
-            yield from randint(next_key(self.generator, "cpu"), (wanted,), 0, n).tolist()
-            return
         while wanted > 0:
-            yield from permutation(next_key(self.generator, "cpu"), n).tolist()[:wanted]
-            wanted -= n
+            here = fold_in(key, turn)
+            if self.replacement:
+                some = randint(here, (min(wanted, _MANY),), 0, n)
+            else:
+                some = permutation(here, n)
+            yield from some.tolist()[:wanted]
+            wanted -= some.shape[0]
+            turn += 1
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """Given indices, each once, in a random order.
 
     Example:
@@ -108,7 +148,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities in proportion to weights.
 
     Args:
@@ -133,9 +173,16 @@ class WeightedRandomSampler(Sampler):
         replacement: bool = True,
         generator: Generator | None = None,
     ) -> None:
-        if num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer, but got {num_samples}")
+        _positive("num_samples", num_samples)
+        if not isinstance(replacement, bool):
+            raise ValueError(
+                f"replacement should be a boolean value, but got replacement={replacement}"
+            )
         self.weights = as_tensor(weights, dtype="float64")
+        if self.weights.ndim != 1:
+            raise ShapeError(
+                f"weights should be a 1d sequence but given weights have shape {self.weights.shape}"
+            )
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
@@ -150,7 +197,7 @@ class WeightedRandomSampler(Sampler):
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """The indices of another sampler, a list of ``batch_size`` of them at a time.
 
     Args:
@@ -168,23 +215,18 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
-            )
+        _positive("batch_size", batch_size)
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        batch: list[int] = []
-        for index in self.sampler:
-            batch.append(index)
-            if len(batch) == self.batch_size:
+        indices = iter(self.sampler)
+        while batch := list(islice(indices, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
-                batch = []
-        if batch and not self.drop_last:
-            yield batch
 
     def __len__(self) -> int:
         n = len(self.sampler)

@@ -6,6 +6,7 @@ Every class also derives from the built-in that a user of NumPy, PyTorch or JAX 
 
 from __future__ import annotations
 
+from pickle import UnpicklingError
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,16 @@ from fx.frames import users_only
 
 
 class FxError(Exception):
-    """The root of all errors that fx itself raises; its traceback shows the user's frames."""
+    """The root of all errors that fx itself raises; its traceback shows the user's frames.
+
+    One that passes through Modules says in which layer of the model it was raised.
+    """
+
+    layer: str = ""  # "encoder.0.fc: Linear(...)"
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n  in layer {self.layer}" if self.layer else text
 
     @property
     def __traceback__(self) -> TracebackType | None:
@@ -85,3 +95,7 @@ class GraphError(FxError, RuntimeError):
 
 class DonatedError(FxError, RuntimeError):
     """A tensor was used after its memory had been donated to a jitted function."""
+
+
+class FileFormatError(FxError, UnpicklingError, ValueError, RuntimeError):
+    """A file is damaged or hostile, or holds what may not or cannot be loaded."""

@@ -6,6 +6,7 @@ settings again only if the count has moved.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
@@ -36,3 +37,42 @@ def note_change(before: Any, after: Any) -> None:
 def touch() -> None:
     """Count a change."""
     changes.count += 1
+
+
+class Hooks(OrderedDict[int, Any]):
+    """Functions that a Module calls besides its own, by number; each change counts."""
+
+    @classmethod
+    def of(cls, items: Any) -> Hooks:
+        """Hooks of pairs of a number and a function, which count as no change."""
+        out = cls()
+        for number, hook in items:
+            OrderedDict.__setitem__(out, number, hook)
+        return out
+
+    def __setitem__(self, number: int, hook: Any) -> None:
+        touch()
+        super().__setitem__(number, hook)
+
+    def __delitem__(self, number: int) -> None:
+        touch()
+        super().__delitem__(number)
+
+    def pop(self, number: int, *default: Any) -> Any:
+        touch()
+        return super().pop(number, *default)
+
+    def popitem(self, last: bool = True) -> Any:
+        touch()
+        return super().popitem(last)
+
+    def clear(self) -> None:
+        touch()
+        super().clear()
+
+    def move_to_end(self, number: int, last: bool = True) -> None:
+        touch()
+        super().move_to_end(number, last)
+
+
+for_all: dict[str, Hooks] = {}  # by kind, the hooks that every Module calls

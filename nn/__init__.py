@@ -16,6 +16,17 @@ from fx.nn.activation import (
     Softplus,
     Tanh,
 )
+from fx.nn.adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+)
+from fx.nn.attention import (
+    MultiheadAttention,
+)
 from fx.nn.containers import ModuleDict, ModuleList, Sequential
 from fx.nn.conv import (
     Conv1d,
@@ -25,8 +36,27 @@ from fx.nn.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from fx.nn.dropout import Dropout
-from fx.nn.linear import Flatten, Identity, Linear, Unflatten
+from fx.nn.distance import CosineSimilarity, PairwiseDistance
+from fx.nn.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
+from fx.nn.embedding_bag import EmbeddingBag
+from fx.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
+from fx.nn.instance_norms import (
+    CrossMapLRN2d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LocalResponseNorm,
+    RMSNorm,
+    SyncBatchNorm,
+)
+from fx.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from fx.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -56,11 +86,10 @@ from fx.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from fx.nn.parallel import DataParallel
 from fx.nn.parameter import Buffer, Parameter
+from fx.nn.parameter_containers import ParameterDict, ParameterList
 from fx.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -86,12 +115,48 @@ from fx.nn.rectifiers import (
     Tanhshrink,
     Threshold,
 )
+from fx.nn.rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    RNNBase,
+)
+from fx.nn.rnn_cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+)
 from fx.nn.sparse import Embedding
+from fx.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from fx.nn.transformer_layers import (
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
+from fx.nn.unpooling import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
+from fx.nn.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -100,8 +165,10 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
     "CELU",
+    "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
     "CircularPad3d",
@@ -114,13 +181,26 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
     "ELU",
     "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GELU",
     "GLU",
+    "GRU",
+    "GRUCell",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -128,23 +208,46 @@ __all__ = [
     "Hardtanh",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
+    "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -165,10 +268,20 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",

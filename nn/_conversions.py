@@ -9,25 +9,28 @@ from fx.config import no_grad
 from fx.devices import Device, as_device
 from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
 from fx.errors import DTypeError
-from fx.state import Cell
 from fx.tensor import Tensor
 
 
 class Conversions:
     """The part of Module that rebinds its cells to other dtypes and devices."""
 
-    parameters: Callable[[], Iterator[Cell]]
-    buffers: Callable[[], Iterator[Cell]]
+    children: Callable[[], Iterator[Any]]
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move parameters and buffers to a dtype (floating ones only) and a device.
 
-        Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``.
+        Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``;
+        ``non_blocking`` and ``memory_format`` are accepted and change nothing.
 
         Raises:
             DTypeError: if the dtype is not floating or complex.
         """
-        kwargs.pop("non_blocking", None)
+        for name in ("non_blocking", "memory_format"):
+            kwargs.pop(name, None)
+        args = tuple(x for x in args if not isinstance(x, bool))
         dtype, device = _target(*args, **kwargs)
         if dtype is not None and dtype not in INEXACT:
             raise DTypeError(
@@ -62,14 +65,43 @@ class Conversions:
         """Move parameters and buffers to the CPU."""
         return self.to("cpu")
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
+    def cuda(self, device: Any = None) -> Self:
+        """Refused where there is no such device, which the DeviceError says."""
+        return self.to("cuda" if device is None else _numbered(device))
+
+    def type(self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers, integers too."""
+        dtype = as_dtype(dst_type)
+        return self._apply(lambda x: x.astype(dtype))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Give parameters and buffers memory on a device, and no values to speak of."""
+        from fx.ops.creation import empty_like
+
+        return self._apply(lambda x: empty_like(x, device=device), recurse)
+
+    def share_memory(self) -> Self:
+        """Itself: what parameters hold never changes."""
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Rebind every parameter, gradient and buffer to what ``fn`` makes of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
         with no_grad():
-            for cell in (*self.parameters(), *self.buffers()):
-                grad = cell.grad
+            for cell in (*self._parameters.values(), *self._buffers.values()):
+                if cell is None:
+                    continue
+                grad = cell.read_grad()
                 cell.rebind(fn(cell.read()))
                 if grad is not None:
                     cell.grad = fn(grad)
         return self
+
+
+def _numbered(device: Any) -> str:
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
 def _target(*args: Any, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from fx.errors import StateError
 from fx.nn.parameter import Buffer
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.versions import Hooks
 
 if TYPE_CHECKING:
     from fx.nn.module import Module
@@ -124,7 +125,7 @@ def _same(a: Any, b: Any) -> bool:
         if _all_simple(a) and _all_simple(b):
             return a == b and [*map(type, a)] == [*map(type, b)]
         return len(a) == len(b) and all(map(_same, a, b))
-    if kind is dict:
+    if kind is dict or kind is Hooks:
         return a.keys() == b.keys() and all(_same(x, b[k]) for k, x in a.items())
     return kind in _EQUATABLE and a == b
 
@@ -209,6 +210,8 @@ class _Walk:
             return dict(value) if simple else {k: self._anchor(x) for k, x in value.items()}
         if kind in (set, frozenset):
             return kind(value)
+        if kind is Hooks:
+            return Hooks.of((k, self._anchor(x)) for k, x in value.items())
         if kind is MethodType and id(value.__self__) in self.numbers:
             return _Method(value.__func__, self.numbers[id(value.__self__)])
         if id(value) in self.numbers:
@@ -270,6 +273,8 @@ def _resolve(value: Any, modules: list[Any], leaves: tuple[Any, ...]) -> Any:
         )
     if kind in (set, frozenset):
         return kind(value)
+    if kind is Hooks:
+        return Hooks.of((k, _resolve(x, modules, leaves)) for k, x in value.items())
     if kind is _Method:
         return MethodType(value.function, modules[value.owner])
     if kind is _Ref:

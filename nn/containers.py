@@ -9,6 +9,7 @@ from operator import index as as_index
 from typing import Any, Self
 
 from fx.nn.module import Module
+from fx.nn.parameter_containers import pairs
 from fx.versions import touch
 
 
@@ -59,13 +60,40 @@ class Sequential(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
+    def __dir__(self) -> list[str]:
+        return [name for name in Module.__dir__(self) if not name.isdigit()]
+
+    def __add__(self, other: Any) -> Sequential:
+        _check_sequential(other)
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Any) -> Self:
+        _check_sequential(other)
+        return self.extend(list(other))
+
+    def __mul__(self, times: int) -> Sequential:
+        _check_factor(self, times)
+        return Sequential(*list(self) * times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        _check_factor(self, times)
+        return self.extend(list(self) * (times - 1))
+
     def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before the one at ``index``."""
+        """Add a module before the one at ``index``.
+
+        Raises:
+            IndexError: if there is no such place.
+        """
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
         _insert(self, index, module)
         return self
 
@@ -122,6 +150,7 @@ class ModuleList(Module):
 
     append = Sequential.append
     pop = Sequential.pop
+    __dir__ = Sequential.__dir__
 
     def insert(self, index: int, module: Module) -> None:
         """Add a module before the one at ``index``."""
@@ -223,14 +252,23 @@ class ModuleDict(Module):
         Raises:
             TypeError: if ``modules`` is neither a mapping nor an iterable of pairs.
         """
-        if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                f"{type(modules).__name__}"
-            )
-        held = isinstance(modules, Mapping | ModuleDict)
-        for name, module in modules.items() if held else modules:
+        ordered = (Mapping, ModuleDict)
+        for name, module in pairs("ModuleDict", modules, ordered):
             self[name] = module
+
+
+def _check_sequential(other: Any) -> None:
+    if not isinstance(other, Sequential):
+        raise ValueError(
+            f"add operator supports only objects of Sequential class, but {type(other)} is given."
+        )
+
+
+def _check_factor(container: Sequential, times: Any) -> None:
+    if not isinstance(times, int):
+        raise TypeError(f"unsupported operand type(s) for *: {type(container)} and {type(times)}")
+    if times <= 0:
+        raise ValueError(f"Non-positive multiplication factor {times} for {type(container)}")
 
 
 def _key(container: Any, index: int) -> str:

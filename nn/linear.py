@@ -67,6 +67,68 @@ class Linear(Module):
         )
 
 
+class Bilinear(Module):
+    """``x1 @ weight[k] @ x2 + bias[k]`` for each output feature k.
+
+    Args:
+        in1_features, in2_features: the last sizes of the two inputs.
+        out_features: the last size of the result.
+        bias: whether there is one.
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight: (out_features, in1_features, in2_features), uniform in ``±1 / sqrt(in1_features)``
+            at first.
+        bias: (out_features,), the same, or None.
+
+    Raises:
+        ValueError: if ``in1_features`` is not positive.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.Bilinear(2, 3, 4)(fx.ones((5, 2)), fx.ones((5, 3))).shape
+        (5, 4)
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = parameter((out_features, in1_features, in2_features), device, dtype)
+        made = parameter((out_features,), device, dtype) if bias else None
+        self.register_parameter("bias", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Tensor:
+        """(..., in1_features) and (..., in2_features) to (..., out_features)."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
 class Identity(Module):
     """Gives back its input, whatever arguments it was made with.
 

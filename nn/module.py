@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any, Self
 
-from fx.nn import _skeleton, _state_dict
+from fx.errors import FxError
+from fx.nn import _hooks, _skeleton
 from fx.nn._conversions import Conversions
+from fx.nn._hooks import (  # noqa: F401 - where PyTorch has them
+    Hooking,
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from fx.nn._locating import locate
+from fx.nn._state_dict import Saving
 from fx.nn._traversal import Traversal
 from fx.nn.parameter import Buffer, Parameter
 from fx.state import Cell
@@ -16,7 +27,7 @@ from fx.tree import register_node
 from fx.versions import changes, note_change
 
 
-class Module(Traversal, Conversions):
+class Module(Traversal, Conversions, Hooking, Saving):
     """A function with parameters, buffers and submodules, as ``torch.nn.Module``.
 
     A Module is also a pytree whose leaves are its parameters: ``fx.grad(lambda m: loss(m(x)))``
@@ -46,14 +57,24 @@ class Module(Traversal, Conversions):
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
+    call_super_init: bool = False  # whether __init__ goes on to the next class, with its arguments
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            got = (
+                f"got an unexpected keyword argument '{next(iter(kwargs))}'"
+                if kwargs
+                else f"takes 1 positional argument but {len(args) + 1} were given"
+            )
+            raise TypeError(f"{type(self).__name__}.__init__() {got}")
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
         own["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,7 +88,13 @@ class Module(Traversal, Conversions):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        try:
+            if self._hooked:
+                return _hooks.call(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        except FxError as error:
+            locate(error, self)
+            raise
 
     def compile(self, **options: Any) -> None:
         """Let calls of this module run compiled: ``forward`` is jitted, with ``options`` of it.
@@ -99,6 +126,8 @@ class Module(Traversal, Conversions):
             for held in (own["_parameters"], own["_buffers"], own["_modules"]):
                 if name in held:
                     return held[name]
+            if name in _hooks.KINDS:
+                return self._hooks(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -295,42 +324,23 @@ class Module(Traversal, Conversions):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradient of every parameter, or make it zero."""
         for parameter in self.parameters():
-            if parameter.grad is not None:
-                parameter.grad = None if set_to_none else parameter.grad * 0
+            grad = parameter.read_grad()
+            if grad is not None:
+                parameter.grad = None if set_to_none else grad * 0
 
-    # state --------------------------------------------------------------------------------------
+    # copies ---------------------------------------------------------------------------------------
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
-        """The values of parameters and persistent buffers by path, in PyTorch's order.
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        forward = state.get("forward")
+        if isinstance(forward, MethodType) and not isinstance(forward.__func__, FunctionType):
+            del state["forward"]  # compiled code stays behind
+        return state
 
-        Args:
-            prefix: put before every key.
-            keep_vars: give the cells themselves instead of their values.
-
-        Example:
-            >>> import fx
-            >>> list(fx.nn.Linear(3, 2).state_dict())
-            ['weight', 'bias']
-        """
-        return _state_dict.save(self, prefix, keep_vars)
-
-    def load_state_dict(
-        self, state_dict: Any, strict: bool = True, assign: bool = False
-    ) -> _state_dict.IncompatibleKeys:
-        """Rebind parameters and buffers to the values of a state dict.
-
-        Args:
-            state_dict: values by path, as ``state_dict()`` gives them.
-            strict: whether missing and unexpected keys are errors.
-            assign: take the dtype of the values too, instead of casting them to the module's.
-
-        Returns:
-            ``missing_keys`` and ``unexpected_keys``.
-
-        Raises:
-            StateError: listing missing and unexpected keys and sizes that differ.
-        """
-        return _state_dict.load(self, state_dict, strict, assign)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = self.__dict__
+        own.update(state)
+        own.setdefault("_non_persistent_buffers_set", set())
 
     # printing -----------------------------------------------------------------------------------
 

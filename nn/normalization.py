@@ -13,9 +13,10 @@ from fx.nn.module import Module
 from fx.tensor import Tensor
 
 
-class _BatchNorm(Module):
-    ranks: ClassVar[tuple[int, ...]]
-    layouts: ClassVar[str]
+class _NormBase(Module):
+    """Weight and bias, running statistics, and their settings."""
+
+    _version = 2  # from which on the state dict holds num_batches_tracked
 
     def __init__(
         self,
@@ -58,6 +59,30 @@ class _BatchNorm(Module):
         self.reset_running_stats()
         _ones_and_zeros(self)
 
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
+        version = local_metadata.get("version")
+        if (version is None or version < 2) and self.track_running_stats:
+            count = self.num_batches_tracked
+            held = None if count is None or count.device.name == "meta" else count.detach()
+            found = filled((), 0, None, "int64") if held is None else held
+            state_dict.setdefault(prefix + "num_batches_tracked", found)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def extra_repr(self) -> str:
+        """The number of features and the settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
+    ranks: ClassVar[tuple[int, ...]]
+    layouts: ClassVar[str]
+
     def forward(self, input: Any) -> Tensor:
         """The normalised input; in training the running statistics follow it."""
         if input.ndim not in self.ranks:
@@ -84,14 +109,6 @@ class _BatchNorm(Module):
             training or mean is None,
             0.0 if momentum is None else momentum,
             self.eps,
-        )
-
-    def extra_repr(self) -> str:
-        """The number of features and the settings."""
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
         )
 
 

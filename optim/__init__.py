@@ -1,9 +1,40 @@
 """Optimizers and learning-rate schedulers, with PyTorch's names and defaults."""
 
 from fx.optim import lr_scheduler, pure
+from fx.optim._hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from fx.optim.adadelta import Adadelta
+from fx.optim.adafactor import Adafactor
+from fx.optim.adagrad import Adagrad
 from fx.optim.adam import Adam, AdamW
+from fx.optim.adamax import Adamax
+from fx.optim.asgd import ASGD
+from fx.optim.muon import Muon
+from fx.optim.nadam import NAdam
 from fx.optim.optimizer import Optimizer
+from fx.optim.radam import RAdam
 from fx.optim.rmsprop import RMSprop
+from fx.optim.rprop import Rprop
 from fx.optim.sgd import SGD
+from fx.optim.sparse_adam import SparseAdam
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler", "pure"]
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "pure",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]

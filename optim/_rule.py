@@ -1,4 +1,4 @@
-"""Rule: one optimizer's arithmetic on one parameter, and the pure form made of it.
+"""Rule: one optimizer's arithmetic on one parameter, and the clock of its steps.
 
 A rule knows nothing of parameter groups or cells: the stateful ``Optimizer`` and the pure form both
 run it. What depends on the step count alone is computed once a step, not once a parameter.
@@ -9,17 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from fx import tree
-from fx.dtypes import FLOATING, float32, float64
-from fx.errors import DTypeError
-from fx.ops.convert import as_tensor
+from fx.config import default_dtype
+from fx.dtypes import float32, float64
+from fx.errors import ShapeError
 from fx.prims.compare import astype
 from fx.prims.creation import constant, full
-from fx.state import Cell
+from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 
 Options = Mapping[str, Any]
 Slots = dict[str, Tensor]
+
+
+def zeros(like: Tensor) -> Tensor:
+    """Zeros of the shape, dtype and device of a tensor."""
+    return filled(like, 0)
+
+
+def filled(like: Tensor, value: Any, shape: tuple[int, ...] | None = None) -> Tensor:
+    """One number everywhere, of the dtype and device of a tensor."""
+    shape = like.shape if shape is None else shape
+    if isinstance(value, Tensor):
+        return broadcast_to(_in_dtype(value, like.dtype), shape=shape)
+    return full(shape=shape, value=value, dtype=like.dtype, device=like.device.name)
+
+
+def _zeros(name: str, like: Tensor, options: Options) -> Tensor:
+    return filled(like, 0)
+
+
+def _from_zero(name: str, options: Options) -> float:
+    return 0.0
 
 
 class Rule(NamedTuple):
@@ -27,134 +47,166 @@ class Rule(NamedTuple):
 
     Args:
         check: refuses bad options.
-        slots: ``(options) -> names``; what is kept for each parameter, zeros of its shape at first.
-        counts: ``(options) -> bool``; whether the number of steps matters.
-        scalars: ``(step, options) -> dict``; float64 scalars of the step that begins, from its
-            number (from 1) as a float64 tensor; they are handed to ``update`` in the parameter's
-            dtype.
+        slots: ``(options, parameter) -> names``; the tensors that are kept for each parameter. Of
+            the parameter only shape and dtype are looked at.
         update: ``(parameter, gradient, slots, scalars, options) -> (parameter, slots)``.
-        elementwise: whether each element of the results depends on that element alone; then all
-            parameters are updated in one native call.
+        counts: ``(options) -> names``; the numbers that are kept for each parameter and depend on
+            no tensor; the first is ``"step"``. None where the count of steps does not matter.
+        scalars: ``(counts, options) -> dict``; scalars of the step that begins, which are handed to
+            ``update`` in the parameter's dtype, and under the names of counts the new values of
+            these. ``counts["step"]`` is the number of the step (from 1), float64; the others are
+            what they were before.
+        begin: ``(name, parameter, options) -> tensor``; what a slot holds at first.
+        begin_count: ``(name, options) -> number``; what a count is at first.
+        elementwise: whether every element of ``update`` follows from the same element of its
+            arguments, and the shape of a parameter does not matter.
+        unsaved: counts that PyTorch's optimizer does not keep, so that state dicts leave them out.
+        whole: counts that PyTorch's optimizer keeps as Python ints.
     """
 
     check: Callable[[Options], None]
-    slots: Callable[[Options], tuple[str, ...]]
-    counts: Callable[[Options], bool]
-    scalars: Callable[[Tensor, Options], dict[str, Any]]
+    slots: Callable[[Options, Tensor], tuple[str, ...]]
     update: Callable[..., tuple[Tensor, Slots]]
-    elementwise: bool = False
+    counts: Callable[[Options], tuple[str, ...]] = lambda options: ()
+    scalars: Callable[[dict[str, Tensor], Options], dict[str, Any]] = lambda counts, options: {}
+    begin: Callable[[str, Tensor, Options], Tensor] = _zeros
+    begin_count: Callable[[str, Options], Any] = _from_zero
+    elementwise: bool = True
+    unsaved: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+
+
+def step_alone(options: Options) -> tuple[str, ...]:
+    """``Rule.counts`` of a rule that keeps the number of steps."""
+    return ("step",)
 
 
 class Clock:
-    """The step that begins: its number and the scalars that follow from it, a dtype at a time."""
+    """The step that begins: its counts and the scalars that follow from them, a dtype at a time.
 
-    __slots__ = ("_found", "_options", "_rule", "step")
+    Attributes:
+        after: the counts after the step.
+    """
 
-    def __init__(self, rule: Rule, options: Options, before: Tensor | None) -> None:
-        self._rule = rule
+    __slots__ = ("_exact", "_options", "_scalars", "_settled", "after")
+
+    def __init__(self, rule: Rule, options: Options, before: dict[str, Tensor]) -> None:
         self._options = options
-        self._found: dict[Any, dict[str, Any]] = {}
-        self.step = None if before is None else before + 1
+        self._scalars: dict[Any, dict[str, Tensor]] = {}
+        self._settled: dict[Any, Options] = {}
+        self._exact: dict[str, Any] = {}
+        self.after = dict(before)
+        if before:
+            step = self.after["step"] = before["step"] + 1
+            counts = {**before, "step": astype(step, dtype=float64)}
+            self._exact = dict(rule.scalars(counts, self.options(float64)))
+            for name, old in before.items():
+                if name in self._exact:
+                    self.after[name] = astype(self._exact.pop(name), dtype=old.dtype)
 
-    def scalars(self, dtype: Any) -> dict[str, Any]:
+    def scalars(self, dtype: Any) -> dict[str, Tensor]:
         """The scalars in ``dtype``."""
-        if self.step is None:
-            return {}
-        found = self._found.get(dtype)
+        found = self._scalars.get(dtype)
         if found is None:
-            if float64 not in self._found:
-                step = astype(self.step, dtype=float64)
-                self._found[float64] = self._rule.scalars(step, self._options)
-            found = {k: astype(v, dtype=dtype) for k, v in self._found[float64].items()}
-            self._found[dtype] = found
+            found = {k: astype(v, dtype=dtype) for k, v in self._exact.items()}
+            self._scalars[dtype] = found
+        return found
+
+    def options(self, dtype: Any) -> Options:
+        """The options, those that are tensors in ``dtype``."""
+        found = self._settled.get(dtype)
+        if found is None:
+            found = self._settled[dtype] = settled(self._options, dtype)
         return found
 
 
-def first_step(device: Any) -> Tensor:
-    """The step count before the first step."""
-    return constant(0.0, float32, str(device))
+def settled(options: Options, dtype: Any) -> Options:
+    """Options whose tensors, a learning rate perhaps, are scalars of ``dtype``."""
+    held = [
+        k
+        for k, v in dict.items(options)  # type: ignore[call-overload]
+        if isinstance(v, Tensor) or (type(v) is tuple and any(isinstance(e, Tensor) for e in v))
+    ]
+    if not held:
+        return options
+    return Settled(options, {k: _in_dtype(options[k], dtype) for k in held})
 
 
-def zeros(like: Tensor) -> Tensor:
-    """A slot at first."""
-    return full(shape=like.shape, value=0, dtype=like.dtype, device=like.device.name)
+class Settled(dict[str, Any]):
+    """Options of which some stand in another dtype."""
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: Options, changed: dict[str, Any]) -> None:
+        super().__init__(changed)
+        self._options = options
+
+    def __missing__(self, key: str) -> Any:
+        return self._options[key]
 
 
-class State(NamedTuple):
-    """The state of a pure optimizer: a pytree.
-
-    ``step`` counts the steps made, a scalar, or None where the count does not matter; ``slots``
-    holds, by PyTorch's names, pytrees of the structure of the parameters.
-    """
-
-    step: Any
-    slots: dict[str, Any]
+def _in_dtype(value: Any, dtype: Any) -> Any:
+    if type(value) is tuple:
+        return tuple([_in_dtype(x, dtype) for x in value])
+    if not isinstance(value, Tensor):
+        return value
+    return astype(reshape(value, shape=()) if value.shape else value, dtype=dtype)
 
 
-class Pure(NamedTuple):
-    """An optimizer as two functions.
-
-    ``init(params) -> state`` and ``update(grads, state, params) -> (params, state)``, where
-    ``params`` and ``grads`` are pytrees of one structure (a Module is one).
-    """
-
-    init: Callable[[Any], State]
-    update: Callable[[Any, State, Any], tuple[Any, State]]
+def first_count(rule: Rule, name: str, options: Options, device: Any) -> Tensor:
+    """A count before the first step."""
+    dtype = float64 if default_dtype() is float64 else float32
+    value = rule.begin_count(name, options)
+    if isinstance(value, Tensor):
+        return _in_dtype(value, dtype)
+    return constant(float(value), dtype, str(device))
 
 
-def pure(name: str, rule: Rule, options: Options) -> Pure:
-    """The pure form of a rule with fixed options."""
-    rule.check(options)
+# options ----------------------------------------------------------------------------------------
 
-    def init(params: Any) -> State:
-        leaves, treedef = tree.flatten(params)
-        values = [_value(name, x) for x in leaves]
-        device = values[0].device if values else "cpu"
-        step = first_step(device) if rule.counts(options) else None
-        slots = {
-            slot: tree.unflatten(treedef, [zeros(x) for x in values])
-            for slot in rule.slots(options)
-        }
-        return State(step, slots)
-
-    def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
-        leaves, treedef = tree.flatten(params)
-        slopes = tree.flatten_up_to(treedef, grads)
-        held = {slot: tree.flatten_up_to(treedef, x) for slot, x in state.slots.items()}
-        clock = Clock(rule, options, state.step)
-        new: list[Tensor] = []
-        renewed: dict[str, list[Tensor]] = {slot: [] for slot in held}
-        for i, (leaf, slope) in enumerate(zip(leaves, slopes, strict=True)):
-            x, g = _value(name, leaf), _value(name, slope)
-            own = {slot: listed[i] for slot, listed in held.items()}
-            x, own = rule.update(x, g, own, clock.scalars(x.dtype), options)
-            new.append(x)
-            for slot, value in own.items():
-                renewed[slot].append(value)
-        slots = {slot: tree.unflatten(treedef, listed) for slot, listed in renewed.items()}
-        return tree.unflatten(treedef, new), State(clock.step, slots)
-
-    return Pure(init, update)
-
-
-def _value(name: str, leaf: Any) -> Tensor:
-    if isinstance(leaf, Cell):
-        return leaf.read()
-    x = as_tensor(leaf)
-    if x.dtype not in FLOATING:
-        raise DTypeError(
-            f"{name} updates floating tensors, got a leaf {x.spec!r}; keep integers out of params"
-        )
-    return x
+_SPOKEN = {"lr": "learning rate", "eps": "epsilon value", "momentum_decay": "momentum_decay value"}
 
 
 def check_positive(name: str, options: Options, *keys: str) -> None:
-    """Refuse negative numbers among ``options``.
+    """Refuse negative numbers among ``options``, and learning rates that are no single number.
 
     Raises:
         ValueError: naming the option.
     """
     for key in keys:
         value = options[key]
-        if not isinstance(value, Tensor) and not value >= 0.0:
-            raise ValueError(f"{name}: invalid {key} {value}; it must not be negative")
+        if isinstance(value, Tensor):
+            check_single(name, key, value)
+        elif not value >= 0.0:
+            spoken = _SPOKEN.get(key, f"{key} value")
+            raise ValueError(f"Invalid {spoken}: {value}; {name} takes a {key} of at least 0")
+
+
+def check_betas(name: str, options: Options) -> None:
+    """Refuse shares of moments outside [0, 1).
+
+    Raises:
+        ValueError: naming the one.
+    """
+    for i, beta in enumerate(options["betas"]):
+        if isinstance(beta, Tensor):
+            check_single(name, f"betas[{i}]", beta)
+        elif not 0.0 <= beta < 1.0:
+            raise ValueError(
+                f"Invalid beta parameter at index {i}: {beta}; {name} takes betas in [0, 1)"
+            )
+
+
+def check_single(name: str, key: str, value: Tensor) -> None:
+    """Refuse an option that is a tensor of several elements.
+
+    Raises:
+        ShapeError: naming the option.
+    """
+    if value.size != 1:
+        raise ShapeError(f"Tensor {key} must be 1-element; {name} got {value.spec!r}")
+
+
+def given(value: Any) -> bool:
+    """Whether an option is in use: not zero. One that is a tensor always is."""
+    return isinstance(value, Tensor) or bool(value != 0)

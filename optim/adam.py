@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.optim._rule import Options, Pure, Rule, Slots, check_positive, pure
+from fx.optim._pure import Pure, pure
+from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, given, step_alone
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import maximum, sqrt, square
 from fx.tensor import Tensor
 
 
 def _check(options: Options) -> None:
-    check_positive("Adam", options, "lr", "eps", "weight_decay")
-    for i, beta in enumerate(options["betas"]):
-        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
-            raise ValueError(f"Adam: invalid beta parameter at index {i}: {beta}; use [0, 1)")
+    check_positive("Adam", options, "lr", "eps")
+    check_betas("Adam", options)
+    check_positive("Adam", options, "weight_decay")
 
 
-def _slots(options: Options) -> tuple[str, ...]:
+def _slots(options: Options, x: Tensor) -> tuple[str, ...]:
     return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if options["amsgrad"] else ()))
 
 
-def _scalars(step: Tensor, options: Options) -> dict[str, Any]:
+def _scalars(counts: dict[str, Tensor], options: Options) -> dict[str, Any]:
     beta1, beta2 = options["betas"]
+    step = counts["step"]
     return {
         "step_size": options["lr"] / (1.0 - beta1**step),
         "root": 1.0 / sqrt(1.0 - beta2**step),  # corrects the bias of the root of the second moment
@@ -35,7 +36,7 @@ def _update(
     beta1, beta2 = options["betas"]
     if options["maximize"]:
         g = -g
-    if options["weight_decay"]:
+    if given(options["weight_decay"]):
         if options["decoupled_weight_decay"]:
             x = x * (1.0 - options["lr"] * options["weight_decay"])
         else:
@@ -50,7 +51,7 @@ def _update(
     return x - step * scalars["step_size"], new
 
 
-RULE = Rule(_check, _slots, lambda options: True, _scalars, _update, elementwise=True)
+RULE = Rule(_check, _slots, _update, step_alone, _scalars)
 
 
 def adam(
@@ -115,7 +116,7 @@ class Adam(Optimizer):
     Args:
         params: parameters, or dicts of a group's parameters and options.
         lr: the learning rate.
-        betas: the shares of the moments that are kept.
+        betas: the shares of the moments that are kept, both floats or both tensors.
         eps: added to the root of the second moment.
         weight_decay: times the parameter, added to the gradient.
         amsgrad: scale by the largest second moment so far.
@@ -134,7 +135,7 @@ class Adam(Optimizer):
         >>> optimizer = fx.optim.Adam([w], lr=0.1)
         >>> w.sum().backward()
         >>> optimizer.step()
-        >>> w.data
+        >>> w.detach()
         tensor([0.9000, 1.9000])
     """
 
@@ -144,7 +145,7 @@ class Adam(Optimizer):
         self,
         params: Any,
         lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: tuple[Any, Any] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
@@ -156,6 +157,8 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        if not any(all(isinstance(x, kind) for x in betas) for kind in (float, Tensor)):
+            raise ValueError(f"betas must be either both floats or both Tensors, Adam got {betas}")
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -187,7 +190,7 @@ class AdamW(Adam):
         >>> optimizer = fx.optim.AdamW([w], lr=0.1, weight_decay=0.1)
         >>> w.sum().backward()
         >>> optimizer.step()
-        >>> w.data
+        >>> w.detach()
         tensor([0.8900, 1.8800])
     """
 

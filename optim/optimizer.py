@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
 from fx.numbers import Numbers
-from fx.ops.convert import as_tensor
 from fx.optim import _fused
-from fx.optim._rule import Clock, Rule, first_step, zeros
-from fx.prims.compare import astype
+from fx.optim._hooks import Hooks, with_hooks
+from fx.optim._rule import Clock, Rule, first_count, zeros
+from fx.optim._state import number_of, option, restored, saved
 from fx.state import Cell, lasting
 from fx.tensor import Tensor
 from fx.versions import touch
 
 
-class Optimizer:
+class Optimizer(Hooks):
     """What every optimizer shares, as ``torch.optim.Optimizer``.
 
     A step computes new values and rebinds the parameters; nothing is written into, so a tensor that
@@ -27,6 +28,10 @@ class Optimizer:
     ``fx.optim.pure``. ``foreach``, ``fused`` and ``capturable`` choose among PyTorch's
     implementations and change nothing here; ``differentiable=True`` is refused, since rebinding
     drops history: the pure form differentiates.
+
+    An optimizer of your own derives from this class, calls ``super().__init__(params, defaults)``
+    and has a ``step`` that goes through ``param_groups``, keeps what it likes in
+    ``self.state[p]`` and rebinds parameters in place inside ``fx.no_grad()``.
 
     Args:
         params: parameters, pairs of a name and a parameter, or dicts with ``"params"`` and options
@@ -38,12 +43,17 @@ class Optimizer:
         ValueError: if it is empty, or a parameter is in two groups.
     """
 
-    rule: ClassVar[Rule]
+    rule: ClassVar[Rule | None] = None
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, dict[str, Any]]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
-        if defaults.get("differentiable"):
+        self._begin_hooks()
+        if defaults.get("fused"):
+            for other in ("differentiable", "foreach"):
+                if defaults.get(other):
+                    raise RuntimeError(f"`fused` and `{other}` cannot be `True` together.")
+        if defaults.get("differentiable") and self.rule is not None:
             raise ValueError(
                 f"{type(self).__name__}: differentiable=True is not possible, since a Parameter "
                 f"drops the history of what it is rebound to; use fx.optim.pure, whose update is a "
@@ -62,6 +72,8 @@ class Optimizer:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
+        if self.rule is not None:
+            self.rule.check(defaults)
         for group in groups:
             self.add_param_group(group)
 
@@ -73,10 +85,11 @@ class Optimizer:
 
         Raises:
             TypeError: if it is no dict, or holds something else than Parameters.
-            ValueError: if a parameter is in a group already, or an option is out of range.
+            ValueError: if a parameter is in a group already, some parameters have names and others
+                do not, or an option is out of range.
         """
         if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = Numbers(param_group)
         listed = group["params"]
         if isinstance(listed, Tensor):
@@ -84,22 +97,36 @@ class Optimizer:
         elif isinstance(listed, set):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but the "
-                "ordering of tensors in sets changes between runs; use a list"
+                "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         listed = list(listed)
-        if listed and isinstance(listed[0], tuple):
-            group["param_names"] = [name for name, _ in listed]
+        names = [p[0] for p in listed if isinstance(p, tuple)]
+        if names:
+            if len(names) < len(listed):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are "
+                    "missing; write (name, parameter) for each"
+                )
+            group["param_names"] = names
             listed = [p for _, p in listed]
         for p in listed:
             _check_parameter(p)
         group["params"] = listed
         for name, value in self.defaults.items():
             group.setdefault(name, value)
-        self.rule.check(group)
-        known = {id(p) for g in self.param_groups for p in g["params"]}
+        if self.rule is not None:
+            self.rule.check(group)
+        if any(("param_names" in group) != ("param_names" in g) for g in self.param_groups):
+            kind = "with" if "param_names" in group else "without"
+            raise ValueError(
+                f"all optimizer param groups should be with/without names. cannot add param group "
+                f"{kind} names to the optimizer"
+            )
+        known = {id(p) for p in self._parameters()}
         if len({id(p) for p in listed}) < len(listed) or known & {id(p) for p in listed}:
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(group)
+        touch()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or make them zero."""
@@ -110,61 +137,78 @@ class Optimizer:
                 elif p.read_grad() is not None:
                     p.grad = zeros(p.read_grad())
 
+    @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make one step along the gradients; parameters without one stay.
 
         Args:
             closure: computes the loss and its gradients first; its result is returned.
         """
+        if self.rule is None:
+            raise NotImplementedError(f"{type(self).__name__} must define step(self, closure=None)")
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
         with no_grad():
             for group in self.param_groups:
-                self._step_group(group)
+                self._step_group(group, self.rule)
         return loss
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        rule = self.rule
-        names, counts = rule.slots(group), rule.counts(group)
+    def _step_group(self, group: dict[str, Any], rule: Rule) -> None:
         moving = [(p, p.read_grad()) for p in group["params"]]
         moving = [(p, g) for p, g in moving if g is not None]
+        counts = rule.counts(group)
         if counts:
-            self._in_step([p for p, _ in moving], names)
-        clocks: dict[int, tuple[Cell, Clock]] = {}  # parameters that are in step share one
-        idle = None if counts else Clock(rule, group, None)
+            self._in_step([p for p, _ in moving], group, rule, counts)
+        clocks: dict[int, tuple[dict[str, Cell], Clock]] = {}  # of parameters in step
+        idle = None if counts else Clock(rule, group, {})
         ready = []
+        names: tuple[str, ...] = ()
         for p, g in moving:
+            names = rule.slots(group, p)
             held = self.state[p] if names or counts else {}
-            if len(held) < len(names) + counts:
-                _begin(held, names, p.read())
+            if len(held) < len(names) + len(counts):
+                _begin(held, names, p, group, rule)
             clock = idle
             if clock is None:
-                count = held["step"]
-                if id(count) not in clocks:
-                    clocks[id(count)] = count, Clock(rule, group, count.read())
-                clock = clocks[id(count)][1]
+                key = id(held["step"])
+                if key not in clocks:
+                    cells = {name: held[name] for name in counts}
+                    before = {name: cell.read() for name, cell in cells.items()}
+                    clocks[key] = cells, Clock(rule, group, before)
+                clock = clocks[key][1]
             ready.append((p, g, held, clock))
         fused = rule.elementwise and modes.stage is None and modes.journal is None
         if not (fused and _fused.step(rule, group, ready, names)):
             for p, g, held, clock in ready:
                 x = p.read()
-                slots = {name: held[name].read() for name in names}
-                x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), group)
+                slots = {name: held[name].read() for name in rule.slots(group, p)}
+                x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
                 p.rebind(x)
                 for name, value in slots.items():
                     held[name].rebind(value)
-        for count, clock in clocks.values():
-            count.rebind(clock.step)
+        for cells, clock in clocks.values():
+            for name, cell in cells.items():
+                cell.rebind(clock.after[name])
 
-    def _in_step(self, params: list[Cell], names: tuple[str, ...]) -> None:
-        """Let parameters that make the same steps share one count, and no others.
+    def _begin_all(self) -> None:
+        """Make the state of all parameters before the first step."""
+        for group in self.param_groups:
+            counts = self.rule.counts(group)
+            self._in_step(group["params"], group, self.rule, counts)
+            for p in group["params"]:
+                _begin(self.state[p], self.rule.slots(group, p), p, group, self.rule)
+
+    def _in_step(
+        self, params: list[Cell], group: dict[str, Any], rule: Rule, counts: tuple[str, ...]
+    ) -> None:
+        """Let parameters that make the same steps share their counts, and no others.
 
         Those that begin now begin together; those that move now leave behind the ones that shared
-        their count and do not.
+        their counts and do not.
         """
-        fresh: dict[Any, Cell] = {}
+        fresh: dict[Any, dict[str, Cell]] = {}
         shared: dict[int, list[dict[str, Any]]] = {}
         for p in params:
             held = self.state[p]
@@ -172,19 +216,15 @@ class Optimizer:
                 # slots without a count come from a state dict of PyTorch's, saved under way
                 before, device = 1 if held else 0, p.device
                 if (before, device) not in fresh:
-                    fresh[before, device] = lasting(
-                        lambda: first_step(device) + before,  # noqa: B023 - called at once
-                        name="step",
-                    )
-                held["step"] = fresh[before, device]
+                    fresh[before, device] = _first_counts(rule, group, counts, device, before)
+                held.update(fresh[before, device])
             shared.setdefault(id(held["step"]), []).append(held)
         sharers = Counter([id(held["step"]) for held in self.state.values() if "step" in held])
         for number, together in shared.items():
             if len(together) < sharers[number]:
-                count = together[0]["step"]
-                own = lasting(count.read, name="step")
+                own = {name: lasting(together[0][name].read, name=name) for name in counts}
                 for held in together:
-                    held["step"] = own
+                    held.update(own)
 
     # state --------------------------------------------------------------------------------------
 
@@ -192,55 +232,57 @@ class Optimizer:
         """State and options, in PyTorch's form: parameters by their number.
 
         Returns:
-            ``{"state": {number: {name: tensor}}, "param_groups": [options and numbers]}``.
+            ``{"state": {number: {name: tensor}}, "param_groups": [options and numbers]}``; the
+            tensors are those of this moment, which no later step changes.
         """
+        self._run("state_dict_pre", self)
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         groups = [
-            {**{k: v for k, v in g.items() if k != "params"},
+            {**{k: v for k, v in dict.items(g) if k != "params"},
              "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]  # fmt: skip
         state = {
-            numbers[id(p)]: {k: v.detach() if isinstance(v, Cell) else v for k, v in held.items()}
+            number_of(p, numbers): saved(held, self.rule) if isinstance(p, Tensor) else held
             for p, held in self.state.items()
-            if id(p) in numbers
         }
-        return {"state": dict(sorted(state.items())), "param_groups": groups}
+        return self._run("state_dict_post", self, {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over state and options that ``state_dict`` gave.
+        """Take over state and options that ``state_dict`` gave, of PyTorch's optimizer too.
 
         Raises:
             StateError: if the groups or their sizes, or the shape of a slot, do not match.
         """
-        saved = state_dict["param_groups"]
-        if len(saved) != len(self.param_groups):
+        state_dict = self._run("load_state_dict_pre", self, dict(state_dict))
+        found = state_dict["param_groups"]
+        if len(found) != len(self.param_groups):
             raise StateError(
-                f"loaded state dict has a different number of parameter groups: {len(saved)}, "
+                f"loaded state dict has a different number of parameter groups: {len(found)}, "
                 f"the optimizer has {len(self.param_groups)}"
             )
-        sizes = [(len(g["params"]), len(s["params"])) for g, s in zip(self.param_groups, saved)]
+        sizes = [(len(g["params"]), len(s["params"])) for g, s in zip(self.param_groups, found)]
         if any(a != b for a, b in sizes):
             raise StateError(
                 f"loaded state dict contains a parameter group that doesn't match the size of "
                 f"optimizer's group: {[b for _, b in sizes]} parameters, the optimizer's groups "
                 f"have {[a for a, _ in sizes]}"
             )
-        found = dict(zip(chain(*(s["params"] for s in saved)), self._parameters(), strict=True))
-        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        steps: dict[Any, Cell] = {}  # equal counts of a group share one cell, and so one clock
-        group_of = {id(p): i for i, g in enumerate(self.param_groups) for p in g["params"]}
-        for number, held in state_dict["state"].items():
-            p = found.get(number)
-            if p is not None:
-                state[p] = {k: _restored(k, v, p, group_of[id(p)], steps) for k, v in held.items()}
-        for group, options in zip(self.param_groups, saved, strict=True):
-            group.update((k, v) for k, v in options.items() if k != "params")
+        self.state = restored(state_dict["state"], found, self.param_groups, self.rule)
+        for group, options in zip(self.param_groups, found, strict=True):
+            group.update((k, option(v)) for k, v in options.items() if k != "params")
         touch()
-        self.state = state
+        self._run("load_state_dict_post", self)
 
     def _parameters(self) -> Iterable[Cell]:
         return chain.from_iterable(g["params"] for g in self.param_groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: self.__dict__[k] for k in ("defaults", "state", "param_groups")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin_hooks()
 
     def __repr__(self) -> str:
         out = f"{type(self).__name__} ("
@@ -262,24 +304,22 @@ def _check_parameter(p: Any) -> None:
     raise TypeError(f"optimizer can only optimize Parameters, but one of the params is {type(p)}")
 
 
-def _begin(held: dict[str, Any], names: tuple[str, ...], x: Tensor) -> None:
+def _begin(
+    held: dict[str, Any], names: tuple[str, ...], p: Cell, group: dict[str, Any], rule: Rule
+) -> None:
     """Fill in the slots that are missing: all of them before a parameter's first step."""
     for name in names:
         if name not in held:
-            held[name] = lasting(lambda: zeros(x), name=name)
+            held[name] = lasting(partial(rule.begin, name, p, group), name=name)
 
 
-def _restored(name: str, value: Any, p: Cell, group: int, steps: dict[Any, Cell]) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    x = as_tensor(value)
-    if name == "step":
-        key = group, float(x), x.dtype
-        if key not in steps:
-            steps[key] = Cell(x.detach(), name=name)
-        return steps[key]
-    if x.shape != p.shape:
-        raise StateError(
-            f"loaded state dict holds {name} of shape {x.shape} for a parameter of shape {p.shape}"
-        )
-    return Cell(x.detach() if x.dtype == p.dtype else astype(x, dtype=p.dtype), name=name)
+def _first_counts(
+    rule: Rule, group: dict[str, Any], counts: tuple[str, ...], device: Any, steps: int
+) -> dict[str, Cell]:
+    """Counts of parameters that have made so many steps, none or one."""
+
+    def begin(name: str) -> Tensor:
+        first = first_count(rule, name, group, device)
+        return first + steps if name == "step" and steps else first
+
+    return {name: lasting(partial(begin, name), name=name) for name in counts}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.optim._rule import Options, Pure, Rule, Slots, check_positive, pure
+from fx.optim._pure import Pure, pure
+from fx.optim._rule import Options, Rule, Slots, check_positive, given, step_alone
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import sqrt, square
 from fx.tensor import Tensor
@@ -14,9 +15,9 @@ def _check(options: Options) -> None:
     check_positive("RMSprop", options, "lr", "eps", "momentum", "weight_decay", "alpha")
 
 
-def _slots(options: Options) -> tuple[str, ...]:
+def _slots(options: Options, x: Tensor) -> tuple[str, ...]:
     names = ["square_avg"]
-    if options["momentum"]:
+    if given(options["momentum"]):
         names.append("momentum_buffer")
     if options["centered"]:
         names.append("grad_avg")
@@ -29,7 +30,7 @@ def _update(
     alpha, momentum = options["alpha"], options["momentum"]
     if options["maximize"]:
         g = -g
-    if options["weight_decay"]:
+    if given(options["weight_decay"]):
         g = g + x * options["weight_decay"]
     second = slots["square_avg"] * alpha + square(g) * (1.0 - alpha)
     new = {"square_avg": second}
@@ -38,15 +39,13 @@ def _update(
         mean = new["grad_avg"] = mean + (g - mean) * (1.0 - alpha)
         second = second - square(mean)
     step = g / (sqrt(second) + options["eps"])
-    if momentum:
+    if given(momentum):
         step = new["momentum_buffer"] = slots["momentum_buffer"] * momentum + step
     return x - step * options["lr"], new
 
 
 # the count is kept for the state dict's sake alone
-RULE = Rule(
-    _check, _slots, lambda options: True, lambda step, options: {}, _update, elementwise=True
-)
+RULE = Rule(_check, _slots, _update, step_alone)
 
 
 def rmsprop(
@@ -106,7 +105,7 @@ class RMSprop(Optimizer):
         >>> optimizer = fx.optim.RMSprop([w], lr=0.1, alpha=0.75)
         >>> w.sum().backward()
         >>> optimizer.step()
-        >>> w.data
+        >>> w.detach()
         tensor([0.8000, 1.8000])
     """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.optim._rule import Options, Pure, Rule, Slots, check_positive, pure
+from fx.optim._pure import Pure, pure
+from fx.optim._rule import Options, Rule, Slots, check_positive, given
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import where
 from fx.prims.creation import constant_like
@@ -13,20 +14,26 @@ from fx.tensor import Tensor
 
 def _check(options: Options) -> None:
     check_positive("SGD", options, "lr", "momentum", "weight_decay")
-    if options["nesterov"] and (not options["momentum"] > 0 or options["dampening"] != 0):
-        raise ValueError("SGD: nesterov momentum requires a momentum and zero dampening")
+    momentum, dampening = options["momentum"], options["dampening"]
+    if options["nesterov"] and (not given(momentum) or given(dampening)):
+        raise ValueError(
+            f"Nesterov momentum requires a momentum and zero dampening; SGD got "
+            f"momentum={momentum}, dampening={dampening}"
+        )
 
 
-def _slots(options: Options) -> tuple[str, ...]:
-    return ("momentum_buffer",) if options["momentum"] else ()
+def _slots(options: Options, x: Tensor) -> tuple[str, ...]:
+    return ("momentum_buffer",) if given(options["momentum"]) else ()
 
 
-def _counts(options: Options) -> bool:
+def _counts(options: Options) -> tuple[str, ...]:
     """The first gradient is not dampened: only then does the count matter."""
-    return bool(options["momentum"] and options["dampening"])
+    damped = given(options["momentum"]) and given(options["dampening"])
+    return ("step",) if damped else ()
 
 
-def _scalars(step: Tensor, options: Options) -> dict[str, Any]:
+def _scalars(counts: dict[str, Tensor], options: Options) -> dict[str, Any]:
+    step = counts["step"]
     one = constant_like(1.0, step)
     return {"share": where(step == 1, one, one - options["dampening"])}
 
@@ -36,10 +43,10 @@ def _update(
 ) -> tuple[Tensor, Slots]:
     if options["maximize"]:
         g = -g
-    if options["weight_decay"]:
+    if given(options["weight_decay"]):
         g = g + x * options["weight_decay"]
     momentum = options["momentum"]
-    if momentum:
+    if given(momentum):
         buffer = slots["momentum_buffer"] * momentum
         buffer = buffer + (g * scalars["share"] if "share" in scalars else g)
         slots = {"momentum_buffer": buffer}
@@ -47,19 +54,22 @@ def _update(
     return x - g * options["lr"], slots
 
 
-RULE = Rule(_check, _slots, _counts, _scalars, _update, elementwise=True)
+RULE = Rule(_check, _slots, _update, _counts, _scalars, unsaved=("step",))
 
 
 def sgd(
     lr: Any = 1e-3,
-    momentum: float = 0.0,
+    momentum: Any = 0.0,
     dampening: float = 0.0,
-    weight_decay: float = 0.0,
+    weight_decay: Any = 0.0,
     nesterov: bool = False,
     *,
     maximize: bool = False,
 ) -> Pure:
     """The pure form of ``SGD``.
+
+    Options may be tensors, through which derivatives pass, or functions of the number of steps
+    made; see ``pure.schedule``. That goes for all pure optimizers.
 
     Returns:
         ``(init, update)``: ``init(params) -> state``,
@@ -110,7 +120,7 @@ class SGD(Optimizer):
         >>> optimizer = fx.optim.SGD([w], lr=0.5)
         >>> w.sum().backward()
         >>> optimizer.step()
-        >>> w.data
+        >>> w.detach()
         tensor([0.5000, 1.5000])
     """
 
@@ -122,7 +132,7 @@ class SGD(Optimizer):
         lr: Any = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: Any = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
 from typing import Any
 
+import fx.prims.activations as fused
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 from fx.dtypes import float32
@@ -46,7 +46,7 @@ def silu(x: Any) -> Tensor:
     x = floating("silu", x)
     if x.dtype.itemsize == 2:
         return cast(silu(cast(x, float32)), x.dtype)
-    return x * prims.sigmoid(x)
+    return fused.silu(x)
 
 
 def gelu(x: Any, approximate: str = "none") -> Tensor:
@@ -70,10 +70,9 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     if x.dtype.itemsize == 2:
         return cast(gelu(cast(x, float32), approximate), x.dtype)
     if approximate == "none":
-        return x * 0.5 * (prims.erf(x * sqrt(0.5)) + 1.0)
+        return fused.gelu(x)
     if approximate == "tanh":
-        inner = (x + x * x * x * 0.044715) * sqrt(2.0 / pi)
-        return x * 0.5 * (prims.tanh(inner) + 1.0)
+        return fused.gelu_tanh(x)
     raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 

@@ -86,28 +86,11 @@ def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
     return self._renew("fill_diagonal_", flat.reshape(shape))
 
 
-def index_put_(self: Cell, indices: Any, values: Any, accumulate: bool = False) -> Cell:
-    """Hold ``values`` at ``indices``, a tuple of tensors, or add them there."""
-    place = self.read().at[tuple(indices)]
-    return self._renew("index_put_", place.add(values) if accumulate else place.set(values))
-
-
 def put_(self: Cell, index: Any, source: Any, accumulate: bool = False) -> Cell:
     """Hold ``source`` at the places ``index`` of the flat tensor, or add it there."""
     place = self.read().reshape(-1).at[index]
     out = place.add(source) if accumulate else place.set(source)
     return self._renew("put_", out.reshape(self.shape))
-
-
-def masked_scatter_(self: Cell, mask: Any, source: Any) -> Cell:
-    """Hold the elements of ``source``, one after the other, where ``mask`` is true."""
-    from fx.ops.manipulation import broadcast_to
-    from fx.ops.selecting import where
-
-    mask = broadcast_to(mask, self.shape)
-    order = (mask.reshape(-1).astype(int64).cumsum(0) - 1).clamp(min=0)
-    picked = source.reshape(-1)[order.clamp(max=max(int(source.size) - 1, 0))].reshape(self.shape)
-    return self._renew("masked_scatter_", where(mask, picked, self.read()))
 
 
 def share_memory_(self: Cell) -> Cell:
@@ -271,7 +254,7 @@ def _operator(name: str, sign: str) -> Callable[[Cell, Any], Cell]:
 def attach() -> None:
     """Put the methods on Cell."""
     written = (
-        copy_, fill_, zero_, fill_diagonal_, index_put_, put_, masked_scatter_, share_memory_,
+        copy_, fill_, zero_, fill_diagonal_, put_, share_memory_,
         detach_, normal_, uniform_, bernoulli_, exponential_, geometric_, cauchy_, log_normal_,
         random_,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ml_dtypes
 
+import fx.backends.cpu.fused as fused_cpu
 import fx.backends.cpu.reduction as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_, int64
@@ -14,6 +15,7 @@ from fx.prims.compare import greater, less, where
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import others_product, with_zeros
 from fx.prims.elementwise import exp, maximum
+from fx.prims.fused import fuse
 from fx.prims.sampling import Sample
 
 
@@ -306,12 +308,20 @@ def _softmax_derivative(t, y, axis):
     return y * (t - sum(t * y, axes=(axis,), keepdims=True))
 
 
+def _log_softmax_derivative(ct, y, axis):
+    return ct - exp(y) * sum(ct, axes=(axis,), keepdims=True)
+
+
+softmax_grad = fuse("softmax_grad", cpu=fused_cpu.softmax_grad, reference=_softmax_derivative)
+log_softmax_grad = fuse(
+    "log_softmax_grad", cpu=fused_cpu.log_softmax_grad, reference=_log_softmax_derivative
+)
 softmax = define(
     "softmax", cpu=cpu.softmax, spec=_softmax_spec("softmax"), saves=(0,),
     jvp=lambda primals, tangents, *, axis: (
         y := softmax(*primals, axis=axis), _softmax_derivative(tangents[0], y, axis)
     ),
-    vjp=lambda needs, x, *, axis: lambda ct, y: (_softmax_derivative(ct, y, axis),),
+    vjp=lambda needs, x, *, axis: lambda ct, y: (softmax_grad(ct, y, axis=axis),),
     batch=along_batch(lambda: softmax),
     sample=_softmax_sample,
 )  # fmt: skip
@@ -321,9 +331,7 @@ log_softmax = define(
         y := log_softmax(*primals, axis=axis),
         tangents[0] - sum(tangents[0] * exp(y), axes=(axis,), keepdims=True),
     ),
-    vjp=lambda needs, x, *, axis: lambda ct, y: (
-        ct - exp(y) * sum(ct, axes=(axis,), keepdims=True),
-    ),
+    vjp=lambda needs, x, *, axis: lambda ct, y: (log_softmax_grad(ct, y, axis=axis),),
     batch=along_batch(lambda: log_softmax),
     sample=_softmax_sample,
 )  # fmt: skip

@@ -33,12 +33,25 @@ from fx.nn.functional.conv import (
     conv1d,
     conv2d,
     conv3d,
+    conv_tbc,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
 )
 from fx.nn.functional.cross_entropy import cross_entropy, nll_loss
-from fx.nn.functional.dropout import dropout
+from fx.nn.functional.distance import cosine_similarity, pairwise_distance, pdist
+from fx.nn.functional.dropout import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from fx.nn.functional.embedding_bag import embedding_bag
+from fx.nn.functional.fold import fold, unfold
+from fx.nn.functional.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
+from fx.nn.functional.grids import affine_grid, grid_sample
 from fx.nn.functional.gumbel import gumbel_softmax
 from fx.nn.functional.inplace import (
     celu_,
@@ -50,7 +63,14 @@ from fx.nn.functional.inplace import (
     selu_,
     threshold_,
 )
-from fx.nn.functional.linear import linear
+from fx.nn.functional.instance_norms import instance_norm, local_response_norm, rms_norm
+from fx.nn.functional.interpolation import (
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from fx.nn.functional.linear import bilinear, linear
 from fx.nn.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -59,8 +79,17 @@ from fx.nn.functional.loss import (
     mse_loss,
     smooth_l1_loss,
 )
+from fx.nn.functional.multi_head import (
+    multi_head_attention_forward,
+)
 from fx.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize
 from fx.nn.functional.padding import pad
+from fx.nn.functional.pixels import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from fx.nn.functional.pooling import (
     avg_pool1d,
     avg_pool2d,
@@ -69,6 +98,7 @@ from fx.nn.functional.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from fx.nn.functional.power_pooling import lp_pool1d, lp_pool2d, lp_pool3d
 from fx.nn.functional.rectifiers import (
     celu,
     glu,
@@ -85,36 +115,67 @@ from fx.nn.functional.rectifiers import (
     threshold,
 )
 from fx.nn.functional.sparse import embedding
+from fx.nn.functional.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from fx.nn.functional.with_indices import (
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d_with_indices,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+)
 from fx.ops.selecting import one_hot
 
 __all__ = [
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
     "celu_",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "elu",
     "elu_",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
+    "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -123,26 +184,45 @@ __all__ = [
     "hardtanh",
     "hardtanh_",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
+    "native_channel_shuffle",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "prelu",
     "relu",
     "relu6",
     "relu_",
+    "rms_norm",
     "rrelu",
     "rrelu_",
     "scaled_dot_product_attention",
@@ -160,4 +240,8 @@ __all__ = [
     "tanhshrink",
     "threshold",
     "threshold_",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]

@@ -67,37 +67,39 @@ def scaled_dot_product_attention(
         k, v = _shared(name, k, q), _shared(name, v, q)
     if scale is None:
         scale = 1.0 / math.sqrt(max(q.shape[-1], 1))
+    if is_causal and attn_mask is not None:
+        raise ValueError(f"{name}: give either attn_mask or is_causal=True, not both")
+    if not 0.0 <= dropout_p <= 1.0:
+        raise ValueError(f"{name}: dropout_p must be in [0, 1], got {dropout_p}")
     scores = linear_prims.matmul(q * scale, linear_prims.swap_last(k))  # (..., targets, sources)
+    some = None
     if is_causal:
-        if attn_mask is not None:
-            raise ValueError(f"{name}: give either attn_mask or is_causal=True, not both")
-        attn_mask = _causal(*scores.shape[-2:], device=scores.device.name)
-    if attn_mask is None:
-        weights = reduction.softmax(scores, axis=scores.ndim - 1)
-    else:
-        mask = argument(name, attn_mask)
-        if mask.dtype == bool_:
-            weights = _masked_softmax(scores, mask)
-        else:
-            scores = scores + mask
-            weights = reduction.softmax(scores, axis=scores.ndim - 1)
+        seen = _causal(*scores.shape[-2:], device=scores.device.name)
+        scores = compare.where(seen, scores, creation.constant_like(-math.inf, scores))
+    elif attn_mask is not None:
+        scores, some = _masked(scores, argument(name, attn_mask))
+    weights = reduction.softmax(scores, axis=scores.ndim - 1)
     if dropout_p:
         weights = dropout(weights, dropout_p)
-    return linear_prims.matmul(weights, v)
+    out = linear_prims.matmul(weights, v)
+    return out if some is None else compare.where(some, out, creation.constant_like(0.0, out))
 
 
-def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """The softmax over what the mask allows; zeros where it allows nothing."""
+def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The scores under a mask, and the rows (..., targets, 1) that may attend to something.
+
+    A row of -inf only would give nan, and nan gradients: the mask leaves such rows alone.
+    """
     none = creation.constant_like(-math.inf, scores)
-    scores = compare.where(mask, scores, none)
-    axis = scores.ndim - 1
-    if mask.ndim < 1 or mask.shape[-1] == 0:
-        return reduction.softmax(scores, axis=axis)
-    some = reduction.any(mask, axes=(mask.ndim - 1,), keepdims=True)  # (..., targets, 1)
-    # a row of -inf only would give nan, and nan gradients: such a row is 0 everywhere instead
-    zero = creation.constant_like(0.0, scores)
-    weights = reduction.softmax(compare.where(some, scores, zero), axis=axis)
-    return compare.where(some, weights, zero)
+    allowed = mask if mask.dtype == bool_ else mask > creation.constant_like(-math.inf, mask)
+    some = None
+    if mask.ndim and mask.shape[-1]:
+        some = reduction.any(allowed, axes=(mask.ndim - 1,), keepdims=True)
+    if mask.dtype == bool_:
+        return compare.where(mask if some is None else mask | ~some, scores, none), some
+    if some is not None:
+        mask = compare.where(some, mask, creation.constant_like(0.0, mask))
+    return scores + mask, some
 
 
 def _causal(targets: int, sources: int, device: str) -> Tensor:

@@ -92,6 +92,35 @@ def conv3d(
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
+    """``conv1d`` of sequences whose axes are (time, batch, channels).
+
+    Args:
+        input: (time, batch, in_channels).
+        weight: (kernel, in_channels, out_channels).
+        bias: (out_channels,).
+        pad: zeros on both sides.
+
+    Returns:
+        (out_time, batch, out_channels).
+
+    Example:
+        >>> import fx
+        >>> x, weight = fx.ones((5, 2, 3)), fx.ones((2, 3, 4))
+        >>> fx.nn.functional.conv_tbc(x, weight, fx.zeros(4)).shape
+        (4, 2, 4)
+    """
+    x, w = argument("conv_tbc", input), argument("conv_tbc", weight)
+    if x.ndim != 3 or w.ndim != 3:
+        raise ShapeError(
+            f"conv_tbc takes an input (time, batch, in channels) and a weight (kernel, in "
+            f"channels, out channels), got {x.shape} and {w.shape}"
+        )
+    x, w = [shape_prims.transpose(v, axes=axes) for v, axes in ((x, (1, 2, 0)), (w, (2, 1, 0)))]
+    out = _conv("conv_tbc", 1, x, w, bias, 1, pad, 1, 1)  # (batch, channels, time)
+    return shape_prims.transpose(out, axes=(2, 0, 1))
+
+
 def _conv(
     name: str,
     rank: int,

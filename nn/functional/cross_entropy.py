@@ -7,6 +7,7 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.indexing as indexing
+import fx.prims.losses as losses_prims
 import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, INTEGRAL, int64, uint64
@@ -58,6 +59,14 @@ def cross_entropy(
     if not x.ndim:
         raise ShapeError("cross_entropy takes logits (batch, classes, ...), got a scalar")
     axis = min(1, x.ndim - 1)
+    plain = weight is None and not label_smoothing and x.ndim == 2 and x.dtype.itemsize > 2
+    if plain and y.dtype in INTEGRAL and y.shape == x.shape[:1]:
+        try:
+            return losses_prims.cross_entropy(
+                x, cast(y, int64), ignore_index=ignore_index, reduction=how
+            )
+        except IndexError:
+            raise _outside("cross_entropy", x, axis, ignore_index) from None
     log_p = reduction_prims.log_softmax(x, axis=axis)
     if y.dtype in INEXACT:
         return _soft_cross_entropy(log_p, y, weight, how, label_smoothing, axis)
@@ -162,11 +171,15 @@ def _picked(name: str, log_p: Tensor, places: Tensor, axis: int, ignore_index: i
     try:  # as unsigned numbers negative classes lie beyond every size
         return indexing.take_along_axis(log_p, cast(places, uint64), axis=axis)
     except IndexError:
-        raise IndexingError(
-            f"{name}: the target holds a class outside 0..{log_p.shape[axis] - 1}, the classes of "
-            f"an input of shape {log_p.shape}; mark targets to be left out with "
-            f"ignore_index={ignore_index}, or write ignore_index=-1 if that is their mark"
-        ) from None
+        raise _outside(name, log_p, axis, ignore_index) from None
+
+
+def _outside(name: str, x: Tensor, axis: int, ignore_index: int) -> IndexingError:
+    return IndexingError(
+        f"{name}: the target holds a class outside 0..{x.shape[axis] - 1}, the classes of "
+        f"an input of shape {x.shape}; mark targets to be left out with "
+        f"ignore_index={ignore_index}, or write ignore_index=-1 if that is their mark"
+    )
 
 
 def _class_mean(losses: Tensor, factors: Tensor, how: str) -> Tensor:

@@ -111,7 +111,9 @@ def _fractional(
     else:
         samples = cast(argument(name, samples), wide.dtype)
         if samples.shape != drawn:
-            raise ShapeError(f"{name}: _random_samples must have shape {drawn}, got {samples.shape}")
+            raise ShapeError(
+                f"{name}: _random_samples must have shape {drawn}, got {samples.shape}"
+            )
     values, places = _maxima(x, compare.stop_gradient(samples), window, outs)
     values = unbatched(values, single)
     return (values, unbatched(places, single)) if return_indices else values

@@ -1,7 +1,8 @@
-"""The linear map of a layer."""
+"""The linear and the bilinear map of a layer."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import fx.prims.linear as linear_prims
@@ -50,3 +51,47 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if len(lead) == 0 or weight.ndim == 1:
         out = shape_prims.reshape(out, shape=lead if weight.ndim == 1 else (out.shape[-1],))
     return out if bias is None else out + argument("linear", bias)
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """``input1 @ weight[k] @ input2 + bias[k]`` for each output feature k.
+
+    Args:
+        input1: (..., in1_features).
+        input2: (..., in2_features), with the same leading sizes.
+        weight: (out_features, in1_features, in2_features).
+        bias: (out_features,) or None.
+
+    Returns:
+        (..., out_features).
+
+    Raises:
+        ShapeError: if sizes do not fit.
+        DTypeError: if the dtypes differ.
+
+    Example:
+        >>> import fx
+        >>> x, y = fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0])
+        >>> fx.nn.functional.bilinear(x, y, fx.ones((1, 2, 2)))
+        tensor([21.])
+    """
+    x, y, w = [argument("bilinear", v) for v in (input1, input2, weight)]
+    if w.ndim != 3 or not x.ndim or not y.ndim or x.shape[:-1] != y.shape[:-1]:
+        raise ShapeError(
+            f"bilinear takes inputs (..., in1_features) and (..., in2_features) with the same "
+            f"leading sizes and a weight (out, in1, in2), got {x.shape}, {y.shape} and {w.shape}"
+        )
+    out, first, second = w.shape
+    if (x.shape[-1], y.shape[-1]) != (first, second):
+        raise ShapeError(
+            f"bilinear: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape "
+            f"{w.shape}, which takes (..., {first}) and (..., {second})"
+        )
+    lead = x.shape[:-1]
+    rows = prod(lead)
+    w = shape_prims.reshape(shape_prims.transpose(w, axes=(1, 0, 2)), shape=(first, out * second))
+    seen = linear_prims.matmul(shape_prims.reshape(x, shape=(rows, first)), w)
+    seen = shape_prims.reshape(seen, shape=(rows, out, second))
+    column = shape_prims.reshape(y, shape=(rows, second, 1))
+    made = shape_prims.reshape(linear_prims.matmul(seen, column), shape=(*lead, out))
+    return made if bias is None else made + argument("bilinear", bias)

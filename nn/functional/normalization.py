@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import fx.prims.elementwise as elementwise
+import fx.prims.norms as norms
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
@@ -14,7 +15,7 @@ from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.ops.axes import integers, normal_axis
 from fx.ops.norms import norm
-from fx.ops.operands import cast, floating
+from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -165,8 +166,11 @@ def layer_norm(
             )
     if x.dtype.itemsize == 2:
         return _widened(lambda x: layer_norm(x, sizes, weight, bias, eps), x)
-    _, centred, variance = _centred(x, tuple(range(first, x.ndim)))
-    out = centred * elementwise.rsqrt(variance + eps)
+    if weight is not None and bias is not None and type(eps) is float:
+        w, b = argument("layer_norm", weight), argument("layer_norm", bias)
+        if x.dtype == w.dtype == b.dtype:
+            return norms.layer_norm(x, w, b, eps=eps)
+    out, _ = norms.standardised(x, tuple(range(first, x.ndim)), eps)
     if weight is not None:
         out = out * weight
     return out if bias is None else out + bias

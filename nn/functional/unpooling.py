@@ -105,10 +105,10 @@ def _max_unpool(
             f"{name}: indices must be integers, got {places.dtype.name}; take them from "
             f"max_pool{rank}d(x, ..., return_indices=True)"
         )
-    if places.shape != (x.shape[1:] if single else x.shape):
+    shape = x.shape[1:] if single else x.shape
+    if places.shape != shape:
         raise ShapeError(
-            f"{name}: indices must have the shape of the input, {x.shape[1:] if single else x.shape}"
-            f", got {places.shape}"
+            f"{name}: indices must have the shape of the input, {shape}, got {places.shape}"
         )
     window = entries(name, "kernel_size", kernel_size, rank)
     strides = window if stride in (None, ()) else entries(name, "stride", stride, rank)

@@ -94,11 +94,34 @@ def clip_grad_norm_(
     found = _with_grad(parameters)
     with no_grad():
         total = get_total_norm([p.read_grad() for p in found], norm_type, error_if_nonfinite)
-        factor = max_norm / (total + 1e-6)
-        factor = elementwise.minimum(factor, constant_like(1.0, factor))
-        for p in found:
-            p.grad = p.read_grad() * factor.astype(p.dtype)
+    clip_grads_with_norm_(found, max_norm, total)
     return total
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale all gradients by ``max_norm / (total_norm + 1e-6)`` where that is below 1.
+
+    Args:
+        parameters: one, or an iterable of them; those without a gradient are left out.
+        max_norm: the largest norm that is left as it is.
+        total_norm: their norm, as ``get_total_norm`` gives it.
+        foreach: accepted for PyTorch's sake.
+
+    Example:
+        >>> import fx
+        >>> weight = fx.nn.Parameter(fx.zeros(1))
+        >>> weight.grad = fx.tensor([4.0])
+        >>> fx.nn.utils.clip_grads_with_norm_(weight, 1.0, fx.tensor(2.0))
+        >>> weight.grad
+        tensor([2.0000])
+    """
+    with no_grad():
+        factor = max_norm / (total_norm + 1e-6)
+        factor = elementwise.minimum(factor, constant_like(1.0, factor))
+        for p in _with_grad(parameters):
+            p.grad = p.read_grad() * factor.astype(p.dtype)
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:

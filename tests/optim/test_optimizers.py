@@ -13,53 +13,9 @@ from fx.optim import pure
 torch = pytest.importorskip("torch")
 
 from tests.nn.oracle import arrays, close
+from tests.optim.cases import CASES, SHAPES, advance, fx_loss, pair, pure_of, start, torch_loss
 
-CASES = [
-    ("SGD", {"lr": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True}),
-    ("SGD", {"lr": 0.01, "maximize": True}),
-    ("Adam", {"lr": 0.1}),
-    ("Adam", {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
-    ("Adam", {"lr": 0.1, "amsgrad": True}),
-    ("Adam", {"lr": 0.01, "maximize": True}),
-    ("Adam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("AdamW", {"lr": 0.1}),
-    ("AdamW", {"lr": 0.1, "weight_decay": 0.2, "amsgrad": True}),
-    ("AdamW", {"lr": 0.01, "maximize": True}),
-    ("RMSprop", {"lr": 0.01}),
-    ("RMSprop", {"lr": 0.01, "alpha": 0.8, "weight_decay": 0.1}),
-    ("RMSprop", {"lr": 0.01, "momentum": 0.9}),
-    ("RMSprop", {"lr": 0.01, "momentum": 0.5, "centered": True, "maximize": True}),
-]
-START = arrays((3, 4), (4,), ())
-
-
-def fx_loss(ws, step):
-    return sum((fx.tanh(w * (1.0 + step % 3)) * w).sum() for w in ws)
-
-
-def torch_loss(ws, step):
-    return sum((torch.tanh(w * (1.0 + step % 3)) * w).sum() for w in ws)
-
-
-def pair(name, options, dtype="float64"):
-    ours = [fx.nn.Parameter(fx.tensor(a.astype(dtype))) for a in START]
-    theirs = [torch.nn.Parameter(torch.tensor(a.astype(dtype))) for a in START]
-    return (
-        ours,
-        theirs,
-        getattr(fx.optim, name)(ours, **options),
-        getattr(torch.optim, name)(theirs, **options),
-    )
-
-
-def advance(optimizer, ws, loss, steps, start=0):
-    for step in range(start, start + steps):
-        optimizer.zero_grad()
-        loss(ws, step).backward()
-        optimizer.step()
+START = start()
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
@@ -81,8 +37,8 @@ def test_twenty_steps_are_torchs(name, options):
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_the_pure_form_makes_the_same_steps(name, options):
     ours, _, optimizer, _ = pair(name, options)
-    init, update = getattr(pure, name.lower())(**options)
-    params = {"w": fx.tensor(START[0]), "more": [fx.tensor(START[1]), fx.tensor(START[2])]}
+    init, update = pure_of(name)(**options)
+    params = {"w": fx.tensor(START[0]), "more": [fx.tensor(a) for a in START[1:]]}
     state = init(params)
     for step in range(5):
         grads = fx.grad(lambda p: fx_loss([p["w"], *p["more"]], step))(params)  # noqa: B023
@@ -263,16 +219,16 @@ def test_what_loading_refuses():
         (lambda o, p: o.SGD(["w"]), TypeError, "can only optimize Parameters"),
         (lambda o, p: o.SGD([p, p]), ValueError, "more than one parameter group"),
         (lambda o, p: o.SGD([{"params": {p}}]), TypeError, "ordered collections"),
-        (lambda o, p: o.SGD([p], lr=-1), ValueError, "SGD: invalid lr -1"),
-        (lambda o, p: o.SGD([p], nesterov=True), ValueError, "nesterov momentum requires"),
+        (lambda o, p: o.SGD([p], lr=-1), ValueError, "Invalid learning rate: -1; SGD takes"),
+        (lambda o, p: o.SGD([p], nesterov=True), ValueError, "Nesterov momentum requires"),
         (lambda o, p: o.SGD([p], differentiable=True), ValueError, "use fx.optim.pure"),
         (
             lambda o, p: o.Adam([p], betas=(1.0, 0.9)),
             ValueError,
-            "invalid beta parameter at index 0",
+            "Invalid beta parameter at index 0: 1.0; Adam",
         ),
-        (lambda o, p: o.RMSprop([p], eps=-1.0), ValueError, "RMSprop: invalid eps"),
-        (lambda o, p: pure.adam(lr=-1.0), ValueError, "Adam: invalid lr"),
+        (lambda o, p: o.RMSprop([p], eps=-1.0), ValueError, "Invalid epsilon value: -1.0; RMSprop"),
+        (lambda o, p: pure.adam(lr=-1.0), ValueError, "Invalid learning rate: -1.0; Adam"),
         (lambda o, p: pure.sgd().init(fx.tensor([1])), DTypeError, "keep integers out of params"),
     ],
 )

@@ -13,7 +13,7 @@ from weakref import ref
 from fx.numbers import is_dynamic
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.versions import changes
+from fx.versions import Hooks, changes, for_all
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _HELD = frozenset(("_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set"))
@@ -107,6 +107,8 @@ def _entry(value: Any) -> Any:
         return value
     if kind is tuple or kind is list:
         return kind([_entry(x) for x in value])
+    if kind is Hooks:
+        return [_entry(x) for x in value.values()]
     return _Object(value)
 
 
@@ -114,6 +116,7 @@ def _found(holder: Any, filters: dict[type, frozenset[str] | None]) -> dict[str,
     found: dict[str, Any] = {}
     if hasattr(holder, "_modules"):
         _module(holder, "", filters, found, set())
+        found["the hooks of all Modules"] = [_entry(hooks) for hooks in for_all.values()]
     else:
         _optimizer(holder, found)
     return found
@@ -130,7 +133,8 @@ def _module(
     own = module.__dict__
     only = filters.get(type(module))
     for name, value in own.items():
-        if name not in _HELD and (only is None or name == "training" or name in only):
+        hooks = type(value) is Hooks
+        if name not in _HELD and (only is None or name == "training" or name in only or hooks):
             found[f"{path}.{name}"] = _entry(value)
     for kind in ("_parameters", "_buffers"):
         for name, value in own[kind].items():

@@ -1,7 +1,8 @@
-"""Matrix products: NumPy's BLAS calls, arranged so that BLAS sees what it is good at.
+"""Matrix products: compiled kernels for large ones, NumPy's BLAS for small and thin ones.
 
-Batches of small matrices need no kernel of their own: OpenBLAS multiplies them at about 100
-GFLOP/s a core. What it does badly is left: outer products, one operand shared by a batch, integers.
+The compiled kernels take any sizes and strides and share the work among native threads. What BLAS
+is given is arranged so that it sees what it is good at: it does outer products, one operand shared
+by a batch, and integers badly.
 """
 
 import math
@@ -9,8 +10,12 @@ import math
 import numpy as np
 
 from fx.backends.cpu._arrays import is_narrow, widen
-from fx.backends.cpu.blas import SERIAL, product
+from fx.backends.cpu.blas import SERIAL
+from fx.backends.cpu.blas import product as blas_product
 
+# Below this many multiplications BLAS takes less time than what stands around the compiled kernels.
+_COMPILED_FROM = 1 << 19
+_ROWS_FROM = 6  # a product of fewer rows waits for memory, whoever computes it
 # Below this many multiplications a matrix, np.matmul's plain integer loop beats np.einsum's set-up.
 _EINSUM_FROM = 4096
 
@@ -31,6 +36,31 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if is_narrow(x.dtype) or is_narrow(y.dtype):
         return _product(widen(x), widen(y)).astype(np.result_type(x.dtype, y.dtype))
     return _product(x, y)
+
+
+def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The product of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
+    work = x.size * y.shape[-1]
+    if work >= _COMPILED_FROM or y.ndim > 2:
+        out = _compiled(x, y)
+        if out is not None:
+            return out
+    return blas_product(x, y)
+
+
+def _compiled(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The product by compiled kernels, if its sizes and dtype are theirs."""
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    if m < _ROWS_FROM or n < 4 or x.dtype.kind != "f" or x.dtype is not y.dtype:
+        return None
+    lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
+    if x.ndim > 2 < y.ndim and x.shape[:-2] != y.shape[:-2]:
+        lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    if math.prod(lead) * m * k * n < _COMPILED_FROM:
+        return None
+    from fx.backends.cpu.llvm.library.products import multiply
+
+    return multiply(x, y, lead)
 
 
 def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:

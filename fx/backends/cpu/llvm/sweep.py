@@ -120,6 +120,8 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     reads, writes = step.parts[0]
     inputs = {found.root(v): i for i, v in enumerate(graph.inputs)}
     outputs = {found.root(v): into[i] for i, v in enumerate(graph.outputs)}
+    if not outputs.keys() >= {found.root(v) for v in writes}:
+        raise ValueError(f"it keeps values that are no results: {found}")
     places = [inputs[found.root(v)] for v in reads] + [outputs[found.root(v)] for v in writes]
     externals = [
         f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")

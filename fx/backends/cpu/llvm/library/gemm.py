@@ -2,10 +2,8 @@
 
     out[b0, b1, i, j] = sum over l of x[b0, b1, i, l] * y[b0, b1, l, j]
 
-One stride of the last two axes of each factor is 1. A right factor whose columns are not dense, or
-that is too large to be read with a stride, is packed first: column tiles one after another, rows of
-the width of a tile. The last tile of rows starts early enough to be whole, so there are 6 or more
-rows; what it computes twice has the same bits.
+A right factor whose rows are not dense, or that is too large to be read with a stride, is packed
+first: column tiles one after another, rows of the width of a tile. Its columns are dense then.
 """
 
 from __future__ import annotations
@@ -109,7 +107,9 @@ class _Kernels:
 
         def line(_: Any, source: Any, target: Any) -> list[Any]:
             for i, mask in enumerate(masks):
-                x = v.load(b, v.at(b, source, i * self.width, self.kind), self.kind, self.width, mask)
+                x = v.load(
+                    b, v.at(b, source, i * self.width, self.kind), self.kind, self.width, mask
+                )
                 v.store(b, x, v.at(b, target, i * self.width, self.kind))
             return [v.at(b, source, w[Y_ROW], self.kind), v.at(b, target, self.wide, self.kind)]
 
@@ -138,7 +138,9 @@ class _Kernels:
             def single(l: Any) -> None:
                 at = v.at(b, to, b.mul(l, v.const(self.wide)), self.kind)
                 for i, x in enumerate(lines):
-                    one = b.load(v.at(b, x, l, self.kind), typ=self.kind, align=v.size_of(self.kind))
+                    one = b.load(
+                        v.at(b, x, l, self.kind), typ=self.kind, align=v.size_of(self.kind)
+                    )
                     b.store(one, v.at(b, at, i, self.kind), align=v.size_of(self.kind))
 
             v.loop(b, whole, w[K], single, name="single")
@@ -151,22 +153,15 @@ class _Kernels:
 
     def product(self) -> None:
         """A task is ``DOWN`` tiles by ``ACROSS`` tiles of one matrix."""
-        tiles = {
-            (dense, count, masked): self._tile(dense, count, masked)
-            for dense in (True, False)
-            for count, masked in (
-                *((c, True) for c in range(1, self.across + 1)), (self.across, False)
-            )
-        }  # fmt: skip
+        tiles = [self._tile(self.across, False)]
+        tiles += [self._tile(count, True) for count in range(1, self.across + 1)]
         b, (begin, end), w = self._kernel("product")
         row_total = self._up(b, w[M], ROWS)
         column_total = self._up(b, w[N], self.wide)
-        last_row = b.sub(w[M], v.const(ROWS))
-        dense = b.icmp_signed("==", w[X_STEP], v.const(1))
         packed = b.icmp_signed("!=", w[PACKED], v.const(0))
         line = b.select(packed, v.const(self.wide), w[Y_ROW])  # from one k to the next
-        x_stride = b.select(dense, w[X_ROW], w[X_STEP])
         per_matrix = b.mul(w[ROW_TASKS], w[COLUMN_TASKS])
+        panel = b.mul(w[K], v.const(self.wide))
 
         def task(t: Any) -> None:
             batch = b.udiv(t, per_matrix)
@@ -176,82 +171,103 @@ class _Kernels:
             b0 = b.udiv(batch, w[B1])
             b1 = b.sub(batch, b.mul(b0, w[B1]))
             x = self._at(b, w[X], (b0, w[X0]), (b1, w[X1]))
-            strided = b.add(b.mul(b0, w[Y0]), b.mul(b1, w[Y1]))
-            blocks = b.mul(b.mul(batch, column_total), b.mul(w[K], v.const(self.wide)))
-            y = v.at(b, w[Y], b.select(packed, blocks, strided), self.kind)
+            y = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]))
             out = self._at(b, w[OUT], (batch, b.mul(w[M], w[N])))
             r0 = b.mul(row, w[DOWN])
             r1 = v.smaller(b, b.add(r0, w[DOWN]), row_total)
             c0 = b.mul(column, w[ACROSS])
             c1 = v.smaller(b, b.add(c0, w[ACROSS]), column_total)
-            v.loop(b, v.const(0), w[K], lambda d: depth(d, x, y, out, r0, r1, c0, c1),
-                   step=DEPTH, name="depth")  # fmt: skip
 
-        def depth(d: Any, x: Any, y: Any, out: Any, r0: Any, r1: Any, c0: Any, c1: Any) -> None:
-            count = v.smaller(b, b.sub(w[K], d), v.const(DEPTH))
-            more = b.icmp_signed("!=", d, v.const(0))
-            x = self._at(b, x, (d, w[X_STEP]))
-            y = self._at(b, y, (d, line))
+            def depth(d: Any) -> None:
+                count = v.smaller(b, b.sub(w[K], d), v.const(DEPTH))
+                more = b.icmp_signed("!=", d, v.const(0))
+                left = self._at(b, x, (d, w[X_STEP]))
+                right = self._at(b, y, (d, line))
+                v.loop(b, c0, c1, lambda c: columns(c, left, right, count, more), name="columns")
 
-            def columns(c: Any) -> None:
+            def columns(c: Any, left: Any, right: Any, count: Any, more: Any) -> None:
                 first = b.mul(c, v.const(self.wide))
-                panel = b.mul(c, b.mul(w[K], v.const(self.wide)))
-                here = v.at(b, y, b.select(packed, panel, first), self.kind)
+                here = v.at(b, right, b.select(packed, b.mul(c, panel), first), self.kind)
                 live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
-                vectors = self._up(b, live, self.width)
                 full = b.icmp_signed("==", live, v.const(self.wide))
-                code = b.select(full, v.const(0), vectors)
-                code = b.add(code, b.select(dense, v.const(0), v.const(self.across + 1)))
                 target = v.at(b, out, first, self.kind)
                 done = b.append_basic_block("columns.done")
+                code = b.select(full, v.const(0), self._up(b, live, self.width))
                 switch = b.switch(code, done)
-                for (form, count_, masked), function in tiles.items():
-                    case = b.append_basic_block("tile")
-                    number = (count_ if masked else 0) + (0 if form else self.across + 1)
+                for number, function in enumerate(tiles):
+                    case = b.append_basic_block("tiles")
                     switch.add_case(v.const(number), case)
                     b.position_at_end(case)
 
                     def rows(r: Any, function: Any = function) -> None:
-                        i = v.smaller(b, b.mul(r, v.const(ROWS)), last_row)
+                        i = b.mul(r, v.const(ROWS))
                         b.call(function, [
-                            self._at(b, x, (i, w[X_ROW])), here,
-                            self._at(b, target, (i, w[N])), count, x_stride, line, w[N], live, more,
+                            self._at(b, left, (i, w[X_ROW])), here, self._at(b, target, (i, w[N])),
+                            count, w[X_ROW], w[X_STEP], line, w[N], live, b.sub(w[M], i), more,
                         ])  # fmt: skip
 
                     v.loop(b, r0, r1, rows, name="rows")
                     b.branch(done)
                 b.position_at_end(done)
 
-            v.loop(b, c0, c1, columns, name="columns")
+            v.loop(b, v.const(0), w[K], depth, step=DEPTH, name="depth")
 
         v.loop(b, begin, end, task, name="task")
         b.ret_void()
 
-    def _tile(self, dense: bool, count: int, masked: bool) -> ir.Function:
-        """A tile of ``count`` vectors; ``dense``: rows of x are, else its columns are."""
-        kinds = [v.pointer, v.pointer, v.pointer, *[v.i64] * 5, v.i1]
-        name = f"tile{int(dense)}{count}{int(masked)}"
+    def _tile(self, count: int, masked: bool) -> ir.Function:
+        """A tile of ``count`` vectors, the last with ``live`` lanes left, and up to 6 rows.
+
+        Rows that are not there repeat the last one and are stored where nobody looks.
+        """
+        kinds = [v.pointer, v.pointer, v.pointer, *[v.i64] * 7, v.i1]
+        name = f"tile{count}{'_masked' if masked else ''}"
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        x, y, out, steps, stride, line, pitch, live, more = function.args
+        x, y, out, steps, x_row, x_step, line, pitch, live, rows, more = function.args
         b = ir.IRBuilder(function.append_basic_block("entry"))
         kind, width = self.kind, self.width
+        nowhere = b.alloca(ir.ArrayType(kind, self.wide))
+        nowhere.align = 64
         masks: list[Any] = [None] * count
         if masked:
             masks[-1] = v.first_lanes(b, b.sub(live, v.const((count - 1) * width)), width)
-        places = [
-            v.at(b, v.at(b, out, b.mul(v.const(r), pitch), kind), c * width, kind)
-            for r in range(ROWS)
-            for c in range(count)
-        ]
+        last = b.sub(rows, v.const(1))
+        lines, places = [], []
+        for r in range(ROWS):
+            there = b.icmp_signed("<", v.const(r), rows)
+            lines.append(self._at(b, x, (b.select(there, v.const(r), last), x_row)))
+            row = b.select(there, self._at(b, out, (v.const(r), pitch)), nowhere)
+            places += [v.at(b, row, c * width, kind) for c in range(count)]
+        start = self._sums(b, places, masks, more)
+
+        def step(_: Any, place: Any, y: Any, *sums: Any) -> list[Any]:
+            ys = [
+                v.load(b, v.at(b, y, c * width, kind), kind, width, masks[c]) for c in range(count)
+            ]
+            new = []
+            for r in range(ROWS):
+                address = v.at(b, lines[r], place, kind)
+                scalar = b.load(address, align=v.size_of(kind), typ=kind)
+                spread = v.splat(b, scalar, width)
+                new += [v.multiply_add(b, spread, ys[c], sums[r * count + c]) for c in range(count)]
+            return [b.add(place, x_step), v.at(b, y, line, kind), *new]
+
+        state = v.loop(b, v.const(0), steps, step, [v.const(0), y, *start], name="k")
+        for i, (value, at) in enumerate(zip(state[2:], places, strict=True)):
+            v.store(b, value, at, masks[i % count])
+        b.ret_void()
+        return function
+
+    def _sums(self, b: ir.IRBuilder, places: Any, masks: Any, more: ir.Value) -> list[ir.Value]:
+        """What a tile starts from: zeros, or the sums over the depths before."""
+        kind, width = self.kind, self.width
         first, further = b.block, b.append_basic_block("further")
         go = b.append_basic_block("go")
         b.cbranch(more, further, go)
         b.position_at_end(further)
-        before = [
-            v.load(b, at, kind, width, masks[i % count]) for i, at in enumerate(places)
-        ]
+        before = [v.load(b, at, kind, width, masks[i % len(masks)]) for i, at in enumerate(places)]
         b.branch(go)
         b.position_at_end(go)
         start = []
@@ -260,29 +276,4 @@ class _Kernels:
             phi.add_incoming(v.zeros(kind, width), first)
             phi.add_incoming(value, further)
             start.append(phi)
-        lines = [v.at(b, x, b.mul(v.const(r), stride), kind) for r in range(ROWS)]
-
-        def one(i: Any, x: Any, y: Any, sums: Any) -> list[Any]:
-            ys = [
-                v.load(b, v.at(b, y, c * width, kind), kind, width, masks[c])
-                for c in range(count)
-            ]
-            new = []
-            for r in range(ROWS):
-                address = v.at(b, lines[r], i, kind) if dense else v.at(b, x, r, kind)
-                scalar = b.load(address, align=v.size_of(kind), typ=kind)
-                spread = v.splat(b, scalar, width)
-                for c in range(count):
-                    new.append(v.multiply_add(b, spread, ys[c], sums[r * count + c]))
-            return new
-
-        def step(i: Any, x: Any, y: Any, *sums: Any) -> list[Any]:
-            found = one(i, x, y, sums)
-            x = x if dense else v.at(b, x, stride, kind)
-            return [x, v.at(b, y, line, kind), *found]
-
-        state = v.loop(b, v.const(0), steps, step, [x, y, *start], name="k")
-        for i, (value, at) in enumerate(zip(state[2:], places, strict=True)):
-            v.store(b, value, at, masks[i % count])
-        b.ret_void()
-        return function
+        return start

@@ -2,80 +2,71 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
+from functools import cache
 
 import numpy as np
 
 from fx.backends.cpu.llvm import library
 
-ROWS = 6
+ROWS = 6  # of a tile, as in ``gemm.py``, which is imported only where something is to be compiled
+
 TASK = 3 << 19  # multiplications of a task: some 30 microseconds
+MANY = 64  # tasks
 PANEL = 512 << 10  # bytes of a right factor from which it is packed also where its rows are dense
 TALL = 96  # rows from which that pays
-LEAST = 1 << 16  # multiplications of all products from which this is the way
-_wide: dict[str, int] = {}
 
 
-def product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """x (*B, m, k) @ y (*B, k, n) of one dtype, float32 or float64; None where BLAS is to do it.
+def multiply(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> np.ndarray | None:
+    """x (*B, m, k) @ y (*B, k, n) of one dtype, float32 or float64; ``lead`` is B, broadcast.
 
-    The sizes decide, and whether there is a compiler, but no earlier call.
+    None where the kernels cannot: no compiler here, or more than two axes of batches.
     """
-    m, k = x.shape[-2:]
-    n = y.shape[-1]
-    if m < ROWS or n < 4:
+    if not library.available():
         return None
-    if x.ndim == 2 == y.ndim:
-        lead: tuple[int, ...] = ()
-        count = 1
-    else:
-        lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-        count = prod(lead)
-    if count * m * k * n < LEAST or not library.available():
-        return None
-    x, y = _aligned(x), _aligned(y)
+    x, y = _whole_strides(x), _whole_strides(y)
+    size, dtype = x.itemsize, x.dtype.name
+    if size not in y.strides[-2:]:
+        y = np.ascontiguousarray(y)
     batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)
     if batch is None:
         return None
-    return _run(x, y, lead, m, n, k, count, batch)
-
-
-def _run(
-    x: np.ndarray, y: np.ndarray, lead: tuple[int, ...], m: int, n: int, k: int, count: int, batch: Any
-) -> np.ndarray:
-    dtype = x.dtype.name
-    size = x.itemsize
-    wide = _wide.get(dtype)
-    if wide is None:
-        from fx.backends.cpu.llvm.library import gemm
-
-        wide = _wide[dtype] = gemm.wide(size)
-    x_row, x_step = x.strides[-2] // size, x.strides[-1] // size
-    y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
-    row_tiles, column_tiles = -(-m // ROWS), -(-n // wide)
-    work = m * n * k
-    down, across = _cut(row_tiles, column_tiles, wide, -(-count * work // TASK), count)
-    row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
+    (m, k), n = x.shape[-2:], y.shape[-1]
     b0, b1, x0, x1, y0, y1 = batch
+    wide = _wide(size)
+    row_tiles, column_tiles = -(-m // ROWS), -(-n // wide)
+    count = b0 * b1
+    work = count * m * n * k
+    down, across = _cut(row_tiles, column_tiles, wide, -(-work // TASK), count)
+    row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
+    cut = (down, across, row_tasks, column_tasks)
     out = library.empty([x, *lead, m, n])
-    packed = y
-    words = [x, packed, out, m, n, k, x_row, x_step, y_row, y_step, b0, b1, x0, x1, y0, y1]
-    more = [down, across, row_tasks, column_tasks]
+    sizes = (m, n, k, x.strides[-2] // size, x.strides[-1] // size)
+    y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
     pack = y_step != 1 or (k * n * size > PANEL and m >= TALL)
+    right = y
     if pack:
-        matrices = b0 * b1
-        packed = library.empty([x, matrices * column_tiles * k * wide])
-        words[2] = packed
-        tasks = matrices * column_tiles
-        each = k * wide // 2  # nanoseconds of a task, about
-        chunk = _chunk(tasks, each)
-        library.kernel("gemm", "pack", dtype)([tasks, chunk, *words, *more, 1])
-        words[1], words[2] = packed, out
+        p0, p1 = b0 if y0 else 1, b1 if y1 else 1  # a matrix that is shared is packed once
+        length = column_tiles * k * wide
+        right = library.empty([x, p0 * p1 * length])
+        tasks = p0 * p1 * column_tiles
+        library.kernel("gemm", "pack", dtype)(
+            [tasks, _chunk(tasks, k * wide // 3), x, y, right, *sizes, y_row, y_step,
+             p0, p1, x0, x1, y0, y1, *cut, 1]
+        )  # fmt: skip
+        y0, y1 = p1 * length if y0 else 0, length if y1 else 0
     tasks = count * row_tasks * column_tasks
-    chunk = _chunk(tasks, count * work // 50 // tasks)
-    library.kernel("gemm", "product", dtype)([tasks, chunk, *words, *more, int(pack)])
+    library.kernel("gemm", "product", dtype)(
+        [tasks, _chunk(tasks, work // 50 // tasks), x, right, out, *sizes, y_row, y_step,
+         b0, b1, x0, x1, y0, y1, *cut, int(pack)]
+    )  # fmt: skip
     return out
+
+
+@cache
+def _wide(size: int) -> int:
+    from fx.backends.cpu.llvm.library import gemm
+
+    return gemm.wide(size)
 
 
 def _chunk(tasks: int, each: int) -> int:
@@ -88,7 +79,7 @@ def _chunk(tasks: int, each: int) -> int:
 
 def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[int, int]:
     """Tiles of a task, down and across: about as many tasks as are wanted, in all products."""
-    wanted = min(wanted, 64)
+    wanted = min(wanted, MANY)
     if wanted <= count:
         return rows, columns
     parts = -(-wanted // count)
@@ -103,16 +94,13 @@ def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[i
     return down, -(-columns // parts_across)
 
 
-def _aligned(x: np.ndarray) -> np.ndarray:
-    """x, or a copy where neither of its last two strides is 1."""
+def _whole_strides(x: np.ndarray) -> np.ndarray:
+    """x, or a copy where strides are no whole numbers of elements."""
     size = x.itemsize
-    strides = x.strides
-    if (strides[-1] == size or strides[-2] == size) and x.flags.aligned:
-        for stride in strides:
-            if stride % size:
-                return np.ascontiguousarray(x)
-        return x
-    return np.ascontiguousarray(x)
+    for stride in x.strides:
+        if stride % size:
+            return np.ascontiguousarray(x)
+    return x if x.flags.aligned else x.copy()
 
 
 def _batch(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...] | None:

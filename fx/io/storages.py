@@ -1,0 +1,222 @@
+"""Storages: the memory of tensors in a file, where it is to live, and tensors as views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fx import dtypes
+from fx.devices import Device, backend
+from fx.errors import DeviceError, FileFormatError
+from fx.ops.interop import with_grad
+from fx.spec import TensorSpec
+from fx.tensor import Tensor, new_tensor
+
+STORAGE_DTYPES = {
+    "DoubleStorage": dtypes.float64,
+    "FloatStorage": dtypes.float32,
+    "HalfStorage": dtypes.float16,
+    "BFloat16Storage": dtypes.bfloat16,
+    "LongStorage": dtypes.int64,
+    "IntStorage": dtypes.int32,
+    "ShortStorage": dtypes.int16,
+    "CharStorage": dtypes.int8,
+    "ByteStorage": dtypes.uint8,
+    "BoolStorage": dtypes.bool_,
+    "ComplexFloatStorage": dtypes.complex64,
+    "ComplexDoubleStorage": dtypes.complex128,
+}
+UNTYPED = dtypes.uint8
+_MOST_AXES = 64  # of a NumPy array
+
+
+class StorageType:
+    """What a file calls the class of a storage, as ``torch.FloatStorage``."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+
+class Storage:
+    """The memory that tensors of a file share; what a ``map_location`` function is given.
+
+    Attributes:
+        dtype: of its elements; uint8 where the file gives none.
+        device: where its tensors live.
+        memory: uint8 (nbytes,); None on ``meta``.
+    """
+
+    __slots__ = ("_nbytes", "device", "dtype", "memory")
+
+    def __init__(self, dtype: Any, nbytes: int, memory: np.ndarray | None, device: Device) -> None:
+        self.dtype = dtype
+        self.memory = memory
+        self.device = device
+        self._nbytes = nbytes
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._nbytes
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._nbytes // self.dtype.itemsize
+
+    def to(self, device: Any) -> Storage:
+        """The storage of the same memory whose tensors live on another device."""
+        return Storage(self.dtype, self._nbytes, self.memory, _device(str(device)))
+
+    def cpu(self) -> Storage:
+        """The storage on the CPU."""
+        return self.to("cpu")
+
+    def __repr__(self) -> str:
+        return f"<storage of {self._nbytes} bytes, {self.dtype.name}, {self.device}>"
+
+
+def placement(map_location: Any) -> Callable[[Storage, str], Storage]:
+    """The function that says where a storage lives, of what ``map_location`` may be.
+
+    Raises:
+        TypeError: for another kind of ``map_location``.
+    """
+    if map_location is None:
+        return lambda storage, tag: storage.to(tag)
+    if isinstance(map_location, str | Device):
+        wanted = str(map_location)
+        return lambda storage, tag: storage.to(wanted)
+    if isinstance(map_location, Mapping):
+        table = {str(k): str(v) for k, v in map_location.items()}
+        return lambda storage, tag: storage.to(table.get(tag, tag))
+    if not callable(map_location):
+        raise TypeError(
+            f"load: map_location is a device, its name, a dict of names or a function, got "
+            f"{type(map_location).__name__}; write map_location='cpu'"
+        )
+
+    def chosen(storage: Storage, tag: str) -> Storage:
+        found = map_location(storage, tag)
+        if found is None:
+            return storage.to(tag)
+        if not isinstance(found, Storage):
+            raise TypeError(
+                f"load: the map_location function must return the storage it was given, "
+                f"storage.to(device), or None, and returned {type(found).__name__}"
+            )
+        return found
+
+    return chosen
+
+
+def _device(tag: str) -> Device:
+    try:
+        return Device(tag)
+    except DeviceError:
+        raise DeviceError(
+            f"load: the file has tensors on {tag!r}, a device that is not here; write "
+            f"fx.load(f, map_location='cpu')"
+        ) from None
+
+
+class Later:
+    """What is still to be done with memory once it has been read from the file."""
+
+    def __init__(self) -> None:
+        self.steps: list[Callable[[], None]] = []
+
+    def finish(self) -> None:
+        """Do it."""
+        for step in self.steps:
+            step()
+        self.steps.clear()
+
+
+def view(
+    storage: Any, offset: Any, size: Any, stride: Any, dtype: Any, metadata: Any, later: Later
+) -> Tensor:
+    """The tensor of some elements of a storage.
+
+    Args:
+        storage: a Storage.
+        offset: of the first element, in elements.
+        size: the shape.
+        stride: of each axis, in elements.
+        dtype: of the elements; None is the storage's.
+        metadata: ``{"conj": True}`` or ``{"neg": True}`` for values that are to be conjugated or
+            negated.
+        later: is told what has to wait until the memory is read.
+
+    Raises:
+        FileFormatError: if these do not fit together or reach beyond the storage.
+    """
+    if type(storage) is not Storage:
+        raise FileFormatError(f"a tensor of {type(storage).__name__}, which is no storage")
+    numbers = _integers("size", size), _integers("stride", stride)
+    shape, steps = numbers
+    dtype = storage.dtype if dtype is None else dtype
+    if type(offset) is not int or offset < 0 or len(shape) != len(steps):
+        raise FileFormatError(
+            f"a tensor of size {shape}, stride {steps} and offset {offset!r:.40}, which do not fit "
+            f"together"
+        )
+    if len(shape) > _MOST_AXES:
+        raise FileFormatError(f"a tensor of {len(shape)} axes; there can be {_MOST_AXES}")
+    item = dtype.itemsize
+    count = prod(shape)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, steps)) if count else 0
+    if (last + bool(count)) * item > storage.nbytes() or count * item >= 1 << 62:
+        raise FileFormatError(
+            f"a tensor of size {shape}, stride {steps} and offset {offset} reaches beyond its "
+            f"storage of {storage.nbytes()} bytes"
+        )
+    if storage.device.name == "meta":
+        backend("meta")
+        return new_tensor(TensorSpec(shape, dtype, "meta"))
+    if not count:
+        array = np.empty(shape, dtype)
+    else:
+        bytes_of = [s * item if n > 1 else item for n, s in zip(shape, steps)]
+        array = np.ndarray(shape, dtype, storage.memory, offset * item, bytes_of)
+    if dtype == dtypes.bool_:
+        later.steps.append(lambda: check_bool(array))
+    array = _transformed(array, metadata, later)
+    return new_tensor(backend(storage.device.name).from_numpy(array))
+
+
+def _transformed(array: np.ndarray, metadata: Any, later: Later) -> np.ndarray:
+    """Where values are stored conjugated or negated, memory for what they stand for."""
+    if metadata is None or metadata == {}:
+        return array
+    if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"}:
+        raise FileFormatError("a tensor with settings that are not known")
+    for name, function in (("conj", np.conjugate), ("neg", np.negative)):
+        if metadata.get(name) is True:
+            stored, array = array, np.empty(array.shape, array.dtype)
+            later.steps.append(lambda f=function, x=stored, out=array: f(x, out=out))
+    return array
+
+
+def check_bool(array: np.ndarray) -> None:
+    """Refuse bytes that are neither False nor True.
+
+    Raises:
+        FileFormatError: if there are any.
+    """
+    if array.size and array.view(np.uint8).max() > 1:
+        raise FileFormatError("the file holds a bool tensor with bytes that are neither 0 nor 1")
+
+
+def _integers(name: str, values: Any) -> tuple[int, ...]:
+    if type(values) not in (tuple, list) or any(type(v) is not int or v < 0 for v in values):
+        raise FileFormatError(f"a tensor with a {name} that is no tuple of integers from 0 on")
+    return tuple(values)
+
+
+def leaf(x: Tensor, requires_grad: Any) -> Tensor:
+    """``x``, requiring grad if the file says so."""
+    return with_grad(x, "load") if requires_grad is True else x

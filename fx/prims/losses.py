@@ -1,0 +1,57 @@
+"""Cross-entropy with integer targets, fused."""
+
+from __future__ import annotations
+
+import fx.backends.cpu.fused as cpu
+from fx.dtypes import uint64
+from fx.prims.compare import astype, where
+from fx.prims.creation import constant_like, iota
+from fx.prims.elementwise import exp
+from fx.prims.fused import fuse
+from fx.prims.indexing import take_along_axis
+from fx.prims.reduction import log_softmax, sum
+from fx.prims.shape import reshape
+
+
+def _used(y, ignore_index):
+    used = y != ignore_index
+    return used, where(used, y, constant_like(0, y))
+
+
+def _cross_entropy(x, y, *, ignore_index, reduction):
+    used, safe = _used(y, ignore_index)
+    rows = y.shape[0]
+    # as unsigned numbers negative classes lie beyond every size
+    places = astype(reshape(safe, shape=(rows, 1)), dtype=uint64)
+    picked = take_along_axis(log_softmax(x, axis=1), places, axis=1)
+    losses = where(used, -reshape(picked, shape=(rows,)), constant_like(0.0, x))
+    if reduction == "none":
+        return losses
+    total = sum(losses, axes=(0,), keepdims=False)
+    return total if reduction == "sum" else total / _number(used, x)
+
+
+def _number(used, x):
+    return sum(astype(used, dtype=x.dtype), axes=(0,), keepdims=False)
+
+
+def _cross_entropy_grad(ct, x, y, *, ignore_index, reduction):
+    used, safe = _used(y, ignore_index)
+    rows = y.shape[0]
+    if reduction == "mean":
+        ct = ct / _number(used, x)
+    factor = reshape(where(used, ct, constant_like(0.0, x)), shape=(rows, 1))
+    classes = iota(
+        shape=(1, x.shape[1]), axis=1, start=0, step=1, dtype=y.dtype, device=x.device.name
+    )
+    hit = astype(reshape(safe, shape=(rows, 1)) == classes, dtype=x.dtype)  # (rows, classes)
+    return (exp(log_softmax(x, axis=1)) - hit) * factor
+
+
+cross_entropy_grad = fuse(
+    "cross_entropy_grad", cpu=cpu.cross_entropy_grad, reference=_cross_entropy_grad
+)
+cross_entropy = fuse(  # x (rows, classes), y (rows,) int64
+    "cross_entropy", cpu=cpu.cross_entropy, reference=_cross_entropy, torch_name="NllLoss",
+    vjp=lambda needs, x, y, **params: lambda ct: (cross_entropy_grad(ct, x, y, **params), None),
+)  # fmt: skip

@@ -1,0 +1,182 @@
+"""PyTorch's names for fx: an existing script runs with only its import lines changed.
+
+``import fx.torch as torch`` gives the functions of ``torch`` with its arguments and defaults;
+``torch.nn``, ``torch.optim`` and ``torch.utils.data`` are ``fx.nn``, ``fx.optim`` and ``fx.data``
+themselves. There are names here and no mechanisms: the table in ``_table.py`` says which method
+each function calls.
+"""
+
+# ruff: noqa: E402, I001 - the finder of aliases stands before what it finds
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx.torch import _aliases
+
+_aliases.install()
+
+import fx as _fx
+from fx import (
+    Generator,
+    Tensor,
+    bfloat16,
+    complex64,
+    complex128,
+    device,
+    e,
+    enable_grad,
+    finfo,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    get_num_threads,
+    get_rng_state,
+    iinfo,
+    inf,
+    inference_mode,
+    initial_seed,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    manual_seed,
+    nan,
+    newaxis,
+    no_grad,
+    pi,
+    seed,
+    set_default_device,
+    set_default_dtype,
+    set_grad_enabled,
+    set_num_threads,
+    set_printoptions,
+    set_rng_state,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from fx import bool as bool
+from fx.random.generator import default_generator
+from fx.torch._functions import FUNCTIONS as _FUNCTIONS
+
+globals().update(_FUNCTIONS)
+
+from fx.torch import _creation, _extras, _table
+
+globals().update({_name: getattr(_extras, _name) for _name in _extras.__all__})
+globals().update({_name: getattr(_creation, _name) for _name in _creation.__all__})
+
+from fx.torch._settings import (
+    are_deterministic_algorithms_enabled,
+    autocast,
+    compiled_with_cxx11_abi,
+    get_autocast_dtype,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    GradScaler,
+    is_anomaly_enabled,
+    is_autocast_enabled,
+    is_warn_always_enabled,
+    set_anomaly_enabled,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from fx.torch._types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    channels_last,
+    channels_last_3d,
+    CharTensor,
+    contiguous_format,
+    DoubleTensor,
+    dtype,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    layout,
+    LongTensor,
+    memory_format,
+    preserve_format,
+    ShortTensor,
+    Size,
+    strided,
+)
+from fx.torch.version import __version__
+
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
+
+from fx.torch import autograd, backends, cuda, nn, utils
+
+# what loads when it is first asked for ----------------------------------------------------------
+
+_ROOMS = frozenset(
+    "amp compiler distributed distributions func jit linalg multiprocessing optim random special "
+    "version".split()
+)
+_LAZY = {
+    "compile": "fx.torch.compiler",
+    "load": "fx.io",
+    "save": "fx.io",
+    "vmap": "fx.torch.func",
+}
+_OF_NN = frozenset(_table.OF_NN.split())
+_INSTEAD = {
+    "fft": "for constants write fx.from_numpy(numpy.fft.fft(x.numpy()))",
+    "hub": "load a checkpoint file with torch.load(path)",
+    "onnx": "save the weights with torch.save(model.state_dict(), path)",
+    "profiler": "use Python's cProfile, or f.explain() of a jitted function",
+    "sparse": "tensors are dense",
+    "inverse": "for constants write fx.from_numpy(numpy.linalg.inv(x.numpy()))",
+    "cholesky": "for constants write fx.from_numpy(numpy.linalg.cholesky(x.numpy()))",
+    "from_file": "write torch.from_numpy(numpy.memmap(...))",
+    "mps": "guard the line with `if torch.backends.mps.is_available():`",
+    "xpu": "there is no such device",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _ROOMS:
+        return import_module(f"fx.torch.{name}")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in _OF_NN and hasattr(nn.functional, name):
+        return getattr(nn.functional, name)
+    if name.startswith("__"):
+        raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
+    advice = _INSTEAD.get(name)
+    if advice is None and name.endswith("_") and (name[:-1] in globals() or name[:-1] in _OF_NN):
+        advice = f"it would change a tensor, and tensors never change; write x = torch.{name[:-1]}(x)"
+    if advice is None:
+        near = [n for n in ("nn.functional." + name, "linalg." + name) if _exists(n)]
+        advice = f"write torch.{near[0]}" if near else "dir(torch) lists what there is"
+    raise AttributeError(f"fx has no torch.{name}: {advice}")
+
+
+def _exists(path: str) -> _fx.bool:
+    found: Any = nn.functional if path.startswith("nn.") else import_linalg()
+    return path.rpartition(".")[2] in getattr(found, "__all__", ())
+
+
+def import_linalg() -> Any:
+    """``torch.linalg``, loaded when first asked for."""
+    from fx.torch import linalg
+
+    return linalg
+
+
+def __dir__() -> list[str]:
+    rest = {name for name in _OF_NN if hasattr(nn.functional, name)}
+    return sorted({*globals(), *_ROOMS, *_LAZY, *rest} - {"_name"})

@@ -1,0 +1,294 @@
+"""Making tensors, with PyTorch's arguments: sizes first, ``layout`` and ``pin_memory`` accepted."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import fx
+from fx import dtypes
+from fx.config import default_dtype
+from fx.ops.operands import argument
+from fx.tensor import Tensor
+from fx.torch._functions import no_out
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of a number, a nested list, an array or a tensor: a copy, with no history.
+
+    Example:
+        >>> import fx.torch as torch
+        >>> torch.tensor([1.0, 2.0])
+        tensor([1., 2.])
+    """
+    return fx.tensor(data, dtype, device, requires_grad)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of ``data``; itself, or a view of its memory, where nothing has to change."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    return fx.asarray(data, dtype, device)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of ``obj``, copied only where it must be or ``copy`` says so."""
+    out = fx.asarray(obj, dtype, device, copy)
+    return out.detach().requires_grad_() if requires_grad else out
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+    """A tensor of one number; a float unless ``dtype`` says otherwise."""
+    return fx.tensor(s, default_dtype() if dtype is None else dtype, device)
+
+
+def _of_size(make: Any, keys: tuple[str, ...] = ()) -> Any:
+    """``f(2, 3)`` or ``f((2, 3))`` or ``f(size=(2, 3))`` with PyTorch's options."""
+
+    def function(
+        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, pin_memory: bool = False, **options: Any,
+    ) -> Tensor:  # fmt: skip
+        if out is not None:
+            no_out(make.__name__, "size")
+        if "size" in options:
+            size = (options.pop("size"),)
+        options.pop("memory_format", None)
+        return make(  # type: ignore[no-any-return]
+            *size, dtype=dtype, device=device, requires_grad=requires_grad, **options
+        )
+
+    function.__name__ = function.__qualname__ = make.__name__
+    function.__doc__ = (make.__doc__ or "").split("\n")[0]
+    return function
+
+
+def _like(make: Any) -> Any:
+    """``f_like(x)`` with PyTorch's options."""
+
+    def function(
+        input: Any, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
+        **options: Any,
+    ) -> Tensor:  # fmt: skip
+        return make(  # type: ignore[no-any-return]
+            input, *args, dtype=dtype, device=device, requires_grad=requires_grad, **options
+        )
+
+    function.__name__ = function.__qualname__ = make.__name__
+    function.__doc__ = (make.__doc__ or "").split("\n")[0]
+    return function
+
+
+zeros, ones, empty = _of_size(fx.zeros), _of_size(fx.ones), _of_size(fx.empty)
+rand, randn = _of_size(fx.rand), _of_size(fx.randn)
+zeros_like, ones_like, empty_like = (
+    _like(fx.zeros_like), _like(fx.ones_like), _like(fx.empty_like),
+)  # fmt: skip
+full_like = _like(fx.full_like)
+rand_like, randn_like, randint_like = (
+    _like(fx.rand_like), _like(fx.randn_like), _like(fx.randint_like),
+)  # fmt: skip
+
+
+def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+    """A tensor of ``size``; strides are fx's own affair."""
+    return empty(size, **options)
+
+
+def full(
+    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of ``size`` that holds ``fill_value`` everywhere."""
+    if out is not None:
+        no_out("full", "size, fill_value")
+    return fx.full(size, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The numbers start, start + step, ... below ``end``; from 0 where one number is given."""
+    if out is not None:
+        no_out("arange", "start, end, step")
+    start, end = (0, start) if end is None else (start, end)
+    return fx.arange(start, end, step, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """The floats start, start + step, ... up to ``end`` itself (deprecated: use ``arange``)."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).", UserWarning, stacklevel=2,
+    )  # fmt: skip
+    count = int((end - start) / step) + 1
+    wanted = default_dtype() if dtype is None else dtype
+    return (fx.arange(count) * step + start).to(wanted)  # type: ignore[no-any-return]
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """``steps`` numbers at equal distances from ``start`` to ``end``."""
+    if out is not None:
+        no_out("linspace", "start, end, steps")
+    return fx.linspace(
+        start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """``steps`` powers of ``base`` whose exponents lie at equal distances."""
+    if out is not None:
+        no_out("logspace", "start, end, steps, base")
+    return fx.logspace(
+        start, end, steps, base, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def eye(
+    n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A matrix (n, m) with ones on its diagonal."""
+    if out is not None:
+        no_out("eye", "n, m")
+    return fx.eye(n, m, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def randint(
+    low: Any, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Integers in [low, high), each as likely; ``randint(high, size)`` begins at 0."""
+    if out is not None:
+        no_out("randint", "low, high, size")
+    if isinstance(high, tuple | list):
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    return fx.randint(
+        low, high, size, generator=generator, dtype=dtype or dtypes.int64, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip
+
+
+def randperm(
+    n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The numbers 0 to n - 1 in random order."""
+    if out is not None:
+        no_out("randperm", "n")
+    options: dict[str, Any] = {"generator": generator, "device": device}
+    return fx.randperm(n, **options, **({} if dtype is None else {"dtype": dtype}))
+
+
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """Normal samples, of the means' and deviations' shape or of ``size``."""
+    if out is not None:
+        no_out("normal", "mean, std, size")
+    return fx.normal(mean, std, size, generator=generator, **options)
+
+
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor that shares an array's memory; what the array holds afterwards is not promised."""
+    return fx.from_numpy(ndarray)
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of the bytes of an object with the buffer protocol."""
+    import numpy as np
+
+    array = np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset)
+    return fx.tensor(array, requires_grad=requires_grad)
+
+
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None,
+    layout: Any = None,
+) -> Tensor:  # fmt: skip
+    """The places of the lower triangle of a (row, col) matrix: (2, count)."""
+    from fx.ops.assembly import tril_indices
+
+    return tril_indices(row, col, offset, dtype=dtype)
+
+
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None,
+    layout: Any = None,
+) -> Tensor:  # fmt: skip
+    """The places of the upper triangle of a (row, col) matrix: (2, count)."""
+    from fx.ops.assembly import triu_indices
+
+    return triu_indices(row, col, offset, dtype=dtype)
+
+
+def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
+    """Complex numbers of their real and imaginary parts."""
+    from fx.ops.pointwise_more import complex
+
+    return complex(argument("complex", real), argument("complex", imag))
+
+
+# windows ----------------------------------------------------------------------------------------
+
+
+def _window(name: str, terms: tuple[float, ...]) -> Any:
+    def function(
+        window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
+        layout: Any = None, requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
+        wanted = default_dtype() if dtype is None else dtype
+        if window_length == 1:
+            return fx.ones(1, dtype=wanted, device=device, requires_grad=requires_grad)
+        turn = 2 * fx.pi / max(window_length if periodic else window_length - 1, 1)
+        at = fx.arange(window_length, dtype=fx.float64, device=device) * turn
+        out = sum(a * (-1) ** k * (at * k).cos() for k, a in enumerate(terms))
+        out = out.to(wanted)
+        return out.requires_grad_() if requires_grad else out
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {name.split('_')[0].capitalize()} window of a length."
+    return function
+
+
+hann_window = _window("hann_window", (0.5, 0.5))
+blackman_window = _window("blackman_window", (0.42, 0.5, 0.08))
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """The Hamming window of a length."""
+    return _window("hamming_window", (alpha, beta))(window_length, periodic, **options)  # type: ignore[no-any-return]
+
+
+__all__ = [
+    name
+    for name, value in globals().items()
+    if not name.startswith("_")
+    and callable(value)
+    and getattr(value, "__module__", "") == __name__
+    and not isinstance(value, type)
+]

@@ -1,0 +1,202 @@
+"""Functions of ``torch`` whose arguments fit no row of the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx
+from fx import dtypes
+from fx.config import default_dtype, set_default_dtype
+from fx.ops import assembly, counting, pointwise_more
+from fx.tensor import Tensor
+from fx.torch._functions import FUNCTIONS, no_out
+
+# taken as they are ------------------------------------------------------------------------------
+
+atleast_1d, atleast_2d, atleast_3d = assembly.atleast_1d, assembly.atleast_2d, assembly.atleast_3d
+block_diag, cartesian_prod = assembly.block_diag, assembly.cartesian_prod
+column_stack, dstack, combinations = assembly.column_stack, assembly.dstack, assembly.combinations
+unravel_index, vander = assembly.unravel_index, assembly.vander
+trapezoid, trapz = counting.trapezoid, counting.trapz
+cumulative_trapezoid = counting.cumulative_trapezoid
+polar, rsub, chain_matmul = pointwise_more.polar, pointwise_more.rsub, pointwise_more.chain_matmul
+view_as_real, view_as_complex = pointwise_more.view_as_real, pointwise_more.view_as_complex
+einsum, result_type, can_cast = fx.einsum, fx.result_type, fx.can_cast
+promote_types, broadcast_shapes = dtypes.promote_types, fx.broadcast_shapes
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """``input`` where the condition holds, ``other`` elsewhere; with one argument, the places."""
+    if out is not None:
+        no_out("where", "condition, input, other")
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return fx.where(condition, input, other)
+
+
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
+    """``input`` to the power of ``exponent``; one of them may be a number."""
+    if out is not None:
+        no_out("pow", "input, exponent")
+    return input**exponent  # type: ignore[no-any-return]
+
+
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element, or slice along ``dim``, several times; with one argument, its places."""
+    if repeats is None:
+        return fx.repeat_interleave(fx.arange(input.shape[0]), input)
+    return FUNCTIONS["repeat_interleave"](input, repeats, dim)  # type: ignore[no-any-return]
+
+
+def squeeze(input: Any, dim: Any = None) -> Tensor:
+    """Without axes of size 1: all of them, or those of ``dim`` that have size 1."""
+    return input.squeeze(dim)  # type: ignore[no-any-return]
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
+    """The sum of products over ``dims`` axes, or over the named ones of both."""
+    if out is not None:
+        no_out("tensordot", "a, b, dims")
+    return fx.tensordot(a, b, dims)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of a grid; the first vector runs along the first axis unless told."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    return fx.meshgrid(*tensors, indexing=indexing)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All tensors in the shape that they broadcast to."""
+    return tuple(fx.broadcast_tensors(*tensors))
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:  # fmt: skip
+    """The elements, or slices along ``dim``, without repetitions, in order."""
+    return input.unique(sorted, return_inverse, return_counts, dim)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Any = None, out: Any = None,
+) -> Tensor:  # fmt: skip
+    """Where each value would stand in a sorted sequence."""
+    if out is not None:
+        no_out("searchsorted", "sorted_sequence, input")
+    options: dict[str, Any] = {"right": right, "out_int32": out_int32, "sorter": sorter}
+    return fx.searchsorted(sorted_sequence, input, side or "left", **options)
+
+
+def _with_mean(function: Any, name: str) -> Any:
+    def both(
+        input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+        return function(input, dim, correction, keepdim)  # type: ignore[no-any-return]
+
+    both.__name__ = both.__qualname__ = name
+    both.__doc__ = f"The {'variance' if name == 'var_mean' else 'deviation'} and the mean."
+    return both
+
+
+var_mean, std_mean = _with_mean(fx.var_mean, "var_mean"), _with_mean(fx.std_mean, "std_mean")
+
+
+def fill(input: Any, value: Any) -> Tensor:
+    """A tensor like ``input`` that holds ``value`` everywhere."""
+    return fx.full_like(input, value)
+
+
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Tensor:
+    """Borders of a constant, the last axis first."""
+    from fx.nn.functional import pad as padded
+
+    return padded(input, list(pad), "constant", value)  # type: ignore[no-any-return]
+
+
+def embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """The rows of ``weight`` that the indices name."""
+    return weight[indices]  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    """Normalised over the last axes."""
+    from fx.nn import functional
+
+    return functional.layer_norm(input, normalized_shape, weight, bias, eps)  # type: ignore[no-any-return]
+
+
+# questions --------------------------------------------------------------------------------------
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """False: fx does not show the memory of a tensor as an object."""
+    return False
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+def is_inference(input: Tensor) -> bool:
+    """False: no tensor of fx is closed to autograd."""
+    return False
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's type; of a tensor, that of its dtype."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    cls = obj if isinstance(obj, type) else type(obj)
+    return f"{cls.__module__}.{cls.__qualname__}".removeprefix("builtins.")
+
+
+def get_default_dtype() -> Any:
+    """The dtype of Python floats and of new tensors."""
+    return default_dtype()
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by the name of a tensor type, ``torch.DoubleTensor``."""
+    if isinstance(t, str):
+        from fx.torch import _types
+
+        t = getattr(_types, t.rpartition(".")[2])
+    set_default_dtype(t.dtype)
+
+
+def get_default_device() -> Any:
+    """The device of new tensors."""
+    from fx.devices import as_device
+
+    return as_device()
+
+
+__all__ = [
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and callable(value) and not isinstance(value, type)
+    and name not in ("no_out", "set_default_dtype", "default_dtype")
+]  # fmt: skip

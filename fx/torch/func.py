@@ -1,0 +1,89 @@
+"""``torch.func``: fx's transforms in PyTorch's words (``in_dims``, ``grad_and_value``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import fx
+from fx.nn import functional_call
+from fx.transforms import hessian, jacfwd, jacrev
+
+grad = fx.grad
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient and then the value (with ``has_aux``, value and aux).
+
+    Example:
+        >>> import fx.torch as torch
+        >>> torch.func.grad_and_value(lambda x: x * x)(torch.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
+    both = fx.value_and_grad(func, argnums, has_aux)
+
+    @wraps(func)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return gradient, value
+
+    return function
+
+
+def vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """``func`` over a batch: ``in_dims`` says which axis of each argument is the batch's.
+
+    Args:
+        randomness: ``"different"`` draws anew for each lane, ``"same"`` and ``"error"`` are
+            accepted; fx always draws lane by lane, as the loop would.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. "
+            f"Got {randomness}"
+        )
+    return fx.vmap(func, in_dims, out_dims, chunk_size=chunk_size)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value, and a function that takes a cotangent to the gradients (a tuple if several)."""
+    out = fx.vjp(func, *primals, has_aux=has_aux)
+    pullback = out[1]
+
+    def vjp_fn(*cotangents: Any) -> Any:
+        found = pullback(cotangents[0] if len(cotangents) == 1 else cotangents)
+        return found[0] if len(primals) == 1 else found
+
+    return (out[0], vjp_fn, *out[2:])
+
+
+def jvp(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
+    has_aux: bool = False,
+) -> Any:  # fmt: skip
+    """The value and its derivative along the tangents."""
+    return fx.jvp(func, primals, tangents, has_aux=has_aux)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> Any:
+    """The value, and the derivative as a function of tangents."""
+    return fx.linearize(func, *primals)
+
+
+def stack_module_state(models: Any) -> Any:
+    """The parameters and the buffers of models of one architecture, stacked: for ensembles."""
+    from fx import nn
+
+    return nn.stack_module_state(models)
+
+
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "linearize", "stack_module_state", "vjp", "vmap",
+]  # fmt: skip

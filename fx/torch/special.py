@@ -1,0 +1,72 @@
+"""``torch.special``: special functions that stand on fx's own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx
+from fx.ops.operands import floating
+from fx.ops.pointwise_more import sinc
+from fx.tensor import Tensor
+
+digamma = psi = fx.digamma
+gammaln = fx.lgamma
+erf, erfc, erfinv, exp2, expm1, log1p = fx.erf, fx.erfc, fx.erfinv, fx.exp2, fx.expm1, fx.log1p
+expit, logit, xlogy, round = fx.sigmoid, fx.logit, fx.xlogy, fx.round
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(x))) along axes, without overflow."""
+    return fx.logsumexp(input, dim, keepdim)
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis."""
+    return fx.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of softmax."""
+    return fx.log_softmax(input, dim, dtype)
+
+
+def entr(input: Any) -> Tensor:
+    """-x log(x): 0 at 0, -inf below."""
+    x = floating("special.entr", input)
+    return fx.where(x < 0, -math.inf, -fx.xlogy(x, x))
+
+
+def xlog1py(input: Any, other: Any) -> Tensor:
+    """input * log1p(other), 0 where input is 0."""
+    return fx.xlogy(input, fx.asarray(other) + 1)
+
+
+def ndtr(input: Any) -> Tensor:
+    """The area under the standard normal curve up to x."""
+    return fx.erfc(floating("special.ndtr", input) * -math.sqrt(0.5)) / 2  # type: ignore[no-any-return]
+
+
+def ndtri(input: Any) -> Tensor:
+    """Where the area under the standard normal curve reaches p."""
+    return fx.erfinv(2 * floating("special.ndtri", input) - 1) * math.sqrt(2)  # type: ignore[no-any-return]
+
+
+def multigammaln(input: Any, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``."""
+    x = floating("special.multigammaln", input)
+    parts = sum(fx.lgamma(x - i / 2) for i in range(p))
+    return parts + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(f"fx has no torch.special.{name}; there is: {', '.join(__all__)}")
+
+
+__all__ = [
+    "digamma", "entr", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p",
+    "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "psi", "round", "sinc",
+    "softmax", "xlog1py", "xlogy",
+]  # fmt: skip

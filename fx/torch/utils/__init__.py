@@ -1,0 +1,15 @@
+"""``torch.utils``: data, checkpointing, TensorBoard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("data", "checkpoint", "tensorboard"):
+        from importlib import import_module
+
+        return import_module(f"fx.torch.utils.{name}")
+    raise AttributeError(
+        f"fx has no torch.utils.{name}; there is torch.utils.data, .checkpoint and .tensorboard"
+    )

@@ -1,0 +1,5 @@
+"""``torch.utils.tensorboard``: ``fx.SummaryWriter``."""
+
+from fx.io import SummaryWriter
+
+__all__ = ["SummaryWriter"]

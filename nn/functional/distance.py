@@ -1,0 +1,110 @@
+"""Similarities and distances between vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.reduction as reduction
+from fx.errors import ShapeError
+from fx.nn.functional._narrow import narrow, widened
+from fx.ops.axes import normal_axis
+from fx.ops.convert import as_tensor
+from fx.ops.norms import norm
+from fx.ops.operands import floating, operands
+from fx.prims.creation import constant_like
+from fx.prims.families import broadcast_shapes
+from fx.tensor import Tensor
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis.
+
+    Args:
+        x1, x2: shapes that broadcast together.
+        dim: the axis of the vectors, in the broadcast shape.
+        eps: the least length that is divided by.
+
+    Returns:
+        the broadcast shape without ``dim``.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+        AxisError: if ``dim`` is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.cosine_similarity(fx.tensor([[3.0, 4.0]]), fx.tensor([[4.0, 3.0]]))
+        tensor([0.9600])
+    """
+    x, y = operands("cosine_similarity", x1, x2, float_only=True)
+    shape = broadcast_shapes("cosine_similarity", x.shape, y.shape)
+    axis = normal_axis("cosine_similarity", dim, shape) - len(shape)
+    if narrow(x):
+        return widened(lambda x: cosine_similarity(x, y.astype(x.dtype), axis, eps), x)
+    units = []
+    for v in (x, y):
+        if v.ndim < -axis:  # the axis is one that broadcasting makes
+            v = v.broadcast_to(shape)
+        length = norm(v, 2, axis, keepdims=True)
+        units.append(v / elementwise.maximum(length, constant_like(eps, length)))
+    product = units[0] * units[1]
+    return reduction.sum(product, axes=(axis + product.ndim,), keepdims=False)
+
+
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` over the last axis.
+
+    Args:
+        x1, x2: shapes that broadcast together, (..., features).
+        p: the p of the norm.
+        eps: added to every difference.
+        keepdim: keep the last axis, with size 1.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.pairwise_distance(fx.tensor([[3.0, 4.0]]), fx.zeros((1, 2)), eps=0.0)
+        tensor([5.])
+    """
+    x, y = operands("pairwise_distance", x1, x2, float_only=True)
+    return norm(x - y + eps, p, -1, keepdims=keepdim)
+
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """The p-norm distances between all pairs of rows.
+
+    Args:
+        input: (rows, features).
+        p: the p of the norm, not negative.
+
+    Returns:
+        (rows * (rows - 1) / 2,): of row 0 with 1, 2, ..., then of row 1 with 2, ...; its gradient
+        is 0 where it is 0.
+
+    Raises:
+        ShapeError: if the input does not have two axes.
+        ValueError: if ``p`` is negative.
+
+    Source: ``scipy.spatial.distance.pdist``.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.functional.pdist(fx.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]]))
+        tensor([5., 8., 5.])
+    """
+    x = floating("pdist", input)
+    if x.ndim != 2:
+        raise ShapeError(f"pdist takes (rows, features), got shape {x.shape}")
+    if p < 0:
+        raise ValueError(f"pdist: p must not be negative, got {p}")
+    n = x.shape[0]
+    first = [i for i in range(n) for _ in range(i + 1, n)]
+    second = [j for i in range(n) for j in range(i + 1, n)]
+    a, b = [
+        indexing.take(x, as_tensor(places, dtype="int64", device=x.device), axis=0)
+        for places in (first, second)
+    ]
+    return norm(a - b, p, 1)

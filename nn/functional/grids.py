@@ -1,0 +1,262 @@
+"""Sampling of images at points of a grid, and grids of affine maps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.creation as creation
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.linear as linear_prims
+import fx.prims.shape as shape_prims
+from fx.dtypes import FLOATING, int64
+from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import integers
+from fx.ops.joining import stack
+from fx.ops.operands import argument, cast, iota
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+_CHANGED = (
+    "the default of align_corners is False in {0} (PyTorch before 1.3.0 had True); give "
+    "align_corners=False to silence this warning"
+)
+
+
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The points that affine maps send a grid over [-1, 1] to, for ``grid_sample``.
+
+    Args:
+        theta: (batch, 2, 3), or (batch, 3, 4) for volumes: a matrix and a shift.
+        size: (batch, channels, height, width) of the image to make, or (batch, channels, depth,
+            height, width).
+        align_corners: whether -1 and 1 are the centres of the outermost elements (else their
+            outer edges).
+
+    Returns:
+        (batch, height, width, 2), points (x, y); or (batch, depth, height, width, 3).
+
+    Raises:
+        ShapeError: if ``theta`` and ``size`` do not fit together.
+        DTypeError: if ``theta`` is not floating.
+
+    Source: Jaderberg et al., "Spatial transformer networks", 2015.
+
+    Example:
+        >>> import fx
+        >>> theta = fx.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> fx.nn.functional.affine_grid(theta, (1, 1, 1, 3), align_corners=True)[0, 0, :, 0]
+        tensor([-1.,  0.,  1.])
+    """
+    if align_corners is None:
+        warnings.warn(_CHANGED.format("affine_grid"), stacklevel=2)
+        align_corners = False
+    t, sizes = argument("affine_grid", theta), integers("affine_grid", "size", tuple(size))
+    if t.dtype not in FLOATING:
+        raise DTypeError(
+            f"affine_grid: expected theta to have floating point type, got {t.dtype.name}"
+        )
+    rank = len(sizes) - 2
+    if rank not in (2, 3) or t.shape != (sizes[0], rank, rank + 1) or min(sizes) < 1:
+        raise ShapeError(
+            f"affine_grid: expected theta (batch, 2, 3) with a positive size (batch, channels, "
+            f"height, width), or (batch, 3, 4) with one more, got {t.shape} and {sizes}"
+        )
+    spatial = sizes[2:]
+    lines = []
+    for i in reversed(range(rank)):  # x is the last axis
+        line = [1] * rank
+        line[i] = spatial[i]
+        at = shape_prims.reshape(_ends(spatial[i], align_corners, t), shape=tuple(line))
+        lines.append(shape_prims.broadcast_to(at, shape=spatial))
+    lines.append(creation.full(shape=spatial, value=1, dtype=t.dtype, device=t.device.name))
+    points = shape_prims.reshape(stack(lines, axis=-1), shape=(1, prod(spatial), rank + 1))
+    points = shape_prims.broadcast_to(points, shape=(sizes[0], *points.shape[1:]))
+    out = linear_prims.matmul(points, shape_prims.transpose(t, axes=(0, 2, 1)))
+    return shape_prims.reshape(out, shape=(sizes[0], *spatial, rank))
+
+
+def _ends(n: int, align_corners: bool, like: Tensor) -> Tensor:
+    """n points from -1 to 1, or the centres of n parts of it."""
+    steps = cast(iota(n, like), like.dtype)
+    if align_corners:
+        return steps * (2.0 / (n - 1)) - 1.0 if n > 1 else steps
+    return (steps * 2.0 + 1.0) / n - 1.0
+
+
+def grid_sample(
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The values of images at the points of a grid.
+
+    Args:
+        input: (batch, channels, height, width), or (batch, channels, depth, height, width).
+        grid: (batch, out_height, out_width, 2), points (x, y) where -1 and 1 are the ends of the
+            image; or (batch, out_depth, out_height, out_width, 3), points (x, y, z).
+        mode: ``"bilinear"`` (trilinear for volumes), ``"nearest"``, or ``"bicubic"`` for images.
+        padding_mode: what is outside: ``"zeros"``, ``"border"`` (the nearest element inside) or
+            ``"reflection"``.
+        align_corners: whether -1 and 1 are the centres of the outermost elements (else their
+            outer edges).
+
+    Returns:
+        (batch, channels, *out sizes).
+
+    Raises:
+        ValueError: for another mode.
+        ShapeError: if shapes do not fit together.
+        DTypeError: if the dtypes differ or are not floating.
+
+    Source: Jaderberg et al., "Spatial transformer networks", 2015.
+
+    Example:
+        >>> import fx
+        >>> x = fx.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> fx.nn.functional.grid_sample(x, fx.zeros((1, 1, 1, 2)), align_corners=False)
+        tensor([[[[2.5000]]]])
+    """
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            f"grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+            f"{mode!r}"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but "
+            f"got: {padding_mode!r}"
+        )
+    if align_corners is None:
+        warnings.warn(_CHANGED.format("grid_sample"), stacklevel=2)
+        align_corners = False
+    x, points = argument("grid_sample", input), argument("grid_sample", grid)
+    if x.dtype != points.dtype or x.dtype not in FLOATING:
+        raise DTypeError(
+            f"grid_sample: input and grid must have one floating dtype, got {x.dtype.name} and "
+            f"{points.dtype.name}; write grid.astype(x.dtype)"
+        )
+    rank = x.ndim - 2
+    if (
+        rank not in (2, 3)
+        or points.ndim != x.ndim
+        or points.shape[0] != x.shape[0]
+        or points.shape[-1] != rank
+    ):
+        raise ShapeError(
+            f"grid_sample takes an input (batch, channels, height, width) and a grid (batch, "
+            f"out height, out width, 2), or both with a depth and a last size 3; got {x.shape} and "
+            f"{points.shape}"
+        )
+    if mode == "bicubic" and rank == 3:
+        raise ValueError("grid_sample: bicubic takes images (batch, channels, height, width)")
+    if min(x.shape[2:]) < 1:
+        raise ShapeError(f"grid_sample: expected spatial sizes of at least 1, got {x.shape}")
+    outs = points.shape[1:-1]
+    flat = shape_prims.reshape(points, shape=(x.shape[0], prod(outs), rank))
+    out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
+    return shape_prims.reshape(out, shape=(*x.shape[:2], *outs))
+
+
+class _Sampler:
+    """Reads the elements of images at places that may lie outside."""
+
+    def __init__(self, x: Tensor, padding: str, align_corners: bool) -> None:
+        self.sizes = x.shape[2:]
+        self.lead = x.shape[:2]
+        self.flat = shape_prims.reshape(x, shape=(*self.lead, prod(self.sizes)))
+        self.padding = padding
+        self.align_corners = align_corners
+
+    def at(self, points: Tensor, mode: str) -> Tensor:
+        """The values at ``points`` (batch, points, rank), the last axis first."""
+        rank = len(self.sizes)
+        places = []
+        for i in range(rank):
+            j = rank - 1 - i
+            u = shape_prims.slice(
+                points,
+                start=(0, 0, j),
+                stop=(*points.shape[:2], j + 1),
+                step=(1, 1, 1),
+                drop=(2,),
+            )
+            n = self.sizes[i]
+            place = (u + 1.0) * ((n - 1) / 2) if self.align_corners else ((u + 1.0) * n - 1.0) / 2
+            places.append(place if mode == "bicubic" else self.inside(place, n))
+        if mode == "nearest":
+            return self.read([elementwise.round(p) for p in places])
+        axes = [self.cubic(p) if mode == "bicubic" else _linear(p) for p in places]
+        total: Any = None
+        for taps in product(*axes):
+            weight: Any = None
+            for _, w in taps:
+                weight = w if weight is None else weight * w
+            wide = shape_prims.reshape(weight, shape=(weight.shape[0], 1, weight.shape[1]))
+            part = self.read([p for p, _ in taps], wide, mode == "bicubic")
+            total = part if total is None else total + part
+        return total  # type: ignore[no-any-return]
+
+    def cubic(self, place: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Four places around each and their weights."""
+        first = elementwise.floor(place)
+        t = place - first
+        return [(first + k, _cubic(t, k)) for k in (-1.0, 0.0, 1.0, 2.0)]
+
+    def inside(self, place: Tensor, n: int) -> Tensor:
+        """Places brought into the image as the padding mode says."""
+        if self.padding == "zeros":
+            return place
+        if self.padding == "reflection":
+            low, span = (0.0, n - 1.0) if self.align_corners else (-0.5, float(n))
+            if span == 0:
+                return place * 0.0
+            distance = elementwise.abs(place - low)
+            turns = elementwise.floor(distance / span)
+            rest = distance - turns * span
+            odd = elementwise.remainder(turns, constant_like(2.0, turns)) == 1
+            place = compare.where(odd, span - rest, rest) + low
+        low_end, high_end = constant_like(0.0, place), constant_like(float(n - 1), place)
+        # at the ends the derivative is 0, and a NaN is brought to the low end, as in PyTorch
+        place = compare.where(place > 0, place, low_end)
+        return compare.where(place >= n - 1, high_end, place)
+
+    def read(self, places: list[Tensor], weight: Any = None, outside: bool = False) -> Tensor:
+        """The elements at whole places (batch, points) by axis, times ``weight``."""
+        if outside:
+            places = [self.inside(p, n) for p, n in zip(places, self.sizes, strict=True)]
+        index: Any = None
+        valid: Any = None
+        for place, n in zip(places, self.sizes, strict=True):
+            fits = compare.logical_and(place >= 0, place <= n - 1)
+            valid = fits if valid is None else compare.logical_and(valid, fits)
+            whole = cast(compare.where(fits, place, constant_like(0.0, place)), int64)
+            index = whole if index is None else index * n + whole
+        count = index.shape[1]
+        index = shape_prims.reshape(index, shape=(self.lead[0], 1, count))
+        index = shape_prims.broadcast_to(index, shape=(*self.lead, count))
+        seen = indexing.take_along_axis(self.flat, compare.stop_gradient(index), axis=2)
+        seen = seen if weight is None else seen * weight
+        valid = shape_prims.reshape(valid, shape=(self.lead[0], 1, count))
+        return compare.where(valid, seen, constant_like(0.0, seen))
+
+
+def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:
+    first = elementwise.floor(place)
+    t = place - first
+    return [(first, 1.0 - t), (first + 1.0, t)]
+
+
+def _cubic(t: Tensor, k: float) -> Tensor:
+    """The weight of the place ``k`` steps after the floor, ``t`` being what is past it."""
+    a, x = -0.75, elementwise.abs(t - k)
+    if k in (0.0, 1.0):
+        return ((x * (a + 2) - (a + 3)) * x) * x + 1.0
+    return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
