@@ -27,6 +27,21 @@ def lenet(nn: Any) -> Any:
     )  # fmt: skip
 
 
+def lstm(nn: Any) -> Any:
+    """A classifier of sequences of 64 numbers: an LSTM of 128 and a linear layer on its last."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(64, 128, batch_first=True)
+            self.head = nn.Linear(128, 10)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.lstm(x)[0][:, -1])
+
+    return Model()
+
+
 def transformer(nn: Any, blocks: int, width: int = 128, heads: int = 4, words: int = 64) -> Any:
     """Pre-norm transformer blocks with causal attention, from tokens to logits."""
     functional = nn.functional

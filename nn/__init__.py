@@ -56,6 +56,21 @@ from fx.nn.instance_norms import (
     RMSNorm,
     SyncBatchNorm,
 )
+from fx.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from fx.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from fx.nn.loss import (
     BCELoss,
@@ -137,6 +152,7 @@ from fx.nn.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
+from fx.nn.uninitialized import UninitializedBuffer, UninitializedParameter
 from fx.nn.unpooling import (
     FractionalMaxPool2d,
     FractionalMaxPool3d,
@@ -218,6 +234,19 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
@@ -279,6 +308,8 @@ __all__ = [
     "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

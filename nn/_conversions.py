@@ -9,6 +9,7 @@ from fx.config import no_grad
 from fx.devices import Device, as_device
 from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
 from fx.errors import DTypeError
+from fx.nn.uninitialized import is_lazy
 from fx.tensor import Tensor
 
 
@@ -94,7 +95,7 @@ class Conversions:
                 if cell is None:
                     continue
                 grad = cell.read_grad()
-                cell.rebind(fn(cell.read()))
+                cell.rebind(fn(cell.value if is_lazy(cell) else cell.read()))
                 if grad is not None:
                     cell.grad = fn(grad)
         return self

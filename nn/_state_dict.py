@@ -12,6 +12,7 @@ import numpy as np
 from fx.autograd.methods import RemovableHandle
 from fx.config import modes, no_grad
 from fx.errors import StateError
+from fx.nn.uninitialized import is_lazy
 from fx.ops.convert import as_tensor
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -321,6 +322,8 @@ def _take(
         )
         return
     try:
+        if is_lazy(held) and is_lazy(given):
+            return
         value = as_tensor(given).detach()
         if not held.shape and value.shape == (1,):
             value = value[0]

@@ -9,7 +9,6 @@ import pickle
 import socket
 import time
 import warnings
-import weakref
 from multiprocessing import connection as connections
 from typing import Any
 
@@ -33,6 +32,7 @@ class _Worker:
     def __init__(self, number: int, context: Any, setup: child.Setup) -> None:
         self.number = number
         self.connection, theirs = context.Pipe(duplex=True)
+        _ends.add(self.connection)
         self.views = Views()
         self.doing: dict[Any, Any] = {}  # tasks without an answer, and their indices
         self.words: int | None = None  # the file that a crashing worker writes its stack to
@@ -44,7 +44,7 @@ class _Worker:
                 warnings.filterwarnings("ignore", ".*fork.*", DeprecationWarning)
                 self.process.start()
         except BaseException:
-            self.connection.close()
+            self._disconnect()
             raise
         finally:
             theirs.close()
@@ -101,13 +101,18 @@ class _Worker:
 
     def close(self) -> None:
         """Let go of everything but the batches that are still looked at."""
-        self.connection.close()
+        self._disconnect()
         if self.owns_life:
             os.close(self.life)
             self.owns_life = False
         if self.words is not None:
             os.close(self.words)
             self.words = None
+
+
+    def _disconnect(self) -> None:
+        _ends.discard(self.connection)
+        self.connection.close()
 
 
 class Processes:
@@ -126,7 +131,6 @@ class Processes:
         self.turn = 0
         self._owner = os.getpid()
         self.closed = False
-        _pools.add(self)
         context = context_of(context)
         start = fold_in(key_of(key), STARTS)
         forks = context.get_start_method() == "fork"
@@ -209,7 +213,6 @@ class Processes:
         if self.closed or os.getpid() != self._owner:
             return
         self.closed = True
-        _pools.discard(self)
         for worker in self.workers:
             with contextlib.suppress(OSError, ValueError):
                 worker.send(None)
@@ -225,24 +228,20 @@ class Processes:
                 getattr(worker.process, end)()
             deadline = time.monotonic() + PATIENCE
 
-    def _forked(self) -> None:
-        """In a forked child: the workers are the parent's."""
-        for worker in self.workers:
-            worker.close()
-
 
 def _short(indices: Any) -> str:
     text = str(indices)
     return text if len(text) < 60 else f"{text[:56]} ..."
 
 
-_pools: weakref.WeakSet[Processes] = weakref.WeakSet()
+_ends: set[Any] = set()  # our ends of all connections
 
 
 def _after_fork() -> None:
-    for pool in list(_pools):
-        pool._forked()
-    _pools.clear()
+    """A forked child holds none of them, or a worker would not notice that its parent is gone."""
+    for end in _ends:
+        end.close()
+    _ends.clear()
 
 
 if hasattr(os, "register_at_fork"):

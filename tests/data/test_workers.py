@@ -14,7 +14,7 @@ import fx
 import numpy as np
 import pytest
 from fx.data import DataLoader, Dataset, IterableDataset, WorkerError, get_worker_info
-from fx.data.loading import slots
+from fx.data.loading import processes, slots
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="worker processes are tested where they can be forked"
@@ -182,7 +182,7 @@ def test_the_order_of_streams_is_that_of_turns():
 def test_a_slow_sample_does_not_hold_up_the_others_out_of_order():
     data = Numbers(8, act=lambda: time.sleep(0.3), at=0)
     batches = first_values(DataLoader(data, 1, num_workers=2, in_order=False))
-    assert sorted(batches) == [[i] for i in range(8)] and batches[-1] == [0]
+    assert sorted(batches) == [[i] for i in range(8)] and [0] in batches[-2:]
 
 
 def test_a_loop_that_is_left_can_be_begun_again():
@@ -335,7 +335,8 @@ def test_what_cannot_be_sent_is_reported():
         next(iter(loader))
 
 
-def test_a_worker_that_takes_too_long_is_named():
+def test_a_worker_that_takes_too_long_is_named(monkeypatch):
+    monkeypatch.setattr(processes, "PATIENCE", 0.1)
     data = Numbers(act=lambda: time.sleep(60), at=1)
     loader = iter(DataLoader(data, 2, num_workers=1, timeout=0.2))
     with pytest.raises(

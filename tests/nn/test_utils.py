@@ -68,7 +68,7 @@ def test_layer(name, mode):
 @pytest.mark.parametrize("name", [n for n in MAKERS if n != "skip_init"])
 def test_layer_under_transforms_and_copies(name):
     layer = MAKERS[name](fx.nn).eval()
-    (x,) = map(lambda a: fx.tensor(a.astype("float32")), inputs(name, layer))
+    (x,) = (fx.tensor(a.astype("float32")) for a in inputs(name, layer))
     expected = layer(x).detach()
     np.testing.assert_allclose(fx.jit(layer)(x).numpy(force=True), expected.numpy(), atol=1e-5)
     gradient = fx.grad(lambda m: m(x).sum())(layer)

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 
 import fx
-
 from tests.nn.oracle import arrays
 
 CASES = [

@@ -13,7 +13,7 @@ from fx.optim import pure
 torch = pytest.importorskip("torch")
 
 from tests.nn.oracle import arrays, close
-from tests.optim.cases import CASES, SHAPES, advance, fx_loss, pair, pure_of, start, torch_loss
+from tests.optim.cases import CASES, advance, fx_loss, pair, pure_of, start, torch_loss
 
 START = start()
 

@@ -142,7 +142,7 @@ def main(argv=None):
             losses.append([errD.item(), errG.item()])
             print(
                 "[%d/%d][%d/%d] Loss_D: %.4f Loss_G: %.4f D(x): %.4f D(G(z)): %.4f"
-                % (epoch, opt.niter, i, len(dataloader), errD.item(), errG.item(), D_x, D_G_z)
+                % (epoch, opt.niter, i, len(dataloader), errD.item(), errG.item(), D_x.item(), D_G_z.item())
             )
 
     netG.eval()

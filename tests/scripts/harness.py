@@ -159,3 +159,19 @@ def numbers(value):
     if isinstance(value, dict):
         return {key: numbers(v) for key, v in value.items()}
     return np.asarray(value.detach() if hasattr(value, "detach") else value)
+
+
+def leaves(value, path=""):
+    """A saved object as a flat dict of numbers by path; what is no number stands as its text."""
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    elif hasattr(value, "detach") or isinstance(value, int | float):
+        return {path: numbers(value)}
+    else:
+        return {f"{path}: {value}": 0}
+    out = {}
+    for key, v in items:
+        out |= leaves(v, f"{path}/{key}")
+    return out
