@@ -214,6 +214,8 @@ CASES = [
     Case("jit_transformer", "whole step, 3-block transformer, 8x64 tokens, SGD",
          _training(lambda nn: models.transformer(nn, 3),
                    lambda jax: models.jax_transformer(jax, 3), *tokens()), table="jit"),
+    Case("jit_lstm", "whole step, LSTM 64-128 over 32 steps, batch 32, SGD",
+         _training(models.lstm, models.jax_lstm, _array(32, 32, 64), _labels(32)), table="jit"),
     Case("jit_gelu_1m", "gelu(x * w + b), 1M elements",
          {**_function(lambda m, f, x, w, b: f.gelu(x * w + b), *[(WIDE,)] * 3),
           "copy": _copy(2 * WIDE)}, table="jit"),

@@ -131,6 +131,29 @@ def jax_lenet(jax: Any) -> tuple[Any, Callable[..., Any]]:
     return parameters, forward
 
 
+def jax_lstm(jax: Any) -> tuple[Any, Callable[..., Any]]:
+    """Parameters and ``(parameters, x) -> logits``."""
+    rng, jnp = np.random.default_rng(0), jax.numpy
+    make = lambda *shape: jnp.asarray(rng.normal(size=shape).astype(np.float32) * 0.05)
+    parameters = [make(512, 64), make(512), make(512, 128), make(512), make(10, 128), make(10)]
+
+    def forward(parameters: Any, x: Any) -> Any:
+        w, b, u, c, head, bias = parameters
+        given = (x @ w.T + b).swapaxes(0, 1)
+
+        def step(state: Any, g: Any) -> Any:
+            h, cell = state
+            i, f, g, o = jnp.split(g + h @ u.T + c, 4, axis=-1)
+            cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(cell), cell), None
+
+        zero = jnp.zeros((x.shape[0], 128))
+        (h, _), _ = jax.lax.scan(step, (zero, zero), given)
+        return h @ head.T + bias
+
+    return parameters, forward
+
+
 def jax_transformer(
     jax: Any, blocks: int, width: int = 128, heads: int = 4, words: int = 64
 ) -> tuple[Any, Callable[..., Any]]:

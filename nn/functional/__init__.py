@@ -39,6 +39,9 @@ from fx.nn.functional.conv import (
     conv_transpose3d,
 )
 from fx.nn.functional.cross_entropy import cross_entropy, nll_loss
+from fx.nn.functional.ctc import (
+    ctc_loss,
+)
 from fx.nn.functional.distance import cosine_similarity, pairwise_distance, pdist
 from fx.nn.functional.dropout import (
     alpha_dropout,
@@ -159,6 +162,7 @@ __all__ = [
     "conv_transpose3d",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",

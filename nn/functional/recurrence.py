@@ -14,22 +14,13 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as ew
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
-from fx.dtypes import float32, float64
-from fx.graph.ir import Graph
+from fx.nn.functional._steps import steps
 from fx.prims.creation import constant_like
 from fx.prims.linear import matmul
-from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms import custom_vjp
-from fx.transforms.control.graphs import derive
-from fx.transforms.control.scan_primitive import scan
-
-# A step whose gates have fewer elements runs one primitive after the other: compiling would cost
-# more than it saves. Only shapes decide, so that the same call gives the same bits every time.
-COMPILED_FROM = 256
 
 Flat = list[Tensor]
-_bodies: dict[Any, Graph] = {}
 
 
 def recurrence(
@@ -99,7 +90,7 @@ def _run(
         return [*after, after[0], *saved, *after[1:]] if saving else [*after, after[0]]
 
     key = (mode, "saving" if saving else "forward", masked, biased, projection is not None)
-    return _bound(key, forward, carry, rows, rest, reverse)
+    return steps(key, forward, carry, rows, rest, reverse)
 
 
 def _plain(how: Any, gates: Any, carry: Any, *rest: Any) -> Flat:
@@ -137,7 +128,7 @@ def _bwd(how: tuple[str, bool], residuals: Any, cts: Any) -> tuple[Any, ...]:
         return [*[a + b for a, b in zip(after, stays)], *outs]
 
     key = (mode, "backward", masked, projection is not None)
-    found = _bound(key, backward, dcarry, rows, rest, not reverse)
+    found = steps(key, backward, dcarry, rows, rest, not reverse)
     dcarry, dgates, more = found[:n], found[n], found[n + 1 :]
     hidden = dgates
     if mode == "GRU":  # the state's part of the third gate has a cotangent of its own
@@ -257,54 +248,6 @@ _BACKS: dict[str, Callable[..., Any]] = {
     "LSTM": _lstm_back,
     "GRU": _gru_back,
 }
-
-
-# the loop -----------------------------------------------------------------------------------------
-
-
-def _bound(
-    key: Any,
-    step: Callable[..., Flat],
-    carry: Sequence[Tensor],
-    rows: Sequence[Tensor],
-    rest: Sequence[Tensor],
-    reverse: bool,
-) -> list[Tensor]:
-    """A scan of a step that is staged, and where it is large compiled, once for all lengths."""
-    inner = [x.spec for x in (*carry, *rows, *rest)]
-    for i in range(len(carry), len(carry) + len(rows)):
-        inner[i] = inner[i].with_(shape=inner[i].shape[1:])
-    specs = tuple(inner)
-    body = _bodies.get((key, specs))
-    if body is None:
-        body = _bodies[key, specs] = _staged(key, step, specs)
-    found = scan(
-        *carry, *rows, *rest, body=body, carries=len(carry), mapped=len(rows),
-        length=rows[0].shape[0], reverse=reverse, checkpoint=False,
-    )  # fmt: skip
-    return list(found)
-
-
-def _staged(key: Any, step: Callable[..., Flat], specs: tuple[TensorSpec, ...]) -> Graph:
-    mode, way = key[:2]
-    body = derive(step, specs, f"{mode} {way}")
-    state = specs[0]
-    size = max(s.shape[-1] for s in specs) * state.shape[0]
-    if state.dtype in (float32, float64) and state.device == "cpu" and size >= COMPILED_FROM:
-        body.cache["runner"] = _compiling(body)
-    return body
-
-
-def _compiling(body: Graph) -> Callable[[list[Any]], list[Any]]:
-    """Runs a body on arrays: compiled when it is first run."""
-
-    def run(arrays: list[Any]) -> list[Any]:
-        from fx.transforms.jitting.compiled import executable_of
-
-        compiled = body.cache["runner"] = executable_of(body).run
-        return compiled(arrays)  # type: ignore[no-any-return]
-
-    return run
 
 
 # pieces -------------------------------------------------------------------------------------------

@@ -197,14 +197,14 @@ def test_second_order_and_forward_mode(kind):
 
 
 def test_length_does_not_compile_again():
-    from fx.nn.functional import recurrence
+    from fx.nn.functional import _steps
 
     layer = fx.nn.LSTM(8, 32)
     layer(fx.ones((3, 16, 8)))
-    count = len(recurrence._bodies)
+    count = len(_steps.bodies)
     for length in range(1, 8):
         layer(fx.ones((length, 16, 8)))
-    assert len(recurrence._bodies) == count
+    assert len(_steps.bodies) == count
 
 
 # bad input ----------------------------------------------------------------------------------------

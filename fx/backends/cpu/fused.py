@@ -45,7 +45,7 @@ def along_rows(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nda
     n = x.shape[-1]
     out = library.empty([x, *x.shape])
     rows = x.size // n
-    library.kernel("rows", name, x.dtype.name)(
+    library.kernel("rows", name, x.dtype.char)(
         [rows, chunk_of(rows, each * n * x.itemsize / 4), *map(dense, arrays), out, n]
     )
     return out
@@ -57,7 +57,7 @@ def elementwise(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nd
     out = library.empty([x, *x.shape])
     n = x.size
     tasks = -(-n // _BLOCK)
-    library.kernel("maps", name, x.dtype.name)(
+    library.kernel("maps", name, x.dtype.char)(
         [
             tasks,
             chunk_of(tasks, each * min(n, _BLOCK) * x.itemsize / 4),
@@ -135,7 +135,7 @@ def cross_entropy(
         rows, n = x.shape
         losses, wrong = np.empty(rows, x.dtype), np.zeros(1, np.int64)
         chunk = chunk_of(rows, 0.5 * n * x.itemsize / 4)
-        library.kernel("rows", "cross_entropy", x.dtype.name)(
+        library.kernel("rows", "cross_entropy", x.dtype.char)(
             [rows, chunk, dense(x), dense(y), losses, wrong, n, ignore_index]
         )
         if wrong[0]:
@@ -171,7 +171,7 @@ def cross_entropy_grad(
         rows, n = x.shape
         out = library.empty([x, rows, n])
         chunk = chunk_of(rows, 0.7 * n * x.itemsize / 4)
-        library.kernel("rows", "cross_entropy_grad", x.dtype.name)(
+        library.kernel("rows", "cross_entropy_grad", x.dtype.char)(
             [rows, chunk, dense(ct), dense(x), dense(y), out, n, ignore_index, ct.ndim]
         )
         return out
@@ -214,7 +214,7 @@ def layer_norm(
     if compiled(x):
         out = library.empty([x, *x.shape])
         chunk = chunk_of(rows, 0.2 * n * x.itemsize / 4)
-        library.kernel("rows", "layer_norm", x.dtype.name)(
+        library.kernel("rows", "layer_norm", x.dtype.char)(
             [rows, chunk, dense(x), dense(weight), dense(bias), out, n, eps]
         )
         return out
@@ -240,7 +240,7 @@ def layer_norm_grad(
         tasks = -(-rows // block)
         sums = library.empty([x, tasks, 2, n])
         chunk = chunk_of(tasks, 0.5 * block * n * x.itemsize / 4)
-        library.kernel("rows", "layer_norm_grad", x.dtype.name)(
+        library.kernel("rows", "layer_norm_grad", x.dtype.char)(
             [tasks, chunk, dense(ct), dense(x), dense(weight), out, sums, n, eps, rows, block]
         )
         found = sums[0] if tasks == 1 else np.add.reduce(sums, 0)

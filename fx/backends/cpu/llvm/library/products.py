@@ -24,7 +24,7 @@ def multiply(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> np.ndarray 
     if not library.available():
         return None
     x, y = _whole_strides(x), _whole_strides(y)
-    size, dtype = x.itemsize, x.dtype.name
+    size, dtype = x.itemsize, x.dtype.char
     if size not in y.strides[-2:]:
         y = np.ascontiguousarray(y)
     batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)

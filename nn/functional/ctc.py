@@ -1,0 +1,192 @@
+"""Connectionist temporal classification."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.creation as creation
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.reduction as reduction_prims
+from fx.dtypes import INTEGRAL, int64
+from fx.errors import DTypeError, ShapeError
+from fx.nn.functional._steps import steps
+from fx.nn.functional.loss import reduced, reduction_of
+from fx.ops.convert import as_tensor
+from fx.ops.cumulative import cumsum
+from fx.ops.joining import concat, stack
+from fx.ops.operands import argument, cast, floating
+from fx.prims.shape import broadcast_to, pad, reshape
+from fx.prims.shape import slice as slice_prim
+from fx.tensor import Tensor
+
+
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """``-log`` of the probability of a label sequence, summed over all its alignments.
+
+    Args:
+        log_probs: (time, batch, classes), logarithms of probabilities, or (time, classes).
+        targets: (batch, labels), integers; what lies beyond a length counts for nothing. Or the
+            labels of all sequences one after the other, (sum of target_lengths,).
+        input_lengths: (batch,), how many time steps each sequence has: a tensor or a list.
+        target_lengths: (batch,), how many labels.
+        blank: the class between labels.
+        reduction: ``"mean"`` (of the losses divided by their target lengths), ``"sum"``, or
+            ``"none"`` for a loss a sequence.
+        zero_infinity: whether the loss of a target that is too long for its input is 0 instead of
+            inf.
+
+    Raises:
+        ShapeError: if shapes do not fit, or a length exceeds what there is.
+        DTypeError: if the targets are not integers.
+        ValueError: if ``blank`` is no class, or for another ``reduction``.
+
+    The gradient is that by ``log_probs`` alone. PyTorch's differs from it by a term that vanishes
+    behind ``log_softmax``.
+
+    Source: Graves et al., "Connectionist temporal classification", 2006.
+
+    Example:
+        >>> import fx
+        >>> log_probs = fx.log(fx.full((3, 1, 2), 0.5))
+        >>> fx.nn.functional.ctc_loss(log_probs, fx.tensor([[1]]), [3], [1])
+        tensor(0.2877)
+    """
+    x = floating("ctc_loss", log_probs)
+    y = argument("ctc_loss", targets)
+    how = reduction_of(None, None, reduction)
+    if y.dtype not in INTEGRAL:
+        raise DTypeError(f"ctc_loss: targets must be integers, got {y.dtype.name}")
+    single = x.ndim == 2
+    if single:
+        x = reshape(x, shape=(x.shape[0], 1, x.shape[1]))
+    if x.ndim != 3:
+        raise ShapeError(
+            f"ctc_loss takes log_probs (time, batch, classes) or (time, classes), got {x.shape}"
+        )
+    time, batch, classes = x.shape
+    if not 0 <= blank < classes:
+        raise ValueError(f"ctc_loss: blank must be one of the {classes} classes, got {blank}")
+    lengths = _lengths("input_lengths", input_lengths, batch, time)
+    counts = _lengths("target_lengths", target_lengths, batch, None)
+    labels = _labels(cast(y, int64), counts, batch, blank)  # (batch, labels)
+    losses = _losses(x, labels, lengths, counts, blank)
+    if zero_infinity:
+        zero = creation.constant_like(0.0, losses)
+        losses = compare.where(compare.isinf(losses), zero, losses)
+    if how == "mean":
+        least = elementwise.maximum(counts, creation.constant_like(1, counts))
+        losses = losses / cast(least, losses.dtype)
+    return reshape(losses, shape=()) if single else reduced(losses, how)
+
+
+def _losses(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor, blank: int) -> Tensor:
+    """For each sequence the negative logarithm of the sum over all alignments: (batch,)."""
+    time, batch, _ = x.shape
+    states = 2 * labels.shape[1] + 1
+    never = creation.constant_like(-math.inf, x)
+    between = broadcast_to(creation.constant_like(blank, labels), shape=labels.shape)
+    path = reshape(stack([between, labels], axis=2), shape=(batch, states - 1))
+    path = pad(path, creation.constant_like(blank, path), low=(0, 0), high=(0, 1), inside=(0, 0))
+    # a label may follow another one without a blank if they differ
+    before = _moved(path, 2, creation.constant_like(blank, path))
+    skips = (path != blank) & (path != before)
+    emitted = indexing.take_along_axis(
+        x, broadcast_to(path, shape=(time, batch, states)), axis=2
+    )  # (time, batch, states)
+    clock = _count(time, lengths, (time, 1, 1), 0)
+    runs = broadcast_to(clock, shape=(time, batch, 1)) < broadcast_to(
+        reshape(lengths, shape=(1, batch, 1)), shape=(time, batch, 1)
+    )
+    place = _count(states, lengths, (batch, states), 1)
+    start = compare.where(place == 0, creation.constant_like(0.0, x), never)
+
+    def step(alpha: Tensor, emission: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
+        never = creation.constant_like(-math.inf, alpha)
+        ways = stack(
+            [alpha, _moved(alpha, 1, never), compare.where(skip, _moved(alpha, 2, never), never)],
+            axis=0,
+        )
+        after = reduction_prims.logsumexp(ways, axes=(0,), keepdims=False) + emission
+        return [compare.where(broadcast_to(run, shape=alpha.shape), after, alpha)]
+
+    (alpha,) = steps(("ctc", "forward"), step, [start], [emitted, runs], [skips])
+    last = reshape(counts * 2, shape=(batch, 1))
+    ends = (place == broadcast_to(last, shape=place.shape)) | (
+        place == broadcast_to(last - 1, shape=place.shape)
+    )
+    total = compare.where(ends, alpha, never)
+    return -reduction_prims.logsumexp(total, axes=(1,), keepdims=False)
+
+
+def _moved(x: Tensor, by: int, fill: Tensor) -> Tensor:
+    """(batch, states) moved along the states."""
+    batch, states = x.shape
+    by = min(by, states)
+    kept = slice_prim(x, start=(0, 0), stop=(batch, states - by), step=(1, 1))
+    return pad(kept, fill, low=(0, by), high=(0, 0), inside=(0, 0))
+
+
+def _count(size: int, like: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
+    return creation.iota(
+        shape=shape, axis=axis, start=0, step=1, dtype=int64, device=like.device.name
+    )
+
+
+def _lengths(name: str, given: Any, batch: int, most: int | None) -> Tensor:
+    x = as_tensor(given)
+    if x.dtype not in INTEGRAL:
+        raise DTypeError(f"ctc_loss: {name} must be integers, got {x.dtype.name}")
+    if not x.ndim:
+        x = reshape(x, shape=(1,))
+    if x.shape != (batch,):
+        raise ShapeError(f"ctc_loss: {name} must have shape ({batch},), got {x.shape}")
+    known = x.tolist() if type(x) is Tensor else []
+    if any(n < 0 or (most is not None and n > most) for n in known):
+        up_to = "" if most is None else f" and at most the {most} time steps"
+        raise ShapeError(f"ctc_loss: {name} must not be negative{up_to}, got {known}")
+    return cast(x, int64)
+
+
+def _labels(y: Tensor, counts: Tensor, batch: int, blank: int) -> Tensor:
+    """The labels as (batch, labels), blanks beyond their lengths."""
+    if y.ndim == 1:
+        longest = int(counts.max()) if batch else 0
+        shape = (batch, longest)
+        starts = reshape(cumsum(counts, axis=0) - counts, shape=(batch, 1))
+        places = broadcast_to(starts, shape=shape) + _count(longest, counts, shape, 1)
+        total = int(counts.sum())
+        if total != y.shape[0]:
+            raise ShapeError(
+                f"ctc_loss: target_lengths add up to {total}, but targets {y.shape} are given one "
+                f"after the other; they must be as many"
+            )
+        last = creation.constant_like(max(total - 1, 0), places)
+        y = concat([y, broadcast_to(creation.constant_like(blank, y), shape=(1,))], axis=0)
+        found = indexing.take(y, elementwise.minimum(places, last), axis=0)
+    elif y.ndim == 2 and y.shape[0] == batch:
+        found, shape = y, y.shape
+        if type(counts) is Tensor and any(n > shape[1] for n in counts.tolist()):
+            raise ShapeError(
+                f"ctc_loss: target_lengths must be at most the {shape[1]} labels of targets "
+                f"{y.shape}, got {counts.tolist()}"
+            )
+    else:
+        raise ShapeError(
+            f"ctc_loss: targets must be (batch, labels) with a batch of {batch}, or one after the "
+            f"other (sum of target_lengths,), got {y.shape}"
+        )
+    used = _count(shape[1], counts, shape, 1) < broadcast_to(
+        reshape(counts, shape=(batch, 1)), shape=shape
+    )
+    return compare.where(used, found, creation.constant_like(blank, found))
