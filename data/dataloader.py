@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, fetched here or ahead of time by worker processes or threads."""
+"""DataLoader: batches of a dataset, fetched here or ahead of time by workers."""
 
 from __future__ import annotations
 
@@ -174,6 +174,7 @@ class DataLoader(Generic[T]):
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self.epochs = 0
+        self.said_length: int | None = None  # of a stream, once somebody asked
         self._pool: Any = None
         self._position: Position | None = None
         self._resume: dict[str, Any] | None = None
@@ -224,9 +225,10 @@ class DataLoader(Generic[T]):
         if not self.is_stream:
             return len(self.index_sampler)
         n = len(self.dataset)
-        if self.batch_size is None:
-            return n
-        return n // self.batch_size if self.drop_last else ceil(n / self.batch_size)
+        if self.batch_size is not None:
+            n = n // self.batch_size if self.drop_last else ceil(n / self.batch_size)
+        self.said_length = n
+        return n
 
     def __iter__(self) -> Iterator[T]:
         resume, self._resume = self._resume, None

@@ -214,15 +214,45 @@ class Number:
 
 
 class Numbers(dict[Any, Any]):
-    """A dict whose numbers jitted functions may read and write, as an optimizer's options are."""
+    """A dict whose numbers jitted functions may read and write, as an optimizer's options are.
 
-    __slots__ = ()
+    Numbers in a tuple, as Adam's betas, are read in the same way; who writes another tuple does so
+    outside of staging, or by ``on_host``.
+
+    Attributes:
+        tuples: for each key whose value is a tuple of numbers, these by their place.
+    """
+
+    __slots__ = ("tuples",)
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.tuples: dict[Any, dict[int, Any]] = {}
+        for key, value in dict.items(self):
+            if type(value) is tuple:
+                self._note_tuple(key, value)
+
+    def _note_tuple(self, key: Any, value: Any) -> bool:
+        """Keep the numbers of a tuple where they are read; whether only their values changed."""
+        held = self.tuples.get(key)
+        if type(value) is not tuple or not value or not all(map(is_dynamic, value)):
+            self.tuples.pop(key, None)
+            return False
+        same = held is not None and [*map(type, held.values())] == [*map(type, value)]
+        if not same:
+            held = self.tuples[key] = {}
+        held.update(enumerate(value))  # type: ignore[union-attr]
+        return same
 
     def __getitem__(self, key: Any) -> Any:
         value = dict.__getitem__(self, key)
-        if modes.stage is None or not is_dynamic(value):
+        stage = modes.stage
+        if stage is None:
             return value
-        return modes.stage.read_number(self, key)
+        if is_dynamic(value):
+            return stage.read_number(self, key)
+        held = self.tuples.get(key)
+        return value if held is None else tuple([stage.read_number(held, i) for i in held])
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key] if key in self else default  # noqa: SIM401 - through __getitem__
@@ -232,18 +262,27 @@ class Numbers(dict[Any, Any]):
         if stage is not None and stage.write_number(self, key, value):
             return
         if type(value) is not float and type(value) is not int:
-            note_change(dict.get(self, key, changes), value)
+            if type(value) is not tuple and key not in self.tuples:
+                note_change(dict.get(self, key, changes), value)
+            elif not self._note_tuple(key, value):
+                touch()
+        elif key in self.tuples:
+            del self.tuples[key]
+            touch()
         dict.__setitem__(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
+        self.tuples.pop(key, None)
         touch()
         dict.__delitem__(self, key)
 
     def pop(self, key: Any, *default: Any) -> Any:
+        self.tuples.pop(key, None)
         touch()
         return dict.pop(self, key, *default)
 
     def clear(self) -> None:
+        self.tuples.clear()
         touch()
         dict.clear(self)
 
@@ -286,4 +325,5 @@ def on_host(effect: Callable[..., None], held: tuple[dict[Any, Any], ...], *args
     if stage is None:
         effect(*args)
     else:
-        stage.host(effect, held, args)
+        parts = [part for x in held if isinstance(x, Numbers) for part in x.tuples.values()]
+        stage.host(effect, (*held, *parts), args)

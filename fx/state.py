@@ -236,6 +236,7 @@ def lasting(make: Callable[[], Tensor], name: str = "") -> Cell:
 
 _OUTLIVES = (
     "vmap: {0} was made outside and would hold {1} values, one a lane, of which none is the one to "
-    "keep. Say what becomes of them, fx.nn.Buffer(x, reduction='mean'), or give each lane its own "
-    "state: fx.nn.functional_call(module, params_and_buffers, args) with buffers mapped by in_axes"
+    "keep. Say what becomes of them, fx.nn.Buffer(x, reduction='mean') or "
+    "fx.nn.declare_reduction(model, {{'running_*': 'mean'}}), or give each lane its own state: "
+    "fx.nn.functional_call(module, params_and_buffers, args) with buffers mapped by in_axes"
 )

@@ -16,6 +16,9 @@ from fx.nn.activation import (
     Softplus,
     Tanh,
 )
+from fx.nn.adaptive import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from fx.nn.adaptive_pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -46,7 +49,12 @@ from fx.nn.dropout import (
     FeatureAlphaDropout,
 )
 from fx.nn.embedding_bag import EmbeddingBag
+from fx.nn.ensembles import declare_reduction, stack_module_state
+from fx.nn.feature_extractor import feature_extractor
 from fx.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
+from fx.nn.functional.linear_cross_entropy import (
+    LinearCrossEntropyOptions,
+)
 from fx.nn.instance_norms import (
     CrossMapLRN2d,
     InstanceNorm1d,
@@ -82,6 +90,15 @@ from fx.nn.loss import (
     NLLLoss,
     SmoothL1Loss,
 )
+from fx.nn.margin_losses import (
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from fx.nn.module import Module
 from fx.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
 from fx.nn.padding import (
@@ -112,6 +129,16 @@ from fx.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from fx.nn.probability_losses import (
+    CTCLoss,
+    GaussianNLLLoss,
+    KLDivLoss,
+    LinearCrossEntropyLoss,
+    MultiLabelSoftMarginLoss,
+    NLLLoss2d,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+)
 from fx.nn.rectifiers import (
     CELU,
     GLU,
@@ -130,12 +157,8 @@ from fx.nn.rectifiers import (
     Tanhshrink,
     Threshold,
 )
-from fx.nn.rnn import (
-    GRU,
-    LSTM,
-    RNN,
-    RNNBase,
-)
+from fx.nn.rnn import GRU, LSTM, RNN
+from fx.nn.rnn_base import RNNBase
 from fx.nn.rnn_cells import (
     GRUCell,
     LSTMCell,
@@ -169,6 +192,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -184,6 +208,7 @@ __all__ = [
     "Bilinear",
     "Buffer",
     "CELU",
+    "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -197,6 +222,7 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "CrossMapLRN2d",
@@ -217,16 +243,19 @@ __all__ = [
     "GLU",
     "GRU",
     "GRUCell",
+    "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
+    "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "KLDivLoss",
     "L1Loss",
     "LPPool1d",
     "LPPool2d",
@@ -249,10 +278,13 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -263,8 +295,12 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "Parameter",
@@ -272,6 +308,7 @@ __all__ = [
     "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
+    "PoissonNLLLoss",
     "RMSNorm",
     "RNN",
     "RNNBase",
@@ -291,6 +328,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
+    "SoftMarginLoss",
     "Softmax",
     "Softmax2d",
     "Softmin",
@@ -306,6 +344,8 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "UninitializedBuffer",
@@ -316,8 +356,11 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    "declare_reduction",
+    "feature_extractor",
     "functional",
     "functional_call",
     "init",
+    "stack_module_state",
     "utils",
 ]

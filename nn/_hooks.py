@@ -8,6 +8,7 @@ from typing import Any
 
 from fx.autograd.methods import RemovableHandle
 from fx.nn._backward_hooks import Watch
+from fx.nn._capturing import note
 from fx.versions import Hooks, for_all
 
 _BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
@@ -169,7 +170,9 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 waiting.remove(hook)
             changed = hook(module, args, kwargs, result)
             result = result if changed is None else changed
-        return result if watch is None else watch.outputs(result)
+        result = result if watch is None else watch.outputs(result)
+        note(module, result)
+        return result
     except Exception:
         for hook in waiting:
             try:
@@ -241,4 +244,3 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 register_module_backward_hook = register_module_full_backward_hook
-

@@ -14,7 +14,7 @@ _innermost: WeakKeyDictionary[FxError, Module] = WeakKeyDictionary()  # the laye
 
 
 def locate(error: FxError, module: Module) -> None:
-    """Note that ``error`` passes through the call of ``module``, from the innermost one outwards."""
+    """Note that ``error`` passes through the call of ``module``; the innermost call comes first."""
     layer = _innermost.setdefault(error, module)
     shown = f"{layer._get_name()}({layer.extra_repr()})"
     path = next((path for path, found in module.named_modules() if found is layer), "")

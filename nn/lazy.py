@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fx.config import modes
-from fx.errors import ShapeError
+from fx.errors import FxError, ShapeError
 from fx.nn._factory import filled
+from fx.nn._locating import locate
 from fx.nn.conv import (
     Conv1d,
     Conv2d,
@@ -46,11 +47,16 @@ class LazyModuleMixin(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.cls_to_become is None and not self.has_uninitialized_params():
             return super().__call__(*args, **kwargs)
-        stage, modes.stage = modes.stage, None  # it is made at once, not by a compiled program
+        # made at once and once, by no compiled program and for no single lane
+        around = modes.stage, modes.lanes, modes.turn
+        modes.stage, modes.lanes, modes.turn = None, (), None
         try:
             self.initialize_parameters(*args, **kwargs)
+        except FxError as error:
+            locate(error, self)
+            raise
         finally:
-            modes.stage = stage
+            modes.stage, modes.lanes, modes.turn = around
         if self.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
         touch()

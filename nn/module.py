@@ -324,9 +324,10 @@ class Module(Traversal, Conversions, Hooking, Saving):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradient of every parameter, or make it zero."""
         for parameter in self.parameters():
-            grad = parameter.read_grad()
-            if grad is not None:
-                parameter.grad = None if set_to_none else grad * 0
+            if set_to_none:  # whether there was one is not asked: jit would guard on it
+                parameter.grad = None
+            elif (grad := parameter.read_grad()) is not None:
+                parameter.grad = grad * 0
 
     # copies ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from fx.tensor import Tensor
 
 
 def _value(data: Any) -> Tensor:
-    value = as_tensor(data)
+    value = as_tensor(() if data is None else data)
     return value.read() if isinstance(value, Cell) else value
 
 
@@ -46,7 +46,7 @@ class Parameter(Cell):
 
     __slots__ = ()
 
-    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         value = _value(data)
         if requires_grad and value.dtype not in FLOATING:
             raise DTypeError(
@@ -84,7 +84,9 @@ class Buffer(Cell):
 
     __slots__ = ("persistent",)
 
-    def __init__(self, data: Any, *, persistent: bool = True, reduction: str | None = None) -> None:
+    def __init__(
+        self, data: Any = None, *, persistent: bool = True, reduction: str | None = None
+    ) -> None:
         super().__init__(_value(data), reduction=reduction)
         self.persistent = persistent
 

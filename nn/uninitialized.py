@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from weakref import ref
 
 from fx.nn._factory import filled
 from fx.nn.parameter import Buffer, Parameter
 from fx.state import Cell
+from fx.tape import Leaf
 from fx.tensor import Tensor
 
 _NO_SHAPE = (
@@ -43,6 +45,23 @@ class _Uninitialized(Cell):
     @property
     def shape(self) -> tuple[int, ...]:
         raise RuntimeError(_NO_SHAPE)
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.leaf is not None
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Let gradients accumulate once there are values, or not."""
+        if requires_grad != self.requires_grad:
+            self._node = Leaf(owner=ref(self)) if requires_grad else None
+        return self
+
+    def read_grad(self) -> None:
+        """None: no gradient has come."""
 
     def detach(self) -> Tensor:
         """Itself: there are no values to take."""

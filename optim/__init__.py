@@ -1,6 +1,6 @@
 """Optimizers and learning-rate schedulers, with PyTorch's names and defaults."""
 
-from fx.optim import lr_scheduler, pure
+from fx.optim import lr_scheduler, pure, swa_utils
 from fx.optim._hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from fx.optim.adadelta import Adadelta
 from fx.optim.adafactor import Adafactor
@@ -8,6 +8,7 @@ from fx.optim.adagrad import Adagrad
 from fx.optim.adam import Adam, AdamW
 from fx.optim.adamax import Adamax
 from fx.optim.asgd import ASGD
+from fx.optim.lbfgs import LBFGS
 from fx.optim.muon import Muon
 from fx.optim.nadam import NAdam
 from fx.optim.optimizer import Optimizer
@@ -19,6 +20,7 @@ from fx.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adafactor",
@@ -37,4 +39,5 @@ __all__ = [
     "pure",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
+    "swa_utils",
 ]

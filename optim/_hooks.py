@@ -47,7 +47,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._opt_called = True
+        if not self.__dict__.get("_opt_called", True):
+            self._opt_called = True  # a scheduler wants to know
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (before or after or _before_every_step or _after_every_step):
             return step(self, *args, **kwargs)

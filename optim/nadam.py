@@ -86,7 +86,7 @@ def nadam(
         >>> params = fx.tensor([1.0, 2.0])
         >>> params, state = update(fx.tensor([1.0, -3.0]), init(params), params)
         >>> params
-        tensor([0.8239, 2.1761])
+        tensor([0.8944, 2.1056])
     """
     options = {
         "lr": lr,
@@ -125,7 +125,7 @@ class NAdam(Optimizer):
         >>> w.sum().backward()
         >>> optimizer.step()
         >>> w.detach()
-        tensor([0.8239, 1.8239])
+        tensor([0.8944, 1.8944])
     """
 
     rule = RULE

@@ -204,12 +204,15 @@ def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Rules | Non
 
 def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Python floats, as float64."""
-    return as_tensor(list(batch), dtype=dtypes.float64)
+    return as_tensor(np.array(batch, np.float64))
 
 
 def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Python ints and bools, as int64 and bool."""
-    return as_tensor(list(batch))
+    array = np.array(batch)
+    if array.dtype in (np.int64, np.bool_):
+        return as_tensor(array)
+    return as_tensor(list(batch))  # numbers that int64 cannot hold, or of several types
 
 
 def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any:

@@ -1,1 +1,1 @@
-"""How a DataLoader fetches: epochs and positions, workers, shared memory. ``README.md`` explains."""
+"""How a DataLoader fetches: epochs, workers, shared memory; ``../README.md`` explains."""

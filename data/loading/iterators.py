@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 import weakref
 from collections import deque
 from typing import Any
@@ -28,6 +29,8 @@ class Batches:
         self._position = position
         self._job = Job(loader)
         self._length = loader.__len__
+        self._said: int | None = loader.said_length if self._job.stream else None
+        self._given = 0
         key = key_of(position.key)
         self._base = fold_in(key, BATCHES)
         workers = max(1, loader.num_workers)
@@ -60,6 +63,14 @@ class Batches:
         streams = self._position.streams
         count = streams[number]["batches"] + 1
         streams[number] = {"batches": count, "dataset": state, "ended": False}
+        self._given += 1
+        if self._said is not None and self._given > self._said:
+            warnings.warn(
+                f"Length of IterableDataset {self._job.dataset} was reported to be {self._said} "
+                f"(when accessing len(dataloader)), but {self._given} samples have been fetched. "
+                f"With several workers, let each iterate a part of its own: see get_worker_info().",
+                stacklevel=4,
+            )
 
     def close(self) -> None:
         """Fetch nothing more."""

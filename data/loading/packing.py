@@ -236,14 +236,14 @@ def _lists(dataset: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any
     if not isinstance(dataset, Dataset) or held is None or len(path) > 8:
         return
     for name, value in held.items():
-        if type(value) is list and len(value) >= LONG:
-            yield (*path, name), value
-        elif isinstance(value, Dataset):
+        if isinstance(value, Dataset):
             yield from _lists(value, (*path, name))
         elif name == "datasets" and isinstance(value, list | tuple | dict):
             items = value.items() if isinstance(value, dict) else enumerate(value)
             for key, part in items:
                 yield from _lists(part, (*path, name, key))
+        elif type(value) is list and len(value) >= LONG:
+            yield (*path, name), value
 
 
 def packs(dataset: Any) -> Packs:

@@ -46,11 +46,15 @@ class Position:
             self.batches, self.sampler = number + 1, state
             return
         self.ahead.append(number)
-        self._states[number] = state
-        while self.batches in self.ahead:
+        self.passed(number, state)
+        while self.batches in self.ahead and self.batches in self._states:
             self.ahead.remove(self.batches)
             self.sampler = self._states.pop(self.batches)
             self.batches += 1
+
+    def passed(self, number: int, state: Any) -> None:
+        """The sampler has passed batch ``number``, and its state after it is known."""
+        self._states[number] = state
 
     def state(self) -> dict[str, Any]:
         """What ``load_state_dict`` takes."""
@@ -97,6 +101,7 @@ class Order:
         self._sampler = stateful[0] if stateful else None
         self._generator = generator_of(fold_in(key_of(position.key), ORDER))
         self._number = 0
+        self._position = position
         self._skip = set(position.ahead)
         if resumed and len(position.replay) != len(own):
             raise StateError(
@@ -140,6 +145,7 @@ class Order:
             self._number += 1
             if number not in self._skip:
                 return number, indices, state
+            self._position.passed(number, state)
 
 
 def _stateful(sampler: Any) -> bool:

@@ -109,7 +109,6 @@ class _Worker:
             os.close(self.words)
             self.words = None
 
-
     def _disconnect(self) -> None:
         _ends.discard(self.connection)
         self.connection.close()

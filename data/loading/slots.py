@@ -34,9 +34,7 @@ def _nameless(size: int) -> int:
             fd = os.dup(file.fileno())
     try:
         os.ftruncate(fd, size)
-        if hasattr(
-            os, "posix_fallocate"
-        ):  # else a full memory would be a SIGBUS at the first write
+        if hasattr(os, "posix_fallocate"):  # a full memory is an error here, not a SIGBUS
             os.posix_fallocate(fd, 0, size)
     except BaseException:
         os.close(fd)
@@ -102,7 +100,7 @@ class Ring:
         return slot
 
     def place(self, array: np.ndarray) -> Place | None:
-        """Where the parent finds an array; it is copied if it is not in a slot of this batch yet."""
+        """Where the parent finds an array; it is copied if it is in no slot of this batch yet."""
         address = array.__array_interface__["data"][0]
         for slot in self.begun.values():
             if slot.start <= address < slot.start + slot.size and _inside(array, slot):

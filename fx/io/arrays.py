@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
+import struct
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -22,6 +24,8 @@ from fx.tensor import Tensor, new_tensor
 
 MAGIC = b"\x93NUMPY"
 _HEADER = 10_000  # bytes; longer ones make the parser slow
+_MOST_AXES = 64
+_CODES = {dtype.str[1:]: dtype for dtype in dtypes.ALL}  # bfloat16 is V2, as in PyTorch
 Place = Callable[[Storage, str], Storage]
 
 
@@ -126,39 +130,41 @@ def read_npz(archive: ArchiveReader, place: Place) -> dict[str, Tensor]:
 
 
 def parse(head: bytes, what: str) -> tuple[np.dtype, tuple[int, ...], bool, int]:
-    """Dtype, shape, order and the place of the data, of the beginning of an ``.npy`` file."""
-    stream = io.BytesIO(head)
+    """Dtype, shape, order and the place of the data, of the beginning of an ``.npy`` file.
+
+    Raises:
+        FileFormatError: if it is damaged, or of values that fx does not have.
+    """
     try:
-        version = np.lib.format.read_magic(stream)
-        reader = getattr(np.lib.format, f"read_array_header_{version[0]}_0", None)
-        if version == (3, 0):
-            reader = np.lib.format.read_array_header_2_0
-        if reader is None or version[1]:
-            raise ValueError(f"version {version}")
-        shape, fortran, dtype = reader(stream, max_header_size=_HEADER)
+        form = {1: "<H", 2: "<I", 3: "<I"}[head[6]]
+        start = 8 + struct.calcsize(form)
+        size = struct.unpack(form, head[8:start])[0]
+        if not head.startswith(MAGIC) or head[7] or size > _HEADER:
+            raise ValueError("another version, or longer than it can be")
+        header = ast.literal_eval(head[start : start + size].decode().strip())
+        code, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
+        if len(header) != 3 or type(fortran) is not bool or type(shape) is not tuple:
+            raise ValueError("other entries than there are")
+        if any(type(n) is not int or n < 0 for n in shape) or len(shape) > _MOST_AXES:
+            raise ValueError(f"the shape {shape!r:.80} is none")
     except (
-        ValueError,
-        TypeError,
-        SyntaxError,
-        MemoryError,
-        RecursionError,
-        OverflowError,
-    ) as error:
+        IndexError, KeyError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError,
+        struct.error,
+    ) as error:  # fmt: skip
         raise FileFormatError(f"{what}: the header of the array is damaged ({error})") from None
-    if dtype.kind == "V" and dtype.itemsize == 2 and dtype.names is None and not dtype.shape:
-        dtype = dtypes.bfloat16
-    if dtype.hasobject:
+    if isinstance(code, str) and "O" in code:
         raise FileFormatError(
             f"{what} holds Python objects as a pickle, which could run any code; if you trust it, "
             f"write numpy.load(f, allow_pickle=True)"
         )
-    if dtype.newbyteorder("=") not in dtypes.ALL:
+    dtype = _CODES.get(code[1:]) if isinstance(code, str) and code[:1] in tuple("<>|=") else None
+    if dtype is None:
         raise FileFormatError(
-            f"{what} holds values of dtype {dtype}, which is none of fx; write numpy.load(f)"
+            f"{what} holds values of dtype {code!r:.80}, which is none of fx; write numpy.load(f)"
         )
-    if any(type(n) is not int or n < 0 for n in shape) or len(shape) > 64:
-        raise FileFormatError(f"{what}: the shape {shape!r:.80} is none")
-    return dtype, shape, bool(fortran), stream.tell()
+    if code[0] == ">" and dtype.itemsize > 1:
+        dtype = dtype.newbyteorder(">")
+    return dtype, shape, fortran, start + size
 
 
 def tensor_of(

@@ -11,6 +11,7 @@ from fx.config import modes
 from fx.errors import FileFormatError, StagingError
 from fx.io import arrays, legacy, pt, safetensors
 from fx.io.archive import ArchiveReader
+from fx.io.machine import Theirs
 from fx.io.storages import placement
 
 PREFIXES = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
@@ -114,8 +115,11 @@ def load(
             "load: fx reads pickles itself; leave out pickle_module, and write weights_only=False "
             "to load any object from a file you trust"
         )
-    with _opened(f) as (file, what):
-        value = _load(file, what, map_location, weights_only, bool(mmap))
+    try:
+        with _opened(f) as (file, what):
+            value = _load(file, what, map_location, weights_only, bool(mmap))
+    except Theirs as error:
+        raise error.error from None
     if strip_prefix:
         prefixes = PREFIXES if strip_prefix is True else strip_prefix
         value = stripped(value, (prefixes,) if isinstance(prefixes, str) else prefixes)

@@ -49,6 +49,13 @@ class Trusted:
         self.value = value
 
 
+class Theirs(Exception):
+    """An error of a user's function, on its way through a reader that has errors of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 class Words(Protocol):
     """What the machine knows of the world."""
 
@@ -99,6 +106,8 @@ class Machine:
                 operations[code](self)
             value = self.stack.pop()
             check_size(value, self.at - begin)
+        except Theirs as error:
+            raise error.error from None
         except FileFormatError as error:
             raise FileFormatError(f"{self.what}: {error}") from None
         except _DAMAGE as error:

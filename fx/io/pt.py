@@ -17,7 +17,7 @@ import numpy as np
 from fx.devices import Device
 from fx.errors import FileFormatError
 from fx.io.archive import ALIGNMENT, ArchiveReader, ArchiveWriter, descriptor
-from fx.io.machine import Machine
+from fx.io.machine import Machine, Theirs
 from fx.io.pickling import Pickled
 from fx.io.storages import Later, Storage, StorageType, placement
 from fx.io.trust import get_safe_globals
@@ -81,7 +81,7 @@ class Storages:
         self.at_once = at_once
         self.known: dict[str, Storage] = {}
         self.swapped = _swapped(archive, folder)
-        self._empty: list[tuple[str, np.ndarray, int]] = []
+        self._empty: list[tuple[str, np.ndarray, Any]] = []
 
     def load(self, number: Any) -> Storage:
         """The storage of a persistent id ``("storage", type, key, location, numel)``."""
@@ -115,7 +115,7 @@ class Storages:
             storage.memory = self.mapped[start : start + nbytes]
             return storage
         storage.memory = self.archive.room(name)
-        self._empty.append((name, storage.memory, kind.dtype.itemsize))
+        self._empty.append((name, storage.memory, kind.dtype))
         if self.at_once:
             self.fill()
         return storage
@@ -131,11 +131,11 @@ class Storages:
             for _ in pool.map(self._fill, jobs):
                 pass
 
-    def _fill(self, job: tuple[str, np.ndarray, int]) -> None:
-        name, memory, item = job
+    def _fill(self, job: tuple[str, np.ndarray, Any]) -> None:
+        name, memory, dtype = job
         self.archive.fill(name, memory)
-        if self.swapped and item > 1:
-            memory.view(f"u{item}" if item <= 8 else "u8").byteswap(inplace=True)
+        if self.swapped:
+            memory.view("u2" if dtype.kind == "V" else dtype).byteswap(inplace=True)
 
 
 def _swapped(archive: ArchiveReader, folder: str) -> bool:
@@ -264,6 +264,8 @@ def trusting_load(source: Any, words: Vocabulary, what: str) -> Any:
     file = BytesIO(source) if isinstance(source, bytes) else source
     try:
         return _Trusting(file, words).load()
+    except Theirs as error:
+        raise error.error from None
     except FileFormatError as error:
         raise named(error, what) from None
     except (pickle.UnpicklingError, EOFError, UnicodeDecodeError) as error:

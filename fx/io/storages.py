@@ -11,6 +11,7 @@ import numpy as np
 from fx import dtypes
 from fx.devices import Device, backend
 from fx.errors import DeviceError, FileFormatError
+from fx.io.machine import Theirs
 from fx.ops.interop import with_grad
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
@@ -100,13 +101,18 @@ def placement(map_location: Any) -> Callable[[Storage, str], Storage]:
         )
 
     def chosen(storage: Storage, tag: str) -> Storage:
-        found = map_location(storage, tag)
+        try:
+            found = map_location(storage, tag)
+        except Exception as error:
+            raise Theirs(error) from None
         if found is None:
             return storage.to(tag)
         if not isinstance(found, Storage):
-            raise TypeError(
-                f"load: the map_location function must return the storage it was given, "
-                f"storage.to(device), or None, and returned {type(found).__name__}"
+            raise Theirs(
+                TypeError(
+                    f"load: the map_location function must return the storage it was given, "
+                    f"storage.to(device), or None, and returned {type(found).__name__}"
+                )
             )
         return found
 

@@ -64,9 +64,9 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (counting, """
         bincount corrcoef cov histc histogram nanmedian nanquantile unique_consecutive"""),
     (pointwise_more, """
-        addbmm addr angle conj_physical deg2rad float_power fmax fmin hardshrink heaviside
-        is_nonzero isneginf isposinf isreal ldexp logaddexp2 matrix_power rad2deg renorm sgn
-        sinc"""),
+        addbmm addr angle conj_physical deg2rad float_power fmax fmin gcd hardshrink heaviside
+        is_nonzero isneginf isposinf isreal lcm ldexp logaddexp2 matrix_power mvlgamma rad2deg
+        renorm sgn sinc"""),
 )  # fmt: skip
 
 _RENAMED: dict[str, Any] = {

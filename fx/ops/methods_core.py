@@ -109,6 +109,9 @@ def cpu(self: Tensor) -> Tensor:
 
 def type_(self: Tensor, dtype: Any = None) -> Any:
     """In another dtype; without an argument PyTorch's name of the type, ``"fx.FloatTensor"``."""
+    if isinstance(dtype, str):  # "torch.LongTensor"
+        kind = dtype.rpartition(".")[2].removesuffix("Tensor")
+        dtype = next((d for d, word in _TYPE_NAMES.items() if word == kind), dtype)
     if dtype is not None:
         return to(self, dtype)
     return f"fx.{_TYPE_NAMES.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"

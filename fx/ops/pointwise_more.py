@@ -175,6 +175,49 @@ def is_nonzero(x: Any) -> bool:
     return bool(x)
 
 
+def _integers(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    x, y = operands(name, x, y)
+    if x.dtype not in dtypes.INTEGRAL:
+        raise DTypeError(f"{name} takes integers, got {x.dtype.name}; write x.astype(fx.int64)")
+    return x.abs(), y.abs()
+
+
+def gcd(x: Any, other: Any) -> Tensor:
+    """The greatest common divisor of each pair of integers; 0 for two zeros.
+
+    Example:
+        >>> import fx
+        >>> from fx.ops.pointwise_more import gcd
+        >>> gcd(fx.tensor([12, 7]), 8)
+        tensor([4, 1])
+    """
+    from fx.transforms import while_loop
+
+    def step(pair: Any) -> Any:
+        a, b = pair
+        zero = b == 0
+        rest = a % compare.where(zero, constant_like(1, b), b)
+        return compare.where(zero, a, b), compare.where(zero, b, rest)
+
+    a, b = _integers("gcd", x, other)
+    a, b = a + b * 0, b + a * 0  # both in the broadcast shape
+    return while_loop(lambda pair: (pair[1] != 0).any(), step, (a, b))[0]  # type: ignore[no-any-return]
+
+
+def lcm(x: Any, other: Any) -> Tensor:
+    """The least common multiple of each pair of integers; 0 where one is 0."""
+    a, b = _integers("lcm", x, other)
+    divisor = gcd(a, b)
+    return a // compare.where(divisor == 0, constant_like(1, divisor), divisor) * b  # type: ignore[no-any-return]
+
+
+def mvlgamma(x: Any, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``."""
+    x = floating("mvlgamma", x)
+    parts = [prims.lgamma(x - i / 2) for i in range(p)]
+    return sum(parts[1:], parts[0]) + p * (p - 1) / 4 * math.log(math.pi)
+
+
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     """The elements outside [-lambd, lambd], 0 for the others."""
     x = floating("hardshrink", x)

@@ -1,7 +1,7 @@
 """In-place methods of cells: ``cell.foo_(...)`` rebinds the cell to what ``foo(...)`` gives.
 
-One rule makes them of the methods of tensors; written out are those that no method gives: constants,
-copies, and random draws, which take PyTorch's arguments.
+One rule makes them of the methods of tensors; written out are those that no method gives:
+constants, copies, and random draws, which take PyTorch's arguments.
 """
 
 from __future__ import annotations

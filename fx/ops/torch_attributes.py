@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DeviceError
 from fx.ops import creation, interop, joining, manipulation, searching
+from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast
 from fx.tensor import Tensor
 
@@ -77,6 +79,28 @@ def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tens
     return manipulation.reshape(out, self.shape)
 
 
+def as_strided(
+    self: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """The elements of the flattened tensor at ``storage_offset + sum(index * stride)``."""
+    place = creation.zeros((), dtype=dtypes.int64) + (storage_offset or 0)
+    for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
+        line = creation.arange(n, device=self.device) * step
+        place = place + manipulation.reshape(line, (n,) + (1,) * (len(size) - axis - 1))
+    return manipulation.ravel(self)[place]  # type: ignore[no-any-return]
+
+
+def index_reduce(
+    self: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """With slices of ``source`` combined where the index says: prod, mean, amax or amin."""
+    at = normal_axis("index_reduce", dim, self.shape)
+    source = argument("index_reduce", source)
+    line = tuple([-1 if i == at else 1 for i in range(source.ndim)])
+    places = manipulation.broadcast_to(manipulation.reshape(index, line), source.shape)
+    return self.scatter_reduce(at, places, source, reduce, include_self=include_self)  # type: ignore[no-any-return]
+
+
 def multinomial(
     self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
@@ -104,7 +128,8 @@ def attach() -> None:
     for kind in ("cuda", "xpu", "mtia", "ipu"):
         setattr(Tensor, kind, _elsewhere(kind))
     for function in (
-        pin_memory, new, msort, split_with_sizes, is_same_size, put, multinomial, bernoulli,
+        pin_memory, new, msort, split_with_sizes, is_same_size, put, as_strided, index_reduce,
+        multinomial, bernoulli,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function)
     for name in ("resolve_conj", "resolve_neg", "to_dense"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fx.backends.cpu.matmul as cpu
+import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.families import align_lanes, broadcast_shapes, same_dtype, unbroadcast
+from fx.prims.fused import fuse
 from fx.prims.sampling import Sample
 
 _SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
@@ -92,3 +94,37 @@ matmul = define(
     batch=_matmul_batch,
     sample=_matmul_sample,
 )  # fmt: skip
+
+
+def _linear(x, weight, bias=None):
+    out = matmul(x, swap_last(weight))
+    return out if bias is None else out + bias
+
+
+def _linear_vjp(needs, x, weight, bias=None):
+    x_shape, n = x.shape, weight.shape[0]
+    k = x_shape[-1]
+    weight = None if needs[0] is None else weight
+    x = None if needs[1] is None else x
+    biased = len(needs) > 2 and needs[2] is not None
+
+    def pullback(ct):  # (..., n)
+        rows = ct if len(x_shape) == 2 else shape_prims.reshape(ct, shape=(_rows(ct), n))
+        dx = dweight = None
+        if weight is not None:
+            dx = matmul(rows, weight)
+            if len(x_shape) != 2:
+                dx = shape_prims.reshape(dx, shape=x_shape)
+        if x is not None:
+            flat = x if len(x_shape) == 2 else shape_prims.reshape(x, shape=(_rows(x), k))
+            dweight = matmul(swap_last(rows), flat)
+        if len(needs) == 2:
+            return dx, dweight
+        return dx, dweight, reduction.sum(rows, axes=(0,), keepdims=False) if biased else None
+
+    return pullback
+
+
+linear = fuse(  # x (..., k), weight (n, k), bias (n,)
+    "linear", cpu=cpu.linear, reference=_linear, vjp=_linear_vjp, torch_name="Addmm"
+)

@@ -10,7 +10,7 @@ each function calls.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 from fx.torch import _aliases
 
@@ -112,6 +112,8 @@ from fx.torch._types import (
 )
 from fx.torch.version import __version__
 
+OutOfMemoryError = MemoryError  # what a script catches when there is no memory left
+
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
@@ -121,8 +123,8 @@ from fx.torch import autograd, backends, cuda, nn, utils
 # what loads when it is first asked for ----------------------------------------------------------
 
 _ROOMS = frozenset(
-    "amp compiler distributed distributions func jit linalg multiprocessing optim random special "
-    "version".split()
+    "accelerator amp compiler distributed distributions func jit linalg mps multiprocessing optim "
+    "random special version xpu".split()
 )
 _LAZY = {
     "compile": "fx.torch.compiler",
@@ -140,12 +142,10 @@ _INSTEAD = {
     "inverse": "for constants write fx.from_numpy(numpy.linalg.inv(x.numpy()))",
     "cholesky": "for constants write fx.from_numpy(numpy.linalg.cholesky(x.numpy()))",
     "from_file": "write torch.from_numpy(numpy.memmap(...))",
-    "mps": "guard the line with `if torch.backends.mps.is_available():`",
-    "xpu": "there is no such device",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     from importlib import import_module
 
     if name in _ROOMS:
@@ -166,11 +166,11 @@ def __getattr__(name: str) -> Any:
 
 
 def _exists(path: str) -> _fx.bool:
-    found: Any = nn.functional if path.startswith("nn.") else import_linalg()
+    found: _Any = nn.functional if path.startswith("nn.") else _linalg()
     return path.rpartition(".")[2] in getattr(found, "__all__", ())
 
 
-def import_linalg() -> Any:
+def _linalg() -> _Any:
     """``torch.linalg``, loaded when first asked for."""
     from fx.torch import linalg
 
@@ -179,4 +179,4 @@ def import_linalg() -> Any:
 
 def __dir__() -> list[str]:
     rest = {name for name in _OF_NN if hasattr(nn.functional, name)}
-    return sorted({*globals(), *_ROOMS, *_LAZY, *rest} - {"_name"})
+    return sorted({*globals(), *_ROOMS, *_LAZY, *rest} - {"_name", "annotations"})

@@ -113,7 +113,7 @@ def full(
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
+    start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """The numbers start, start + step, ... below ``end``; from 0 where one number is given."""
@@ -274,6 +274,20 @@ def _window(name: str, terms: tuple[float, ...]) -> Any:
 
 hann_window = _window("hann_window", (0.5, 0.5))
 blackman_window = _window("blackman_window", (0.42, 0.5, 0.08))
+
+
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
+    layout: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """The triangular window of a length."""
+    wanted = default_dtype() if dtype is None else dtype
+    if window_length == 1:
+        return fx.ones(1, dtype=wanted, device=device, requires_grad=requires_grad)
+    at = fx.arange(window_length, dtype=fx.float64, device=device)
+    at = at * (2 / max(window_length if periodic else window_length - 1, 1))
+    out = (1 - (at - 1).abs()).to(wanted)
+    return out.requires_grad_() if requires_grad else out  # type: ignore[no-any-return]
 
 
 def hamming_window(

@@ -124,6 +124,54 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Tensor:
     return padded(input, list(pad), "constant", value)  # type: ignore[no-any-return]
 
 
+def gradient(
+    input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Central differences along axes, one-sided at the ends (of first order only).
+
+    Args:
+        spacing: the distance of neighbours: a number, or one an axis.
+        dim: the axes, all of them unless told.
+    """
+    if edge_order != 1:
+        raise ValueError(f"gradient: fx has edge_order=1 only, got {edge_order}")
+    axes = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(axes)
+    out = []
+    for axis, step in zip(axes, steps, strict=True):
+        n = input.shape[axis]
+        middle = (input.narrow(axis, 2, n - 2) - input.narrow(axis, 0, n - 2)) / 2
+        ends = input.diff(dim=axis)
+        parts = [ends.narrow(axis, 0, 1), middle, ends.narrow(axis, n - 2, 1)]
+        out.append(fx.concat(parts, axis) / step)
+    return tuple(out)
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    """One of two functions of the operands, in one graph."""
+    return fx.cond(pred, true_fn, false_fn, *operands)
+
+
+def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any, additional_inputs: Any = ()) -> Any:
+    """``body_fn`` again and again while ``cond_fn`` holds, in one graph."""
+    return fx.while_loop(
+        lambda carry: cond_fn(*carry, *additional_inputs),
+        lambda carry: tuple(body_fn(*carry, *additional_inputs)),
+        tuple(carried_inputs),
+    )
+
+
+def batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+    momentum: float, eps: float, cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    """Normalised over all axes but the second; PyTorch's order of arguments at this place."""
+    from fx.nn import functional
+
+    state = running_mean, running_var
+    return functional.batch_norm(input, *state, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
+
+
 def embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
     sparse: bool = False,

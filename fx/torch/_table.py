@@ -8,15 +8,15 @@ What stands after ``*`` is passed by name; ``name~`` is accepted and changes not
 UNARY = """
 abs absolute acos acosh adjoint angle arccos arccosh arcsin arcsinh arctan arctanh argwhere asin
 asinh atan atanh bitwise_not ceil clone conj conj_physical cos cosh deg2rad detach digamma erf
-erfc erfinv exp exp2 expm1 fix fliplr flipud floor frac get_device imag is_complex
+erfc erfinv exp exp2 expm1 fix fliplr flipud floor frac get_device is_complex
 is_floating_point is_nonzero is_signed isfinite isinf isnan isneginf isposinf isreal lgamma log
-log10 log1p log2 logical_not neg negative numel positive rad2deg ravel real reciprocal relu
+log10 log1p log2 logical_not neg negative numel positive rad2deg ravel reciprocal relu
 resolve_conj resolve_neg rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square t tan tanh trunc
 """
 
 BINARY = """
 arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign eq
-float_power floor_divide fmax fmin fmod ge greater greater_equal gt hypot inner kron ldexp
+float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt hypot inner kron lcm ldexp
 le less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt matmul maximum
 minimum mul multiply ne nextafter not_equal true_divide xlogy
 """
@@ -38,6 +38,7 @@ clip(input, min=None, max=None)
 clamp_min(input, min)
 clamp_max(input, max)
 logit(input, eps=None)
+hardshrink(input, lambd=0.5)
 nan_to_num(input, nan=0.0, posinf=None, neginf=None)
 round(input, *, decimals=0)
 isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False)
@@ -119,6 +120,8 @@ dsplit(input, indices_or_sections)
 unbind(input, dim=0)
 narrow(input, dim, start, length)
 select(input, dim, index)
+unsafe_split(tensor, split_size, dim=0) = Tensor.split
+unsafe_chunk(input, chunks, dim=0) = Tensor.chunk
 unfold_copy(input, dimension, size, step) = Tensor.unfold
 
 take(input, index)
@@ -139,6 +142,10 @@ select_scatter(input, src, dim, index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1)
 renorm(input, p, dim, maxnorm)
+put(input, index, source, accumulate=False)
+as_strided(input, size, stride, storage_offset=None)
+index_reduce(input, dim, index, source, reduce, *, include_self=True)
+mvlgamma(input, p)
 
 diag(input, diagonal=0)
 diagonal(input, offset=0, dim1=0, dim2=1)
@@ -172,6 +179,8 @@ vstack(tensors) = vstack
 row_stack(tensors) = vstack
 cdist(x1, x2, p=2.0) = cdist
 bucketize(input, boundaries, *, out_int32=False, right=False) = bucketize
+real(input) = real
+imag(input) = imag
 isin(elements, test_elements, *, invert=False) = isin
 bernoulli(input, p=None, *, generator=None) = bernoulli
 multinomial(input, num_samples, replacement=False, *, generator=None) = multinomial
@@ -179,9 +188,9 @@ poisson(input, generator=None) = poisson
 """
 
 OF_NN = """
-adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d batch_norm bilinear celu
+adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear celu
 channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-cosine_similarity dropout feature_alpha_dropout group_norm hardshrink instance_norm max_pool1d
+cosine_similarity dropout feature_alpha_dropout group_norm max_pool1d
 max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rms_norm rrelu
 selu threshold
 """

@@ -52,13 +52,12 @@ def vmap(
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value, and a function that takes a cotangent to the gradients (a tuple if several)."""
+    """The value, and a function that takes a cotangent to a tuple of gradients."""
     out = fx.vjp(func, *primals, has_aux=has_aux)
     pullback = out[1]
 
     def vjp_fn(*cotangents: Any) -> Any:
-        found = pullback(cotangents[0] if len(cotangents) == 1 else cotangents)
-        return found[0] if len(primals) == 1 else found
+        return pullback(cotangents[0] if len(cotangents) == 1 else cotangents)
 
     return (out[0], vjp_fn, *out[2:])
 

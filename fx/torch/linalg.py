@@ -6,7 +6,7 @@ from typing import Any
 
 import fx
 from fx.errors import ShapeError
-from fx.ops.assembly import vander
+from fx.ops.assembly import vander as _powers
 from fx.ops.operands import floating
 from fx.ops.pointwise_more import chain_matmul, matrix_power
 from fx.tensor import Tensor
@@ -93,6 +93,11 @@ def multi_dot(tensors: Any) -> Tensor:
     if last.ndim == 1:
         out = out[..., 0]
     return out[0] if first.ndim == 1 else out
+
+
+def vander(x: Any, *, N: int | None = None) -> Tensor:
+    """The powers 0, 1, 2 ... of a vector's elements as columns."""
+    return _powers(x, N, increasing=True)
 
 
 def __getattr__(name: str) -> Any:

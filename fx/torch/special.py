@@ -7,11 +7,11 @@ from typing import Any
 
 import fx
 from fx.ops.operands import floating
-from fx.ops.pointwise_more import sinc
+from fx.ops.pointwise_more import mvlgamma, sinc
 from fx.tensor import Tensor
 
 digamma = psi = fx.digamma
-gammaln = fx.lgamma
+gammaln, multigammaln = fx.lgamma, mvlgamma
 erf, erfc, erfinv, exp2, expm1, log1p = fx.erf, fx.erfc, fx.erfinv, fx.exp2, fx.expm1, fx.log1p
 expit, logit, xlogy, round = fx.sigmoid, fx.logit, fx.xlogy, fx.round
 
@@ -50,13 +50,6 @@ def ndtr(input: Any) -> Tensor:
 def ndtri(input: Any) -> Tensor:
     """Where the area under the standard normal curve reaches p."""
     return fx.erfinv(2 * floating("special.ndtri", input) - 1) * math.sqrt(2)  # type: ignore[no-any-return]
-
-
-def multigammaln(input: Any, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension ``p``."""
-    x = floating("special.multigammaln", input)
-    parts = sum(fx.lgamma(x - i / 2) for i in range(p))
-    return parts + p * (p - 1) / 4 * math.log(math.pi)  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,6 +40,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
             f"takes (..., {in_features}); flatten it first, for example x.flatten(1), or change "
             f"in_features"
         )
+    if w.ndim == 2 and x.ndim > 1:
+        if bias is None:
+            return linear_prims.linear(x, w)
+        return linear_prims.linear(x, w, argument("linear", bias))
     lead = x.shape[:-1]
     if w.ndim == 1:
         w = shape_prims.reshape(w, shape=(w.shape[0], 1))

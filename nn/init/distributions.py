@@ -65,7 +65,7 @@ def trunc_normal_(
         )
     key = random.next_key(generator, cell.device)
     low, high = (a - mean) / std, (b - mean) / std
-    x = truncated_normal(key, low, high, cell.shape, cell.dtype)
+    x = random.truncated_normal(key, low, high, cell.shape, cell.dtype)
     if std != 1 or mean:
         x = x * std + mean  # which may round past the ends
         low, high = constant_like(a, x), constant_like(b, x)

@@ -7,19 +7,18 @@ indices made from ``batch_sizes``, so that it runs under every transform.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
-from fx.devices import Device
 from fx.dtypes import int64
 from fx.errors import ShapeError
+from fx.nn.utils.packing import Layout, count
 from fx.ops.convert import as_tensor
-from fx.ops.cumulative import cumsum
 from fx.ops.joining import stack
 from fx.ops.operands import argument, cast
-from fx.ops.searching import searchsorted
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.sorting import argsort
 from fx.tensor import Tensor
@@ -130,53 +129,6 @@ class PackedSequence(_Packed):
         return self.data.device.name.startswith("cuda")  # type: ignore[no-any-return]
 
 
-class Layout:
-    """Where the rows of a packed batch lie in the padded one, and the other way round.
-
-    Args:
-        batch_sizes: (time,) int64.
-        rows: how many rows there are.
-        device: where the indices are wanted.
-
-    Attributes:
-        places: (time, batch) int64, the packed row; 0 where there is none.
-        keep: (time, batch) bool, whether there is one.
-        back: (rows,) int64, the place of each row in (time * batch).
-    """
-
-    def __init__(self, batch_sizes: Tensor, rows: int, device: Device) -> None:
-        sizes = cast(argument("batch_sizes", batch_sizes), int64)
-        self.time, self.batch = sizes.shape[0], int(sizes[0])
-        if sizes.device != device:
-            sizes = sizes.to(device)
-        ends = cumsum(sizes, axis=0)  # (time,)
-        starts = ends - sizes
-        column = _count(self.batch, device)
-        self.keep = _spread(column, self) < _spread(reshape(sizes, shape=(self.time, 1)), self)
-        found = _spread(reshape(starts, shape=(self.time, 1)), self) + _spread(column, self)
-        self.places = compare.where(self.keep, found, creation.constant_like(0, found))
-        row = _count(rows, device)
-        step = searchsorted(ends, row, side="right")
-        self.back = step * self.batch + row - indexing.take(starts, step, axis=0)
-
-    def padded(self, data: Tensor) -> Tensor:
-        """(rows, ...) to (time, batch, ...); anything where there is no row."""
-        return indexing.take(data, self.places, axis=0)
-
-    def packed(self, x: Tensor) -> Tensor:
-        """(time, batch, ...) to (rows, ...)."""
-        flat = reshape(x, shape=(self.time * self.batch, *x.shape[2:]))
-        return indexing.take(flat, self.back, axis=0)
-
-
-def _count(size: int, device: Device) -> Tensor:
-    return creation.iota(shape=(size,), axis=0, start=0, step=1, dtype=int64, device=device.name)
-
-
-def _spread(x: Tensor, layout: Layout) -> Tensor:
-    return broadcast_to(x, shape=(layout.time, layout.batch))
-
-
 def invert_permutation(permutation: Any) -> Any:
     """The inverse of a permutation (n,), or None of None.
 
@@ -228,7 +180,7 @@ def pack_padded_sequence(
     order = None
     if enforce_sorted:
         known = lens.tolist()
-        if any(a < b for a, b in zip(known, known[1:])):
+        if any(a < b for a, b in pairwise(known)):
             raise ValueError(
                 f"{name}: lengths must be sorted, the longest first, got {known}; write "
                 f"enforce_sorted=False"
@@ -242,7 +194,7 @@ def pack_padded_sequence(
     longest = int(lens[0]) if batch else 0
     if longest > time:
         raise ShapeError(f"{name}: a length of {longest} exceeds the {time} steps of {x.shape}")
-    step = reshape(_count(longest, lens.device), shape=(longest, 1))
+    step = reshape(count(longest, lens.device), shape=(longest, 1))
     runs = broadcast_to(step, shape=(longest, batch)) < broadcast_to(lens, shape=(longest, batch))
     sizes = cast(runs, int64).sum(1)
     layout = Layout(sizes, int(lens.sum()), x.device)

@@ -3,9 +3,10 @@
 import json
 import random
 
-import fx
 import numpy as np
 import pytest
+
+import fx
 from fx.data import (
     BatchSampler,
     DataLoader,
@@ -259,7 +260,10 @@ def test_the_state_is_small_and_can_be_saved(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.pop("key"), "takes what state_dict\\(\\) gave, got dict without a usable 'key'"),
+        (
+            lambda s: s.pop("key"),
+            r"what state_dict\(\) gave, got dict without a usable 'key'",
+        ),
         (lambda s: s.update(version=99), "the state is of version 99, this fx reads version 1"),
         (lambda s: s.update(batch_size=7), "batch_size=7, and this loader has batch_size=4"),
     ],
@@ -281,11 +285,11 @@ def test_a_state_that_does_not_fit_is_refused_where_the_loop_begins():
     state = loader.state_dict()
     smaller = DataLoader(range(10), 4)
     smaller.load_state_dict(state)
-    with pytest.raises(StateError, match="6 batches were given out .* the sampler gives only 3"):
+    with pytest.raises(StateError, match=r"6 batches were given out .* the sampler gives only 3"):
         iter(smaller)
     stream = DataLoader(Stream(), 4)
     next(iter(stream))
     other = DataLoader(Stream(), 4, num_workers=2)
     other.load_state_dict(stream.state_dict())
-    with pytest.raises(StateError, match="the state is of 1 workers.*give num_workers=1"):
+    with pytest.raises(StateError, match=r"the state is of 1 workers.*give num_workers=1"):
         iter(other)

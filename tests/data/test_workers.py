@@ -10,9 +10,10 @@ import threading
 import time
 from pathlib import Path
 
-import fx
 import numpy as np
 import pytest
+
+import fx
 from fx.data import DataLoader, Dataset, IterableDataset, WorkerError, get_worker_info
 from fx.data.loading import processes, slots
 
@@ -331,7 +332,7 @@ def test_the_message_shows_the_workers_traceback():
 
 def test_what_cannot_be_sent_is_reported():
     loader = DataLoader([0], None, num_workers=1, collate_fn=lambda _: lambda: 0)
-    with pytest.raises(Exception, match="(?s)in DataLoader worker process 0.*pickle"):
+    with pytest.raises(Exception, match=r"(?s)in DataLoader worker process 0.*pickle"):
         next(iter(loader))
 
 

@@ -1,4 +1,4 @@
-"""Containers of modules and parameters: every method of torch's, with what it prints and refuses."""
+"""Containers of modules and parameters: every method of torch's, what it prints and refuses."""
 
 from collections import OrderedDict
 
@@ -41,7 +41,12 @@ def test_sequential():
         del a[1:3]
         a[-1] = nn.Softplus()
         out += [repr(a), [n for n in dir(a) if n.isdigit()], [type(m).__name__ for m in a]]
-        out += [said(lambda: a + 1), said(lambda: a * 1.5), said(lambda: a * 0), said(lambda: a[99])[1]]
+        out += [
+            said(lambda: a + 1),
+            said(lambda: a * 1.5),
+            said(lambda: a * 0),
+            said(lambda: a[99])[1],
+        ]
         out += [said(lambda: a.insert(50, nn.ReLU())), said(lambda: nn.Sequential(3))[1]]
         return out
 
@@ -92,14 +97,21 @@ def test_parameter_dict():
         named.update(OrderedDict(z=ones(1), y=ones(1)))
         out = [repr(named).replace("torch.", "fx."), list(named), list(reversed(named)), len(named)]
         out += [list(named.state_dict()), named.pop("note"), named.get("q", 3), "a" in named]
-        out += [named.setdefault("a", 1) is named["a"], named.setdefault("w", ones(2)).shape == (2,)]
+        out += [
+            named.setdefault("a", 1) is named["a"],
+            named.setdefault("w", ones(2)).shape == (2,),
+        ]
         out += [named.popitem()[0], list(named.keys()), [tuple(v.shape) for v in named.values()]]
         more = named | {"n": ones(2)}
         out += [list(more), list(named), [k for k, _ in more.items()], list(named.copy())]
         more |= nn.ParameterDict({"m": ones(1)})
         out += [list(more), list({"p": 1} | nn.ParameterDict({"o": ones(1)}))]
         out += [list(named.fromkeys(["i", "j"], ones(1))), said(lambda: named[3])[1]]
-        out += [said(lambda: named.update(3))[1], said(lambda: named.update([(1, 2, 3)])), said(lambda: named(1))]
+        out += [
+            said(lambda: named.update(3))[1],
+            said(lambda: named.update([(1, 2, 3)])),
+            said(lambda: named(1)),
+        ]
         del named["a"]
         named.clear()
         return [*out, list(named), list(named.parameters())]

@@ -1,4 +1,4 @@
-"""In-place methods of cells, `p.data` and `p.grad`: what scripts write through them, against torch."""
+"""In-place methods of cells, `p.data` and `p.grad`: what is written through them, against torch."""
 
 import copy
 import pickle
@@ -25,7 +25,8 @@ IN_PLACE = [
     ("neg_", (), {}), ("abs_", (), {}), ("clamp_", (-1, 1), {}), ("clamp_min_", (0,), {}),
     ("clamp_max_", (1,), {}), ("clip_", (), {"min": 0}), ("sigmoid_", (), {}), ("tanh_", (), {}),
     ("relu_", (), {}), ("exp_", (), {}), ("sqrt_", (), {}), ("round_", (), {}), ("sign_", (), {}),
-    ("reciprocal_", (), {}), ("masked_fill_", (MASK, 7.0), {}), ("index_fill_", (0, ROWS[:1], 9.0), {}),
+    ("reciprocal_", (), {}), ("masked_fill_", (MASK, 7.0), {}),
+    ("index_fill_", (0, ROWS[:1], 9.0), {}),
     ("addcmul_", (Y, Y), {"value": 0.5}), ("addcdiv_", (X, Y), {"value": -2}),
     ("lerp_", (Y, 0.25), {}), ("copy_", (Y,), {}), ("copy_", (Y[0],), {}), ("fill_", (3,), {}),
     ("zero_", (), {}), ("fill_diagonal_", (8.0,), {}), ("cumsum_", (1,), {}), ("tril_", (), {}),
@@ -152,7 +153,9 @@ def test_what_draws_refuse(name, args, message):
 
 
 def test_draws_refuse_integers():
-    with pytest.raises(DTypeError, match=r"normal_ draws floating numbers, and the tensor is int64"):
+    with pytest.raises(
+        DTypeError, match=r"normal_ draws floating numbers, and the tensor is int64"
+    ):
         fx.nn.Buffer(fx.ones(2, dtype=fx.int64)).normal_()
 
 
@@ -362,3 +365,18 @@ def test_what_gradients_refuse():
         fx.vmap(lambda y: p.grad.mul_(y))(fx.tensor(Y))
     with pytest.raises(InPlaceError, match=r"gives float32\[3\], but it holds"):
         p.grad.copy_(fx.ones(3)).sub_(1)._renew("x", fx.ones(3))
+
+
+def test_handles_that_a_jitted_function_finds():
+    p = fx.nn.Parameter(fx.ones(3))
+    held = p.data
+    read = fx.jit(lambda x: x + held)
+    zeros = fx.zeros(3)
+    assert read(zeros).tolist() == [1, 1, 1]
+    p.data.mul_(5)
+    assert read(zeros).tolist() == [5, 5, 5]
+    p.data = zeros
+    assert read(zeros).tolist() == [5, 5, 5] and p.tolist() == [0, 0, 0]
+    double = fx.jit(lambda: held.mul_(2))
+    double()
+    assert held.tolist() == [10, 10, 10] and p.tolist() == [0, 0, 0]

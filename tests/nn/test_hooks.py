@@ -26,7 +26,7 @@ class Lib:
     def __init__(self, module):
         self.nn = module.nn
         self.tensor = module.tensor
-        self.module = (fx.nn.module if module is fx else torch.nn.modules.module)
+        self.module = fx.nn.module if module is fx else torch.nn.modules.module
         self.ones = module.ones
         self.no_grad = module.no_grad
 
@@ -92,7 +92,9 @@ def test_forward_hooks_in_order_and_replacing():
 
         two = net.two
         two.register_forward_pre_hook(note("pre"))
-        two.register_forward_pre_hook(note("first", lambda args: (args[0] + 1, args[1])), prepend=True)
+        two.register_forward_pre_hook(
+            note("first", lambda args: (args[0] + 1, args[1])), prepend=True
+        )
         two.register_forward_pre_hook(
             note("kwargs", lambda args, kwargs: (args, {"scale": 3})), with_kwargs=True
         )
@@ -215,8 +217,12 @@ def test_hooks_of_all_modules():
         net, seen = model(lib), []
         of = lib.module
         handles = [
-            of.register_module_forward_pre_hook(lambda m, a: seen.append(("pre", type(m).__name__))),
-            of.register_module_forward_hook(lambda m, a, o: seen.append(("post", type(m).__name__))),
+            of.register_module_forward_pre_hook(
+                lambda m, a: seen.append(("pre", type(m).__name__))
+            ),
+            of.register_module_forward_hook(
+                lambda m, a, o: seen.append(("post", type(m).__name__))
+            ),
             of.register_module_full_backward_pre_hook(
                 lambda m, go: seen.append(("back", type(m).__name__, values(go)))
             ),
@@ -256,7 +262,9 @@ def test_hooks_under_transforms():
     net = model(LIBS[0])
     seen = []
     net.two.register_forward_hook(lambda m, a, out: (out[0] * 3, out[1]))
-    net.two.register_full_backward_hook(lambda m, gi, go: seen.append(len(gi)) or (gi[0] * 2, gi[1]))
+    net.two.register_full_backward_hook(
+        lambda m, gi, go: seen.append(len(gi)) or (gi[0] * 2, gi[1])
+    )
     x = fx.tensor(X)
     loss = lambda m, x: m(x).sum()
     net(x).sum().backward()
@@ -337,7 +345,9 @@ def test_state_dict_hooks():
         )
 
         def forgive(module, keys):
-            seen.append((type(module).__name__, list(keys.missing_keys), list(keys.unexpected_keys)))
+            seen.append(
+                (type(module).__name__, list(keys.missing_keys), list(keys.unexpected_keys))
+            )
             keys.unexpected_keys.clear()
 
         net.register_load_state_dict_post_hook(forgive)

@@ -54,8 +54,9 @@ def compare(ours, theirs, *inputs):
     for i, (y, z) in enumerate(zip(got, expected, strict=True)):
         close(y, z, f"result {i}")
         (ct,) = arrays(tuple(z.shape), seed=i, dtype=str(y.dtype))
-        total, their_total = (y * fx.tensor(ct)).sum() + total, (z * torch.tensor(ct)).sum() + (
-            their_total
+        total, their_total = (
+            (y * fx.tensor(ct)).sum() + total,
+            (z * torch.tensor(ct)).sum() + (their_total),
         )
     total.backward()
     their_total.backward()

@@ -71,7 +71,7 @@ def test_activation_as_function_and_module():
     for name, activation in (("tanh", None), ("ReLU", True)):
 
         def make(nn, name=name, activation=activation):
-            function = getattr(nn, name)() if activation else getattr(nn, "Tanh")().forward
+            function = getattr(nn, name)() if activation else nn.Tanh().forward
             return nn.TransformerEncoderLayer(4, 2, 8, 0.0, function)
 
         check_layer(make, *inputs({}, "src"))

@@ -127,6 +127,7 @@ def run(optimizer, scheduler, steps):
     return np.array(out)
 
 
+@pytest.mark.filterwarnings("ignore:Detected call")  # torch warns of nested sequences
 @pytest.mark.parametrize("adam", [False, True], ids=["sgd", "adam"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_schedulers_are_torchs(case, adam):
@@ -135,6 +136,7 @@ def test_schedulers_are_torchs(case, adam):
     np.testing.assert_allclose(run(*ours, STEPS), run(*theirs, STEPS), rtol=1e-12, atol=1e-16)
 
 
+@pytest.mark.filterwarnings("ignore:Detected call")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_state_goes_both_ways(case):
     ours, theirs = make(fx, case), make(torch, case)
@@ -202,8 +204,7 @@ CLOSED += ["restarts", "longer restarts"]
 @pytest.mark.parametrize("name", CLOSED)
 def test_steps_to_a_named_epoch(name):
     ours, theirs = make(fx, CASES[name]), make(torch, CASES[name])
-    for optimizer, scheduler in (ours, theirs):
-        optimizer.step()
+    ours[0].step(), theirs[0].step()
     for epoch in (1, 4, 9, 2, 0, 17):
         ours[1].step(epoch), theirs[1].step(epoch)
         np.testing.assert_allclose(seen(ours[0]), seen(theirs[0]), rtol=1e-13)
@@ -232,7 +233,8 @@ def test_a_learning_rate_that_is_a_tensor_stays_one(name):
     assert all(g["lr"].dtype == fx.float64 for g in ours[0].param_groups)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n != "lambdas"])
+@pytest.mark.filterwarnings("ignore:Detected call")
+@pytest.mark.parametrize("name", CASES)
 def test_a_scheduler_inside_a_jitted_function(name):
     eager, jitted = make(fx, CASES[name]), make(fx, CASES[name])
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
-from fx.numbers import is_dynamic
+from fx.numbers import Numbers, is_dynamic
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.versions import Hooks, changes, for_all
@@ -156,6 +156,10 @@ def _optimizer(optimizer: Any, found: dict[str, Any]) -> None:
 
 def _fixed(group: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """The entries of a group that are no numbers and no tensors."""
+    tuples = group.tuples if type(group) is Numbers else {}
     for key, value in dict.items(group):
+        if key in tuples:
+            yield key, id(tuples[key])  # whose numbers are inputs
+            continue
         if key == "params" or not (is_dynamic(value) or isinstance(value, Tensor)):
             yield key, value

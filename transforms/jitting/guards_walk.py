@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx.graph.named import Named, node_of
+from fx.handles import Data
 from fx.numbers import Numbers, StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -241,6 +242,9 @@ class Walk(Containers, Objects):
                 self.writer.identity(place, x)
             condition = f"({{}}.leaf is None) is {x.leaf is None}"
             self.writer.require(place, condition, "a cell that requires grad, or not")
+            if isinstance(x, Data):  # whose cell may have gone its own way
+                condition = f"({{}}.owner is None) is {x.owner is None}"
+                self.writer.require(place, condition, "a handle")
             return
         self.tensors[id(x)] = place
         if type(x) is Tensor or type(x) is Named:

@@ -1,18 +1,20 @@
-"""Kernels of fused primitives: compiled ones from a few hundred elements, NumPy's below.
+"""Kernels of fused primitives: compiled ones.
 
-The sizes and the dtype decide which, and whether there is a compiler. None says that there is no
-kernel for these arguments.
+None says that there is no kernel for these arguments. The sizes and the dtype decide, and whether
+there is a compiler, but no earlier call.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fx.backends.cpu.llvm import library
 
-_COMPILED_FROM = 256  # elements
+_COMPILED_FROM = 16  # elements; a toy example need not load a compiler
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
 _BLOCK = 2048  # elements of a task of an elementwise kernel, as in ``library/maps.py``
@@ -31,14 +33,6 @@ def dense(x: np.ndarray) -> np.ndarray:
     return x if flags.c_contiguous and flags.aligned else x.copy("C")
 
 
-def chunk_of(tasks: int, each: float) -> int:
-    """How many tasks of so many nanoseconds a thread takes at once; 0: all, and with the GIL."""
-    total = tasks * each
-    if total < 10_000:
-        return 0
-    return tasks if total < 80_000 else max(1, int(30_000 / each))
-
-
 def along_rows(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.ndarray:
     """A kernel that takes each row of arrays of one shape to a row of the result."""
     x = arrays[0]
@@ -46,7 +40,7 @@ def along_rows(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nda
     out = library.empty([x, *x.shape])
     rows = x.size // n
     library.kernel("rows", name, x.dtype.char)(
-        [rows, chunk_of(rows, each * n * x.itemsize / 4), *map(dense, arrays), out, n]
+        [rows, library.chunk_of(rows, each * n * x.itemsize / 4), *map(dense, arrays), out, n]
     )
     return out
 
@@ -60,7 +54,7 @@ def elementwise(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nd
     library.kernel("maps", name, x.dtype.char)(
         [
             tasks,
-            chunk_of(tasks, each * min(n, _BLOCK) * x.itemsize / 4),
+            library.chunk_of(tasks, each * min(n, _BLOCK) * x.itemsize / 4),
             *map(dense, arrays),
             out,
             n,
@@ -128,101 +122,64 @@ def cross_entropy(
     Raises:
         IndexError: for a class that there is not.
     """
-    if x.dtype not in _FLOATS or y.dtype is not _INT64 or not x.size:
+    if not compiled(x) or y.dtype is not _INT64:
         return None
-    used = y != ignore_index
-    if compiled(x):
-        rows, n = x.shape
-        losses, wrong = np.empty(rows, x.dtype), np.zeros(1, np.int64)
-        chunk = chunk_of(rows, 0.5 * n * x.itemsize / 4)
-        library.kernel("rows", "cross_entropy", x.dtype.char)(
-            [rows, chunk, dense(x), dense(y), losses, wrong, n, ignore_index]
-        )
-        if wrong[0]:
-            raise IndexError("a class outside of the logits")
-    else:
-        losses = np.zeros(x.shape[0], x.dtype)
-        with np.errstate(all="ignore"):
-            rest = x - x.max(1, keepdims=True)
-            places = np.flatnonzero(used)
-            targets = y[places]
-            if targets.size and (targets.min() < 0 or targets.max() >= x.shape[1]):
-                raise IndexError("a class outside of the logits")
-            losses[places] = np.log(np.exp(rest).sum(1))[places] - rest[places, targets]
+    rows, n = x.shape
+    losses, wrong = np.empty(rows, x.dtype), np.zeros(1, np.int64)
+    library.kernel("rows", "cross_entropy", x.dtype.char)(
+        [rows, library.chunk_of(rows, 0.12 * n * x.itemsize), dense(x), dense(y), losses, wrong, n,
+         ignore_index]
+    )  # fmt: skip
+    if wrong[0]:
+        raise IndexError("a class outside of the logits")
     if reduction == "none":
         return losses
-    total = losses.sum()
+    total = np.add.reduce(losses)
     if reduction == "mean":
-        with np.errstate(all="ignore"):
-            total = total / x.dtype.type(np.count_nonzero(used))
+        total = total / _count(y, ignore_index, x.dtype)
     return np.asarray(total)
+
+
+def _count(y: np.ndarray, ignore_index: int, dtype: Any) -> Any:
+    """How many targets count; 0 of them divide without a warning."""
+    count = np.count_nonzero(y != ignore_index)
+    return dtype.type(count or math.nan)
 
 
 def cross_entropy_grad(
     ct: np.ndarray, x: np.ndarray, y: np.ndarray, *, ignore_index: int, reduction: str
 ) -> np.ndarray | None:
     """The cotangent of the logits."""
-    if x.dtype not in _FLOATS or ct.dtype is not x.dtype or y.dtype is not _INT64 or not x.size:
+    if not compiled(x) or ct.dtype is not x.dtype or y.dtype is not _INT64:
         return None
     if reduction == "mean":
-        with np.errstate(all="ignore"):
-            ct = np.asarray(ct / x.dtype.type(np.count_nonzero(y != ignore_index)))
-    if compiled(x):
-        rows, n = x.shape
-        out = library.empty([x, rows, n])
-        chunk = chunk_of(rows, 0.7 * n * x.itemsize / 4)
-        library.kernel("rows", "cross_entropy_grad", x.dtype.char)(
-            [rows, chunk, dense(ct), dense(x), dense(y), out, n, ignore_index, ct.ndim]
-        )
-        return out
-    used = y != ignore_index
-    with np.errstate(all="ignore"):
-        factor = np.where(used, ct, x.dtype.type(0))
-        out = np.exp(x - x.max(1, keepdims=True))
-        out /= out.sum(1, keepdims=True)
-        out *= factor[:, None]
-    places = np.flatnonzero(used)
-    out[places, y[places]] -= factor[places]
+        ct = np.asarray(ct / _count(y, ignore_index, x.dtype))
+    rows, n = x.shape
+    out = library.empty([x, rows, n])
+    library.kernel("rows", "cross_entropy_grad", x.dtype.char)(
+        [rows, library.chunk_of(rows, 0.18 * n * x.itemsize), dense(ct), dense(x), dense(y), out, n,
+         ignore_index, ct.ndim]
+    )  # fmt: skip
     return out
 
 
 # layer norm -------------------------------------------------------------------------------------
 
 
-def _normalised(x: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """x (rows, n) with mean 0 and variance 1, and what it was multiplied with."""
-    n = x.dtype.type(x.shape[1])
-    out = x - np.add.reduce(x, 1, None, None, True) / n
-    variance = np.add.reduce(out * out, 1, None, None, True) / n
-    scale = 1 / np.sqrt(variance + x.dtype.type(eps))
-    out *= scale
-    return out, scale
-
-
-def _takes(x: np.ndarray, *others: np.ndarray) -> bool:
-    return x.dtype in _FLOATS and x.size > 0 and all(a.dtype is x.dtype for a in others)
-
-
 def layer_norm(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float
 ) -> np.ndarray | None:
     """x (..., *sizes) over the axes of weight and bias (*sizes)."""
-    if not _takes(x, weight, bias):
+    dtype = x.dtype
+    if not compiled(x) or weight.dtype is not dtype or bias.dtype is not dtype:
         return None
     n = weight.size
     rows = x.size // n
-    if compiled(x):
-        out = library.empty([x, *x.shape])
-        chunk = chunk_of(rows, 0.2 * n * x.itemsize / 4)
-        library.kernel("rows", "layer_norm", x.dtype.char)(
-            [rows, chunk, dense(x), dense(weight), dense(bias), out, n, eps]
-        )
-        return out
-    with np.errstate(all="ignore"):
-        out, _ = _normalised(x.reshape(rows, n), eps)
-        out = out.reshape(x.shape)
-        out *= weight
-        out += bias
+    out = library.empty([x, *x.shape])
+    library.kernel("rows", "layer_norm", dtype.char)(
+        [rows, library.chunk_of(rows, 0.05 * n * x.itemsize), dense(x), dense(weight), dense(bias),
+         out, n, eps]
+    )  # fmt: skip
     return out
 
 
@@ -230,28 +187,18 @@ def layer_norm_grad(
     ct: np.ndarray, x: np.ndarray, weight: np.ndarray, *, eps: float
 ) -> tuple[np.ndarray, ...] | None:
     """The cotangents of x, weight and bias."""
-    if not _takes(x, weight, ct):
+    dtype = x.dtype
+    if not compiled(x) or weight.dtype is not dtype or ct.dtype is not dtype:
         return None
     n = weight.size
     rows = x.size // n
-    if compiled(x):
-        out = library.empty([x, *x.shape])
-        block = max(_ROWS_OF_BLOCK, -(-rows // _BLOCKS))
-        tasks = -(-rows // block)
-        sums = library.empty([x, tasks, 2, n])
-        chunk = chunk_of(tasks, 0.5 * block * n * x.itemsize / 4)
-        library.kernel("rows", "layer_norm_grad", x.dtype.char)(
-            [tasks, chunk, dense(ct), dense(x), dense(weight), out, sums, n, eps, rows, block]
-        )
-        found = sums[0] if tasks == 1 else np.add.reduce(sums, 0)
-        return out, found[0].reshape(weight.shape), found[1].reshape(weight.shape)
-    with np.errstate(all="ignore"):
-        y, scale = _normalised(x.reshape(rows, n), eps)
-        flat = ct.reshape(rows, n)
-        for_weight, for_bias = np.add.reduce(flat * y, 0), np.add.reduce(flat, 0)
-        g = flat * weight.reshape(n)
-        count = x.dtype.type(n)
-        out = g - np.add.reduce(g, 1, None, None, True) / count
-        out -= y * (np.add.reduce(g * y, 1, None, None, True) / count)
-        out *= scale
-    return out.reshape(x.shape), for_weight.reshape(weight.shape), for_bias.reshape(weight.shape)
+    out = library.empty([x, *x.shape])
+    block = max(_ROWS_OF_BLOCK, -(-rows // _BLOCKS))
+    tasks = -(-rows // block)
+    sums = library.empty([x, tasks, 2, n])
+    library.kernel("rows", "layer_norm_grad", dtype.char)(
+        [tasks, library.chunk_of(tasks, 0.12 * block * n * x.itemsize), dense(ct), dense(x),
+         dense(weight), out, sums, n, eps, rows, block]
+    )  # fmt: skip
+    found = sums[0] if tasks == 1 else np.add.reduce(sums, 0)
+    return out, found[0].reshape(weight.shape), found[1].reshape(weight.shape)

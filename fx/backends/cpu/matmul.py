@@ -6,9 +6,11 @@ by a batch, and integers badly.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu import fused
 from fx.backends.cpu._arrays import is_narrow, widen
 from fx.backends.cpu.blas import SERIAL
 from fx.backends.cpu.blas import product as blas_product
@@ -48,7 +50,29 @@ def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return blas_product(x, y)
 
 
-def _compiled(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+    """x (..., k) @ weight (n, k) transposed + bias (n,); None if a reference is to do it."""
+    dtype = x.dtype
+    if x.ndim < 2 or weight.ndim != 2 or dtype.char not in "fd" or x.shape[-1] != weight.shape[1]:
+        return None
+    if weight.dtype is not dtype or (bias is not None and bias.dtype is not dtype):
+        return None
+    n, k = weight.shape
+    if k < 2 or not x.size or (bias is not None and bias.shape != (n,)):
+        return None
+    flat = x if x.ndim == 2 else x.reshape(-1, k)
+    out = None
+    work = flat.size * n
+    if work >= _COMPILED_FROM:
+        out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
+    if out is None:
+        out = np.dot(flat, weight.T) if work <= SERIAL else blas_product(flat, weight.T)
+        if bias is not None:
+            out += bias
+    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
+
+
+def _compiled(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
     """The product by compiled kernels, if its sizes and dtype are theirs."""
     (m, k), n = x.shape[-2:], y.shape[-1]
     if m < _ROWS_FROM or n < 4 or x.dtype.kind != "f" or x.dtype is not y.dtype:
@@ -60,7 +84,7 @@ def _compiled(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
         return None
     from fx.backends.cpu.llvm.library.products import multiply
 
-    return multiply(x, y, lead)
+    return multiply(x, y, lead, bias)
 
 
 def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:

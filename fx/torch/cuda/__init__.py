@@ -96,4 +96,5 @@ def _refused(name: str) -> Any:
 current_device, get_device_name = _refused("current_device"), _refused("get_device_name")
 get_device_properties, set_device = _refused("get_device_properties"), _refused("set_device")
 get_device_capability, get_rng_state = _refused("get_device_capability"), _refused("get_rng_state")
+OutOfMemoryError = MemoryError
 Stream, Event = _refused("Stream"), _refused("Event")

@@ -10,6 +10,7 @@ calls or of threads, so that a result has the same bits whenever it is computed.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 
 Run = Callable[[list[Any]], Any]
-_GROUPS = ("gemm", "rows", "maps", "norms", "losses")
 
 
 class Missing(Exception):
@@ -36,7 +36,26 @@ def available() -> bool:
         empty([np.zeros(1, np.float32), 3])
     except (RuntimeError, ImportError, OSError):
         return False
+    _keep_heap()
     return True
+
+
+_TRIM, _MMAP = -1, -3  # glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
+_KEPT, _FROM_HEAP = 128 << 20, 32 << 20
+
+
+def _keep_heap() -> None:
+    """Let the C library keep what arrays of NumPy's give back.
+
+    glibc returns memory at the end of its heap from 256 KiB to 2 MiB on, and a training step takes
+    it again a moment later: a page fault every 4 KiB, a tenth of the step. What the user has set in
+    the environment stays.
+    """
+    told = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None and not told:
+        mallopt(_TRIM, _KEPT)
+        mallopt(_MMAP, _FROM_HEAP)
 
 
 def _floats_as_expected() -> bool:
@@ -49,18 +68,32 @@ def _floats_as_expected() -> bool:
     return value == number and descr == id(array.dtype) and size == 8
 
 
-def empty(spec: list[Any]) -> Any:
-    """A new array of the dtype of ``spec[0]`` and the shape ``spec[1:]``, contents undefined."""
+def _first_empty(spec: list[Any]) -> Any:
     global empty
     empty = _builtin("fx_empty", _entry(), 0)
     return empty(spec)
 
 
+# a new array of the dtype of ``spec[0]`` and the shape ``spec[1:]``, contents undefined
+empty: Run = _first_empty
+
+
 @cache
 def kernel(group: str, name: str, dtype: str) -> Run:
     """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
-    loaded = _group(group, dtype)
+    loaded = _loaded(group, name, dtype)
     return _builtin("fx_run", _entry(), loaded.address(name), loaded)
+
+
+def chunk_of(tasks: int, each: float) -> int:
+    """How many tasks of so many nanoseconds a thread takes at once; 0: all, and with the GIL."""
+    total = tasks * each
+    if total < _SHORT:
+        return 0
+    return tasks if total < _LONG else max(1, int(_TURN / each))
+
+
+_SHORT, _LONG, _TURN = 10_000.0, 60_000.0, 30_000.0
 
 
 @cache
@@ -78,25 +111,23 @@ def _entry() -> Any:
     return loaded
 
 
-@cache
-def _group(group: str, dtype: str) -> Any:
-    """The code of a group for a dtype, from the disk where it is."""
+def _loaded(group: str, name: str, dtype: str) -> Any:
+    """The code of a kernel, from the disk where it is."""
     from fx.backends.cpu.llvm import disk_cache, engine
 
-    name = disk_cache.name_of("library", group, dtype)
-    found = None if name is None else disk_cache.load(name)
-    exports = None
+    entry = disk_cache.name_of("library", group, name, dtype)
+    found = None if entry is None else disk_cache.load(entry)
     if found is not None:
-        exports, code = found[0], found[1]
+        code = found[1]
     else:
         from fx.backends.cpu.llvm.kernels import module_of_this_cpu
 
         module = module_of_this_cpu()
-        exports = import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype))
+        import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype), name)
         code = engine.compile_text(str(module))
-        if name is not None:
-            disk_cache.store(name, exports, code, b"")
-    loaded = engine.Loaded([code], exports, {})
+        if entry is not None:
+            disk_cache.store(entry, None, code, b"")
+    loaded = engine.Loaded([code], [name], {})
     loaded.keep_forever()
     return loaded
 

@@ -7,8 +7,8 @@ A kernel here is one LLVM function
 that does the tasks ``begin .. end - 1``. ``words`` are what the caller listed, 8 bytes each: of an
 array the address of its elements, of an int its value, of a float the address of its value, of None
 0. The first two of the list say how many tasks there are and how many of them a thread takes at
-once, 0 for all of them without giving up the GIL; the kernel sees what comes after them. ``scratch``
-is always null.
+once, 0 for all of them without giving up the GIL; the kernel sees what comes after them.
+``scratch`` is always null.
 """
 
 from __future__ import annotations

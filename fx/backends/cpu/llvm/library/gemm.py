@@ -1,6 +1,6 @@
 """Matrix products of any size: tiles of 6 rows by 4 vectors (2 where registers are few).
 
-    out[b0, b1, i, j] = sum over l of x[b0, b1, i, l] * y[b0, b1, l, j]
+    out[b0, b1, i, j] = sum over l of x[b0, b1, i, l] * y[b0, b1, l, j] (+ bias[j])
 
 A right factor whose rows are not dense, or that is too large to be read with a stride, is packed
 first: column tiles one after another, rows of the width of a tile. Its columns are dense then.
@@ -18,7 +18,7 @@ ROWS = 6
 DEPTH = 1024  # steps of k that a tile takes at once
 # the words of both kernels
 (X, Y, OUT, M, N, K, X_ROW, X_STEP, Y_ROW, Y_STEP, B0, B1, X0, X1, Y0, Y1,
- DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKED) = range(21)  # fmt: skip
+ DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKED, BIAS) = range(22)  # fmt: skip
 
 
 def across() -> int:
@@ -31,12 +31,9 @@ def wide(size: int) -> int:
     return across() * v.vector_bytes() // size
 
 
-def emit(module: ir.Module, dtype: Any) -> list[str]:
-    """Add the kernels; their names."""
-    kernels = _Kernels(module, dtype)
-    kernels.pack()
-    kernels.product()
-    return ["pack", "product"]
+def emit(module: ir.Module, dtype: Any, name: str) -> None:
+    """Add the kernel ``pack`` or ``product``."""
+    getattr(_Kernels(module, dtype), name)()
 
 
 class _Kernels:
@@ -56,8 +53,8 @@ class _Kernels:
         b = ir.IRBuilder(function.append_basic_block("entry"))
         words, begin, end, _ = function.args
         found = []
-        for i in range(PACKED + 1):
-            kind = v.pointer if i in (X, Y, OUT) else v.i64
+        for i in range(BIAS + 1):
+            kind = v.pointer if i in (X, Y, OUT, BIAS) else v.i64
             found.append(b.load(v.at(b, words, i, v.i64), typ=kind, align=8))
         return b, (begin, end), found
 
@@ -162,6 +159,7 @@ class _Kernels:
         line = b.select(packed, v.const(self.wide), w[Y_ROW])  # from one k to the next
         per_matrix = b.mul(w[ROW_TASKS], w[COLUMN_TASKS])
         panel = b.mul(w[K], v.const(self.wide))
+        nothing = ir.Constant(v.pointer, None)
 
         def task(t: Any) -> None:
             batch = b.udiv(t, per_matrix)
@@ -183,14 +181,19 @@ class _Kernels:
                 more = b.icmp_signed("!=", d, v.const(0))
                 left = self._at(b, x, (d, w[X_STEP]))
                 right = self._at(b, y, (d, line))
-                v.loop(b, c0, c1, lambda c: columns(c, left, right, count, more), name="columns")
+                last = b.icmp_signed("<=", w[K], b.add(d, v.const(DEPTH)))
+                bias = b.select(last, w[BIAS], nothing)
+                v.loop(b, c0, c1, lambda c: columns(c, left, right, count, more, bias),
+                       name="columns")  # fmt: skip
 
-            def columns(c: Any, left: Any, right: Any, count: Any, more: Any) -> None:
+            def columns(c: Any, left: Any, right: Any, count: Any, more: Any, bias: Any) -> None:
                 first = b.mul(c, v.const(self.wide))
                 here = v.at(b, right, b.select(packed, b.mul(c, panel), first), self.kind)
                 live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
                 full = b.icmp_signed("==", live, v.const(self.wide))
                 target = v.at(b, out, first, self.kind)
+                added = b.icmp_unsigned("!=", bias, nothing)
+                bias = b.select(added, v.at(b, bias, first, self.kind), nothing)
                 done = b.append_basic_block("columns.done")
                 code = b.select(full, v.const(0), self._up(b, live, self.width))
                 switch = b.switch(code, done)
@@ -204,6 +207,7 @@ class _Kernels:
                         b.call(function, [
                             self._at(b, left, (i, w[X_ROW])), here, self._at(b, target, (i, w[N])),
                             count, w[X_ROW], w[X_STEP], line, w[N], live, b.sub(w[M], i), more,
+                            bias,
                         ])  # fmt: skip
 
                     v.loop(b, r0, r1, rows, name="rows")
@@ -220,12 +224,12 @@ class _Kernels:
 
         Rows that are not there repeat the last one and are stored where nobody looks.
         """
-        kinds = [v.pointer, v.pointer, v.pointer, *[v.i64] * 7, v.i1]
+        kinds = [v.pointer, v.pointer, v.pointer, *[v.i64] * 7, v.i1, v.pointer]
         name = f"tile{count}{'_masked' if masked else ''}"
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        x, y, out, steps, x_row, x_step, line, pitch, live, rows, more = function.args
+        x, y, out, steps, x_row, x_step, line, pitch, live, rows, more, bias = function.args
         b = ir.IRBuilder(function.append_basic_block("entry"))
         kind, width = self.kind, self.width
         nowhere = b.alloca(ir.ArrayType(kind, self.wide))
@@ -255,10 +259,33 @@ class _Kernels:
             return [b.add(place, x_step), v.at(b, y, line, kind), *new]
 
         state = v.loop(b, v.const(0), steps, step, [v.const(0), y, *start], name="k")
-        for i, (value, at) in enumerate(zip(state[2:], places, strict=True)):
+        sums = self._with_bias(b, state[2:], bias, masks)
+        for i, (value, at) in enumerate(zip(sums, places, strict=True)):
             v.store(b, value, at, masks[i % count])
         b.ret_void()
         return function
+
+    def _with_bias(self, b: ir.IRBuilder, sums: Any, bias: ir.Value, masks: Any) -> list[ir.Value]:
+        """The sums, and the bias added where there is one."""
+        kind, width = self.kind, self.width
+        first, adding = b.block, b.append_basic_block("adding")
+        stored = b.append_basic_block("stored")
+        b.cbranch(b.icmp_unsigned("!=", bias, ir.Constant(v.pointer, None)), adding, stored)
+        b.position_at_end(adding)
+        line = [
+            v.load(b, v.at(b, bias, c * width, kind), kind, width, mask)
+            for c, mask in enumerate(masks)
+        ]
+        added = [b.fadd(x, line[i % len(masks)]) for i, x in enumerate(sums)]
+        b.branch(stored)
+        b.position_at_end(stored)
+        found = []
+        for before, after in zip(sums, added, strict=True):
+            phi = b.phi(before.type)
+            phi.add_incoming(before, first)
+            phi.add_incoming(after, adding)
+            found.append(phi)
+        return found
 
     def _sums(self, b: ir.IRBuilder, places: Any, masks: Any, more: ir.Value) -> list[ir.Value]:
         """What a tile starts from: zeros, or the sums over the depths before."""

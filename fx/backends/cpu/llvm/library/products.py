@@ -16,8 +16,12 @@ PANEL = 512 << 10  # bytes of a right factor from which it is packed also where 
 TALL = 96  # rows from which that pays
 
 
-def multiply(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> np.ndarray | None:
+def multiply(
+    x: np.ndarray, y: np.ndarray, lead: tuple[int, ...], bias: np.ndarray | None = None
+) -> np.ndarray | None:
     """x (*B, m, k) @ y (*B, k, n) of one dtype, float32 or float64; ``lead`` is B, broadcast.
+
+    A dense ``bias`` (n,) is added to every row.
 
     None where the kernels cannot: no compiler here, or more than two axes of batches.
     """
@@ -50,14 +54,14 @@ def multiply(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> np.ndarray 
         right = library.empty([x, p0 * p1 * length])
         tasks = p0 * p1 * column_tiles
         library.kernel("gemm", "pack", dtype)(
-            [tasks, _chunk(tasks, k * wide // 3), x, y, right, *sizes, y_row, y_step,
-             p0, p1, x0, x1, y0, y1, *cut, 1]
+            [tasks, library.chunk_of(tasks, k * wide * size / 12), x, y, right, *sizes, y_row,
+             y_step, p0, p1, x0, x1, y0, y1, *cut, 1, None]
         )  # fmt: skip
         y0, y1 = p1 * length if y0 else 0, length if y1 else 0
     tasks = count * row_tasks * column_tasks
     library.kernel("gemm", "product", dtype)(
-        [tasks, _chunk(tasks, work // 50 // tasks), x, right, out, *sizes, y_row, y_step,
-         b0, b1, x0, x1, y0, y1, *cut, int(pack)]
+        [tasks, library.chunk_of(tasks, work * size / 200 / tasks), x, right, out, *sizes, y_row,
+         y_step, b0, b1, x0, x1, y0, y1, *cut, int(pack), bias]
     )  # fmt: skip
     return out
 
@@ -67,14 +71,6 @@ def _wide(size: int) -> int:
     from fx.backends.cpu.llvm.library import gemm
 
     return gemm.wide(size)
-
-
-def _chunk(tasks: int, each: int) -> int:
-    """How many tasks of so many nanoseconds a thread takes at once; 0: all of them, with the GIL."""
-    total = tasks * each
-    if total < 10_000:
-        return 0
-    return tasks if total < 60_000 else max(1, 30_000 // max(each, 1))
 
 
 def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[int, int]:

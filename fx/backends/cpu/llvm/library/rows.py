@@ -15,11 +15,10 @@ from fx.backends.cpu.llvm.vecmath.algebra import Num
 Value = ir.Value
 
 
-def emit(module: ir.Module, dtype: Any) -> list[str]:
-    """Add the kernels; their names."""
-    for name, (words, function) in KERNELS.items():
-        Rows(module, dtype, name, words, function)
-    return list(KERNELS)
+def emit(module: ir.Module, dtype: Any, name: str) -> None:
+    """Add a kernel."""
+    words, function = KERNELS[name]
+    Rows(module, dtype, name, words, function)
 
 
 # softmax ----------------------------------------------------------------------------------------

@@ -7,8 +7,20 @@ from fx.optim.adagrad import adagrad
 from fx.optim.adam import adam, adamw
 from fx.optim.adamax import adamax
 from fx.optim.asgd import asgd
+from fx.optim.lbfgs import lbfgs
 from fx.optim.muon import muon
 from fx.optim.nadam import nadam
+from fx.optim.pure import schedules
+from fx.optim.pure.transforms import (
+    add_decayed_weights,
+    chain,
+    clip,
+    clip_by_global_norm,
+    global_norm,
+    scale,
+    stateless,
+)
+from fx.optim.pure.wrappers import ema, masked, multi_steps
 from fx.optim.radam import radam
 from fx.optim.rmsprop import rmsprop
 from fx.optim.rprop import rprop
@@ -26,13 +38,25 @@ __all__ = [
     "adam",
     "adamax",
     "adamw",
+    "add_decayed_weights",
     "asgd",
+    "chain",
+    "clip",
+    "clip_by_global_norm",
+    "ema",
+    "global_norm",
+    "lbfgs",
+    "masked",
+    "multi_steps",
     "muon",
     "nadam",
     "radam",
     "rmsprop",
     "rprop",
+    "scale",
     "schedule",
+    "schedules",
     "sgd",
     "sparse_adam",
+    "stateless",
 ]

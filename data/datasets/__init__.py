@@ -1,0 +1,18 @@
+"""Datasets read from files that are on disk: nothing is ever downloaded."""
+
+from fx.data.datasets.bundled import bundled
+from fx.data.datasets.cifar import CIFAR10, CIFAR100
+from fx.data.datasets.folder import DatasetFolder, ImageFolder
+from fx.data.datasets.mnist import MNIST, FashionMNIST, KMNIST, read_idx
+
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "DatasetFolder",
+    "FashionMNIST",
+    "ImageFolder",
+    "KMNIST",
+    "MNIST",
+    "bundled",
+    "read_idx",
+]

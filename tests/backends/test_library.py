@@ -1,0 +1,109 @@
+"""Kernels with extents as arguments: any size and layout, the same bits on any threads."""
+
+import numpy as np
+import pytest
+
+import fx
+from fx.backends.cpu import fused, matmul
+from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm.library import products
+
+pytestmark = pytest.mark.skipif(not library.available(), reason="no compiler for this platform")
+
+
+def numbers(*shape, dtype="float32", seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+LAYOUTS = {
+    "dense": lambda x: x,
+    "transposed": lambda x: np.swapaxes(np.swapaxes(x, -1, -2).copy(), -1, -2),
+    "every second": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "backwards": lambda x: x[..., ::-1, :].copy()[..., ::-1, :],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("y_layout", LAYOUTS)
+@pytest.mark.parametrize("x_layout", LAYOUTS)
+def test_products(x_layout, y_layout, dtype):
+    for m, k, n in [(1, 1, 1), (5, 7, 3), (6, 16, 64), (13, 33, 65), (100, 300, 17)]:
+        for lead_x, lead_y in [((), ()), ((3,), ()), ((), (2, 3)), ((2, 1), (2, 3)), ((2, 3),) * 2]:
+            x = LAYOUTS[x_layout](numbers(*lead_x, m, k, dtype=dtype))
+            y = LAYOUTS[y_layout](numbers(*lead_y, k, n, dtype=dtype, seed=1))
+            got = products.multiply(x, y, np.broadcast_shapes(lead_x, lead_y))
+            want = np.matmul(x.astype("float64"), y.astype("float64"))
+            tolerance = 1e-5 if dtype == "float32" else 1e-13
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * k)
+
+
+@pytest.mark.parametrize("k", [1023, 1024, 1025, 3000])
+def test_long_sums_and_bias(k):
+    x, y, bias = numbers(20, k), numbers(k, 150, seed=1), numbers(150, seed=2)
+    for right in (y, LAYOUTS["transposed"](y)):
+        plain = products.multiply(x, right, ())
+        np.testing.assert_allclose(plain, x.astype("float64") @ y, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(products.multiply(x, right, (), bias), plain + bias)
+
+
+def test_a_large_right_factor_is_packed():
+    x, y = numbers(100, 700), numbers(700, 300, seed=1)
+    tall = products.multiply(x, y, ())
+    np.testing.assert_array_equal(products.multiply(x[:50], y, ()), tall[:50])  # read in place
+
+
+def test_no_kernel_for_three_axes_of_batches():
+    x = numbers(2, 3, 2, 8, 8)[:, :, ::2]
+    strided = np.broadcast_to(numbers(2, 1, 2, 8, 8), (2, 3, 2, 8, 8))
+    assert products.multiply(np.swapaxes(x, 0, 1), strided[:, :2, :1], (3, 2, 1)) is not None
+    x = numbers(2, 3, 2, 8, 8)
+    assert products.multiply(np.swapaxes(x, 0, 2), np.swapaxes(x, 0, 2), (2, 3, 2)) is None
+    want = np.matmul(np.swapaxes(x, 0, 2), np.swapaxes(x, 0, 2))
+    np.testing.assert_allclose(matmul.matmul(*[np.swapaxes(x, 0, 2)] * 2), want, rtol=1e-4)
+
+
+def run_all():
+    x, y = numbers(500, 300), numbers(300, 200, seed=1)
+    ct = numbers(500, 300, seed=2)
+    weight, bias = numbers(300, seed=3), numbers(300, seed=4)
+    target = np.random.default_rng(0).integers(0, 300, 500)
+    how = {"ignore_index": -100, "reduction": "mean"}
+    return [
+        matmul.matmul(x, y),
+        fused.softmax(x, 1),
+        fused.gelu_grad(ct, x),
+        fused.layer_norm(x, weight, bias, eps=1e-5),
+        *fused.layer_norm_grad(ct, x, weight, eps=1e-5),
+        fused.cross_entropy(x, target, **how),
+        fused.cross_entropy_grad(np.float32(1.0).reshape(()), x, target, **how),
+    ]
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    before = fx.get_num_threads()
+    try:
+        fx.set_num_threads(1)
+        alone = run_all()
+        fx.set_num_threads(2)
+        for _ in range(3):
+            for a, b in zip(run_all(), alone, strict=True):
+                np.testing.assert_array_equal(a, b)
+    finally:
+        fx.set_num_threads(before)
+
+
+def test_what_a_kernel_is_called_with():
+    run = library.kernel("maps", "silu", "f")
+    with pytest.raises(TypeError, match="arrays, ints, floats, None"):
+        run([1, 0, "x", None, 3])
+
+
+def test_memory_is_used_again():
+    like = np.zeros(1, np.float64)
+    first = library.empty([like, 50, 40])
+    assert first.shape == (50, 40) and first.dtype == np.float64 and first.flags.owndata
+    address = first.ctypes.data
+    assert address % 64 == 0
+    del first
+    assert library.empty([like, 2000]).ctypes.data == address
+    assert library.empty([like]).shape == ()

@@ -1,0 +1,115 @@
+"""Instance, root-mean-square, response and synchronised normalisation: edges and refusals."""
+
+import numpy as np
+import pytest
+
+import fx
+from fx.errors import InPlaceError, ShapeError
+
+torch = pytest.importorskip("torch")
+
+from tests.nn.oracle import arrays, check, close, copy_state
+
+F, T = fx.nn.functional, torch.nn.functional
+
+
+def test_convert_sync_batchnorm():
+    def make(nn):
+        block = nn.Sequential(nn.BatchNorm1d(3, affine=False), nn.BatchNorm1d(3, momentum=None))
+        return nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), block, nn.InstanceNorm1d(3))
+
+    plain, theirs = make(fx.nn), make(torch.nn)
+    copy_state(plain, theirs)
+    plain[1].eval(), theirs[1].eval()
+    weight, mean = plain[1].weight, plain[1]._buffers["running_mean"]
+    ours = fx.nn.SyncBatchNorm.convert_sync_batchnorm(plain)
+    theirs = torch.nn.SyncBatchNorm.convert_sync_batchnorm(theirs)
+    assert repr(ours) == repr(theirs) and type(ours[2][0]) is fx.nn.SyncBatchNorm
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert ours[1].weight is weight and ours[1]._buffers["running_mean"] is mean
+    assert not ours[1].training and ours[2][0].training
+    x = arrays((4, 3), dtype="float32")[0]
+    close(ours[:3](fx.tensor(x)), theirs[:3](torch.tensor(x)))
+    single = fx.nn.SyncBatchNorm.convert_sync_batchnorm(fx.nn.BatchNorm2d(2), "group")
+    assert isinstance(single, fx.nn.SyncBatchNorm) and single.process_group == "group"
+
+
+def test_running_statistics_under_jit():
+    (x,) = arrays((2, 3, 4))
+    layers = [fx.nn.InstanceNorm1d(3, track_running_stats=True).to("float64") for _ in range(2)]
+    for _ in range(2):
+        close(fx.jit(layers[0])(fx.tensor(x)), layers[1](fx.tensor(x)))
+    for name in ("running_mean", "running_var"):
+        close(getattr(layers[0], name), getattr(layers[1], name), name)
+
+
+def test_instance_norm_by_given_statistics():
+    x, mean, var, w, b = arrays((2, 3, 4), (3,), (3,), (3,), (3,))
+    var = abs(var)
+    held, theirs = (fx.tensor(mean), fx.tensor(var)), (torch.tensor(mean), torch.tensor(var))
+    check(
+        lambda x, *a: F.instance_norm(x, *held, *a, use_input_stats=False),
+        lambda x, *a: T.instance_norm(x, *theirs, *a, use_input_stats=False),
+        *(x, w, b),
+    )
+    check(
+        lambda x, w: F.instance_norm(x, weight=w), lambda x, w: T.instance_norm(x, weight=w), x, w
+    )
+
+
+def test_instance_norm_refuses():
+    layer = fx.nn.InstanceNorm2d(3, affine=True)
+    with pytest.raises(
+        ShapeError, match=r"InstanceNorm2d takes an input \(batch, channels, height"
+    ):
+        layer(fx.ones((2, 3)))
+    with pytest.raises(
+        ShapeError, match=r"match num_features \(3\), but got: 4; write InstanceNorm"
+    ):
+        layer(fx.ones((2, 4, 5, 5)))
+    with pytest.warns(UserWarning, match="not used, because affine=False"):
+        fx.nn.InstanceNorm1d(3)(fx.ones((2, 4, 5)))
+    with pytest.raises(ValueError, match="expected more than 1 spatial element when training"):
+        layer(fx.ones((2, 3, 1, 1)))
+    with pytest.raises(ShapeError, match=r"instance_norm: weight must have shape \(3,\)"):
+        F.instance_norm(fx.ones((2, 3, 4)), weight=fx.ones(4))
+    with pytest.raises(InPlaceError, match=r"pass fx\.nn\.Buffer"):
+        F.instance_norm(fx.ones((2, 3, 4)), running_mean=fx.zeros(3))
+    with pytest.raises(ValueError, match="takes running_mean and running_var"):
+        F.instance_norm(fx.ones((2, 3, 4)), use_input_stats=False)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_rms_norm_takes_torchs_epsilon(dtype):
+    x = np.array([1e-5, 2e-5, 0.0])
+    got = F.rms_norm(fx.tensor(x, dtype=dtype), 3).astype("float64")
+    expected = T.rms_norm(torch.tensor(x, dtype=getattr(torch, dtype)), (3,)).double()
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-2)
+
+
+def test_response_norms():
+    (x,) = arrays((2, 6, 3, 2))
+    ours, theirs = [nn.CrossMapLRN2d(3, 0.1, 0.7, 2.0) for nn in (fx.nn, torch.nn)]
+    assert repr(ours) == repr(theirs)
+    close(ours(fx.tensor(x)), fx.nn.LocalResponseNorm(3, 0.1, 0.7, 2.0)(fx.tensor(x)))
+    check(
+        lambda x: F.local_response_norm(x, 5, 0.3, 0.6, 1.5),
+        lambda x: T.local_response_norm(x, 5, 0.3, 0.6, 1.5),
+        x,
+    )
+    close(
+        F.local_response_norm(fx.ones((0, 2, 3)), 2), T.local_response_norm(torch.ones(0, 2, 3), 2)
+    )
+    with pytest.raises(ShapeError, match=r"CrossMapLRN2d takes \(batch, channels, height, width\)"):
+        ours(fx.ones((6, 3, 2)))
+    with pytest.raises(ValueError, match="with at least 3 axes"):
+        F.local_response_norm(fx.ones((2, 3)), 2)
+
+
+def test_refusals_of_the_last_axes():
+    with pytest.raises(ShapeError, match=r"rms_norm: an input of shape \(2, 3\) does not end in"):
+        F.rms_norm(fx.ones((2, 3)), 4)
+    with pytest.raises(ShapeError, match=r"rms_norm: weight must have normalized_shape \(3,\)"):
+        F.rms_norm(fx.ones((2, 3)), 3, fx.ones(2))
+    with pytest.raises(ShapeError, match=r"SyncBatchNorm takes \(batch, channels, \.\.\.\)"):
+        fx.nn.SyncBatchNorm(3)(fx.ones(3))

@@ -1,0 +1,131 @@
+"""Fused primitives are their references: values and derivatives, by kernels of both kinds."""
+
+import numpy as np
+import pytest
+
+import fx
+from fx.prims import activations, linear, losses, norms, reduction
+
+ROWS, N = 40, 33  # compiled kernels
+SMALL = 3, 5  # the reference
+
+
+def numbers(*shape, seed=0, dtype="float64"):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def classes(rows, n):
+    y = np.random.default_rng(9).integers(0, n, rows)
+    y[1] = -100
+    return y
+
+
+def case(name, rows, n):
+    """The primitive, its arguments, how many of them have a derivative, and parameters."""
+    x = numbers(rows, n)
+    if hasattr(activations, name):
+        return getattr(activations, name), [x], 1, {}
+    if name == "linear":
+        return linear.linear, [x, numbers(7, n, seed=1), numbers(7, seed=2)], 3, {}
+    if name == "layer_norm":
+        weights = [numbers(n, seed=1), numbers(n, seed=2)]
+        return norms.layer_norm, [x, *weights], 3, {"eps": 1e-3}
+    if name.startswith("cross_entropy"):
+        how = {"ignore_index": -100, "reduction": name.split()[1]}
+        return losses.cross_entropy, [x, classes(rows, n)], 1, how
+    return getattr(reduction, name), [numbers(rows, n, seed=3), x], 2, {"axis": 1}
+
+
+NAMES = [
+    "gelu", "gelu_tanh", "silu", "linear", "layer_norm", "softmax_grad", "log_softmax_grad",
+    "cross_entropy mean", "cross_entropy sum", "cross_entropy none",
+]  # fmt: skip
+
+
+@pytest.fixture(params=[(ROWS, N), SMALL], ids=["compiled", "small"])
+def size(request):
+    return request.param
+
+
+def weighed(function, args, count, params):
+    """A number from the results, as a function of the arguments with a derivative."""
+    rest = [fx.asarray(a) for a in args[count:]]
+
+    def f(*xs):
+        out = function(*xs, *rest, **params)
+        weights = fx.asarray(numbers(*out.shape, seed=5).astype(args[0].dtype))
+        return (out * weights).sum()
+
+    return f, [fx.asarray(a) for a in args[:count]]
+
+
+def check(got, want, tolerance):
+    for a, b in zip(fx.tree.leaves(got), fx.tree.leaves(want), strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_values(name, dtype, size):
+    primitive, args, _, params = case(name, *size)
+    xs = [fx.asarray(a) for a in args]
+    xs = [x.astype(dtype) if x.dtype == fx.float64 else x for x in xs]
+    tolerance = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 3e-2}[dtype]
+    got, want = primitive(*xs, **params), primitive.reference(*xs, **params)
+    assert got.dtype == want.dtype
+    check(got.astype("float64"), want.astype("float64"), tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives(name, size):
+    primitive, args, count, params = case(name, *size)
+    f, xs = weighed(primitive, args, count, params)
+    g, _ = weighed(primitive.reference, args, count, params)
+    numbers_of = tuple(range(count))
+    check(fx.grad(f, numbers_of)(*xs), fx.grad(g, numbers_of)(*xs), 1e-11)
+    twice = lambda h: fx.grad(lambda *a: (fx.grad(h)(*a) ** 2).sum(), numbers_of)
+    check(twice(f)(*xs), twice(g)(*xs), 1e-10)
+    leaves = [x.detach().requires_grad_() for x in xs]
+    value = f(*leaves)
+    first = fx.autograd.grad(value, leaves, create_graph=True)
+    check([a.detach() for a in first], list(fx.grad(g, numbers_of)(*xs)), 1e-11)
+    (first[0] ** 2).sum().backward()
+    seconds = [fx.zeros_like(x) if x.grad is None else x.grad for x in leaves]
+    check(seconds, list(twice(g)(*xs)), 1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_transforms_see_the_reference(name):
+    primitive, args, count, params = case(name, *SMALL)
+    f, xs = weighed(primitive, args, count, params)
+    g, _ = weighed(primitive.reference, args, count, params)
+    check(fx.jvp(f, tuple(xs), tuple(xs)), fx.jvp(g, tuple(xs), tuple(xs)), 1e-12)
+    check(fx.jit(fx.grad(f))(*xs), fx.grad(g)(*xs), 1e-11)
+    lanes = [fx.stack([x, x * 0.5]) for x in xs]
+    check(fx.vmap(fx.grad(f))(*lanes), fx.vmap(fx.grad(g))(*lanes), 1e-11)
+    names = [node.primitive.name for node in fx.make_graph(f)(*xs).nodes]
+    assert primitive.name not in names
+
+
+def test_a_class_outside(size):
+    rows, n = size
+    x, y = fx.asarray(numbers(rows, n)), classes(rows, n)
+    for wrong in (n, -1):
+        y[2] = wrong
+        with pytest.raises(IndexError):
+            losses.cross_entropy(x, fx.asarray(y), ignore_index=-100, reduction="mean")
+
+
+def test_rows_of_infinities():
+    inf = np.inf
+    x = np.zeros((20, 20))
+    x[0], x[1, 0], x[2, :5], x[3, 0] = -inf, inf, -inf, np.nan
+    for name in ("softmax", "log_softmax"):
+        with np.errstate(all="ignore"):
+            rest = x - x.max(1, keepdims=True)
+            want = np.exp(rest) / np.exp(rest).sum(1, keepdims=True)
+            if name == "log_softmax":
+                want = rest - np.log(np.exp(rest).sum(1, keepdims=True))
+        got = getattr(reduction, name)(fx.asarray(x), axis=1).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-12)
