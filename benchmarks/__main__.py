@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     cases_compile,
+    cases_data,
     cases_eager,
     cases_import,
     cases_jit,
@@ -25,6 +26,7 @@ CASES: list[Case] = [
     *cases_import.CASES,
     *cases_jit.CASES,
     *cases_compile.CASES,
+    *cases_data.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"

@@ -1,5 +1,6 @@
 """Datasets, samplers and loaders, with PyTorch's names and defaults."""
 
+from fx.data import datasets, transforms
 from fx.data._utils.collate import default_collate, default_convert
 from fx.data._utils.worker import get_worker_info
 from fx.data.dataloader import DataLoader

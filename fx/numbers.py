@@ -250,7 +250,7 @@ class Numbers(dict[Any, Any]):
         if stage is None:
             return value
         if is_dynamic(value):
-            return stage.read_number(self, key)
+            return value if type(value) is StagedNumber else stage.read_number(self, key)
         held = self.tuples.get(key)
         return value if held is None else tuple([stage.read_number(held, i) for i in held])
 
@@ -294,6 +294,10 @@ class Numbers(dict[Any, Any]):
         if key not in self:
             self[key] = default
         return self[key]
+
+    def __ior__(self, other: Any) -> Numbers:  # type: ignore[override,misc]
+        self.update(other)
+        return self
 
     def items(self) -> Any:
         if modes.stage is None:

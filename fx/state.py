@@ -7,7 +7,7 @@ no pullback ever keeps the cell itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx.config import is_grad_enabled, modes
@@ -46,6 +46,10 @@ class Cell(Tensor):
     name: str
     reduction: str | None
     handle: Any  # None, or a weak reference to what `data` gave (fx.handles)
+
+    if TYPE_CHECKING:  # attached by fx.handles
+        data: Any
+        grad: Any
 
     def __init__(
         self,

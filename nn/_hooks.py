@@ -13,7 +13,7 @@ from fx.versions import Hooks, for_all
 
 _BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
 _CALLING = ("_forward_pre_hooks", "_forward_hooks", *_BACKWARD)
-for_all.update((kind, Hooks()) for kind in _CALLING)
+_registered: dict[str, Hooks] = {kind: Hooks() for kind in ("parameter", "buffer", "module")}
 
 KINDS = frozenset(
     (
@@ -144,6 +144,18 @@ class Hooking:
         return self._add_hook("_backward_pre_hooks", hook, prepend)
 
 
+class _ForAll(Hooks):
+    """Hooks of all Modules: without any, calls need not look for them."""
+
+    def pop(self, number: int, *default: Any) -> Any:
+        out = super().pop(number, *default)
+        Hooking._hooked = any(for_all.values())
+        return out
+
+
+for_all.update((kind, _ForAll()) for kind in _CALLING)
+
+
 def _added(hooks: Hooks, hook: Any, prepend: bool = False) -> RemovableHandle:
     handle = RemovableHandle(hooks, hook)
     if prepend:
@@ -244,3 +256,26 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, parameter)`` when a Module gets one; it may return another."""
+    return RemovableHandle(_registered["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` when a Module gets one; it may return another."""
+    return RemovableHandle(_registered["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, submodule)`` when a Module gets one; it may return another."""
+    return RemovableHandle(_registered["module"], hook)
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What the registration hooks make of a parameter, buffer or submodule."""
+    for hook in _registered[kind].values():
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value

@@ -130,7 +130,7 @@ class Traversal:
         Raises:
             AttributeError: if there is none.
         """
-        return self._get(target, "_parameters", "nn.Parameter")
+        return self._get(target, "_parameters", "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Buffer:
         """The buffer at a path.
@@ -138,7 +138,7 @@ class Traversal:
         Raises:
             AttributeError: if there is none.
         """
-        return self._get(target, "_buffers", "buffer")
+        return self._get(target, "_buffers", "a buffer")
 
     def _get(self, target: str, kind: str, what: str) -> Any:
         path, _, name = target.rpartition(".")
@@ -146,5 +146,5 @@ class Traversal:
         if not hasattr(module, name):
             raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
         if module.__dict__[kind].get(name) is None:
-            raise AttributeError(f"`{name}` is not an {what}")
+            raise AttributeError(f"`{name}` is not {what}")
         return module.__dict__[kind][name]

@@ -12,6 +12,8 @@ from fx.nn._factory import parameter
 from fx.nn.functional._windows import LAYOUTS
 from fx.nn.module import Module
 from fx.nn.normalization import _BatchNorm, _NormBase
+from fx.ops.axes import integers
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
@@ -36,7 +38,9 @@ class _InstanceNorm(_NormBase):
 
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, ...) or (channels, ...), normalised."""
-        name, shape = type(self).__name__, tuple(input.shape)
+        name = type(self).__name__
+        x = argument(name, input)
+        shape = x.shape
         if len(shape) not in (self.rank + 1, self.rank + 2):
             layout = LAYOUTS[self.rank]
             raise ShapeError(
@@ -54,7 +58,7 @@ class _InstanceNorm(_NormBase):
                 raise ShapeError(f"{said}; write {name}({channels}) for an input of shape {shape}")
             warnings.warn(f"{said}; it is not used, because affine=False", stacklevel=3)
         out = F.instance_norm(
-            input[None] if single else input,
+            x[None] if single else x,
             self.running_mean,
             self.running_var,
             self.weight,
@@ -216,8 +220,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.normalized_shape = integers("RMSNorm", "normalized_shape", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         made = parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
@@ -285,9 +288,9 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, height, width), normalised."""
-        if input.ndim != 4:
+        x = argument("CrossMapLRN2d", input)
+        if x.ndim != 4:
             raise ShapeError(
-                f"CrossMapLRN2d takes (batch, channels, height, width), got shape "
-                f"{tuple(input.shape)}"
+                f"CrossMapLRN2d takes (batch, channels, height, width), got shape {x.shape}"
             )
-        return super().forward(input)
+        return super().forward(x)

@@ -9,6 +9,7 @@ from fx.nn import functional as F
 from fx.nn import init
 from fx.nn._factory import parameter
 from fx.nn.module import Module
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
@@ -162,7 +163,7 @@ class Flatten(Module):
 
     def forward(self, input: Any) -> Tensor:
         """The same elements in fewer axes."""
-        return input.flatten(self.start_dim, self.end_dim)
+        return argument("Flatten", input).flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The axes."""
@@ -180,13 +181,17 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(
+                f"Unflatten: unflattened_size must be a tuple of ints, got {unflattened_size!r}; "
+                f"write ({unflattened_size!r},)"
+            )
         self.dim = dim
         self.unflattened_size = tuple(unflattened_size)
 
     def forward(self, input: Any) -> Tensor:
         """The same elements in more axes."""
-        shape, dim = tuple(input.shape), self.dim % input.ndim
-        return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))
+        return argument("Unflatten", input).unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """The axis and its new sizes."""

@@ -12,10 +12,14 @@ from fx.nn._conversions import Conversions
 from fx.nn._hooks import (  # noqa: F401 - where PyTorch has them
     Hooking,
     register_module_backward_hook,
+    register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
 )
 from fx.nn._locating import locate
 from fx.nn._state_dict import Saving
@@ -146,6 +150,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
             return
         elif isinstance(value, Module):
             self._forget(name, but="_modules")
+            value = registered("module", self, name, value)
             note_change(modules.get(name), value)
             modules[name] = value
             return
@@ -234,6 +239,8 @@ class Module(Traversal, Conversions, Hooking, Saving):
             )
         if param is not None and not param.name:
             param.name = f"{type(self).__name__}.{name}"
+        if param is not None:
+            param = registered("parameter", self, name, param)
         note_change(self._parameters.get(name, changes), param)
         self._parameters[name] = param
 
@@ -258,6 +265,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
             if not isinstance(tensor, Buffer):
                 tensor = Buffer(tensor, persistent=persistent)
             tensor.name = tensor.name or f"{type(self).__name__}.{name}"
+            tensor = registered("buffer", self, name, tensor)
         note_change(self._buffers.get(name, changes), tensor)
         self._buffers[name] = tensor
         unsaved = self.__dict__["_non_persistent_buffers_set"]
@@ -272,6 +280,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
+        module = registered("module", self, name, module)
         note_change(self._modules.get(name, changes), module)
         self._modules[name] = module
 

@@ -10,6 +10,8 @@ from fx.nn import functional as F
 from fx.nn import init
 from fx.nn._factory import filled, parameter
 from fx.nn.module import Module
+from fx.ops.axes import integers
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
@@ -85,6 +87,7 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Any) -> Tensor:
         """The normalised input; in training the running statistics follow it."""
+        input = argument(type(self).__name__, input)
         if input.ndim not in self.ranks:
             raise ShapeError(
                 f"{type(self).__name__} takes {self.layouts}, got an input of shape {input.shape}"
@@ -208,8 +211,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.normalized_shape = integers("LayerNorm", "normalized_shape", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (

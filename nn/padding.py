@@ -9,6 +9,7 @@ from fx.nn import functional as F
 from fx.nn.functional._windows import LAYOUTS
 from fx.nn.module import Module
 from fx.ops.axes import integers
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
@@ -22,7 +23,7 @@ class _Pad(Module):
         super().__init__()
         name = type(self).__name__
         widths = integers(name, "padding", padding)
-        if isinstance(padding, int):
+        if not isinstance(padding, tuple | list):
             widths = widths * (2 * self.rank)
         elif len(widths) != 2 * self.rank:
             raise ShapeError(
@@ -33,13 +34,14 @@ class _Pad(Module):
 
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, ...) or (channels, ...), made longer at both ends."""
-        if input.ndim not in (self.rank + 1, self.rank + 2):
+        x = argument(type(self).__name__, input)
+        if x.ndim not in (self.rank + 1, self.rank + 2):
             layout = LAYOUTS[self.rank]
             raise ShapeError(
                 f"{type(self).__name__} takes an input (batch, channels, {layout}) or (channels, "
-                f"{layout}), got shape {tuple(input.shape)}"
+                f"{layout}), got shape {x.shape}"
             )
-        return F.pad(input, self.padding, self.mode)
+        return F.pad(x, self.padding, self.mode)
 
     def extra_repr(self) -> str:
         """The widths."""

@@ -10,6 +10,7 @@ from fx.nn import init
 from fx.nn._factory import parameter
 from fx.nn.activation import _InPlace
 from fx.nn.module import Module
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
@@ -360,9 +361,10 @@ class Softmax2d(Module):
 
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, height, width) or (channels, height, width)."""
-        if input.ndim not in (3, 4):
+        x = argument("Softmax2d", input)
+        if x.ndim not in (3, 4):
             raise ShapeError(
                 f"Softmax2d: expected input to be 3D or 4D, (channels, height, width) with or "
-                f"without a batch axis, got shape {tuple(input.shape)}"
+                f"without a batch axis, got shape {x.shape}"
             )
-        return F.softmax(input, -3)
+        return F.softmax(x, -3)

@@ -27,6 +27,8 @@ _KINDS = (
 def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer.
 
+    ``args`` begins with the optimizer, as for all hooks of steps.
+
     Returns:
         A handle whose ``remove()`` takes the hook off.
     """
@@ -52,6 +54,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (before or after or _before_every_step or _after_every_step):
             return step(self, *args, **kwargs)
+        args = (self, *args)  # as PyTorch hands them to hooks
         for hook in chain(list(_before_every_step.values()), list(before.values())):
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -61,7 +64,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         f"(new_args, new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
-        out = step(self, *args, **kwargs)
+        out = step(*args, **kwargs)
         for hook in chain(list(after.values()), list(_after_every_step.values())):
             hook(self, args, kwargs)
         return out
@@ -103,7 +106,8 @@ class Hooks:
         """Call ``hook(optimizer, args, kwargs)`` before every step.
 
         Args:
-            hook: returns None, or the arguments that the step gets instead, ``(args, kwargs)``.
+            hook: returns None, or the arguments that the step gets instead, ``(args, kwargs)``;
+                the first of ``args`` is the optimizer.
 
         Example:
             >>> import fx

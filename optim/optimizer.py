@@ -13,11 +13,23 @@ from fx.errors import StateError
 from fx.numbers import Numbers
 from fx.optim import _fused
 from fx.optim._hooks import Hooks, with_hooks
+from fx.optim._hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from fx.optim._rule import Clock, Rule, first_count, zeros
 from fx.optim._state import number_of, option, restored, saved
 from fx.state import Cell, lasting
 from fx.tensor import Tensor
 from fx.versions import touch
+
+
+class _Required:
+    """A default that every group must give itself."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
 
 
 class Optimizer(Hooks):
@@ -90,7 +102,7 @@ class Optimizer(Hooks):
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = Numbers(param_group)
+        group = dict(param_group)
         listed = group["params"]
         if isinstance(listed, Tensor):
             listed = [listed]
@@ -113,6 +125,11 @@ class Optimizer(Hooks):
             _check_parameter(p)
         group["params"] = listed
         for name, value in self.defaults.items():
+            if value is required and name not in group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
+                )
             group.setdefault(name, value)
         if self.rule is not None:
             self.rule.check(group)
@@ -125,7 +142,7 @@ class Optimizer(Hooks):
         known = {id(p) for p in self._parameters()}
         if len({id(p) for p in listed}) < len(listed) or known & {id(p) for p in listed}:
             raise ValueError("some parameters appear in more than one parameter group")
-        self.param_groups.append(group)
+        self.param_groups.append(Numbers(group))
         touch()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -216,7 +233,7 @@ class Optimizer(Hooks):
                 # slots without a count come from a state dict of PyTorch's, saved under way
                 before, device = 1 if held else 0, p.device
                 if (before, device) not in fresh:
-                    fresh[before, device] = _first_counts(rule, group, counts, device, before)
+                    fresh[before, device] = _first_counts(rule, group, counts, p, before)
                 held.update(fresh[before, device])
             shared.setdefault(id(held["step"]), []).append(held)
         sharers = Counter([id(held["step"]) for held in self.state.values() if "step" in held])
@@ -310,16 +327,23 @@ def _begin(
     """Fill in the slots that are missing: all of them before a parameter's first step."""
     for name in names:
         if name not in held:
-            held[name] = lasting(partial(rule.begin, name, p, group), name=name)
+            held[name] = _made_for(p, partial(rule.begin, name, p, group), name)
 
 
 def _first_counts(
-    rule: Rule, group: dict[str, Any], counts: tuple[str, ...], device: Any, steps: int
+    rule: Rule, group: dict[str, Any], counts: tuple[str, ...], p: Cell, steps: int
 ) -> dict[str, Cell]:
     """Counts of parameters that have made so many steps, none or one."""
 
     def begin(name: str) -> Tensor:
-        first = first_count(rule, name, group, device)
+        first = first_count(rule, name, group, p.device)
         return first + steps if name == "step" and steps else first
 
-    return {name: lasting(partial(begin, name), name=name) for name in counts}
+    return {name: _made_for(p, partial(begin, name), name) for name in counts}
+
+
+def _made_for(p: Cell, make: Callable[[], Tensor], name: str) -> Cell:
+    """A cell that lives as long as a parameter: beyond a staged function unless that made both."""
+    if modes.stage is None or modes.stage.lasts(p):
+        return lasting(make, name=name)
+    return Cell(make(), name=name)

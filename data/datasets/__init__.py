@@ -3,7 +3,7 @@
 from fx.data.datasets.bundled import bundled
 from fx.data.datasets.cifar import CIFAR10, CIFAR100
 from fx.data.datasets.folder import DatasetFolder, ImageFolder
-from fx.data.datasets.mnist import MNIST, FashionMNIST, KMNIST, read_idx
+from fx.data.datasets.mnist import KMNIST, MNIST, FashionMNIST, read_idx
 
 __all__ = [
     "CIFAR10",

@@ -6,7 +6,7 @@ import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,13 +56,54 @@ _GLOBALS = {
     "dtype": _DType,
     "encode": _encode,
 }
-_OPCODES = (
-    "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 INT LONG1 "
-    "STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINBYTES SHORT_BINBYTES "
-    "EMPTY_LIST LIST APPEND APPENDS EMPTY_DICT DICT SETITEM SETITEMS EMPTY_TUPLE TUPLE TUPLE1 "
-    "TUPLE2 TUPLE3 GLOBAL STACK_GLOBAL REDUCE BUILD PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
-    "MEMOIZE"
-).split()
+_OPCODES = [
+    "PROTO",
+    "FRAME",
+    "STOP",
+    "MARK",
+    "POP",
+    "POP_MARK",
+    "NONE",
+    "NEWTRUE",
+    "NEWFALSE",
+    "BININT",
+    "BININT1",
+    "BININT2",
+    "INT",
+    "LONG1",
+    "STRING",
+    "BINSTRING",
+    "SHORT_BINSTRING",
+    "UNICODE",
+    "BINUNICODE",
+    "SHORT_BINUNICODE",
+    "BINBYTES",
+    "SHORT_BINBYTES",
+    "EMPTY_LIST",
+    "LIST",
+    "APPEND",
+    "APPENDS",
+    "EMPTY_DICT",
+    "DICT",
+    "SETITEM",
+    "SETITEMS",
+    "EMPTY_TUPLE",
+    "TUPLE",
+    "TUPLE1",
+    "TUPLE2",
+    "TUPLE3",
+    "GLOBAL",
+    "STACK_GLOBAL",
+    "REDUCE",
+    "BUILD",
+    "PUT",
+    "BINPUT",
+    "LONG_BINPUT",
+    "GET",
+    "BINGET",
+    "LONG_BINGET",
+    "MEMOIZE",
+]
 
 
 class _Reader(pickle._Unpickler):  # type: ignore[name-defined,misc]
@@ -71,7 +112,7 @@ class _Reader(pickle._Unpickler):  # type: ignore[name-defined,misc]
     Python's own rather than the one in C: its memo is a dict, so no index makes it allocate.
     """
 
-    dispatch = {
+    dispatch: ClassVar[dict[int, Any]] = {
         code: method
         for name in _OPCODES
         for code, method in pickle._Unpickler.dispatch.items()  # type: ignore[attr-defined]
@@ -164,7 +205,7 @@ class CIFAR10(Pictures):
     files = ([f"data_batch_{i}" for i in range(1, 6)], ["test_batch"])
     binary = ([f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"])
     key, before = "labels", 1
-    classes = [
+    classes: ClassVar[list[str]] = [
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"
     ]  # fmt: skip
 
@@ -210,14 +251,105 @@ class CIFAR100(CIFAR10):
     files = (["train"], ["test"])
     binary = (["train.bin"], ["test.bin"])
     key, before = "fine_labels", 2
-    classes = (
-        "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
-        "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach "
-        "couch crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster "
-        "house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree "
-        "motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear "
-        "pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket "
-        "rose sea seal shark shrew skunk skyscraper snail snake spider squirrel streetcar "
-        "sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip "
-        "turtle wardrobe whale willow_tree wolf woman worm"
-    ).split()
+    classes: ClassVar[list[str]] = [
+        "apple",
+        "aquarium_fish",
+        "baby",
+        "bear",
+        "beaver",
+        "bed",
+        "bee",
+        "beetle",
+        "bicycle",
+        "bottle",
+        "bowl",
+        "boy",
+        "bridge",
+        "bus",
+        "butterfly",
+        "camel",
+        "can",
+        "castle",
+        "caterpillar",
+        "cattle",
+        "chair",
+        "chimpanzee",
+        "clock",
+        "cloud",
+        "cockroach",
+        "couch",
+        "crab",
+        "crocodile",
+        "cup",
+        "dinosaur",
+        "dolphin",
+        "elephant",
+        "flatfish",
+        "forest",
+        "fox",
+        "girl",
+        "hamster",
+        "house",
+        "kangaroo",
+        "keyboard",
+        "lamp",
+        "lawn_mower",
+        "leopard",
+        "lion",
+        "lizard",
+        "lobster",
+        "man",
+        "maple_tree",
+        "motorcycle",
+        "mountain",
+        "mouse",
+        "mushroom",
+        "oak_tree",
+        "orange",
+        "orchid",
+        "otter",
+        "palm_tree",
+        "pear",
+        "pickup_truck",
+        "pine_tree",
+        "plain",
+        "plate",
+        "poppy",
+        "porcupine",
+        "possum",
+        "rabbit",
+        "raccoon",
+        "ray",
+        "road",
+        "rocket",
+        "rose",
+        "sea",
+        "seal",
+        "shark",
+        "shrew",
+        "skunk",
+        "skyscraper",
+        "snail",
+        "snake",
+        "spider",
+        "squirrel",
+        "streetcar",
+        "sunflower",
+        "sweet_pepper",
+        "table",
+        "tank",
+        "telephone",
+        "television",
+        "tiger",
+        "tractor",
+        "train",
+        "trout",
+        "tulip",
+        "turtle",
+        "wardrobe",
+        "whale",
+        "willow_tree",
+        "wolf",
+        "woman",
+        "worm",
+    ]

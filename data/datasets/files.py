@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fx.data.dataset import Dataset
 from fx.data.errors import DataFileError, MissingFileError
@@ -68,7 +68,7 @@ class Pictures(Dataset[Any]):
     width) or (height, width, channels) of uint8, and its class, as an int.
     """
 
-    classes: list[str] = []
+    classes: ClassVar[list[str]] = []
     data: Any
     targets: Any
 

@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,8 +41,8 @@ def read_idx(path: Any) -> np.ndarray:
     with reading(path):
         size = path.stat().st_size
         compressed = path.suffix == ".gz"
-        opened: Any = gzip.open(path) if compressed else path.open("rb")
-        with opened as file:
+        opens: Any = gzip.open if compressed else open
+        with opens(path, "rb") as file:
             head = file.read(4)
             if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _DTYPES:
                 raise damaged(path, f"an idx file does not begin with {head!r}")
@@ -88,7 +88,7 @@ class MNIST(Pictures):
         train-images-idx3-ubyte
     """
 
-    classes = [
+    classes: ClassVar[list[str]] = [
         "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four",
         "5 - five", "6 - six", "7 - seven", "8 - eight", "9 - nine",
     ]  # fmt: skip
@@ -125,7 +125,7 @@ class MNIST(Pictures):
 class FashionMNIST(MNIST):
     """Articles of clothing, in the format of MNIST; the arguments are MNIST's."""
 
-    classes = [
+    classes: ClassVar[list[str]] = [
         "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
         "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
     ]  # fmt: skip
@@ -134,4 +134,4 @@ class FashionMNIST(MNIST):
 class KMNIST(MNIST):
     """Japanese characters, in the format of MNIST; the arguments are MNIST's."""
 
-    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]
+    classes: ClassVar[list[str]] = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]

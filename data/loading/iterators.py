@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from typing import Any
 
+from fx.data.errors import WorkerError
 from fx.data.loading.failures import Failure, late
 from fx.data.loading.fetching import Ended, Job, Stream
 from fx.data.loading.position import Order, Position
@@ -102,8 +103,11 @@ class Here(Batches):
         if self._plain is not None:
             batch = self._plain(indices)
         else:
-            with using(generator_of(batch_key(self._base, number))):
-                batch = self._job.fetch(indices)
+            try:
+                with using(generator_of(batch_key(self._base, number))):
+                    batch = self._job.fetch(indices)
+            except StopIteration as error:
+                raise _not_the_end(error) from error
         self._position.given(number, state)
         return batch
 
@@ -215,10 +219,9 @@ class Ahead(Batches):
         except StopIteration:
             self._ended()
             raise
-        except BaseException as error:  # a dead worker, a timeout, an interrupt
-            if not isinstance(error, KeyboardInterrupt):
-                self._broken = True
-                self._pool.close()
+        except BaseException:  # a dead worker, a timeout, an interrupt in the middle of a message
+            self._broken = True
+            self._pool.close()
             raise
         if kind == "failed":
             raise _error(content)
@@ -285,4 +288,9 @@ def _error(content: Any) -> BaseException:
 
         failure: Failure = pickle.loads(content)
         return failure.raised()
-    return content  # type: ignore[no-any-return]
+    return _not_the_end(content) if isinstance(content, StopIteration) else content
+
+
+def _not_the_end(error: StopIteration) -> WorkerError:
+    """What stands for a StopIteration of a dataset or collate_fn, which would end the loop."""
+    return WorkerError(f"DataLoader: StopIteration was raised while a batch was fetched: {error}")

@@ -123,7 +123,7 @@ class PackedList(MutableSequence[Any]):
         >>> import fx
         >>> names = fx.data.PackedList(["a.png", "b.png"])
         >>> names[1], len(names), names[-2:]
-        ('b.png', 2, ['a.png'])
+        ('b.png', 2, ['a.png', 'b.png'])
     """
 
     __slots__ = ("_column", "_list", "_size")

@@ -7,6 +7,7 @@ a slot.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -42,12 +43,39 @@ def _nameless(size: int) -> int:
     return fd
 
 
+_process: Any = None
+
+
+def _mapped(fd: int, size: int) -> Any:
+    """The memory of a file, without its descriptor: ``mmap.mmap`` keeps one open as long as it is.
+
+    Python's objects keep it mapped; when the last one that looks at it is gone, it is unmapped.
+    """
+    global _process
+    if _process is None:
+        _process = ctypes.CDLL(None, use_errno=True)
+        _process.mmap.restype = ctypes.c_void_p
+        _process.mmap.argtypes = (
+            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+            ctypes.c_long,
+        )  # fmt: skip
+        _process.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    both = mmap.PROT_READ | mmap.PROT_WRITE
+    address = _process.mmap(None, size, both, mmap.MAP_SHARED, fd, 0)
+    if address == ctypes.c_void_p(-1).value:
+        error = ctypes.get_errno()
+        raise OSError(error, f"shared memory cannot be mapped: {os.strerror(error)}")
+    memory = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(memory, _process.munmap, address, size).atexit = False
+    return memory
+
+
 class _Slot:
     """A piece of shared memory, seen from the worker."""
 
     __slots__ = ("memory", "number", "root", "size", "start", "used")
 
-    def __init__(self, number: int, memory: mmap.mmap) -> None:
+    def __init__(self, number: int, memory: Any) -> None:
         self.number = number
         self.memory = memory
         self.size = len(memory)
@@ -93,7 +121,7 @@ class Ring:
             return slot
         size = -(-need // mmap.PAGESIZE) * mmap.PAGESIZE
         fd = _nameless(size)
-        slot = _Slot(self._next, mmap.mmap(fd, size))
+        slot = _Slot(self._next, _mapped(fd, size))
         self.slots[slot.number] = slot
         self.new.append((slot.number, fd))
         self._next += 1
@@ -156,14 +184,14 @@ class Views:
     """
 
     def __init__(self) -> None:
-        self.memories: dict[int, mmap.mmap] = {}
+        self.memories: dict[int, Any] = {}
         self.roots: dict[int, Any] = {}
         self.released: list[int] = []
 
     def add(self, number: int, fd: int) -> None:
         """A slot that the worker has made."""
         try:
-            self.memories[number] = mmap.mmap(fd, os.fstat(fd).st_size)
+            self.memories[number] = _mapped(fd, os.fstat(fd).st_size)
         finally:
             os.close(fd)
 

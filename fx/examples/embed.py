@@ -80,7 +80,9 @@ def converted(bert: dict[str, fx.Tensor], layers: int) -> dict[str, fx.Tensor]:
     for i in range(layers):
         ours, theirs = f"encoder.layers.{i}.", f"encoder.layer.{i}."
         for end in ("weight", "bias"):
-            attention = [bert[f"{theirs}attention.self.{n}.{end}"] for n in ("query", "key", "value")]
+            attention = [
+                bert[f"{theirs}attention.self.{n}.{end}"] for n in ("query", "key", "value")
+            ]
             state[f"{ours}self_attn.in_proj_{end}"] = fx.concat(attention)
             for name, found in names.items():
                 state[f"{ours}{name}.{end}"] = bert[f"{theirs}{found}.{end}"]

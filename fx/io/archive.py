@@ -30,7 +30,8 @@ _END = struct.Struct("<4s4H2LH")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
 _PADDING = 0x4246  # the extra field "FB" that moves a record to its alignment
-_SMALL = 0xFFFFFFFF
+_WIDE = 0xFFFFFFFF  # stands where a number is in a field of 64 bits instead
+_LIMIT = _WIDE  # numbers from here on are
 _FREE_EXPANSION = 64 << 20  # what compressed records may always expand to, in bytes
 _EXPANSION = 100  # and how many times the size of the file besides
 
@@ -64,24 +65,25 @@ class ArchiveWriter:
                 crc = zlib.crc32(piece, crc)
         path = (self._folder + name).encode()
         start = self._at
-        large = struct.pack("<2H2Q", 1, 16, size, size) if size >= _SMALL else b""
+        large = struct.pack("<2H2Q", 1, 16, size, size) if size >= _LIMIT else b""
         taken = start + _LOCAL.size + len(path) + len(large) + 4
         pad = -taken % ALIGNMENT
         extra = large + struct.pack("<2H", _PADDING, pad) + b"Z" * pad
-        shown = _SMALL if large else size
+        shown = _WIDE if large else size
         version = 45 if large else 20
         self._write(_LOCAL.pack(
             b"PK\3\4", version, 0x800, 0, 0, 0x21, crc, shown, shown, len(path), len(extra)
         ) + path + extra)  # fmt: skip
         for piece in pieces:
             self._write(piece)
-        wide = [] if size < _SMALL else [size, size]
-        if start >= _SMALL:
+        wide = [size, size] if large else []
+        far = start >= _LIMIT
+        if far:
             wide.append(start)
         field = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
         self._directory.append(_CENTRAL.pack(
             b"PK\1\2", 45 if wide else 20, 45 if wide else 20, 0x800, 0, 0, 0x21, crc, shown, shown,
-            len(path), len(field), 0, 0, 0, 0, min(start, _SMALL),
+            len(path), len(field), 0, 0, 0, 0, _WIDE if far else start,
         ) + path + field)  # fmt: skip
 
     def add_all(self, records: Iterable[tuple[str, Any]]) -> None:
@@ -102,15 +104,15 @@ class ArchiveWriter:
         for entry in self._directory:
             self._write(entry)
         size = self._at - start
-        if count >= 0xFFFF or start >= _SMALL or size >= _SMALL:
+        if count >= 0xFFFF or start >= _LIMIT or size >= _LIMIT:
             where = self._at
             self._write(_END64.pack(
                 b"PK\6\6", _END64.size - 12, 45, 45, 0, 0, count, count, size, start
             ))  # fmt: skip
             self._write(_LOCATOR.pack(b"PK\6\7", 0, where, 1))
-            count = min(count, 0xFFFF)
+            count, size, start = 0xFFFF, _WIDE, _WIDE
         self._write(_END.pack(
-            b"PK\5\6", 0, 0, count, count, min(size, _SMALL), min(start, _SMALL), size_of_comment
+            b"PK\5\6", 0, 0, count, count, size, start, size_of_comment
         ))  # fmt: skip
         self._write(comment())
 

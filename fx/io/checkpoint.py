@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -244,20 +246,29 @@ def _readable(content: dict[str, Any]) -> Pickled:
     Raises:
         TypeError: naming the part that cannot.
     """
-    pickled = Pickled(content)
     try:
-        Machine(pickled.data, _shapes_only(), "").load()
-    except FileFormatError:
+        return _checked(content)
+    except _UNREADABLE:
         for name, part in content.items():
             try:
-                Machine(Pickled(part).data, _shapes_only(), name).load()
-            except FileFormatError as error:
-                text = str(error).partition(". If you")[0]
+                _checked(part)
+            except _UNREADABLE as error:
+                why = str(error).partition(", which is neither")[0]
                 raise TypeError(
                     f"Checkpoint.save: a checkpoint holds tensors and plain data, so that loading "
-                    f"it runs no code. {text}; write {name}=vars(x) or whatever makes it a dict"
+                    f"it runs no code, and {name!r} holds something else ({why}); write "
+                    f"{name}=vars(x), or whatever makes it a dict of tensors and numbers"
                 ) from None
         raise
+
+
+_UNREADABLE = (FileFormatError, pickle.PicklingError, AttributeError, TypeError)
+
+
+def _checked(value: Any) -> Pickled:
+    """The pickle of a value, read once without making its tensors."""
+    pickled = Pickled(value)
+    Machine(pickled.data, _shapes_only(), "its pickle").load()
     return pickled
 
 
@@ -324,7 +335,8 @@ def _all_or_nothing(jobs: list[tuple[Any, Any, Any]]) -> None:
             put(state)
     except BaseException:
         for put, before in reversed(done):
-            put(before)
+            with suppress(Exception):  # the one that failed may fail again; the others go back
+                put(before)
         raise
 
 

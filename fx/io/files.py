@@ -131,10 +131,13 @@ def _load(file: Any, what: str, map_location: Any, weights_only: bool, mmap: boo
     head = file.read(512)
     file.seek(begin)
     if head[:4] == b"PK\3\4" or head[:4] == b"PK\5\6":
-        archive = ArchiveReader(file, what)
-        if archive.entries and all(name.endswith(".npy") for name in archive.entries):
-            return arrays.read_npz(archive, placement(map_location))
-        return pt.read(file, archive, map_location, weights_only, mmap)
+        try:
+            archive = ArchiveReader(file, what)
+            if archive.entries and all(name.endswith(".npy") for name in archive.entries):
+                return arrays.read_npz(archive, placement(map_location))
+            return pt.read(file, archive, map_location, weights_only, mmap)
+        finally:
+            file.seek(0, os.SEEK_END)
     if mmap:
         raise ValueError(
             f"load: {what} is not in the zip format, and no other can be mapped; leave mmap=False"

@@ -82,11 +82,11 @@ def read(file: Any, what: str, map_location: Any, weights_only: bool) -> Any:
     # pickles are a small part of the file, and where they end is known only after reading them
     source = _Window(file, begin, size)
     machine = Machine(source.data, words, what)
-    magic, version, system = machine.load(), machine.load(), machine.load()
-    if magic != MAGIC or version != _VERSION:
+    if machine.load() != MAGIC or machine.load() != _VERSION:
         raise FileFormatError(
             f"{what} is no file that fx.save or torch.save wrote: it begins with another pickle"
         )
+    system = machine.load()
     if type(system) is dict and system.get("little_endian") is False:
         raise FileFormatError(f"{what} was written in another byte order")
     if weights_only:

@@ -11,7 +11,6 @@ import numpy as np
 
 from fx import dtypes
 from fx.devices import Device, backend
-from fx.errors import FxError
 from fx.io.storages import STORAGE_DTYPES
 from fx.levels import Tracer
 from fx.nn.parameter import Buffer, Parameter
@@ -235,10 +234,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
 
     def _save_value(self, x: Tensor, requires_grad: bool) -> None:
         if isinstance(x, Tracer):
-            raise FxError(
-                f"save: {x!r} lives only while its transform runs; save outside, what the "
-                f"transformed function returned"
-            )
+            x.__reduce__()  # says why it cannot be kept
         array = x._a
         if isinstance(array, TensorSpec):
             self.save(_META)

@@ -34,7 +34,9 @@ def _one(name: str, count: int, x: Any) -> Tensor:
         return x
     if count == 3 and len(shape) == 2:
         return reshape(x, (*shape, 1))
-    return reshape(x, (1,) * (count - len(shape)) + shape if count < 3 else (1, *(shape or (1,)), 1))
+    return reshape(
+        x, (1,) * (count - len(shape)) + shape if count < 3 else (1, *(shape or (1,)), 1)
+    )
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -108,7 +110,9 @@ def block_diag(*tensors: Any) -> Tensor:
     for x in blocks:
         n, m = x.shape
         sides = {"dtype": x.dtype, "device": x.device}
-        rows.append(concat([zeros((n, left), **sides), x, zeros((n, width - left - m), **sides)], 1))
+        rows.append(
+            concat([zeros((n, left), **sides), x, zeros((n, width - left - m), **sides)], 1)
+        )
         left += m
     return concat(rows)
 
@@ -208,7 +212,10 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     n = x.shape[-1]
     side = n + abs(offset)
     out_shape = (*x.shape[:-1], side, side)
-    one, two = normal_axis("diag_embed", dim1, out_shape), normal_axis("diag_embed", dim2, out_shape)
+    one, two = (
+        normal_axis("diag_embed", dim1, out_shape),
+        normal_axis("diag_embed", dim2, out_shape),
+    )
     if one == two:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {one}")
     i = iota(n, x)

@@ -12,7 +12,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
 from fx.ops.manipulation import along, moveaxis, ravel
-from fx.ops.operands import argument, cast, floating, iota, public
+from fx.ops.operands import argument, cast, floating, public
 from fx.ops.searching import Found, lower_median, searchsorted
 from fx.ops.statistics import mean, quantile
 from fx.tensor import Tensor

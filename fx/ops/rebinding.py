@@ -16,12 +16,18 @@ from fx.ops.inplace import NAMES, line_for
 from fx.state import Cell
 from fx.tensor import Tensor
 
+_SCALED = {"add_": (2, "alpha"), "sub_": (2, "alpha"), "addcmul_": (3, "value"),
+           "addcdiv_": (3, "value")}  # fmt: skip
+
 
 def _by_rule(name: str) -> Callable[..., Cell]:
     """The in-place form of the method of that name."""
     pure = name[:-1]
+    count, factor = _SCALED.get(name, (0, ""))
 
     def method(self: Cell, *args: Any, **kwargs: Any) -> Cell:
+        if count and len(args) == count:  # older code gives the factor first
+            kwargs[factor], *args = args  # type: ignore[assignment]
         return self._renew(name, getattr(self.read(), pure)(*args, **kwargs))
 
     method.__name__ = name

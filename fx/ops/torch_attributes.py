@@ -79,9 +79,7 @@ def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tens
     return manipulation.reshape(out, self.shape)
 
 
-def as_strided(
-    self: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
+def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """The elements of the flattened tensor at ``storage_offset + sum(index * stride)``."""
     place = creation.zeros((), dtype=dtypes.int64) + (storage_offset or 0)
     for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
@@ -140,4 +138,6 @@ def attach() -> None:
         setattr(Tensor, name, property(lambda self: False, doc="Always False."))
     Tensor.is_shared = lambda self: True
     Tensor.storage_offset = lambda self: 0
-    Tensor.is_cpu = property(lambda self: self.device.name == "cpu", doc="Whether it is on the CPU.")
+    Tensor.is_cpu = property(
+        lambda self: self.device.name == "cpu", doc="Whether it is on the CPU."
+    )

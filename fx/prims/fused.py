@@ -14,20 +14,21 @@ from typing import Any
 import attrs
 from numpy import ndarray
 
+from fx.backward_pass import backward_pass
 from fx.config import modes
-from fx.primitive import NOT_DIFFERENTIABLE, Primitive, Rule
-from fx.tape import CELL, GradTracer, record
+from fx.levels import Level
+from fx.primitive import Primitive, Rule
+from fx.tape import CELL, GradTracer, Leaf, grad_tracer, record, record_multiple
 from fx.tensor import Tensor, new_tensor
 
 
 @attrs.define(eq=False, repr=False)
 class Fused(Primitive):
-    """What only plain tensors and, where it has a VJP rule, reverse mode go through.
-
-    Without a VJP rule it may have several results.
+    """What only plain tensors and reverse mode go through.
 
     Args:
-        reference: the same on tensors of any level: ``(*tensors, **params) -> tensor``.
+        reference: the same on tensors of any level: ``(*tensors, **params) -> tensor``, or a tuple
+            of tensors if ``multiple``.
     """
 
     reference: Rule = attrs.field(kw_only=True)
@@ -41,16 +42,13 @@ class Fused(Primitive):
             if x._node is not None:
                 recorded = True
             arrays.append(x._a)
-        if recorded and modes.record0:
-            if not self.differentiable:
-                return self.reference(*args, **params)
-        else:
-            recorded = False
         array = self.cpu(*arrays, **params)
         if array is None:
             return self.reference(*args, **params)
-        if type(array) is tuple:
-            return tuple(map(new_tensor, array))
+        recorded = recorded and modes.record0
+        if self.multiple:
+            outs = tuple([new_tensor(a) for a in array])
+            return record_multiple(self, args, params, outs) if recorded else outs
         out = new_tensor(array)
         if recorded:
             record(self, args, params, out)
@@ -64,9 +62,39 @@ class Fused(Primitive):
                 level, top = x.level, x
         if level == CELL:
             return self(*[x.read() if x.level == CELL else x for x in args], **params)
-        if type(top) is GradTracer and self.differentiable and modes.stage is None:
+        if type(top) is GradTracer and modes.stage is None:
             return Primitive._dispatch(self, args, params)
         return self.reference(*args, **params)
+
+
+def _of_reference(reference: Rule, multiple: bool) -> Rule:
+    """A VJP rule: when the pass comes there the reference runs once more, and is gone back over."""
+
+    def vjp(needs: tuple[Any, ...], *primals: Any, **params: Any) -> Any:
+        def pullback(ct: Any) -> tuple[Any, ...]:
+            with Level("vjp") as level:
+                number = level.number
+                leaves = [None if need is None else Leaf(number) for need in needs]
+                out = reference(
+                    *[
+                        x if leaf is None else grad_tracer(number, x, leaf)
+                        for x, leaf in zip(primals, leaves, strict=True)
+                    ],
+                    **params,
+                )
+            outs, cts = (out, ct) if multiple else ((out,), (ct,))
+            roots = [
+                (x._node, c)
+                for x, c in zip(outs, cts, strict=True)
+                if type(x) is GradTracer and x.level == number and c is not None
+            ]
+            wanted = [leaf for leaf in leaves if leaf is not None]
+            found = backward_pass(roots, level=number, inputs=wanted, accumulate=False)
+            return tuple([None if leaf is None else found.get(leaf) for leaf in leaves])
+
+        return pullback
+
+    return vjp
 
 
 def fuse(
@@ -74,8 +102,8 @@ def fuse(
     *,
     cpu: Rule,
     reference: Rule,
-    vjp: Rule = NOT_DIFFERENTIABLE,
-    saves: tuple[int, ...] = (),
+    vjp: Rule | None = None,
+    multiple: bool = False,
     torch_name: str = "",
 ) -> Fused:
     """A fused primitive; it stands in no registry, as no graph ever holds it.
@@ -84,16 +112,23 @@ def fuse(
         name: the field's term.
         cpu: ``(*arrays, **params) -> array``, or None where the reference is to be called.
         reference: what it is.
-        vjp: as of a primitive; without one, what is recorded is the reference.
-        saves: ``(0,)`` if the pullback wants the output.
+        vjp: as of a primitive; that of the reference unless given.
+        multiple: whether it returns a tuple.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
     """
 
     def unseen(*_: Any, **__: Any) -> Any:
         raise AssertionError(f"{name} reached a transform, which has to see its reference")
 
-    words = "".join(part.capitalize() for part in name.split("_"))
     return Fused(
-        name, unseen, cpu, unseen, vjp, unseen, unseen, saves=saves, torch_name=torch_name or words,
-        differentiable=vjp is not NOT_DIFFERENTIABLE, reference=reference,
-    )  # fmt: skip
+        name,
+        spec=unseen,
+        cpu=cpu,
+        jvp=unseen,
+        vjp=vjp or _of_reference(reference, multiple),
+        batch=unseen,
+        sample=unseen,
+        multiple=multiple,
+        torch_name=torch_name or "".join(part.capitalize() for part in name.split("_")),
+        reference=reference,
+    )

@@ -1,4 +1,4 @@
-"""Layer normalisation, fused."""
+"""Layer and batch normalisation, fused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fx.backends.cpu.fused as cpu
 import fx.prims.elementwise as elementwise
 from fx.prims.fused import fuse
 from fx.prims.reduction import sum
+from fx.prims.shape import reshape
 
 
 def _count(shape):
@@ -43,8 +44,56 @@ def _layer_norm_grad(ct, x, weight, *, eps):
     return dx, sum(ct * y, axes=lead, keepdims=False), sum(ct, axes=lead, keepdims=False)
 
 
-layer_norm_grad = fuse("layer_norm_grad", cpu=cpu.layer_norm_grad, reference=_layer_norm_grad)
+layer_norm_grad = fuse(
+    "layer_norm_grad", cpu=cpu.layer_norm_grad, reference=_layer_norm_grad, multiple=True
+)
 layer_norm = fuse(  # x (..., *sizes), weight and bias (*sizes)
     "layer_norm", cpu=cpu.layer_norm, reference=_layer_norm, torch_name="NativeLayerNorm",
     vjp=lambda needs, x, weight, bias, *, eps: lambda ct: layer_norm_grad(ct, x, weight, eps=eps),
+)  # fmt: skip
+
+
+# batch norm: x (batch, channels, ...), the others (channels,) -------------------------------------
+
+
+def _over(x):
+    """The axes that statistics are taken over, and the shape of a vector along the channels."""
+    return (0, *range(2, x.ndim)), (x.shape[1], *[1] * (x.ndim - 2))
+
+
+def _moments(x):
+    axes, _ = _over(x)
+    count = _count([x.shape[i] for i in axes])
+    mean = sum(x, axes=axes, keepdims=True) / count
+    variance = sum(elementwise.square(x - mean), axes=axes, keepdims=True) / count
+    return reshape(mean, shape=x.shape[1:2]), reshape(variance, shape=x.shape[1:2])
+
+
+def _batch_norm(x, weight, bias, mean, variance, *, eps):
+    axes, line = _over(x)
+    y, _ = standardised(x, axes, eps)
+    return y * reshape(weight, shape=line) + reshape(bias, shape=line)
+
+
+def _batch_norm_grad(ct, x, weight, mean, variance, *, eps):
+    axes, line = _over(x)
+    count = _count([x.shape[i] for i in axes])
+    y, scale = standardised(x, axes, eps)
+    for_bias, for_weight = (sum(a, axes=axes, keepdims=True) for a in (ct, ct * y))
+    dx = (ct - for_bias / count - y * (for_weight / count)) * scale * reshape(weight, shape=line)
+    vector = weight.shape
+    return dx, reshape(for_weight, shape=vector), reshape(for_bias, shape=vector)
+
+
+def _batch_norm_vjp(needs, x, weight, bias, mean, variance, *, eps):
+    return lambda ct: (*batch_norm_grad(ct, x, weight, mean, variance, eps=eps), None, None)
+
+
+moments = fuse("moments", cpu=cpu.moments, reference=_moments, multiple=True)
+batch_norm_grad = fuse(
+    "batch_norm_grad", cpu=cpu.batch_norm_grad, reference=_batch_norm_grad, multiple=True
+)
+batch_norm = fuse(  # mean and variance are the moments of x, and no derivative goes through them
+    "batch_norm", cpu=cpu.batch_norm, reference=_batch_norm, vjp=_batch_norm_vjp,
+    torch_name="NativeBatchNorm",
 )  # fmt: skip

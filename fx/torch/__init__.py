@@ -123,8 +123,23 @@ from fx.torch import autograd, backends, cuda, nn, utils
 # what loads when it is first asked for ----------------------------------------------------------
 
 _ROOMS = frozenset(
-    "accelerator amp compiler distributed distributions func jit linalg mps multiprocessing optim "
-    "random special version xpu".split()
+    [
+        "accelerator",
+        "amp",
+        "compiler",
+        "distributed",
+        "distributions",
+        "func",
+        "jit",
+        "linalg",
+        "mps",
+        "multiprocessing",
+        "optim",
+        "random",
+        "special",
+        "version",
+        "xpu",
+    ]
 )
 _LAZY = {
     "compile": "fx.torch.compiler",
@@ -158,7 +173,9 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
     advice = _INSTEAD.get(name)
     if advice is None and name.endswith("_") and (name[:-1] in globals() or name[:-1] in _OF_NN):
-        advice = f"it would change a tensor, and tensors never change; write x = torch.{name[:-1]}(x)"
+        advice = (
+            f"it would change a tensor, and tensors never change; write x = torch.{name[:-1]}(x)"
+        )
     if advice is None:
         near = [n for n in ("nn.functional." + name, "linalg." + name) if _exists(n)]
         advice = f"write torch.{near[0]}" if near else "dir(torch) lists what there is"

@@ -142,9 +142,7 @@ def linspace(
     """``steps`` numbers at equal distances from ``start`` to ``end``."""
     if out is not None:
         no_out("linspace", "start, end, steps")
-    return fx.linspace(
-        start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad
-    )
+    return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def logspace(

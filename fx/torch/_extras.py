@@ -50,9 +50,20 @@ def repeat_interleave(
     return FUNCTIONS["repeat_interleave"](input, repeats, dim)  # type: ignore[no-any-return]
 
 
-def squeeze(input: Any, dim: Any = None) -> Tensor:
-    """Without axes of size 1: all of them, or those of ``dim`` that have size 1."""
-    return input.squeeze(dim)  # type: ignore[no-any-return]
+def _without_nan(name: str, function: Any) -> Any:
+    def reduce(
+        input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+    ) -> Tensor:
+        if out is not None:
+            no_out(name, "input, dim")
+        return function(input if dtype is None else input.to(dtype), dim, keepdim)  # type: ignore[no-any-return]
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"The {name[3:]} of what is not NaN."
+    return reduce
+
+
+nansum, nanmean = _without_nan("nansum", fx.nansum), _without_nan("nanmean", fx.nanmean)
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
@@ -72,14 +83,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors in the shape that they broadcast to."""
     return tuple(fx.broadcast_tensors(*tensors))
-
-
-def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:  # fmt: skip
-    """The elements, or slices along ``dim``, without repetitions, in order."""
-    return input.unique(sorted, return_inverse, return_counts, dim)
 
 
 def searchsorted(
@@ -170,6 +173,13 @@ def batch_norm(
 
     state = running_mean, running_var
     return functional.batch_norm(input, *state, weight, bias, training, momentum, eps)  # type: ignore[no-any-return]
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The largest of each part of the last axis, and where it stands."""
+    from fx.nn import functional
+
+    return functional.adaptive_max_pool1d(input, output_size, return_indices=True)  # type: ignore[no-any-return]
 
 
 def embedding(

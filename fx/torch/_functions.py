@@ -13,8 +13,21 @@ from fx.torch._table import BINARY, SIGNATURES, UNARY
 
 _NUMBERS = bool | int | float | complex
 _OF_NUMBERS = frozenset(
-    "add sub subtract mul multiply div divide true_divide remainder floor_divide "
-    "bitwise_and bitwise_or bitwise_xor".split()
+    [
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "remainder",
+        "floor_divide",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+    ]
 )
 _ROW = re.compile(r"(\w+)\((.*)\)(?: = ([\w.]+))?$")
 

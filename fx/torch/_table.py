@@ -7,7 +7,7 @@ What stands after ``*`` is passed by name; ``name~`` is accepted and changes not
 
 UNARY = """
 abs absolute acos acosh adjoint angle arccos arccosh arcsin arcsinh arctan arctanh argwhere asin
-asinh atan atanh bitwise_not ceil clone conj conj_physical cos cosh deg2rad detach digamma erf
+asinh atan atanh bitwise_not ceil conj conj_physical cos cosh deg2rad detach digamma erf
 erfc erfinv exp exp2 expm1 fix fliplr flipud floor frac get_device is_complex
 is_floating_point is_nonzero is_signed isfinite isinf isnan isneginf isposinf isreal lgamma log
 log10 log1p log2 logical_not neg negative numel positive rad2deg ravel reciprocal relu
@@ -16,12 +16,13 @@ resolve_conj resolve_neg rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt squar
 
 BINARY = """
 arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign eq
-float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt hypot inner kron lcm ldexp
+floor_divide fmax fmin fmod gcd ge greater greater_equal gt hypot inner kron lcm ldexp
 le less less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt matmul maximum
 minimum mul multiply ne nextafter not_equal true_divide xlogy
 """
 
 SIGNATURES = """
+clone(input, *, memory_format~=None)
 add(input, other, *, alpha=1)
 sub(input, other, *, alpha=1)
 subtract(input, other, *, alpha=1)
@@ -29,6 +30,7 @@ div(input, other, *, rounding_mode=None)
 divide(input, other, *, rounding_mode=None)
 remainder(input, other)
 pow(input, exponent)
+float_power(input, exponent)
 heaviside(input, values)
 lerp(input, end, weight)
 addcmul(input, tensor1, tensor2, *, value=1)
@@ -48,8 +50,6 @@ dist(input, other, p=2)
 
 sum(input, dim=None, keepdim=False, *, dtype=None)
 mean(input, dim=None, keepdim=False, *, dtype=None)
-nansum(input, dim=None, keepdim=False)
-nanmean(input, dim=None, keepdim=False)
 prod(input, dim=None, keepdim=False, *, dtype=None)
 var(input, dim=None, unbiased=None, keepdim=False, *, correction=None)
 std(input, dim=None, unbiased=None, keepdim=False, *, correction=None)
@@ -90,6 +90,7 @@ sort(input, dim=-1, descending=False, stable=False)
 argsort(input, dim=-1, descending=False, stable=False)
 msort(input)
 topk(input, k, dim=-1, largest=True, sorted=True)
+unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None)
 nonzero(input, *, as_tuple=False)
 
@@ -120,7 +121,7 @@ dsplit(input, indices_or_sections)
 unbind(input, dim=0)
 narrow(input, dim, start, length)
 select(input, dim, index)
-unsafe_split(tensor, split_size, dim=0) = Tensor.split
+unsafe_split(tensor, split_size_or_sections, dim=0) = Tensor.split
 unsafe_chunk(input, chunks, dim=0) = Tensor.chunk
 unfold_copy(input, dimension, size, step) = Tensor.unfold
 
@@ -181,14 +182,14 @@ cdist(x1, x2, p=2.0) = cdist
 bucketize(input, boundaries, *, out_int32=False, right=False) = bucketize
 real(input) = real
 imag(input) = imag
-isin(elements, test_elements, *, invert=False) = isin
+isin(elements, test_elements, *, assume_unique~=False, invert=False) = isin
 bernoulli(input, p=None, *, generator=None) = bernoulli
 multinomial(input, num_samples, replacement=False, *, generator=None) = multinomial
 poisson(input, generator=None) = poisson
 """
 
 OF_NN = """
-adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear celu
+adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu
 channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
 cosine_similarity dropout feature_alpha_dropout group_norm max_pool1d
 max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rms_norm rrelu

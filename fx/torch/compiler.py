@@ -18,7 +18,9 @@ class OptimizedModule(Module):
     def __init__(self, module: Module) -> None:
         super().__init__()
         self._orig_mod = module
-        object.__setattr__(self, "_compiled", fx.jit(lambda *args, **kwargs: module(*args, **kwargs)))
+        object.__setattr__(
+            self, "_compiled", fx.jit(lambda *args, **kwargs: module(*args, **kwargs))
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's result, compiled."""

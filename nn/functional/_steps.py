@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from fx.dtypes import float32, float64
 from fx.graph.ir import Graph
-from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms.control.graphs import derive
 from fx.transforms.control.scan_primitive import scan
 
-# A step with smaller tensors runs one primitive after the other: compiling would cost more than it
+# A step with a smaller state runs one primitive after the other: compiling would cost more than it
 # saves. Only shapes decide, so that the same call gives the same bits every time.
-COMPILED_FROM = 256
+COMPILED_FROM = 64
 
 bodies: dict[Any, Graph] = {}
 
@@ -41,13 +41,11 @@ def steps(
     Returns:
         the carry at the end, and the further tensors of all steps, (time, ...) each.
     """
-    inner = [x.spec for x in (*carry, *rows, *rest)]
-    for i in range(len(carry), len(carry) + len(rows)):
-        inner[i] = inner[i].with_(shape=inner[i].shape[1:])
-    specs = tuple(inner)
-    body = bodies.get((key, specs))
+    fixed = [(x.shape, x.dtype) for x in (*carry, *rest)]
+    place = key, *fixed, *[(x.shape[1:], x.dtype) for x in rows], rows[0].device.name
+    body = bodies.get(place)
     if body is None:
-        body = bodies[key, specs] = _staged(key, step, specs)
+        body = bodies[place] = _staged(key, step, carry, rows, rest)
     found = scan(
         *carry, *rows, *rest, body=body, carries=len(carry), mapped=len(rows),
         length=rows[0].shape[0], reverse=reverse, checkpoint=False,
@@ -55,11 +53,20 @@ def steps(
     return list(found)
 
 
-def _staged(key: Any, step: Callable[..., Any], specs: tuple[TensorSpec, ...]) -> Graph:
+def _staged(
+    key: Any,
+    step: Callable[..., Any],
+    carry: Sequence[Tensor],
+    rows: Sequence[Tensor],
+    rest: Sequence[Tensor],
+) -> Graph:
+    specs = [x.spec for x in (*carry, *rows, *rest)]
+    for i in range(len(carry), len(carry) + len(rows)):
+        specs[i] = specs[i].with_(shape=specs[i].shape[1:])
     body = derive(step, specs, "_".join(str(part) for part in key[:2]))
     state = specs[0]
-    size = max(s.shape[-1] for s in specs) * state.shape[0]
-    if state.dtype in (float32, float64) and state.device == "cpu" and size >= COMPILED_FROM:
+    large = prod(state.shape) >= COMPILED_FROM
+    if large and state.dtype in (float32, float64) and state.device == "cpu":
         body.cache["runner"] = _compiling(body)
     return body
 

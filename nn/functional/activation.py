@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import fx.prims.compare as compare
@@ -209,4 +210,9 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def _axis(name: str, dim: int | None, x: Tensor) -> int:
     if dim is None:
         dim = 0 if x.ndim in (0, 1, 3) else 1
+        warnings.warn(
+            f"Implicit dimension choice for {name} has been deprecated. Change the call to "
+            f"include dim=X as an argument: dim={dim} is what is taken for {x.shape}.",
+            stacklevel=3,
+        )
     return normal_axis(name, dim, x.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import fx.prims.compare as compare
@@ -106,10 +106,13 @@ def _averaged(x: Tensor, axis: int, n: int, m: int) -> Tensor:
 
 @lru_cache(maxsize=256)
 def _uneven(n: int, m: int) -> tuple[list[list[int]], list[list[bool]], list[int]]:
-    """The places that each of m windows over n elements sees, which of them count, how many."""
+    """The places that each of m windows over n elements sees, which of them count, how many.
+
+    Shorter windows see their last place again.
+    """
     spans = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
     most = max(b - a for a, b in spans)
-    places = [[min(a + k, n - 1) for k in range(most)] for a, _ in spans]
+    places = [[min(a + k, b - 1) for k in range(most)] for a, b in spans]
     inside = [[a + k < b for k in range(most)] for a, b in spans]
     return places, inside, [b - a for a, b in spans]
 
@@ -181,16 +184,13 @@ def _adaptive_max_pool(
 def _uneven_maxima(x: Tensor, outs: Ints) -> tuple[Tensor, Tensor]:
     """Maxima of windows that differ in size, and their places flat over the spatial axes."""
     sizes, device, rank = x.shape[2:], x.device, len(outs)
-    seen, flat, mask = x, as_tensor(0, device=device), as_tensor(True, device=device)
+    seen, flat = x, as_tensor(0, device=device)
     for i, (n, m) in enumerate(zip(sizes, outs, strict=True)):
-        places, inside, _ = _uneven(n, m)
+        places, _, _ = _uneven(n, m)
         at = as_tensor(places, device=device)  # (m, most)
         seen = indexing.take(seen, at, axis=2 + 2 * i)  # (batch, channels, m, most, ..., sizes)
         line = (*at.shape, *[1] * (2 * (rank - 1 - i)))
         flat = flat + shape_prims.reshape(at, shape=line) * prod(sizes[i + 1 :])
-        counts = shape_prims.reshape(as_tensor(inside, device=device), shape=line)
-        mask = compare.logical_and(mask, counts)
-    seen = compare.where(mask, seen, constant_like(-inf, x))
     axes = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     windows = seen.shape[3::2]  # the largest window
     seen = shape_prims.transpose(seen, axes=axes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import fx.prims.linear as linear_prims
 import fx.prims.shape as shape_prims
-from fx.errors import ShapeError
+from fx.errors import DTypeError, ShapeError
 from fx.ops.operands import argument
 from fx.tensor import Tensor
 
@@ -40,6 +40,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
             f"takes (..., {in_features}); flatten it first, for example x.flatten(1), or change "
             f"in_features"
         )
+    if x.dtype != w.dtype:
+        raise _mixed("linear", x, w)
     if w.ndim == 2 and x.ndim > 1:
         if bias is None:
             return linear_prims.linear(x, w)
@@ -55,6 +57,13 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if len(lead) == 0 or weight.ndim == 1:
         out = shape_prims.reshape(out, shape=lead if weight.ndim == 1 else (out.shape[-1],))
     return out if bias is None else out + argument("linear", bias)
+
+
+def _mixed(name: str, x: Tensor, w: Tensor) -> DTypeError:
+    return DTypeError(
+        f"{name}: an input {x.spec!r} and a weight {w.spec!r} must have one dtype; write "
+        f"x.astype(fx.{w.dtype.name}), or model.to(fx.{x.dtype.name})"
+    )
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
@@ -91,6 +100,9 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
             f"bilinear: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape "
             f"{w.shape}, which takes (..., {first}) and (..., {second})"
         )
+    for v in (x, y):
+        if v.dtype != w.dtype:
+            raise _mixed("bilinear", v, w)
     lead = x.shape[:-1]
     rows = prod(lead)
     w = shape_prims.reshape(shape_prims.transpose(w, axes=(1, 0, 2)), shape=(first, out * second))

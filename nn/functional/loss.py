@@ -27,9 +27,13 @@ def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
         ValueError: if it is none of "none", "mean", "sum".
     """
     if size_average is not None or reduce is not None:
-        if reduce is False:
-            return "none"
-        return "sum" if size_average is False else "mean"
+        how = "sum" if size_average is False else "mean"
+        how = "none" if reduce is False else how
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction={how!r} instead.",
+            stacklevel=3,
+        )
+        return how
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction!r} is not a valid value for reduction; use none, mean or sum")
     return reduction

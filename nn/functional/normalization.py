@@ -10,7 +10,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.norms as norms
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
-from fx.config import no_grad
+from fx.config import modes, no_grad
 from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.ops.axes import integers, normal_axis
@@ -18,6 +18,7 @@ from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.state import Cell
+from fx.tape import GradTracer
 from fx.tensor import Tensor
 
 
@@ -95,6 +96,14 @@ def batch_norm(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
+        if weight is not None and bias is not None and type(eps) is float:
+            w, b = argument("batch_norm", weight), argument("batch_norm", bias)
+            if _plain(x, w, b) and x.dtype == w.dtype == b.dtype:
+                with no_grad():
+                    mean, variance = norms.moments(x)
+                _follow("running_mean", running_mean, mean, momentum)
+                _follow("running_var", running_var, variance, momentum, count / max(count - 1, 1))
+                return norms.batch_norm(x, w, b, mean, variance, eps=eps)
         mean, centred, variance = _centred(x, axes)
         _follow("running_mean", running_mean, mean, momentum)
         _follow("running_var", running_var, variance, momentum, count / max(count - 1, 1))
@@ -108,6 +117,11 @@ def batch_norm(
         scale = scale * shape_prims.reshape(weight, shape=line)
     out = centred * scale
     return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+
+
+def _plain(*tensors: Tensor) -> bool:
+    """Whether no transform but reverse mode looks on."""
+    return modes.stage is None and all(type(x) in (Tensor, GradTracer) for x in tensors)
 
 
 def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0) -> None:

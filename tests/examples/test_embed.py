@@ -68,7 +68,9 @@ def bert_of_torch(folder, sentences):
             )
             weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)
             seen = (weights @ v).transpose(0, 1).flatten(1)
-            x = norm(x + linear(seen, f"{at}.attention.output.dense"), f"{at}.attention.output.LayerNorm")
+            x = norm(
+                x + linear(seen, f"{at}.attention.output.dense"), f"{at}.attention.output.LayerNorm"
+            )
             inner = F.gelu(linear(x, f"{at}.intermediate.dense"))
             x = norm(x + linear(inner, f"{at}.output.dense"), f"{at}.output.LayerNorm")
         return F.normalize(x.mean(0), dim=0)

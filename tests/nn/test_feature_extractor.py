@@ -93,9 +93,7 @@ def test_what_it_refuses():
     with pytest.raises(ValueError, match=r"'\*.relu' stands for 1|'layer1.\*' stands for 3 layers"):
         fx.nn.feature_extractor(model, {"layer1.*": "x"})
     features = fx.nn.feature_extractor(model, ["layer1.unused"])
-    with pytest.raises(
-        StateError, match=r"layer 'layer1.unused' was called 0 times by"
-    ):
+    with pytest.raises(StateError, match=r"layer 'layer1.unused' was called 0 times by"):
         features(fx.tensor(X))
     assert not any("_hooked" in m.__dict__ for m in model.modules())
 

@@ -37,7 +37,9 @@ IN_PLACE = [
     ("index_put_", ((np.array([0, 0]), np.array([1, 1])), Y[0, :2]), {"accumulate": True}),
     ("put_", (np.array([5, 0]), Y[0, :2]), {}), ("scatter_", (0, np.array([[1, 0, 1]]), 4.0), {}),
     ("scatter_add_", (0, np.array([[1, 0, 1]]), Y), {}), ("nan_to_num_", (), {}),
-    ("mul_", (Y.astype("float64"),), {}), ("add_", (np.array(2),), {}),
+    ("add_", (0.5, Y), {}), ("sub_", (2, Y), {}), ("addcmul_", (2, Y, Y), {}),
+    ("addcdiv_", (-2, X, Y), {}), ("mul_", (Y.astype("float64"),), {}),
+    ("add_", (np.array(2),), {}),
 ]  # fmt: skip
 
 
@@ -47,6 +49,7 @@ def _in(library, x):
     return tuple(_in(library, v) for v in x) if isinstance(x, tuple) else x
 
 
+@pytest.mark.filterwarnings("ignore:This overload of")
 @pytest.mark.parametrize("name, args, kwargs", IN_PLACE, ids=lambda v: v if type(v) is str else "")
 def test_in_place_methods_are_torchs(name, args, kwargs):
     ours = fx.nn.Parameter(fx.tensor(X))

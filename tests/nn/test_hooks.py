@@ -238,6 +238,7 @@ def test_hooks_of_all_modules():
         return seen
 
     assert len(both(program)) > 12
+    assert not fx.nn.Module._hooked  # calls look for hooks no more
 
 
 def test_hooks_travel_with_copies():
@@ -253,6 +254,36 @@ def test_hooks_travel_with_copies():
 
 def _double(module, args, out):
     return out * 2
+
+
+def test_registration_hooks():
+    def program(lib):
+        seen, of = [], lib.module
+
+        def note(kind):
+            return lambda module, name, value: seen.append((kind, type(module).__name__, name))
+
+        def swap(module, name, value):
+            return lib.nn.Tanh() if isinstance(value, lib.nn.ReLU) else None
+
+        handles = [
+            of.register_module_parameter_registration_hook(note("parameter")),
+            of.register_module_buffer_registration_hook(note("buffer")),
+            of.register_module_module_registration_hook(note("module")),
+            of.register_module_module_registration_hook(swap),
+        ]
+        try:
+            net = lib.nn.Sequential(lib.nn.Linear(2, 2), lib.nn.ReLU())
+            net.extra = lib.nn.ReLU()
+            net.scale = lib.nn.Parameter(lib.ones(1))
+            net.register_buffer("held", lib.ones(1))
+        finally:
+            for handle in handles:
+                handle.remove()
+        lib.nn.Sequential(lib.nn.ReLU())
+        return seen, repr(net)
+
+    both(program)
 
 
 # under transforms -------------------------------------------------------------------------------

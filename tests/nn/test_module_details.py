@@ -226,3 +226,93 @@ def test_batch_norm_loads_states_from_before_it_counted():
         return repr(other.load_state_dict(state)), int(other.num_batches_tracked)
 
     assert program(fx.nn, fx.tensor) == program(torch.nn, torch.tensor)
+
+
+# all manner of uses, and what torch says to them ------------------------------------------------
+
+
+def _net(nn, lib):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(2, 2)
+            self.b = None
+            self.c = nn.Parameter(lib.ones(2))
+            self.register_buffer("d", lib.ones(1))
+            self.e = [nn.ReLU()]
+
+    return Net()
+
+
+USES = [
+    "repr(m)", "set_(m, 'b', nn.Linear(1, 1)) or sorted(dict(m.named_modules()))",
+    "set_(m, 'a', None) or (repr(m), list(m.state_dict()))",
+    "set_(m, 'c', None) or (list(m.state_dict()), m.c)",
+    "set_(m, 'c', None) or set_(m, 'c', nn.Parameter(lib.zeros(3))) or list(m.state_dict())",
+    "set_(m, 'd', None) or (list(m.state_dict()), m.d)",
+    "set_(m, 'd', lib.ones(4)) or (list(m.state_dict()), tuple(m.d.shape))",
+    "set_(m, 'd', nn.Parameter(lib.ones(4))) or (list(m.state_dict()), len(list(m.buffers())))",
+    "set_(m, 'c', 3)", "set_(m, 'c', lib.ones(2))", "set_(m, 'a', 3)", "set_(m, 'd', 3)",
+    "m.register_buffer('c', lib.ones(1))", "m.register_parameter('z', lib.ones(1))",
+    "m.register_parameter('w', nn.Parameter(lib.ones(1)) * 2)", "m.add_module('x.y', nn.ReLU())",
+    "m.add_module('', nn.ReLU())", "m.register_buffer(3, None)", "m.register_module('a', 5)",
+    "m.register_module('re', nn.ReLU()) or hasattr(m, 're')", "delattr(m, 'nothing')",
+    "delattr(m, 'c') or list(m.state_dict())", "m.get_parameter('a.weight').shape == (2, 2)",
+    "m.get_parameter('a.nope')", "m.get_buffer('a.weight')", "m.get_submodule('a.weight')",
+    "m.get_parameter('q.w')", "[type(x).__name__ for x in m.children()]",
+    "m.load_state_dict({}, strict=False)", "m.load_state_dict({'q': 1})", "m.load_state_dict(3)",
+    "nn.Module()(1)", "m.train('x')", "m.to('nope')", "m.to(lib.int64)", "m.get_extra_state()",
+    "[n for n, _ in m.named_parameters(prefix='p', recurse=False)]",
+    "[n for n, _ in m.named_modules(prefix='q')]", "m.requires_grad_(False) is m",
+    "m.eval().training", "m.apply(lambda x: None) is m", "nn.Parameter().shape == (0,)",
+    "nn.Parameter(lib.ones(2), False).requires_grad", "'training' in dir(m) and 'c' in dir(m)",
+    "m.double().a.weight.dtype == lib.float64", "m._version", "m._get_name()",
+    "m.state_dict(keep_vars=True)['a.weight'] is m.a.weight", "len(m._forward_hooks)",
+    "nn.ModuleDict({'a': nn.ReLU()}).forward(1)", "nn.Buffer(lib.ones(1)).persistent",
+    "m.c.data.shape == (2,) and m.c.grad", "m.share_memory() is m", "m(1)", "m.missing",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_uses_of_a_module(use):
+    seen = []
+    for lib in (fx, torch):
+        names = {"m": _net(lib.nn, lib), "nn": lib.nn, "lib": lib, "set_": setattr}
+        try:
+            seen.append(eval(use, names))
+        except Exception as error:
+            kinds = [k for k in type(error).__mro__ if k.__module__ == "builtins"]
+            seen.append(kinds)
+    if isinstance(seen[1], list) and seen[1] and isinstance(seen[1][0], type):
+        assert seen[1][0] in seen[0]
+    else:
+        assert repr(seen[0]) == repr(seen[1])
+
+
+WRONG = [
+    ("Linear(3, 4)", "ones((2, 5))", ValueError),
+    ("Linear(3, 4)", "ones((2, 3), dtype=fx.int64)", TypeError),
+    ("Linear(3, 4)", "ones((2, 3), device='meta')", RuntimeError),
+    ("Linear(3, 4)", "None", TypeError),
+    ("Conv2d(3, 4, 3)", "ones((1, 2, 5, 5))", ValueError),
+    ("Conv2d(3, 4, 3)", "ones((2, 2))", ValueError),
+    ("ConvTranspose2d(3, 4, 3)", "ones((1, 2, 5, 5))", ValueError),
+    ("BatchNorm2d(3)", "ones((2, 3))", ValueError),
+    ("BatchNorm2d(3)", "ones((2, 4, 3, 3))", ValueError),
+    ("LayerNorm(4)", "ones((2, 3))", ValueError),
+    ("GroupNorm(2, 4)", "ones((2, 3, 3))", ValueError),
+    ("Embedding(3, 4)", "ones((2, 3))", TypeError),
+    ("Embedding(3, 4)", "tensor([7])", IndexError),
+    ("LSTM(3, 4)", "ones((2, 2, 5))", ValueError),
+    ("GRU(3, 4)", "ones((2, 5))", ValueError),
+    ("MaxPool2d(2)", "ones((3,))", ValueError),
+    ("Softmax(dim=5)", "ones((2, 3))", IndexError),
+    ("TransformerEncoderLayer(4, 2)", "ones((2, 3, 5))", ValueError),
+]
+
+
+@pytest.mark.parametrize("layer, x, kind", WRONG)
+def test_wrong_inputs_name_their_layer(layer, x, kind):
+    model = fx.nn.Sequential(fx.nn.Sequential(fx.nn.Identity(), eval(f"fx.nn.{layer}")))
+    with pytest.raises(kind, match=r"(?s)in layer 0\.1.*: \w+"):
+        model(None if x == "None" else eval(f"fx.{x}"))

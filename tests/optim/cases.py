@@ -47,6 +47,12 @@ CASES = [
     ("Adafactor", {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-4, 0.5), "weight_decay": 0.1}),
     ("Adafactor", {"lr": 0.2, "d": 2.0, "maximize": True}),
 ]
+MATRICES = [
+    ("Muon", {}),
+    ("Muon", {"lr": 0.1, "momentum": 0.5, "nesterov": False, "weight_decay": 0.0}),
+    ("Muon", {"lr": 0.02, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3, "eps": 1e-3}),
+    ("Muon", {"ns_coefficients": (2.0, -1.5, 0.5), "adjust_lr_fn": "original"}),
+]
 SHAPES = [(3, 4), (4,), (), (2, 3, 2)]
 PURE = {"SparseAdam": "sparse_adam"}
 
@@ -55,8 +61,12 @@ def pure_of(name):
     return getattr(fx.optim.pure, PURE.get(name, name.lower()))
 
 
-def start(shapes=SHAPES, dtype="float64"):
-    return arrays(*shapes, dtype=dtype)
+def shapes_of(name):
+    return [(3, 4), (6, 2), (5, 5)] if name == "Muon" else SHAPES
+
+
+def start(shapes=SHAPES, dtype="float64", seed=0):
+    return arrays(*shapes, dtype=dtype, seed=seed)
 
 
 def loss(ws, step, lib):
@@ -72,9 +82,9 @@ def torch_loss(ws, step):
     return loss(ws, step, torch)
 
 
-def pair(name, options, dtype="float64", shapes=SHAPES):
+def pair(name, options, dtype="float64"):
     """The same parameters and optimizer in both libraries."""
-    values = start(shapes, dtype)
+    values = start(shapes_of(name), dtype)
     ours = [fx.nn.Parameter(fx.tensor(a)) for a in values]
     theirs = [torch.nn.Parameter(torch.tensor(a)) for a in values]
     return (

@@ -30,6 +30,11 @@ def case(name, rows, n):
     if name == "layer_norm":
         weights = [numbers(n, seed=1), numbers(n, seed=2)]
         return norms.layer_norm, [x, *weights], 3, {"eps": 1e-3}
+    if name.startswith("batch_norm"):
+        x = x if name.endswith("1") else numbers(rows, 3, n)
+        weights = [numbers(x.shape[1], seed=1), numbers(x.shape[1], seed=2)]
+        moments = [a.numpy() for a in norms.moments.reference(fx.asarray(x))]
+        return norms.batch_norm, [x, *weights, *moments], 3, {"eps": 1e-3}
     if name.startswith("cross_entropy"):
         how = {"ignore_index": -100, "reduction": name.split()[1]}
         return losses.cross_entropy, [x, classes(rows, n)], 1, how
@@ -38,7 +43,7 @@ def case(name, rows, n):
 
 NAMES = [
     "gelu", "gelu_tanh", "silu", "linear", "layer_norm", "softmax_grad", "log_softmax_grad",
-    "cross_entropy mean", "cross_entropy sum", "cross_entropy none",
+    "batch_norm 1", "batch_norm 2", "cross_entropy mean", "cross_entropy sum", "cross_entropy none",
 ]  # fmt: skip
 
 

@@ -95,9 +95,7 @@ class GPT(nn.Module):
         self.wte = nn.Embedding(vocab_size, n_embd)
         self.wpe = nn.Embedding(block_size, n_embd)
         self.drop = nn.Dropout(pdrop)
-        self.h = nn.ModuleList(
-            [Block(n_embd, n_head, block_size, pdrop) for _ in range(n_layer)]
-        )
+        self.h = nn.ModuleList([Block(n_embd, n_head, block_size, pdrop) for _ in range(n_layer)])
         self.ln_f = nn.LayerNorm(n_embd)
         self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
         self.lm_head.weight = self.wte.weight
@@ -191,9 +189,9 @@ def main(argv=None):
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     dataset = CharDataset(TEXT, args.block_size)
-    model = GPT(
-        dataset.vocab_size, args.block_size, args.n_layer, 4, args.n_embd, args.dropout
-    ).to(device)
+    model = GPT(dataset.vocab_size, args.block_size, args.n_layer, 4, args.n_embd, args.dropout).to(
+        device
+    )
     if args.resume:
         model.load_state_dict(torch.load(args.resume))
     optimizer = model.configure_optimizers(0.1, args.lr, (0.9, 0.95))

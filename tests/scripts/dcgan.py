@@ -1,7 +1,5 @@
 """A DCGAN: a generator and a discriminator of small images, trained against each other."""
 
-from __future__ import print_function
-
 import argparse
 import random
 
@@ -26,7 +24,7 @@ def weights_init(m):
 
 class Generator(nn.Module):
     def __init__(self, nz, ngf, nc):
-        super(Generator, self).__init__()
+        super().__init__()
         self.main = nn.Sequential(
             nn.ConvTranspose2d(nz, ngf * 2, 2, 1, 0, bias=False),
             nn.BatchNorm2d(ngf * 2),
@@ -44,7 +42,7 @@ class Generator(nn.Module):
 
 class Discriminator(nn.Module):
     def __init__(self, nc, ndf):
-        super(Discriminator, self).__init__()
+        super().__init__()
         self.main = nn.Sequential(
             nn.Conv2d(nc, ndf, 4, 2, 1, bias=False),
             nn.LeakyReLU(0.2, inplace=True),
@@ -142,7 +140,16 @@ def main(argv=None):
             losses.append([errD.item(), errG.item()])
             print(
                 "[%d/%d][%d/%d] Loss_D: %.4f Loss_G: %.4f D(x): %.4f D(G(z)): %.4f"
-                % (epoch, opt.niter, i, len(dataloader), errD.item(), errG.item(), D_x.item(), D_G_z.item())
+                % (
+                    epoch,
+                    opt.niter,
+                    i,
+                    len(dataloader),
+                    errD.item(),
+                    errG.item(),
+                    D_x.item(),
+                    D_G_z.item(),
+                )
             )
 
     netG.eval()

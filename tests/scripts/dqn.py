@@ -35,9 +35,9 @@ class CartPole:
         return np.array(self.state), 1.0, done
 
 
-class ReplayMemory(object):
+class ReplayMemory:
     def __init__(self, capacity):
-        self.memory = deque([], maxlen=capacity)
+        self.memory = deque(maxlen=capacity)
 
     def push(self, *args):
         self.memory.append(Transition(*args))
@@ -51,7 +51,7 @@ class ReplayMemory(object):
 
 class DQN(nn.Module):
     def __init__(self, n_observations, n_actions):
-        super(DQN, self).__init__()
+        super().__init__()
         self.layer1 = nn.Linear(n_observations, 32)
         self.layer2 = nn.Linear(32, 32)
         self.layer3 = nn.Linear(32, n_actions)
@@ -134,7 +134,11 @@ def main(argv=None):
     np.random.seed(args.seed)
     torch.manual_seed(args.seed)
     device = torch.device(
-        "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
     )
 
     env = CartPole()

@@ -109,7 +109,15 @@ def shared_draws(monkeypatch, lib, seed=0):
     """Both libraries draw the same numbers in the same order."""
     draws = Draws(lib, seed)
     with monkeypatch.context() as patch:
-        for name in "randn rand randn_like rand_like randint randperm multinomial".split():
+        for name in [
+            "randn",
+            "rand",
+            "randn_like",
+            "rand_like",
+            "randint",
+            "randperm",
+            "multinomial",
+        ]:
             patch.setattr(lib, name, getattr(draws, name))
         patch.setattr(lib.nn.functional, "dropout", draws.dropout)
         patch.setattr(lib.utils.data.RandomSampler, "__iter__", draws.sampler())

@@ -61,9 +61,7 @@ def test_agrees_with_torch(name, weights, tmp_path, monkeypatch):
     assert our_lines == their_lines
     # each opens the other's file, and finds the same in it
     for reader in (torch, fx.torch):
-        ours, theirs = (
-            harness.leaves(reader.load(saved[name])) for name in ("fx", "torch")
-        )
+        ours, theirs = (harness.leaves(reader.load(saved[name])) for name in ("fx", "torch"))
         assert ours.keys() == theirs.keys()
         for key, value in theirs.items():
             np.testing.assert_allclose(ours[key], value, rtol=1e-7, atol=1e-9, err_msg=key)

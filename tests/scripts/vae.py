@@ -1,7 +1,5 @@
 """A variational autoencoder of 8 x 8 digits."""
 
-from __future__ import print_function
-
 import argparse
 
 import torch
@@ -13,7 +11,7 @@ from torch.nn import functional as F
 
 class VAE(nn.Module):
     def __init__(self, hidden=32, latent=4):
-        super(VAE, self).__init__()
+        super().__init__()
         self.fc1 = nn.Linear(64, hidden)
         self.fc21 = nn.Linear(hidden, latent)
         self.fc22 = nn.Linear(hidden, latent)

@@ -67,7 +67,11 @@ def compare(got, expected, what):
     elif isinstance(expected, np.ndarray):
         assert isinstance(got, np.ndarray), what
         assert (got.shape, got.dtype) == (expected.shape, expected.dtype), what
-        close = {"rtol": 2e-5, "atol": 1e-6} if got.dtype.itemsize < 8 else {"rtol": 1e-9, "atol": 1e-12}
+        close = (
+            {"rtol": 2e-5, "atol": 1e-6}
+            if got.dtype.itemsize < 8
+            else {"rtol": 1e-9, "atol": 1e-12}
+        )
         np.testing.assert_allclose(got, expected, **close, err_msg=what)
     elif isinstance(expected, float):
         assert got == pytest.approx(expected, rel=1e-9), what

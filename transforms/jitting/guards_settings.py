@@ -107,7 +107,7 @@ def _entry(value: Any) -> Any:
         return value
     if kind is tuple or kind is list:
         return kind([_entry(x) for x in value])
-    if kind is Hooks:
+    if isinstance(value, Hooks):
         return [_entry(x) for x in value.values()]
     return _Object(value)
 

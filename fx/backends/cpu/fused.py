@@ -202,3 +202,73 @@ def layer_norm_grad(
     )  # fmt: skip
     found = sums[0] if tasks == 1 else np.add.reduce(sums, 0)
     return out, found[0].reshape(weight.shape), found[1].reshape(weight.shape)
+
+
+# batch norm -------------------------------------------------------------------------------------
+
+
+def _lines(x: np.ndarray) -> tuple[np.ndarray, tuple[int, int, int]]:
+    """x (batch, channels, ...) dense, and its shape as (batch, channels, positions).
+
+    Where there is one position, the batch stands in its place, so that there are lines to go along.
+    """
+    batch, channels = x.shape[:2]
+    if x.size == batch * channels:
+        return np.ascontiguousarray(x.reshape(batch, channels).T), (1, channels, batch)
+    return dense(x), (batch, channels, x.size // (batch * channels))
+
+
+def _over_channels(name: str, arrays: list[Any], shape: tuple[int, int, int], each: float) -> None:
+    batch, channels, n = shape
+    cost = each * batch * n * arrays[0].itemsize
+    words = [channels, library.chunk_of(channels, cost), *arrays, *shape]
+    library.kernel("channels", name, arrays[0].dtype.char)(words)
+
+
+def _back(out: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A result in the order of ``_lines`` as an array of that shape."""
+    return np.ascontiguousarray(out.T).reshape(shape) if out.ndim == 2 else out
+
+
+def _same(x: np.ndarray, *others: np.ndarray) -> bool:
+    return compiled(x) and all(a.dtype is x.dtype for a in others)
+
+
+def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Mean and biased variance of each channel of x (batch, channels, ...)."""
+    if not compiled(x):
+        return None
+    lines, shape = _lines(x)
+    mean, variance = np.empty(shape[1], x.dtype), np.empty(shape[1], x.dtype)
+    _over_channels("moments", [lines, mean, variance], shape, 0.06)
+    return mean, variance
+
+
+def batch_norm(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray,
+    *, eps: float,
+) -> np.ndarray | None:  # fmt: skip
+    """(x - mean) / sqrt(variance + eps) * weight + bias, channel by channel."""
+    if not _same(x, weight, bias, mean, variance):
+        return None
+    lines, shape = _lines(x)
+    out = library.empty([x, *lines.shape])
+    vectors = map(dense, (weight, bias, mean, variance))
+    _over_channels("batch_norm", [lines, *vectors, out, eps], shape, 0.05)
+    return _back(out, x.shape)
+
+
+def batch_norm_grad(
+    ct: np.ndarray, x: np.ndarray, weight: np.ndarray, mean: np.ndarray, variance: np.ndarray,
+    *, eps: float,
+) -> tuple[np.ndarray, ...] | None:  # fmt: skip
+    """The cotangents of x, weight and bias, where mean and variance are those of x."""
+    if not _same(x, ct, weight, mean, variance):
+        return None
+    (lines, shape), (given, _) = _lines(x), _lines(ct)
+    out = library.empty([x, *lines.shape])
+    for_weight, for_bias = np.empty(shape[1], x.dtype), np.empty(shape[1], x.dtype)
+    vectors = map(dense, (weight, mean, variance))
+    arrays = [given, lines, *vectors, out, for_weight, for_bias, eps]
+    _over_channels("batch_norm_grad", arrays, shape, 0.12)
+    return _back(out, x.shape), for_weight, for_bias

@@ -1,0 +1,469 @@
+"""Pure functions of pictures: tensors (..., channels, height, width). They grad, vmap and jit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import fx
+from fx.data.transforms.resizing import InterpolationMode, resize
+from fx.errors import DTypeError, ShapeError
+from fx.tensor import Tensor
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    """Height and width, from one number or two."""
+    if isinstance(value, int):
+        return value, value
+    one = tuple(value)
+    return (one[0], one[0]) if len(one) == 1 else (one[0], one[1])
+
+
+# from and to pictures ---------------------------------------------------------------------------
+
+
+def pil_to_tensor(picture: Any) -> Tensor:
+    """A picture of pillow, or an array (height, width[, channels]), as a tensor of its dtype.
+
+    Returns:
+        (channels, height, width).
+
+    Example:
+        >>> import fx, numpy as np
+        >>> fx.data.transforms.functional.pil_to_tensor(np.zeros((2, 3, 4), np.uint8)).shape
+        (4, 2, 3)
+    """
+    if isinstance(picture, Tensor):
+        return picture
+    array = np.asarray(picture)
+    if array.ndim not in (2, 3):
+        raise ShapeError(f"a picture is (height, width[, channels]), got {array.shape}")
+    array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+    return fx.asarray(np.ascontiguousarray(array))
+
+
+def to_tensor(picture: Any) -> Tensor:
+    """A picture of pillow, or an array (height, width[, channels]), as a tensor.
+
+    Returns:
+        (channels, height, width): float32 in [0, 1] for uint8 and bool pictures, else the dtype of
+        the picture.
+
+    Source: ``torchvision.transforms.functional.to_tensor``.
+
+    Example:
+        >>> import fx, numpy as np
+        >>> fx.data.transforms.functional.to_tensor(np.full((1, 2), 255, np.uint8))
+        tensor([[[1., 1.]]])
+    """
+    x = pil_to_tensor(picture)
+    if x.dtype == fx.uint8:
+        return x.astype(fx.float32) / 255
+    return x.astype(fx.float32) if x.dtype == fx.bool else x
+
+
+def convert_image_dtype(x: Tensor, dtype: Any = None) -> Tensor:
+    """Another dtype, and the range that goes with it: [0, 1], or that of the integers.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.convert_image_dtype(fx.tensor([0.5]), fx.uint8)
+        tensor([127], dtype=fx.uint8)
+    """
+    dtype = fx.dtypes.as_dtype(fx.float32 if dtype is None else dtype)
+    if x.dtype == dtype:
+        return x
+    real, wanted = x.dtype in fx.dtypes.FLOATING, dtype in fx.dtypes.FLOATING
+    if real and wanted:
+        return x.astype(dtype)
+    if real:
+        return (x * (fx.iinfo(dtype).max + 1 - 1e-3)).astype(dtype)
+    if wanted:
+        return x.astype(dtype) / fx.iinfo(x.dtype).max
+    old, new = fx.iinfo(x.dtype).max, fx.iinfo(dtype).max
+    if old > new:
+        return (x // ((old + 1) // (new + 1))).astype(dtype)
+    return x.astype(dtype) * ((new + 1) // (old + 1))
+
+
+def normalize(x: Tensor, mean: Any, std: Any, inplace: bool = False) -> Tensor:
+    """``(x - mean) / std``, by channel.
+
+    Args:
+        x: (..., channels, height, width), floating.
+        mean, std: a number for each channel.
+        inplace: accepted for torchvision's sake.
+
+    Raises:
+        DTypeError: if ``x`` is not floating.
+        ValueError: if a ``std`` is 0.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.normalize(fx.ones((1, 1, 2)), [0.5], [0.25])
+        tensor([[[2., 2.]]])
+    """
+    if x.dtype not in fx.dtypes.FLOATING:
+        raise DTypeError(
+            f"normalize takes a floating picture, got {x.dtype.name}; write to_tensor(picture)"
+        )
+    if x.ndim < 3:
+        raise ShapeError(f"normalize: a picture is (..., channels, height, width), got {x.shape}")
+    low, spread = (np.asarray(v, x.dtype).reshape(-1, 1, 1) for v in (mean, std))
+    if not spread.all():
+        raise ValueError(f"normalize: std is 0 after conversion to {x.dtype.name}: {std}")
+    return (x - fx.asarray(low)) / fx.asarray(spread)
+
+
+# places -----------------------------------------------------------------------------------------
+
+
+def hflip(x: Tensor) -> Tensor:
+    """Left and right exchanged.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.hflip(fx.tensor([[1, 2]]))
+        tensor([[2, 1]])
+    """
+    return fx.flip(x, axis=-1)
+
+
+def vflip(x: Tensor) -> Tensor:
+    """Top and bottom exchanged.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.vflip(fx.tensor([[1], [2]]))
+        tensor([[2],
+                [1]])
+    """
+    return fx.flip(x, axis=-2)
+
+
+_MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+def pad(x: Tensor, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Tensor:
+    """Pixels around a picture.
+
+    Args:
+        x: (..., height, width).
+        padding: one number; or (left and right, top and bottom); or (left, top, right, bottom).
+        fill: their value, for ``padding_mode="constant"``.
+        padding_mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"symmetric"``.
+
+    Raises:
+        ValueError: for another number of paddings, or another mode.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.pad(fx.tensor([[1, 2]]), (1, 0))
+        tensor([[0, 1, 2, 0]])
+    """
+    sides = (padding,) if isinstance(padding, int) else tuple(padding)
+    if len(sides) not in (1, 2, 4):
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not {padding}")
+    left, top, right, bottom = (sides * (4 // len(sides)))[:4]
+    if padding_mode not in _MODES:
+        raise ValueError(
+            f"Padding mode should be either constant, edge, reflect or symmetric, got "
+            f"{padding_mode!r}"
+        )
+    widths = [(0, 0)] * (x.ndim - 2) + [(top, bottom), (left, right)]
+    return fx.pad(x, widths, padding_mode, fill)
+
+
+def crop(x: Tensor, top: Any, left: Any, height: int, width: int) -> Tensor:
+    """A part of a picture; what lies outside is 0.
+
+    Args:
+        x: (..., height, width).
+        top, left: where it begins: ints, or integer tensors (), which ``jit`` and ``vmap`` take.
+        height, width: its size.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.crop(fx.arange(6).reshape(2, 3), 0, 1, 1, 2)
+        tensor([[1, 2]])
+    """
+    if isinstance(top, int) and isinstance(left, int):
+        inside = top >= 0 and left >= 0 and top + height <= x.shape[-2]
+        if not inside or left + width > x.shape[-1]:
+            x = pad(x, (-left, -top, left + width - x.shape[-1], top + height - x.shape[-2]))
+            return x
+        return x[..., top : top + height, left : left + width]
+    rows = fx.arange(height) + top
+    columns = fx.arange(width) + left
+    out = fx.take(x, fx.clip(rows, 0, x.shape[-2] - 1), axis=-2)
+    out = fx.take(out, fx.clip(columns, 0, x.shape[-1] - 1), axis=-1)
+    seen = ((rows >= 0) & (rows < x.shape[-2]))[:, None] & (columns >= 0) & (columns < x.shape[-1])
+    return fx.where(seen, out, fx.zeros_like(out))
+
+
+def center_crop(x: Tensor, output_size: Any) -> Tensor:
+    """The middle of a picture; one that is too small gets zeros around it.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.center_crop(fx.arange(9).reshape(3, 3), 1)
+        tensor([[4]])
+    """
+    height, width = _pair(output_size)
+    rows, columns = x.shape[-2:]
+    lack = max(height - rows, 0), max(width - columns, 0)
+    if any(lack):
+        sides = (lack[1] // 2, lack[0] // 2, (lack[1] + 1) // 2, (lack[0] + 1) // 2)
+        x = pad(x, sides)
+        rows, columns = x.shape[-2:]
+    return crop(x, round((rows - height) / 2), round((columns - width) / 2), height, width)
+
+
+def resized_crop(
+    x: Tensor, top: int, left: int, height: int, width: int, size: Any,
+    interpolation: Any = InterpolationMode.BILINEAR, antialias: bool = True,
+) -> Tensor:  # fmt: skip
+    """A part of a picture, in another size.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.resized_crop(fx.ones((4, 4)), 0, 0, 2, 2, (1, 1))
+        tensor([[1.]])
+    """
+    return resize(crop(x, top, left, height, width), size, interpolation, antialias=antialias)
+
+
+def sample(x: Tensor, rows: Tensor, columns: Tensor, bilinear: bool, fill: float = 0) -> Tensor:
+    """The values of a picture at places between its pixels; outside of it, ``fill``.
+
+    Args:
+        x: (..., height, width), floating.
+        rows, columns: (h, w) places, in pixels from the middle of the first.
+        bilinear: whether to mix the four pixels around a place, or take the nearest.
+        fill: what stands outside.
+
+    Returns:
+        (..., h, w).
+    """
+    height, width = x.shape[-2:]
+    flat = x.reshape(*x.shape[:-2], height * width)
+
+    def at(r: Tensor, c: Tensor) -> Tensor:
+        inside = (r >= 0) & (r < height) & (c >= 0) & (c < width)
+        where = fx.clip(r, 0, height - 1) * width + fx.clip(c, 0, width - 1)
+        found = fx.take(flat, where.reshape(-1).astype(fx.int64), axis=-1)
+        found = found.reshape(*x.shape[:-2], *r.shape)
+        return fx.where(inside, found, fx.full_like(found, fill))
+
+    if not bilinear:
+        return at(fx.round(rows), fx.round(columns))
+    top, left = fx.floor(rows), fx.floor(columns)
+    down, right = rows - top, columns - left
+    return (
+        at(top, left) * ((1 - down) * (1 - right))
+        + at(top, left + 1) * ((1 - down) * right)
+        + at(top + 1, left) * (down * (1 - right))
+        + at(top + 1, left + 1) * (down * right)
+    )
+
+
+def rotate(
+    x: Tensor, angle: Any, interpolation: Any = InterpolationMode.NEAREST, fill: float = 0
+) -> Tensor:
+    """A picture turned about its middle.
+
+    Args:
+        x: (..., height, width).
+        angle: degrees, counter-clockwise; a number or a tensor ().
+        interpolation: nearest or bilinear.
+        fill: what comes in from outside.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.rotate(fx.arange(4.0).reshape(2, 2), 90)
+        tensor([[1., 3.],
+                [0., 2.]])
+    """
+    mode = InterpolationMode(interpolation)
+    real = x.dtype in fx.dtypes.FLOATING
+    values = x if real else x.astype(fx.float32)
+    height, width = x.shape[-2:]
+    turn = fx.asarray(angle, dtype=values.dtype) * (math.pi / 180)
+    cos, sin = fx.cos(turn), fx.sin(turn)
+    rows = fx.arange(height, dtype=values.dtype)[:, None] - (height - 1) / 2
+    columns = fx.arange(width, dtype=values.dtype)[None] - (width - 1) / 2
+    out = sample(
+        values,
+        sin * columns + cos * rows + (height - 1) / 2,
+        cos * columns - sin * rows + (width - 1) / 2,
+        mode is InterpolationMode.BILINEAR,
+        fill,
+    )
+    return out if real else fx.round(out).astype(x.dtype)
+
+
+def erase(x: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
+    """A rectangle of a picture replaced.
+
+    Args:
+        x: (..., height, width).
+        i, j: its first row and column.
+        h, w: its size.
+        v: what stands there then: broadcasts to (..., h, w).
+        inplace: accepted for torchvision's sake.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.erase(fx.ones((1, 3)), 0, 1, 1, 2, 0)
+        tensor([[1., 0., 0.]])
+    """
+    return x.at[..., i : i + h, j : j + w].set(v)
+
+
+# colours ----------------------------------------------------------------------------------------
+
+
+def _blend(x: Tensor, other: Any, ratio: Any) -> Tensor:
+    """``ratio`` of a picture and the rest of another, within the range of the dtype."""
+    real = x.dtype in fx.dtypes.FLOATING
+    most = 1.0 if real else fx.iinfo(x.dtype).max
+    values = x if real else x.astype(fx.float32)
+    return fx.clip(values * ratio + other * (1 - ratio), 0, most).astype(x.dtype)
+
+
+def rgb_to_grayscale(x: Tensor, num_output_channels: int = 1) -> Tensor:
+    """A picture without colours.
+
+    Args:
+        x: (..., 3, height, width), or with one channel.
+        num_output_channels: 1 or 3.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.rgb_to_grayscale(fx.ones((3, 1, 1)))
+        tensor([[[0.9999]]])
+    """
+    if x.shape[-3] not in (1, 3):
+        raise ShapeError(f"rgb_to_grayscale: a picture has 1 or 3 channels, got {x.shape}")
+    out = x
+    if x.shape[-3] == 3:
+        values = x if x.dtype in fx.dtypes.FLOATING else x.astype(fx.float32)
+        red, green, blue = (values[..., i : i + 1, :, :] for i in range(3))
+        out = (0.2989 * red + 0.587 * green + 0.114 * blue).astype(x.dtype)
+    shape = (*out.shape[:-3], num_output_channels, *out.shape[-2:])
+    return fx.broadcast_to(out, shape) if num_output_channels != out.shape[-3] else out
+
+
+def adjust_brightness(x: Tensor, brightness_factor: Any) -> Tensor:
+    """A picture brighter or darker: 0 is black, 1 the picture.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.adjust_brightness(fx.ones((1, 1, 1)), 0.5)
+        tensor([[[0.5000]]])
+    """
+    return _blend(x, 0, brightness_factor)
+
+
+def adjust_contrast(x: Tensor, contrast_factor: Any) -> Tensor:
+    """A picture with more or less contrast: 0 is grey, 1 the picture.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.adjust_contrast(fx.tensor([[[0.0, 1.0]]]), 0.0)
+        tensor([[[0.5000, 0.5000]]])
+    """
+    grey = rgb_to_grayscale(x)
+    if x.dtype not in fx.dtypes.FLOATING:
+        grey = grey.astype(fx.float32)
+    return _blend(x, fx.mean(grey, axis=(-3, -2, -1), keepdims=True), contrast_factor)
+
+
+def adjust_saturation(x: Tensor, saturation_factor: Any) -> Tensor:
+    """A picture with more or less colour: 0 is without, 1 the picture.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.adjust_saturation(fx.ones((3, 1, 1)), 1.0).shape
+        (3, 1, 1)
+    """
+    if x.shape[-3] == 1:
+        return x
+    grey = rgb_to_grayscale(x)
+    if x.dtype not in fx.dtypes.FLOATING:
+        grey = grey.astype(fx.float32)
+    return _blend(x, grey, saturation_factor)
+
+
+def adjust_hue(x: Tensor, hue_factor: Any) -> Tensor:
+    """A picture with its colours moved around the circle.
+
+    Args:
+        x: (..., 3, height, width), or with one channel, which has no colour.
+        hue_factor: how far, in [-0.5, 0.5]; 0 is the picture.
+
+    Example:
+        >>> import fx
+        >>> red = fx.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
+        >>> fx.data.transforms.functional.adjust_hue(red, 1 / 3).reshape(3)
+        tensor([0., 1., 0.])
+    """
+    if isinstance(hue_factor, int | float) and not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+    if x.shape[-3] == 1:
+        return x
+    values = convert_image_dtype(x, x.dtype if x.dtype in fx.dtypes.FLOATING else fx.float32)
+    red, green, blue = (values[..., i, :, :] for i in range(3))
+    most = fx.maximum(fx.maximum(red, green), blue)
+    range_ = most - fx.minimum(fx.minimum(red, green), blue)
+    safe = fx.where(range_ == 0, fx.ones_like(range_), range_)
+    hue = fx.where(
+        most == red,
+        (green - blue) / safe,
+        fx.where(most == green, 2 + (blue - red) / safe, 4 + (red - green) / safe),
+    )
+    hue = hue + 6 * hue_factor
+
+    def channel(n: int) -> Tensor:
+        k = (hue + n) % 6
+        return most - range_ * fx.clip(fx.minimum(k, 4 - k), 0, 1)
+
+    out = fx.stack([channel(5), channel(3), channel(1)], axis=-3)
+    return convert_image_dtype(out, x.dtype)
+
+
+def gaussian_blur(x: Tensor, kernel_size: Any, sigma: Any = None) -> Tensor:
+    """A picture blurred; its edges are reflected.
+
+    Args:
+        x: (..., height, width).
+        kernel_size: odd, one number or (along the width, along the height).
+        sigma: the same, in pixels; what goes with the kernel unless told.
+
+    Example:
+        >>> import fx
+        >>> fx.data.transforms.functional.gaussian_blur(fx.ones((3, 3)), 3).shape
+        (3, 3)
+    """
+    sizes = _pair(kernel_size)
+    if any(size <= 0 or size % 2 == 0 for size in sizes):
+        raise ValueError(f"Kernel size value should be an odd and positive number, got {sizes}")
+    if sigma is None:
+        sigma = [0.3 * ((size - 1) * 0.5 - 1) + 0.8 for size in sizes]
+    wide, high = (sigma, sigma) if not isinstance(sigma, list | tuple) else (sigma * 2)[:2]
+    real = x.dtype in fx.dtypes.FLOATING
+    out = x if real else x.astype(fx.float32)
+    for axis, size, spread in ((-1, sizes[0], wide), (-2, sizes[1], high)):
+        half = size // 2
+        weights = fx.exp(-0.5 * (fx.arange(-half, half + 1, dtype=out.dtype) / spread) ** 2)
+        weights = weights / fx.sum(weights)
+        around = (half, 0) if axis == -1 else (0, half)
+        padded = pad(out, around, padding_mode="reflect")
+        n = out.shape[axis]
+        parts = [
+            padded[..., i : i + n] if axis == -1 else padded[..., i : i + n, :] for i in range(size)
+        ]
+        out = sum((part * weights[i] for i, part in enumerate(parts)), fx.zeros_like(out))
+    return out if real else fx.round(out).astype(x.dtype)

@@ -1,0 +1,112 @@
+"""Batch norm on dense arrays (batch, channels, positions): a task is a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm.library.blocks import Rows
+from fx.backends.cpu.llvm.vecmath.algebra import Num
+
+Value = ir.Value
+
+
+def emit(module: ir.Module, dtype: Any, name: str) -> None:
+    """Add a kernel."""
+    words, function = KERNELS[name]
+    Rows(module, dtype, name, words, function)
+
+
+def _lines(
+    r: Rows,
+    channel: Value,
+    shape: tuple[Value, Value, Value],
+    arrays: Sequence[Value],
+    body: Callable[..., Sequence[Num] | None],
+    start: Sequence[Num] = (),
+) -> list[Num]:
+    """``carried = body(i, mask, *lines, *carried)`` over all positions of a channel."""
+    b = r.b
+    batch, channels, n = shape
+
+    def line(i: Value, *carried: Value) -> list[Value]:
+        at = b.add(b.mul(i, channels), channel)
+        found = [r.row(a, at, n) for a in arrays]
+        state = [Num(b, x) for x in carried]
+        return [x.v for x in r.each(n, lambda j, m, *c: body(j, m, *found, *c), state)]
+
+    state = v.loop(b, v.const(0), batch, line, [x.v for x in start], name="line")
+    return [Num(b, x) for x in state]
+
+
+def _one(r: Rows, base: Value, channel: Value) -> Num:
+    at = v.at(r.b, base, channel, r.kind)
+    return r.spread(r.b.load(at, typ=r.kind, align=r.size))
+
+
+def _put(r: Rows, x: Num, base: Value, channel: Value) -> None:
+    lane = r.b.extract_element(x.v, ir.Constant(v.i32, 0))
+    r.b.store(lane, v.at(r.b, base, channel, r.kind), align=r.size)
+
+
+def _moments(r: Rows, task: Value, x: Value, mean: Value, variance: Value, *shape: Value) -> None:
+    count = r.count(r.b.mul(shape[0], shape[2]))
+    zero = r.full(0.0)
+    (total,) = _lines(r, task, shape, [x], lambda i, m, a, t: [t + r.load(a, i, m)], [zero])
+    middle = r.total(total) / count
+
+    def squares(i: Value, mask: Any, a: Value, t: Num) -> list[Num]:
+        centred = r.only(mask, r.load(a, i, mask) - middle, zero)
+        return [centred.mad(centred, t)]
+
+    (total,) = _lines(r, task, shape, [x], squares, [zero])
+    _put(r, middle, mean, task)
+    _put(r, r.total(total) / count, variance, task)
+
+
+def _batch_norm(
+    r: Rows, task: Value, x: Value, weight: Value, bias: Value, mean: Value, variance: Value,
+    out: Value, eps: Num, *shape: Value,
+) -> None:  # fmt: skip
+    middle, shift = _one(r, mean, task), _one(r, bias, task)
+    scale = 1.0 / (_one(r, variance, task) + eps).sqrt() * _one(r, weight, task)
+
+    def body(i: Value, mask: Any, a: Value, o: Value) -> None:
+        r.store((r.load(a, i, mask) - middle) * scale + shift, o, i, mask)
+
+    _lines(r, task, shape, [x, out], body)
+
+
+def _batch_norm_grad(
+    r: Rows, task: Value, ct: Value, x: Value, weight: Value, mean: Value, variance: Value,
+    dx: Value, dweight: Value, dbias: Value, eps: Num, *shape: Value,
+) -> None:  # fmt: skip
+    count = r.count(r.b.mul(shape[0], shape[2]))
+    middle = _one(r, mean, task)
+    spread = 1.0 / (_one(r, variance, task) + eps).sqrt()
+
+    def sums(i: Value, mask: Any, c: Value, a: Value, s: Num, t: Num) -> list[Num]:
+        given = r.load(c, i, mask)
+        return [s + given, given.mad((r.load(a, i, mask) - middle) * spread, t)]
+
+    s, t = map(r.total, _lines(r, task, shape, [ct, x], sums, [r.full(0.0)] * 2))
+    _put(r, t, dweight, task)
+    _put(r, s, dbias, task)
+    scale = spread * _one(r, weight, task)
+    s, t = s / count, t / count
+
+    def store(i: Value, mask: Any, c: Value, a: Value, d: Value) -> None:
+        y = (r.load(a, i, mask) - middle) * spread
+        r.store((r.load(c, i, mask) - s - y * t) * scale, d, i, mask)
+
+    _lines(r, task, shape, [ct, x, dx], store)
+
+
+KERNELS = {
+    "moments": ("aaaiii", _moments),
+    "batch_norm": ("aaaaaafiii", _batch_norm),
+    "batch_norm_grad": ("aaaaaaaafiii", _batch_norm_grad),
+}

@@ -1,0 +1,393 @@
+"""The face as a whole: one module under two names, coverage, errors that say what to write."""
+
+import inspect
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fx
+import fx.torch
+from fx.errors import DeviceError, InPlaceError
+from tests.torch import expressions
+
+PROGRAM = """
+import fx.torch.nn.functional as F
+import fx.torch as torch, fx.torch.utils.data
+import fx.torch as torch
+import fx.torch.nn as nn
+import fx.torch.optim as optim
+import fx.torch.backends.cudnn as cudnn
+import fx.torch.multiprocessing as mp
+import fx.torch.nn.init as init
+import fx.torch.nn.utils.rnn as rnn
+from fx.torch import Tensor, autograd, device, nn as nn2, optim as optim2
+from fx.torch.autograd import Function, Variable
+from fx.torch.cuda.amp import GradScaler, autocast
+from fx.torch.distributions import Normal
+from fx.torch.func import functional_call, grad, vmap
+from fx.torch.nn import Module, functional
+from fx.torch.nn.modules.module import Module as Module2
+from fx.torch.nn.parameter import Parameter
+from fx.torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+from fx.torch.optim.lr_scheduler import StepLR
+from fx.torch.optim.optimizer import Optimizer
+from fx.torch.utils.checkpoint import checkpoint
+from fx.torch.utils.data import DataLoader, Dataset
+from fx.torch.utils.data.dataloader import DataLoader as DataLoader2
+import fx, sys
+import fx.nn.functional, fx.data
+
+assert nn is nn2 is fx.nn and F is functional is fx.nn.functional and optim is optim2 is fx.optim
+assert Module is Module2 is fx.nn.Module and Parameter is fx.nn.Parameter
+assert DataLoader is DataLoader2 is fx.data.DataLoader and torch.utils.data is fx.data
+assert Tensor is fx.Tensor and torch.optim.lr_scheduler.StepLR is StepLR
+assert isinstance(nn.Linear(2, 2), torch.nn.Module)
+assert fx.nn.__name__ == "fx.nn" and fx.nn.__spec__.name == "fx.nn"
+files = [m.__file__ for n, m in sys.modules.items() if n.startswith("fx.") and hasattr(m, "__file__")]
+owners = {}
+for name, module in sys.modules.items():
+    if name.startswith("fx.") and getattr(module, "__file__", None):
+        assert owners.setdefault(module.__file__, module) is module, name
+"""
+
+
+def test_imports_of_every_kind_in_any_order():
+    """In a process of its own: what is imported first decides how modules are found."""
+    subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], check=True)
+
+
+def test_import_of_fx_does_not_load_it():
+    code = "import fx, sys; assert not [m for m in sys.modules if m.startswith('fx.torch')]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def public(module):
+    return {
+        n for n in dir(module) if not n.startswith("_") and inspect.isroutine(getattr(module, n))
+    }
+
+
+WITHOUT_EXPRESSION = set(
+    [
+        "compile",
+        "save",
+        "load",
+        "manual_seed",
+        "seed",
+        "initial_seed",
+        "get_rng_state",
+        "set_rng_state",
+        "set_printoptions",
+        "set_default_device",
+        "set_default_dtype",
+        "set_default_tensor_type",
+        "get_default_device",
+        "get_num_threads",
+        "set_num_threads",
+        "get_num_interop_threads",
+        "set_num_interop_threads",
+        "from_dlpack",
+        "set_flush_denormal",
+        "use_deterministic_algorithms",
+        "are_deterministic_algorithms_enabled",
+        "set_warn_always",
+        "is_warn_always_enabled",
+        "set_anomaly_enabled",
+        "is_anomaly_enabled",
+        "compiled_with_cxx11_abi",
+        "get_float32_matmul_precision",
+        "set_float32_matmul_precision",
+        "is_autocast_enabled",
+        "get_autocast_dtype",
+        "is_inference_mode_enabled",
+        "is_inference",
+        "is_storage",
+        "while_loop",
+        "unfold_copy",
+        "empty_strided",
+        "rrelu",
+        "cond",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "is_distributed",
+    ]
+)
+
+
+def test_every_function_is_compared_with_torch():
+    """A function of the face that no expression calls is a function that nobody compared."""
+    lines = expressions.LINES + " ".join(
+        f"torch.{name}("
+        for words in (
+            expressions.UNARY, expressions.UNARY_UNIT, expressions.UNARY_POSITIVE,
+            expressions.BINARY, expressions.BITS,
+        )
+        for name in words.split()
+    )  # fmt: skip
+    called = set(re.findall(r"torch\.(\w+)\(", lines))
+    both = public(fx.torch) & public(torch)
+    assert sorted(both - called - WITHOUT_EXPRESSION) == []
+    assert sorted(public(fx.torch) - set(dir(torch))) == []
+
+
+def test_signatures_take_torchs_names():
+    """Each parameter that torch's own documentation string names is taken here by that name."""
+    from fx.torch._functions import rows
+
+    wrong = []
+    for name, _, _ in rows():
+        listed = re.match(rf"\s*{name}\((.*?)\) ->", torch.__dict__[name].__doc__ or "")
+        if not listed:
+            continue
+        parts = re.split(r",(?![^(\[]*[)\]])", re.sub(r"\[,[^\]]*\]", "", listed[1]))
+        words = [w for part in parts if (w := re.split("[:=]", part)[0].strip()) not in ("*", "")]
+        taken = inspect.signature(getattr(fx.torch, name)).parameters
+        wrong += [f"{name}: {w}" for w in words if w not in taken]
+    outdated = ["true_divide: dividend", "true_divide: divisor", "squeeze: List[int]]]"]
+    assert sorted(wrong) == sorted([*outdated, "broadcast_to: shape", "concatenate: axis"])
+
+
+# what is not there ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fft", "numpy.fft"),
+        ("relu_", "tensors never change; write x = torch.relu"),
+        ("kl_div", "write torch.nn.functional.kl_div"),
+        ("inverse", "numpy.linalg.inv"),
+        ("nonsense", "fx has no torch.nonsense"),
+        ("hub", "torch.load"),
+        ("profiler", "explain"),
+    ],
+)
+def test_missing_names_say_what_to_write(name, words):
+    with pytest.raises(AttributeError, match=words):
+        getattr(fx.torch, name)
+    assert not hasattr(fx.torch, name)
+
+
+def test_missing_names_of_rooms():
+    for owner, name, words in (
+        (fx.torch.jit, "script", "write @fx.jit or torch.compile"),
+        (fx.torch.linalg, "svd", "no torch.linalg.svd"),
+        (fx.torch.special, "bessel_j0", "there is: "),
+        (fx.torch.utils, "cpp_extension", "no torch.utils.cpp_extension"),
+        (fx.torch.distributed, "init_process_group", "there is one process"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            getattr(owner, name)
+    with pytest.raises(ImportError):
+        from fx.torch.nn import nonsense  # noqa: F401
+
+
+def test_what_would_write_is_refused():
+    x = fx.torch.ones(2)
+    with pytest.raises(InPlaceError, match=r"write x = torch.add\(input, other, alpha=alpha\)"):
+        fx.torch.add(x, x, out=x)
+    with pytest.raises(InPlaceError, match=r"write x = torch.zeros\(size\)"):
+        fx.torch.zeros(2, out=x)
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "add", "max", "squeeze", "exp", "gather", "reshape", "where"]
+)
+def test_lists_are_refused_as_in_torch(name):
+    arguments = {"add": (1,), "gather": (0, None), "reshape": ((1,),), "where": (1, 2)}.get(
+        name, ()
+    )
+    with pytest.raises(TypeError):
+        getattr(torch, name)([1.0], *arguments)
+    with pytest.raises(TypeError):
+        getattr(fx.torch, name)([1.0], *arguments)
+
+
+# devices and switches ---------------------------------------------------------------------------
+
+
+def test_cuda_is_not_there():
+    t = fx.torch
+    device = t.device("cuda" if t.cuda.is_available() else "cpu")
+    assert t.ones(2).to(device).device.type == "cpu"
+    assert t.cuda.device_count() == 0 and not t.backends.cudnn.is_available()
+    t.cuda.manual_seed_all(0)
+    t.cuda.empty_cache()
+    for call in (t.cuda.current_device, t.ones(2).cuda):
+        with pytest.raises(DeviceError, match="cuda"):
+            call()
+    with pytest.raises(RuntimeError, match="cuda"):
+        t.ones(2).to("cuda")
+    t.backends.cudnn.deterministic = True
+    assert t.backends.cudnn.deterministic
+
+
+def test_switches_are_read_back():
+    t = fx.torch
+    t.set_float32_matmul_precision("high")
+    assert t.get_float32_matmul_precision() == "high"
+    t.set_float32_matmul_precision("highest")
+    with pytest.raises(RuntimeError, match="not one of"):
+        t.set_float32_matmul_precision("low")
+    t.use_deterministic_algorithms(True)
+    assert t.are_deterministic_algorithms_enabled()
+    t.set_default_tensor_type(t.DoubleTensor)
+    assert t.tensor(1.0).dtype == t.float64
+    t.set_default_tensor_type("torch.FloatTensor")
+    assert t.get_default_dtype() == t.float32
+
+
+def test_mixed_precision_is_off():
+    """The loop that scripts write for a GPU runs, and trains in the dtype of the weights."""
+    t = fx.torch
+    p = t.nn.Parameter(t.ones(2))
+    optimizer = t.optim.SGD([p], lr=0.5)
+    for scaler in (t.amp.GradScaler("cuda", enabled=False), t.cuda.amp.GradScaler()):
+        with t.cuda.amp.autocast(enabled=False), t.autocast("cuda", enabled=False):
+            loss = (p * p).sum()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+    np.testing.assert_array_equal(p.detach().numpy(), [0.0, 0.0])
+    with pytest.warns(UserWarning, match="autocast changes nothing"), t.autocast("cpu"):
+        pass
+
+
+def test_grad_modes_as_decorators_and_contexts():
+    t = fx.torch
+
+    @t.no_grad()
+    def one(x):
+        return x * 2
+
+    @t.inference_mode()
+    def two(x):
+        return x * 2
+
+    x = t.ones(2, requires_grad=True)
+    assert not one(x).requires_grad and not two(x).requires_grad
+    with t.set_grad_enabled(False):
+        assert not t.is_grad_enabled()
+    with t.no_grad(), t.enable_grad():
+        assert (x * 2).requires_grad
+
+
+def test_random_state():
+    t = fx.torch
+    t.manual_seed(3)
+    first, state = t.randn(3), t.get_rng_state()
+    second = t.randn(3)
+    t.set_rng_state(state)
+    assert (t.randn(3) == second).all()
+    generator = t.Generator().manual_seed(3)
+    assert (t.randn(3, generator=generator) == first).all()
+    with t.random.fork_rng():
+        t.randn(5)
+
+
+def test_old_names():
+    t = fx.torch
+    v = t.autograd.Variable(t.FloatTensor([1.0, 2.0]), requires_grad=True)
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [2.0, 4.0] and isinstance(v, t.autograd.Variable)
+    assert repr(t.Size([2, 3])) == "torch.Size([2, 3])" and t.Size([2]) == (2,)
+    assert t.Tensor(2, 3).shape == (2, 3) and t.Tensor(np.ones(2)).dtype == t.float32
+    assert t.Tensor(t.nn.Parameter(t.ones(2))).requires_grad is False
+    assert pickle.loads(pickle.dumps(t.Tensor([1, 2]))).tolist() == [1, 2]
+
+
+# compile, checkpoint, func ----------------------------------------------------------------------
+
+
+def test_compile():
+    t = fx.torch
+    t.manual_seed(0)
+    model = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.Dropout(0.5), t.nn.Linear(4, 2))
+    compiled = t.compile(model, mode="max-autotune")
+    assert isinstance(compiled, t.nn.Module)
+    assert list(compiled.state_dict())[0] == "_orig_mod.0.weight"
+    x = t.randn(5, 3)
+    compiled.eval()
+    assert not model.training and not model[1].training
+    np.testing.assert_allclose(compiled(x).detach().numpy(), model(x).detach().numpy(), rtol=1e-5)
+    compiled.train()
+    compiled(x).sum().backward()
+    assert model[0].weight.grad is not None
+
+    @t.compile
+    def step(a):
+        return (a * a).sum()
+
+    @t.compile(fullgraph=True)
+    def other(a):
+        return a + 1
+
+    assert step(t.ones(3)).item() == 3 and other(t.ones(1)).item() == 2
+    assert t.compile(model, disable=True) is model
+    assert isinstance(step, type(fx.jit(lambda a: a)))
+
+
+def test_control_flow_in_one_graph():
+    t = fx.torch
+    x = t.ones(3)
+    assert t.cond(t.tensor(False), t.sin, t.neg, (x,)).tolist() == [-1, -1, -1]
+    done = t.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2), (t.tensor(0), x))
+    assert done[1].tolist() == [8, 8, 8]
+
+
+def test_checkpoint():
+    t = fx.torch
+    layer = t.nn.Sequential(t.nn.Linear(3, 3), t.nn.Tanh(), t.nn.Linear(3, 3))
+    x = t.ones(2, 3, requires_grad=True)
+    layer(x).sum().backward()
+    expected, x.grad = x.grad, None
+    t.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected.numpy(), rtol=1e-6)
+    x.grad = None
+    t.utils.checkpoint.checkpoint_sequential(layer, 2, x, use_reentrant=False).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_functional_call_and_per_sample_gradients():
+    """The recipe of torch.func's tutorials."""
+    t = fx.torch
+    from fx.torch.func import functional_call, grad, vmap
+
+    model = t.nn.Linear(3, 1)
+    params = {k: v.detach() for k, v in model.named_parameters()}
+
+    def loss(p, x, y):
+        return ((functional_call(model, p, (x.unsqueeze(0),)) - y) ** 2).mean()
+
+    x, y = t.randn(4, 3), t.randn(4, 1)
+    rows = vmap(grad(loss), in_dims=(None, 0, 0))(params, x, y)
+    assert rows["weight"].shape == (4, 1, 3)
+    for i in range(4):
+        one = grad(loss)(params, x[i], y[i])["weight"]
+        np.testing.assert_allclose(rows["weight"][i].numpy(), one.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_save_and_load(tmp_path):
+    t = fx.torch
+    path = tmp_path / "model.pt"
+    t.save({"a": t.ones(2), "n": 3}, path)
+    assert torch.load(path)["a"].tolist() == [1, 1] and t.load(path)["n"] == 3
+
+
+def test_star_import_and_dir():
+    names: dict = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec("from fx.torch import *", names)
+    assert names["nn"] is fx.nn
+    for name in dir(fx.torch):
+        assert getattr(fx.torch, name) is not None or name in ("newaxis", "__file__")
