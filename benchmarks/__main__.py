@@ -10,6 +10,7 @@ from benchmarks import (
     cases_compile,
     cases_data,
     cases_eager,
+    cases_files,
     cases_import,
     cases_jit,
     cases_kernels,
@@ -27,6 +28,7 @@ CASES: list[Case] = [
     *cases_jit.CASES,
     *cases_compile.CASES,
     *cases_data.CASES,
+    *cases_files.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"

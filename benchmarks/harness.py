@@ -19,12 +19,13 @@ Run = Callable[[], object]  # does the work once
 Sample = Callable[[], float]  # does the work some times; seconds for one
 
 SAMPLE_SECONDS = 0.01
-LIBRARIES = ("fx", "torch", "compile", "jax", "copy")
+LIBRARIES = ("fx", "torch", "compile", "jax", "copy", "file")
 TABLES = {  # heading, and the peers of each
     "eager": ("eager, float32", ("torch", "jax")),
     "jit": ("compiled, float32", ("torch", "compile", "jax", "copy")),
+    "files": ("files", ("torch", "file")),
 }
-NAMES = {"compile": "torch.compile", "copy": "memory copy"}
+NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
 @attrs.define

@@ -3,7 +3,19 @@
 from fx.data import datasets, transforms
 from fx.data._utils.collate import default_collate, default_convert
 from fx.data._utils.worker import get_worker_info
-from fx.data.dataloader import DataLoader
+from fx.data.dataloader import DataLoader, _DatasetKind
+from fx.data.datapipes import (
+    DataChunk,
+    DFIterDataPipe,
+    IterDataPipe,
+    MapDataPipe,
+    argument_validation,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
 from fx.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -30,11 +42,15 @@ __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DFIterDataPipe",
+    "DataChunk",
     "DataFileError",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "MissingFileError",
     "PackedList",
     "RandomSampler",
@@ -46,8 +62,17 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "WorkerError",
+    "_DatasetKind",
+    "argument_validation",
+    "datasets",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
+    "runtime_validation",
+    "runtime_validation_disabled",
+    "transforms",
 ]

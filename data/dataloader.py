@@ -347,6 +347,13 @@ class DataLoader(Generic[T]):
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
+class _DatasetKind:
+    """Whether a dataset is read by index or as a stream; PyTorch's numbers."""
+
+    Map = 0
+    Iterable = 1
+
+
 class _Endless:
     """What stands for the sampler of a stream."""
 

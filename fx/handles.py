@@ -68,11 +68,13 @@ class Data(Handle):
         tensor([ 7., 20.], requires_grad=True)
     """
 
-    __slots__ = ("owner",)
+    __slots__ = ("made_in", "owner")
     owner: Cell | None
+    made_in: int  # the id of the stage in which it was made
 
     def __init__(self, owner: Cell) -> None:
         self.owner = owner
+        self.made_in = id(modes.stage)
         self.name = f"{owner.name}.data" if owner.name else "p.data"
         self.reduction = None
         self.born = owner.born
@@ -88,11 +90,19 @@ class Data(Handle):
         return super().read() if owner is None else self._own(owner.read())
 
     def rebind(self, value: Tensor) -> None:
-        owner = self.owner
-        (super() if owner is None else owner).rebind(value)
+        if self.owner is None:
+            super().rebind(value)
+        else:
+            self.owner.rebind(value)
 
     def sever(self) -> None:
         """Keep the values of now, and let the cell go its own way."""
+        if modes.stage is not None and self.made_in != id(modes.stage):
+            modes.stage.give_up(
+                f"it assigns to {self.name} while something outside holds what {self.name} gave "
+                f"before, which keeps the old values; write p.data.copy_(v), or keep a "
+                f"p.detach() instead"
+            )
         value, self.owner = self.read(), None
         self.born = newest_level()
         super().rebind(value)
@@ -114,6 +124,30 @@ class Data(Handle):
         if self.owner is None or not _is_basic(index):
             return self.read()[index]
         return Part(self, index)
+
+    # what is cut of it can be written to as well; else these are the methods of tensors ----------
+
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+        """``length`` slices along an axis from ``start`` on."""
+        start = start + self.shape[dim] if start < 0 else start
+        self.read().narrow(dim, start, length)  # refuses what does not fit
+        return self[(*[slice(None)] * (dim % self.ndim), slice(start, start + length))]
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """One slice along an axis."""
+        return self[(*[slice(None)] * (dim % self.ndim), index)]
+
+    def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """Cut along an axis, into so many parts."""
+        return self._cut(self.read().chunk(chunks, dim), dim)
+
+    def split(self, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        """Cut along an axis, into parts of this size, or of these sizes."""
+        return self._cut(self.read().split(split_size, dim), dim)
+
+    def _cut(self, parts: Any, dim: int) -> tuple[Tensor, ...]:
+        sizes = [part.shape[dim] for part in parts]
+        return tuple([self.narrow(dim, sum(sizes[:i]), n) for i, n in enumerate(sizes)])
 
 
 class Part(Data):
@@ -208,8 +242,8 @@ def _set_data(cell: Cell, value: Any) -> None:
     held = cell.handle
     found = None if held is None else held()
     if found is not None:
-        cell.handle = None
         found.sever()
+        cell.handle = None
     cell.rebind(value)
 
 

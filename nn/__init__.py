@@ -1,6 +1,6 @@
 """Modules, layers, functional forms and initialisers, with PyTorch's names and defaults."""
 
-from fx.nn import functional, init, utils
+from fx.nn import functional, init, modules, utils
 from fx.nn._skeleton import functional_call
 from fx.nn.activation import (
     ELU,
@@ -361,6 +361,7 @@ __all__ = [
     "functional",
     "functional_call",
     "init",
+    "modules",
     "stack_module_state",
     "utils",
 ]

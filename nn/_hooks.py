@@ -36,6 +36,21 @@ class Hook:
         self.kwargs = kwargs
         self.always = always
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Hook)
+            and self.function == other.function
+            and (self.kwargs, self.always) == (other.kwargs, other.always)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def map(self, change: Callable[[Any], Any]) -> Hook:
+        """The same with what ``change`` makes of the function."""
+        function = change(self.function)
+        return self if function is self.function else Hook(function, self.kwargs, self.always)
+
     def __call__(self, module: Any, args: Any, kwargs: Any, *out: Any) -> Any:
         if self.kwargs:
             return self.function(module, args, kwargs, *out)

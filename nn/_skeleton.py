@@ -13,6 +13,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from fx.errors import StateError
+from fx.nn._hooks import Hook
 from fx.nn.parameter import Buffer
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -130,7 +131,11 @@ def _same(a: Any, b: Any) -> bool:
     return kind in _EQUATABLE and a == b
 
 
-_EQUATABLE = _SIMPLE | {_Ref, _Method, set, frozenset}
+_EQUATABLE = _SIMPLE | {_Ref, _Method, Hook, set, frozenset}
+
+
+def _mapped(hooks: Hooks, change: Any) -> Hooks:
+    return Hooks.of((k, x.map(change) if type(x) is Hook else change(x)) for k, x in hooks.items())
 
 
 def _all_simple(values: Any) -> bool:
@@ -211,7 +216,7 @@ class _Walk:
         if kind in (set, frozenset):
             return kind(value)
         if kind is Hooks:
-            return Hooks.of((k, self._anchor(x)) for k, x in value.items())
+            return _mapped(value, self._anchor)
         if kind is MethodType and id(value.__self__) in self.numbers:
             return _Method(value.__func__, self.numbers[id(value.__self__)])
         if id(value) in self.numbers:
@@ -274,7 +279,7 @@ def _resolve(value: Any, modules: list[Any], leaves: tuple[Any, ...]) -> Any:
     if kind in (set, frozenset):
         return kind(value)
     if kind is Hooks:
-        return Hooks.of((k, _resolve(x, modules, leaves)) for k, x in value.items())
+        return _mapped(value, lambda x: _resolve(x, modules, leaves))
     if kind is _Method:
         return MethodType(value.function, modules[value.owner])
     if kind is _Ref:

@@ -274,6 +274,9 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(LocalResponseNorm):
     """``LocalResponseNorm`` for images only, an older name of it.
 
+    PyTorch's own layer of this name goes on counting the first channel for all later ones, and its
+    gradient does not; here both are those of the formula.
+
     Raises:
         ShapeError: if the input does not have 4 axes.
 

@@ -92,20 +92,23 @@ class Clock:
 
     def __init__(self, rule: Rule, options: Options, before: dict[str, Tensor]) -> None:
         self._options = options
-        self._scalars: dict[Any, dict[str, Tensor]] = {}
-        self._settled: dict[Any, Options] = {}
-        self._exact: dict[str, Any] = {}
-        self.after = dict(before)
+        self._settled: dict[Any, Options] | None = None
+        self.after = before
+        self._exact: dict[str, Any] | None = None
         if before:
-            step = self.after["step"] = before["step"] + 1
+            step = before["step"] + 1
+            self.after = {**before, "step": step}
             counts = {**before, "step": astype(step, dtype=float64)}
-            self._exact = dict(rule.scalars(counts, self.options(float64)))
+            self._scalars: dict[Any, dict[str, Tensor]] = {}
+            self._exact = rule.scalars(counts, self.options(float64))
             for name, old in before.items():
                 if name in self._exact:
                     self.after[name] = astype(self._exact.pop(name), dtype=old.dtype)
 
     def scalars(self, dtype: Any) -> dict[str, Tensor]:
         """The scalars in ``dtype``."""
+        if not self._exact:
+            return {}
         found = self._scalars.get(dtype)
         if found is None:
             found = {k: astype(v, dtype=dtype) for k, v in self._exact.items()}
@@ -114,22 +117,34 @@ class Clock:
 
     def options(self, dtype: Any) -> Options:
         """The options, those that are tensors in ``dtype``."""
+        if self._settled is None:
+            if not _of_tensors(self._options):
+                return self._options
+            self._settled = {}
         found = self._settled.get(dtype)
         if found is None:
-            found = self._settled[dtype] = settled(self._options, dtype)
+            found = self._settled[dtype] = _settled(self._options, dtype)
         return found
 
 
-def settled(options: Options, dtype: Any) -> Options:
-    """Options whose tensors, a learning rate perhaps, are scalars of ``dtype``."""
-    held = [
-        k
-        for k, v in dict.items(options)  # type: ignore[call-overload]
-        if isinstance(v, Tensor) or (type(v) is tuple and any(isinstance(e, Tensor) for e in v))
-    ]
-    if not held:
-        return options
-    return Settled(options, {k: _in_dtype(options[k], dtype) for k in held})
+_PLAIN = frozenset({float, int, bool, str, list, type(None)})
+
+
+def _of_tensors(options: Options) -> list[str]:
+    """The options that are tensors, a learning rate perhaps, or tuples of such."""
+    items = dict.items(options)  # type: ignore[call-overload]
+    return [k for k, v in items if type(v) not in _PLAIN and _has_tensors(v)]
+
+
+def _has_tensors(value: Any) -> bool:
+    if type(value) is not tuple:
+        return isinstance(value, Tensor)
+    return any(isinstance(x, Tensor) for x in value)
+
+
+def _settled(options: Options, dtype: Any) -> Options:
+    """Options whose tensors are scalars of ``dtype``."""
+    return Settled(options, {k: _in_dtype(options[k], dtype) for k in _of_tensors(options)})
 
 
 class Settled(dict[str, Any]):

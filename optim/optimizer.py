@@ -30,6 +30,7 @@ class _Required:
 
 
 required = _Required()
+ParamsT = Iterable[Any]  # parameters, pairs of a name and a parameter, or dicts
 
 
 class Optimizer(Hooks):
@@ -181,9 +182,10 @@ class Optimizer(Hooks):
         clocks: dict[int, tuple[dict[str, Cell], Clock]] = {}  # of parameters in step
         idle = None if counts else Clock(rule, group, {})
         ready = []
-        names: tuple[str, ...] = ()
+        names = rule.slots(group, moving[0][0]) if rule.elementwise and moving else ()
         for p, g in moving:
-            names = rule.slots(group, p)
+            if not rule.elementwise:
+                names = rule.slots(group, p)
             held = self.state[p] if names or counts else {}
             if len(held) < len(names) + len(counts):
                 _begin(held, names, p, group, rule)
@@ -200,7 +202,9 @@ class Optimizer(Hooks):
         if not (fused and _fused.step(rule, group, ready, names)):
             for p, g, held, clock in ready:
                 x = p.read()
-                slots = {name: held[name].read() for name in rule.slots(group, p)}
+                if not rule.elementwise:
+                    names = rule.slots(group, p)
+                slots = {name: held[name].read() for name in names}
                 x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
                 p.rebind(x)
                 for name, value in slots.items():
@@ -239,7 +243,8 @@ class Optimizer(Hooks):
         sharers = Counter([id(held["step"]) for held in self.state.values() if "step" in held])
         for number, together in shared.items():
             if len(together) < sharers[number]:
-                own = {name: lasting(together[0][name].read, name=name) for name in counts}
+                old = {name: together[0][name] for name in counts}
+                own = {name: _made_for(cell, cell.read, name) for name, cell in old.items()}
                 for held in together:
                     held.update(own)
 
@@ -299,6 +304,7 @@ class Optimizer(Hooks):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.__dict__.setdefault("_opt_called", False)  # a scheduler may have come along
         self._begin_hooks()
 
     def __repr__(self) -> str:

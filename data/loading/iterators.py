@@ -100,16 +100,21 @@ class Here(Batches):
         except StopIteration:
             self._ended()
             raise
-        if self._plain is not None:
-            batch = self._plain(indices)
-        else:
-            try:
-                with using(generator_of(batch_key(self._base, number))):
-                    batch = self._job.fetch(indices)
-            except StopIteration as error:
+        try:
+            batch = self._fetched(number, indices)
+        except Exception as error:  # the batch is lost, and the next one is due
+            self._position.given(number, state)
+            if isinstance(error, StopIteration):
                 raise _not_the_end(error) from error
+            raise
         self._position.given(number, state)
         return batch
+
+    def _fetched(self, number: int, indices: Any) -> Any:
+        if self._plain is not None:
+            return self._plain(indices)
+        with using(generator_of(batch_key(self._base, number))):
+            return self._job.fetch(indices)
 
     def _next_of_stream(self) -> Any:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import fx
 from fx import random
-from fx.data.transforms.pictures import _pair, crop, hflip, pad, rotate, sample, vflip
+from fx.data.transforms.pictures import crop, hflip, pad, pair, rotate, sample, vflip
 from fx.data.transforms.resizing import InterpolationMode
 from fx.errors import ShapeError
 from fx.tensor import Tensor
@@ -66,7 +66,7 @@ def random_crop(
         >>> fx.data.transforms.functional.random_crop(fx.random.key(0), x, 5).shape
         (3, 5, 5)
     """
-    height, width = _pair(size)
+    height, width = pair(size)
     if padding is not None:
         x = pad(x, padding, fill, padding_mode)
     if pad_if_needed:
@@ -127,7 +127,7 @@ def random_resized_crop(
         >>> fx.data.transforms.functional.random_resized_crop(fx.random.key(0), x, 8).shape
         (3, 8, 8)
     """
-    new = _pair(size)
+    new = pair(size)
     height, width = x.shape[-2:]
     fits, high, wide, place = _rectangle(key, height, width, scale, ratio)
     form = width / height

@@ -1,5 +1,13 @@
 """Pure functions of pictures; those that are random take a key first. All vmap and jit."""
 
+from fx.data.transforms.colours import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_hue,
+    adjust_saturation,
+    gaussian_blur,
+    rgb_to_grayscale,
+)
 from fx.data.transforms.drawing import (
     random_crop,
     random_erasing,
@@ -9,21 +17,15 @@ from fx.data.transforms.drawing import (
     random_vertical_flip,
 )
 from fx.data.transforms.pictures import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_hue,
-    adjust_saturation,
     center_crop,
     convert_image_dtype,
     crop,
     erase,
-    gaussian_blur,
     hflip,
     normalize,
     pad,
     pil_to_tensor,
     resized_crop,
-    rgb_to_grayscale,
     rotate,
     to_tensor,
     vflip,

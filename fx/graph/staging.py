@@ -217,6 +217,14 @@ class Stage:
             f"any number of times; pass its value in and return the new one, then rebind it outside"
         )
 
+    def give_up(self, why: str) -> None:
+        """Refuse what no graph can hold.
+
+        Raises:
+            StagingError: saying why.
+        """
+        raise StagingError(f"{self.name} cannot be staged: {why}")
+
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
@@ -23,7 +22,8 @@ import numpy as np
 from fx.errors import FileFormatError
 
 ALIGNMENT = 64
-_CHUNK = 1 << 20  # read and summed while it is in the cache
+_PIECE = 4 << 20  # bytes that are read at a time, and then summed
+_MUCH = 8 << 20  # bytes from which another thread pays
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
@@ -89,7 +89,7 @@ class ArchiveWriter:
     def add_all(self, records: Iterable[tuple[str, Any]]) -> None:
         """Write records of memory while another thread computes their checksums ahead."""
         listed = list(records)
-        if sum(len(data) for _, data in listed) < _CHUNK:
+        if sum(len(data) for _, data in listed) < _MUCH:
             for name, data in listed:
                 self.add(name, data)
             return
@@ -131,15 +131,16 @@ class ArchiveReader:
     Args:
         file: readable and seekable; the archive may stand at its end.
         what: the name of the file, for messages.
+        sums: whether checksums of records are compared.
 
     Raises:
         FileFormatError: if the directory is damaged or does not fit the file.
     """
 
-    def __init__(self, file: Any, what: str) -> None:
+    def __init__(self, file: Any, what: str, sums: bool = True) -> None:
         self.what = what
+        self.sums = sums
         self._file = file
-        self._lock = threading.Lock()
         self.size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:
@@ -187,7 +188,7 @@ class ArchiveReader:
     def array(self, name: str) -> np.ndarray:
         """A record in memory of its own: uint8 (nbytes,)."""
         out = self.room(name)
-        self.fill(name, out)
+        self.fill([(name, out)])
         return out
 
     def room(self, name: str) -> np.ndarray:
@@ -195,7 +196,7 @@ class ArchiveReader:
         entry = self._entry(name)
         if entry.compress_type == zipfile.ZIP_STORED:
             if entry.file_size != entry.compress_size:
-                raise self._damaged(name, "has two sizes")
+                raise self.damaged(name, "has two sizes")
         elif entry.compress_type == zipfile.ZIP_DEFLATED:
             self._budget -= entry.file_size
             if self._budget < 0:
@@ -205,25 +206,42 @@ class ArchiveReader:
                     f"trust it"
                 )
         else:
-            raise self._damaged(name, f"is compressed by method {entry.compress_type}")
+            raise self.damaged(name, f"is compressed by method {entry.compress_type}")
         return np.empty(entry.file_size, np.uint8)
 
-    def fill(self, name: str, out: np.ndarray) -> None:
-        """Read a record into memory of its size and compare its checksum."""
+    def fill(self, rooms: list[tuple[str, np.ndarray]]) -> None:
+        """Read records into memory of their size and compare their checksums.
+
+        One thread reads; another sums what has been read, where that is much. (Two that read would
+        wait for each other: fresh memory is handed out under one lock.)
+        """
+        if sum(len(out) for _, out in rooms) < _MUCH:
+            for name, out in rooms:
+                self._fill(name, out, lambda sums, piece: sums.add(piece)).check()
+            return
+        with ThreadPoolExecutor(1, "fx-crc") as pool:
+            listed = [
+                self._fill(name, out, lambda sums, piece: pool.submit(sums.add, piece))
+                for name, out in rooms
+            ]
+        for sums in listed:
+            sums.check()
+
+    def _fill(self, name: str, out: np.ndarray, add: Callable[[_Sum, memoryview], Any]) -> _Sum:
         entry = self._entry(name)
         start = self.start(name)
         view = memoryview(out)
-        crc = 0
+        sums = _Sum(self, entry)
         if entry.compress_type == zipfile.ZIP_STORED:
-            for at in range(0, len(view), _CHUNK):
-                chunk = view[at : at + _CHUNK]
-                self._read_into(chunk, start + at, name)
-                if entry.CRC:
-                    crc = zlib.crc32(chunk, crc)
+            for at in range(0, len(view), _PIECE):
+                piece = view[at : at + _PIECE]
+                self._read_into(piece, start + at, name)
+                if sums.expected:
+                    add(sums, piece)
         else:
-            crc = self._inflate(entry, start, view)
-        if entry.CRC and crc != entry.CRC:  # 0: the writer was told not to compute it
-            raise self._damaged(name, "does not have the contents that were written (CRC-32)")
+            self._inflate(entry, start, view)
+            add(sums, view)
+        return sums
 
     def start(self, name: str) -> int:
         """Where the bytes of a record begin."""
@@ -233,29 +251,28 @@ class ArchiveReader:
         magic, *_, name_size, extra_size = _LOCAL.unpack(head)
         start = entry.header_offset + _LOCAL.size + name_size + extra_size
         if magic != b"PK\3\4" or start + entry.compress_size > self._limits[name]:
-            raise self._damaged(name, "is not where the directory says")
+            raise self.damaged(name, "is not where the directory says")
         if entry.flag_bits & 1:
-            raise self._damaged(name, "is encrypted")
+            raise self.damaged(name, "is encrypted")
         return start
 
-    def _inflate(self, entry: zipfile.ZipInfo, start: int, out: memoryview) -> int:
+    def _inflate(self, entry: zipfile.ZipInfo, start: int, out: memoryview) -> None:
         packed = bytearray(entry.compress_size)
         self._read_into(memoryview(packed), start, entry.filename)
         stream = zlib.decompressobj(-15)
         at, rest = 0, bytes(packed)
         try:
             while at < len(out) and not stream.eof:
-                piece = stream.decompress(rest, min(_CHUNK, len(out) - at))
+                piece = stream.decompress(rest, min(_PIECE, len(out) - at))
                 rest = stream.unconsumed_tail
                 if not piece and not rest:
                     break
                 out[at : at + len(piece)] = piece
                 at += len(piece)
         except zlib.error as error:
-            raise self._damaged(entry.filename, f"cannot be expanded ({error})") from None
+            raise self.damaged(entry.filename, f"cannot be expanded ({error})") from None
         if at != len(out):
-            raise self._damaged(entry.filename, "expands to another size than it says")
-        return zlib.crc32(out)
+            raise self.damaged(entry.filename, "expands to another size than it says")
 
     def _read_into(self, out: memoryview, at: int, name: str) -> None:
         done = 0
@@ -263,11 +280,10 @@ class ArchiveReader:
             if self._fd is not None:
                 n = os.preadv(self._fd, [out[done:]], at + done)
             else:
-                with self._lock:
-                    self._file.seek(at + done)
-                    n = _read_into(self._file, out[done:])
+                self._file.seek(at + done)
+                n = _read_into(self._file, out[done:])
             if n <= 0:
-                raise self._damaged(name, "ends too early")
+                raise self.damaged(name, "ends too early")
             done += n
 
     def _entry(self, name: str) -> zipfile.ZipInfo:
@@ -276,8 +292,30 @@ class ArchiveReader:
             raise FileFormatError(f"{self.what}: the zip archive has no record {name!r}")
         return entry
 
-    def _damaged(self, name: str, why: str) -> FileFormatError:
+    def damaged(self, name: str, why: str) -> FileFormatError:
+        """What is raised when a record is not as it should be."""
         return FileFormatError(f"{self.what}: the record {name!r} of the zip archive {why}")
+
+
+class _Sum:
+    """The checksum of a record, of the pieces that were read so far."""
+
+    def __init__(self, archive: ArchiveReader, entry: zipfile.ZipInfo) -> None:
+        self.archive = archive
+        self.name = entry.filename
+        self.expected = entry.CRC if archive.sums else 0  # 0: the writer was told to leave it out
+        self.found = 0
+
+    def add(self, piece: memoryview) -> None:
+        """Go on with another piece."""
+        self.found = zlib.crc32(piece, self.found)
+
+    def check(self) -> None:
+        """Compare with what the directory says."""
+        if self.expected and self.found != self.expected:
+            raise self.archive.damaged(
+                self.name, "does not have the contents that were written (CRC-32)"
+            )
 
 
 def descriptor(file: Any) -> int | None:

@@ -233,7 +233,9 @@ class Checkpoint:
             check_seal(file, str(path))
             if check_only:
                 return None
-            found = pt.read(file, ArchiveReader(file, str(path)), map_location, True, False)
+            found = pt.read(
+                file, ArchiveReader(file, str(path), sums=False), map_location, True, False
+            )
         if type(found) is not dict or found.get("format") != _FORMAT:
             raise FileFormatError(f"{path} is a .pt file, but no checkpoint of fx.Checkpoint")
         del found["format"]

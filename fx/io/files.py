@@ -17,7 +17,14 @@ from fx.io.storages import placement
 PREFIXES = ("module.", "_orig_mod.")  # of DataParallel and of torch.compile
 
 
-def save(obj: Any, f: Any, *, _use_new_zipfile_serialization: bool = True, **options: Any) -> None:
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Write a value to a file that ``fx.load`` and ``torch.load`` read.
 
     Tensors are written from the memory they lie in, once each; those that share memory share it
@@ -28,7 +35,8 @@ def save(obj: Any, f: Any, *, _use_new_zipfile_serialization: bool = True, **opt
     Args:
         obj: tensors in containers, or anything that can be pickled.
         f: a path, or a file open for writing in binary mode.
-        _use_new_zipfile_serialization, **options: accepted for PyTorch's sake.
+        pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record:
+            accepted for PyTorch's sake; the format is always that of the suffix.
 
     Raises:
         AttributeError: if ``f`` is neither.

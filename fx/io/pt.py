@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import mmap as mapping
-import os
 import pickle
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,6 @@ from fx.io.pickling import Pickled
 from fx.io.storages import Later, Storage, StorageType, placement
 from fx.io.trust import get_safe_globals
 from fx.io.vocabulary import Vocabulary, refusal
-
-_PARALLEL = 8 << 20  # bytes from which reading in two threads pays
 
 
 def write(value: Any, file: Any, folder: str = "archive") -> None:
@@ -122,20 +118,11 @@ class Storages:
 
     def fill(self) -> None:
         """Read the memory of all storages that are still empty."""
-        jobs, self._empty = self._empty, []
-        if sum(len(memory) for _, memory, _ in jobs) < _PARALLEL:
-            for job in jobs:
-                self._fill(job)
-            return
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "fx-load") as pool:
-            for _ in pool.map(self._fill, jobs):
-                pass
-
-    def _fill(self, job: tuple[str, np.ndarray, Any]) -> None:
-        name, memory, dtype = job
-        self.archive.fill(name, memory)
+        empty, self._empty = self._empty, []
+        self.archive.fill([(name, memory) for name, memory, _ in empty])
         if self.swapped:
-            memory.view("u2" if dtype.kind == "V" else dtype).byteswap(inplace=True)
+            for _, memory, dtype in empty:
+                memory.view("u2" if dtype.kind == "V" else dtype).byteswap(inplace=True)
 
 
 def _swapped(archive: ArchiveReader, folder: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-from numpy import ndarray
+from numpy import asarray, ndarray
 
 from fx.backward_pass import backward_pass
 from fx.config import modes
@@ -49,7 +49,7 @@ class Fused(Primitive):
         if self.multiple:
             outs = tuple([new_tensor(a) for a in array])
             return record_multiple(self, args, params, outs) if recorded else outs
-        out = new_tensor(array)
+        out = new_tensor(array if type(array) is ndarray else asarray(array))
         if recorded:
             record(self, args, params, out)
         return out

@@ -97,3 +97,14 @@ batch_norm = fuse(  # mean and variance are the moments of x, and no derivative 
     "batch_norm", cpu=cpu.batch_norm, reference=_batch_norm, vjp=_batch_norm_vjp,
     torch_name="NativeBatchNorm",
 )  # fmt: skip
+
+
+def _normalised(x, weight, bias, mean, variance, *, eps):
+    _, line = _over(x)
+    mean, variance, weight, bias = (reshape(v, shape=line) for v in (mean, variance, weight, bias))
+    return (x - mean) * (elementwise.rsqrt(variance + eps) * weight) + bias
+
+
+normalised = fuse(  # by statistics that are given
+    "normalised", cpu=cpu.batch_norm, reference=_normalised, torch_name="NativeBatchNorm"
+)

@@ -1,3 +1,3 @@
 """``torch.multiprocessing``: Python's own; tensors travel by value."""
 
-from multiprocessing import *
+from multiprocessing import *  # noqa: F403

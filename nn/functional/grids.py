@@ -14,8 +14,9 @@ import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.linear as linear_prims
 import fx.prims.shape as shape_prims
-from fx.dtypes import FLOATING, int64
+from fx.dtypes import FLOATING, float32, int64
 from fx.errors import DTypeError, ShapeError
+from fx.nn.functional._narrow import narrow, widened
 from fx.ops.axes import integers
 from fx.ops.joining import stack
 from fx.ops.operands import argument, cast, iota
@@ -159,6 +160,9 @@ def grid_sample(
         raise ValueError("grid_sample: bicubic takes images (batch, channels, height, width)")
     if min(x.shape[2:]) < 1:
         raise ShapeError(f"grid_sample: expected spatial sizes of at least 1, got {x.shape}")
+    if narrow(x):
+        wide = cast(points, float32)
+        return widened(lambda x: grid_sample(x, wide, mode, padding_mode, align_corners), x)
     outs = points.shape[1:-1]
     flat = shape_prims.reshape(points, shape=(x.shape[0], prod(outs), rank))
     out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
@@ -170,13 +174,19 @@ class _Sampler:
 
     def __init__(self, x: Tensor, padding: str, align_corners: bool) -> None:
         self.sizes = x.shape[2:]
-        self.lead = x.shape[:2]
-        self.flat = shape_prims.reshape(x, shape=(*self.lead, prod(self.sizes)))
+        batch, channels = x.shape[:2]
+        rows = shape_prims.transpose(x, axes=(0, *range(2, x.ndim), 1))
+        # (batch * places, channels): a place is read for all channels at once
+        self.rows = shape_prims.reshape(rows, shape=(batch * prod(self.sizes), channels))
+        if padding == "zeros":  # one more, for the places that lie outside
+            zeros = indexing.zeros(x, (1, channels))
+            self.rows = shape_prims.concatenate(self.rows, zeros, axis=0)
+        self.batch = batch
         self.padding = padding
         self.align_corners = align_corners
 
     def at(self, points: Tensor, mode: str) -> Tensor:
-        """The values at ``points`` (batch, points, rank), the last axis first."""
+        """The values (batch, channels, points) at points (batch, points, rank), last axis first."""
         rank = len(self.sizes)
         places = []
         for i in range(rank):
@@ -192,17 +202,21 @@ class _Sampler:
             place = (u + 1.0) * ((n - 1) / 2) if self.align_corners else ((u + 1.0) * n - 1.0) / 2
             places.append(place if mode == "bicubic" else self.inside(place, n))
         if mode == "nearest":
-            return self.read([elementwise.round(p) for p in places])
+            return self.in_channels(self.read([elementwise.round(p) for p in places]))
         axes = [self.cubic(p) if mode == "bicubic" else _linear(p) for p in places]
         total: Any = None
         for taps in product(*axes):
             weight: Any = None
             for _, w in taps:
                 weight = w if weight is None else weight * w
-            wide = shape_prims.reshape(weight, shape=(weight.shape[0], 1, weight.shape[1]))
-            part = self.read([p for p, _ in taps], wide, mode == "bicubic")
+            part = self.read([p for p, _ in taps], weight, mode == "bicubic")
             total = part if total is None else total + part
-        return total  # type: ignore[no-any-return]
+        return self.in_channels(total)
+
+    def in_channels(self, rows: Tensor) -> Tensor:
+        """(batch * points, channels) to (batch, channels, points)."""
+        shape = (self.batch, rows.shape[0] // max(self.batch, 1), rows.shape[1])
+        return shape_prims.transpose(shape_prims.reshape(rows, shape=shape), axes=(0, 2, 1))
 
     def cubic(self, place: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Four places around each and their weights."""
@@ -229,7 +243,7 @@ class _Sampler:
         return compare.where(place >= n - 1, high_end, place)
 
     def read(self, places: list[Tensor], weight: Any = None, outside: bool = False) -> Tensor:
-        """The elements at whole places (batch, points) by axis, times ``weight``."""
+        """The elements (batch * points, channels) at whole places (batch, points), weighted."""
         if outside:
             places = [self.inside(p, n) for p, n in zip(places, self.sizes, strict=True)]
         index: Any = None
@@ -239,13 +253,15 @@ class _Sampler:
             valid = fits if valid is None else compare.logical_and(valid, fits)
             whole = cast(compare.where(fits, place, constant_like(0.0, place)), int64)
             index = whole if index is None else index * n + whole
-        count = index.shape[1]
-        index = shape_prims.reshape(index, shape=(self.lead[0], 1, count))
-        index = shape_prims.broadcast_to(index, shape=(*self.lead, count))
-        seen = indexing.take_along_axis(self.flat, compare.stop_gradient(index), axis=2)
-        seen = seen if weight is None else seen * weight
-        valid = shape_prims.reshape(valid, shape=(self.lead[0], 1, count))
-        return compare.where(valid, seen, constant_like(0.0, seen))
+        first = iota(self.batch, index, step=prod(self.sizes))  # the first row of each image
+        index = index + shape_prims.reshape(first, shape=(self.batch, 1))
+        if self.padding == "zeros":
+            index = compare.where(valid, index, constant_like(self.rows.shape[0] - 1, index))
+            if weight is not None:  # which is NaN at a NaN
+                weight = compare.where(valid, weight, constant_like(0.0, weight))
+        count = prod(index.shape)
+        seen = indexing.take(self.rows, shape_prims.reshape(index, shape=(count,)), axis=0)
+        return seen if weight is None else seen * shape_prims.reshape(weight, shape=(count, 1))
 
 
 def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:

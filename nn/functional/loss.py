@@ -30,7 +30,8 @@ def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
         how = "sum" if size_average is False else "mean"
         how = "none" if reduce is False else how
         warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction={how!r} instead.",
+            f"size_average and reduce args will be deprecated, please use reduction={how!r} "
+            f"instead.",
             stacklevel=3,
         )
         return how

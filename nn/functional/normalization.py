@@ -110,6 +110,11 @@ def batch_norm(
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: with training=False it takes running_mean and running_var")
     else:
+        if weight is not None and bias is not None and type(eps) is float:
+            given = (weight, bias, running_mean, running_var)
+            w, b, mean, variance = [argument("batch_norm", v) for v in given]
+            if x.dtype == w.dtype == b.dtype == mean.dtype == variance.dtype:
+                return norms.normalised(x, w, b, mean, variance, eps=eps)
         centred = x - shape_prims.reshape(running_mean, shape=line)
         variance = shape_prims.reshape(running_var, shape=line)
     scale = elementwise.rsqrt(variance + eps)

@@ -93,7 +93,8 @@ def _run(
     return steps(key, forward, carry, rows, rest, reverse)
 
 
-def _plain(how: Any, gates: Any, carry: Any, *rest: Any) -> Flat:
+def recurrent(how: Any, gates: Any, carry: Any, *rest: Any) -> Flat:
+    """The outputs, and the state at the end."""
     out, n = _run(how, gates, carry, *rest), len(carry)
     return [out[n], *out[:n]]
 
@@ -150,7 +151,7 @@ def _bwd(how: tuple[str, bool], residuals: Any, cts: Any) -> tuple[Any, ...]:
     return dgates, tuple(dcarry), dweight, dbiases, dprojection, None
 
 
-_recurrence = custom_vjp(_plain, nondiff_argnums=(0,))
+_recurrence = custom_vjp(recurrent, nondiff_argnums=(0,))
 _recurrence.defvjp(_fwd, _bwd)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from operator import add
 from typing import Any
 
 from fx import tree
 from fx.dtypes import float32, int64
 from fx.ops.pointwise import clip as clip_values
 from fx.optim._pure import Pure, Transform, value_of
-from fx.prims.compare import astype
-from fx.prims.creation import constant
-from fx.prims.elementwise import maximum, sqrt, square
+from fx.prims.compare import astype, where
+from fx.prims.creation import constant, constant_like
+from fx.prims.elementwise import sqrt, square
 from fx.prims.reduction import sum as total
 from fx.tensor import Tensor
 
@@ -102,11 +103,14 @@ def global_norm(values: Any) -> Tensor:
         >>> fx.optim.pure.global_norm([fx.tensor([3.0]), fx.tensor(4.0)])
         tensor(5.)
     """
+    return sqrt(_power(values))
+
+
+def _power(values: Any) -> Tensor:
+    """The sum of squares of all leaves."""
     leaves = [value_of("global_norm", x) for x in tree.leaves(values)]
-    if not leaves:
-        return constant(0.0, float32)
     powers = [total(square(x), axes=tuple(range(x.ndim)), keepdims=False) for x in leaves]
-    return sqrt(reduce(lambda a, b: a + b, powers))
+    return reduce(add, powers) if powers else constant(0.0, float32)
 
 
 def clip_by_global_norm(limit: Any) -> Transform:
@@ -126,8 +130,11 @@ def clip_by_global_norm(limit: Any) -> Transform:
     """
 
     def change(grads: Any, params: Any) -> Any:
-        norm = global_norm(grads)
-        share = limit / maximum(norm, norm * 0 + limit)
+        power = _power(grads)
+        one = constant_like(1.0, power)
+        long = power > limit * limit
+        # the root of what is short is not taken: at zero it has no slope
+        share = where(long, limit / sqrt(where(long, power, one)), one)
         return tree.map(lambda g: g * astype(share, dtype=g.dtype), grads)
 
     return stateless(change)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from fx.data import ConcatDataset, DataLoader, Dataset, PackedList, Subset
 from fx.data.loading import packing
 

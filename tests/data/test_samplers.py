@@ -5,6 +5,7 @@ import pytest
 import fx
 from fx.data import (
     BatchSampler,
+    DistributedSampler,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
@@ -44,3 +45,83 @@ def test_what_samplers_refuse():
         RandomSampler(range(3), num_samples=0)
     with pytest.raises(ValueError, match="batch_size should be a positive integer value"):
         BatchSampler(range(3), 0, False)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 12])
+@pytest.mark.parametrize("replicas", [1, 3, 5])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_distributed_samplers_are_torchs(size, replicas, drop_last):
+    for rank in range(replicas):
+        options = {"shuffle": False, "drop_last": drop_last}
+        ours = DistributedSampler(range(size), replicas, rank, **options)
+        theirs = TD.DistributedSampler(range(size), replicas, rank, **options)
+        assert len(ours) == len(theirs)
+        assert list(ours) == list(theirs)
+
+
+def test_distributed_samplers_share_an_order_that_changes_with_the_epoch():
+    samplers = [DistributedSampler(range(12), 3, rank, seed=5) for rank in range(3)]
+    orders = []
+    for epoch in range(2):
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        parts = [list(sampler) for sampler in samplers]
+        assert parts == [list(sampler) for sampler in samplers]
+        orders.append([i for row in zip(*parts) for i in row])
+        assert sorted(orders[-1]) == list(range(12))
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "num_replicas=None and rank=None must both be given; write DistributedSampler"),
+        ((2,), "num_replicas=2 and rank=None must both be given"),
+        ((2, 2), r"Invalid rank 2, rank should be in the interval \[0, 1\]"),
+        ((2, -1), "Invalid rank -1"),
+    ],
+)
+def test_what_distributed_samplers_refuse(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DistributedSampler(range(3), *arguments)
+
+
+SAMPLERS = {
+    "num_samples": (RandomSampler, {"num_samples": 0}),
+    "a fraction": (RandomSampler, {"num_samples": 1.5}),
+    "replacement": (RandomSampler, {"replacement": 1}),
+    "weights": (WeightedRandomSampler, {"num_samples": 1}),
+    "batch_size": (BatchSampler, {"batch_size": True, "drop_last": False}),
+    "drop_last": (BatchSampler, {"batch_size": 1, "drop_last": 1}),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samplers_refuse_what_torchs_refuse(name):
+    kind, options = SAMPLERS[name]
+    source = [[1.0, 2.0]] if kind is WeightedRandomSampler else [1.0, 2.0]
+    with pytest.raises((ValueError, TypeError)) as expected:
+        getattr(TD, kind.__name__)(source, **options)
+    with pytest.raises(expected.type) as found:
+        kind(source, **options)
+    assert str(found.value).startswith(str(expected.value).split(",")[0][:40])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda g: RandomSampler(range(100), generator=g),
+        lambda g: RandomSampler(range(10), num_samples=35, generator=g),
+        lambda g: RandomSampler(range(10), True, 200_000, generator=g),
+        lambda g: SubsetRandomSampler(range(100), g),
+        lambda g: WeightedRandomSampler([1.0] * 50, 100, generator=g),
+    ],
+)
+def test_samplers_repeat_with_their_generator(make):
+    def order(seed):
+        sampler = make(fx.Generator().manual_seed(seed))
+        return [list(sampler), list(sampler)]
+
+    first = order(1)
+    assert first == order(1) and first[0] != first[1] and order(2) != first
+    assert len(first[0]) == len(make(None))

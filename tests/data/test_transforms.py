@@ -1,8 +1,9 @@
 """Transforms of pictures: against torch and pillow, and under vmap, jit and grad."""
 
-import fx
 import numpy as np
 import pytest
+
+import fx
 from fx.data import transforms as T
 from fx.data.transforms import functional as F
 from fx.errors import DTypeError, ShapeError

@@ -110,7 +110,7 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     file = tmp_path / "lines.txt"
     file.write_text("\n".join([SENTENCES[0], "", SENTENCES[1], "My cat sleeps."]))
     found = embed.main([str(file), "how do I repair my bike?", "--top", "2"])
-    assert [number for _, number, _ in found][0] == 1
+    assert found[0][1] == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].endswith(f"1: {SENTENCES[0]}")
     assert len(printed.out.splitlines()) == 2
@@ -155,7 +155,9 @@ def test_weights_of_another_model(tmp_path):
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / name).write_bytes((package.get_model_path() / name).read_bytes())
     fx.save({"weight": fx.ones(2)}, tmp_path / "model.safetensors")
-    with pytest.raises(fx.errors.StateError, match="no tensor 'embeddings.word_embeddings.weight'"):
+    with pytest.raises(
+        fx.errors.StateError, match=r"no tensor 'embeddings\.word_embeddings\.weight'"
+    ):
         embed.Embedder(tmp_path)
 
 

@@ -49,7 +49,7 @@ def _in(library, x):
     return tuple(_in(library, v) for v in x) if isinstance(x, tuple) else x
 
 
-@pytest.mark.filterwarnings("ignore:This overload of")
+@pytest.mark.filterwarnings("ignore:This overload of", "ignore:invalid value")
 @pytest.mark.parametrize("name, args, kwargs", IN_PLACE, ids=lambda v: v if type(v) is str else "")
 def test_in_place_methods_are_torchs(name, args, kwargs):
     ours = fx.nn.Parameter(fx.tensor(X))
@@ -193,6 +193,24 @@ def script(nn, tensor, steps):
 def test_data_as_scripts_use_it():
     for a, b in zip(script(fx.nn, fx.tensor, 3), script(torch.nn, torch.tensor, 3)):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_cut_of_data_can_be_written_to():
+    def program(nn, tensor, no_grad):
+        p = nn.Parameter(tensor(np.arange(24.0).reshape(4, 6)))
+        for i, part in enumerate(p.data.chunk(4)):
+            part.add_(i)
+        for part in p.data.split(4, 1):
+            part[0] = part.shape[1]
+        p.data.split([1, 3])[1].mul_(2)
+        p.data.narrow(1, 2, 3).neg_()
+        p.data.select(-1, 0).fill_(5)
+        p.data[1:][0, 1:3].zero_()
+        nn.init.constant_(p.data[3:, 4:], 9)
+        return p.detach().numpy()
+
+    rows = [program(m.nn, m.tensor, m.no_grad) for m in (fx, torch)]
+    np.testing.assert_array_equal(*rows)
 
 
 def test_data_reaches_no_history():
@@ -368,6 +386,18 @@ def test_what_gradients_refuse():
         fx.vmap(lambda y: p.grad.mul_(y))(fx.tensor(Y))
     with pytest.raises(InPlaceError, match=r"gives float32\[3\], but it holds"):
         p.grad.copy_(fx.ones(3)).sub_(1)._renew("x", fx.ones(3))
+
+
+def test_a_handle_that_is_held_outside_keeps_what_it_had():
+    p = fx.nn.Parameter(fx.ones(3))
+    held = p.data
+    put = fx.jit(lambda x: setattr(p, "data", x))
+    with pytest.warns(RuntimeWarning, match=r"it assigns to p.data while something outside holds"):
+        put(fx.zeros(3))
+    assert held.tolist() == [1, 1, 1] and p.tolist() == [0, 0, 0]
+    held.add_(1)
+    put(fx.ones(3) * 4)
+    assert held.tolist() == [2, 2, 2] and p.tolist() == [4, 4, 4]
 
 
 def test_handles_that_a_jitted_function_finds():

@@ -309,6 +309,32 @@ def test_hooks_under_transforms():
     assert set(seen) == {2}
 
 
+def test_bound_methods_as_hooks_are_those_of_the_copy():
+    class Noting(fx.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = fx.nn.Linear(4, 4)
+            self.fc.register_forward_hook(self.note)
+            self.fc.register_full_backward_hook(self.note_gradient)
+
+        def note(self, module, args, out):
+            self.seen = out
+
+        def note_gradient(self, module, grad_input, grad_output):
+            self.gradient = grad_output[0]
+
+        def forward(self, x):
+            return self.fc(x).sum() + 0 * self.seen.sum()
+
+    net = Noting()
+    gradient = fx.grad(lambda m: m(fx.tensor(X)))(net)
+    assert gradient.fc.weight.shape == (4, 4)
+    assert not hasattr(net, "seen") and not hasattr(net, "gradient")
+    assert fx.tree.structure(net) == fx.tree.structure(net)
+    net(fx.tensor(X)).backward()
+    assert float(net.gradient.sum()) == 12
+
+
 def test_hooks_under_jit_and_their_changes():
     net = model(LIBS[0])
     net.zero_grad()

@@ -8,7 +8,7 @@ from fx.errors import DTypeError, InPlaceError, ShapeError
 
 torch = pytest.importorskip("torch")
 
-from tests.nn.oracle import check, close
+from tests.nn.oracle import arrays, check, close
 from tests.nn.tables import ACTIVATIONS, row_name
 
 F, T = fx.nn.functional, torch.nn.functional
@@ -35,6 +35,16 @@ def test_kinks_and_extremes(row):
 def test_integers_become_floating(name):
     x = fx.tensor([-2, 0, 5])
     close(getattr(F, name)(x), getattr(F, name)(x.astype("float32")))
+
+
+@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "Softmin"])
+def test_an_axis_that_is_not_given_warns(name):
+    (x,) = arrays((2, 3))
+    said = "Implicit dimension choice for .* has been deprecated"
+    with pytest.warns(UserWarning, match=rf"{said}.* dim=1 is what is taken for \(2, 3\)"):
+        got = getattr(fx.nn, name)()(fx.tensor(x))
+    with pytest.warns(UserWarning, match=said):
+        close(got, getattr(torch.nn, name)()(torch.tensor(x)))
 
 
 def test_threshold_of_integers():

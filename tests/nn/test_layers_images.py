@@ -162,6 +162,18 @@ def test_affine_grid_under_all_transforms(corners):
     close(fx.jit(fx.vmap(warp))(theta, x), expected)
 
 
+def test_grid_sample_of_narrow_images():
+    x, grid = arrays((1, 2, 40, 50), (1, 3, 4, 2), dtype="float32")
+    expected = F.grid_sample(
+        fx.tensor(x), fx.tensor(grid).astype("float16").astype("float32"), align_corners=False
+    )
+    got = F.grid_sample(
+        fx.tensor(x, dtype="float16"), fx.tensor(grid, dtype="float16"), align_corners=False
+    )
+    assert got.dtype == fx.float16
+    np.testing.assert_allclose(got.astype("float32").numpy(), expected.numpy(), atol=5e-3)
+
+
 def test_grids_refuse():
     x, grid = fx.ones((1, 1, 3, 3)), fx.zeros((1, 2, 2, 2))
     with pytest.warns(UserWarning, match="the default of align_corners is False in grid_sample"):

@@ -90,15 +90,17 @@ def test_under_transforms(case):
 @pytest.mark.parametrize(
     "case", [CASES[0], CASES[2], CASES[4], CASES[7], CASES[11], CASES[13]], ids=lambda c: c[0]
 )
-@pytest.mark.filterwarnings("ignore:size_average")
 def test_old_reductions(case, average, reduce):
     name, layer, inputs, others, options = case
     flags = {"size_average": average, "reduce": reduce}
-    got = getattr(F, name)(*map(fx.tensor, (*inputs, *others)), **options, **flags)
     tensors = [torch.tensor(a) for a in (*inputs, *others)]
-    close(got, getattr(T, name)(*tensors, **options, **flags))
-    mine = getattr(fx.nn, layer)(**options, **flags)
-    assert mine.reduction == getattr(torch.nn, layer)(**options, **flags).reduction
+    with pytest.warns(UserWarning, match="please use reduction") as warned:
+        got = getattr(F, name)(*map(fx.tensor, (*inputs, *others)), **options, **flags)
+        close(got, getattr(T, name)(*tensors, **options, **flags))
+        mine = getattr(fx.nn, layer)(**options, **flags)
+        assert mine.reduction == getattr(torch.nn, layer)(**options, **flags).reduction
+    assert len({str(w.message) for w in warned}) == 1
+    assert len(warned) == 4
 
 
 A, INT = fx.ones((4, 5)), fx.zeros(4, dtype="int64")

@@ -51,7 +51,7 @@ def train(lib, ws, optimizer, steps):
         return loss
 
     for _ in range(steps):
-        seen.append(float(optimizer.step(closure)))
+        seen.append(optimizer.step(closure).item())
     return seen
 
 

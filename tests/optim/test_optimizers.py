@@ -12,7 +12,10 @@ from fx.optim import pure
 
 torch = pytest.importorskip("torch")
 
-from tests.nn.oracle import close
+import torch.optim.optimizer as torch_optimizer
+
+import fx.optim.optimizer as fx_optimizer
+from tests.nn.oracle import arrays, close
 from tests.optim.cases import (
     CASES,
     MATRICES,
@@ -106,6 +109,25 @@ def test_a_jitted_step_is_the_eager_one_and_compiled_once(name, options):
     for p, q in zip(ours, staged):
         close(q, p)
     assert step.cache_size() == 1
+
+
+@pytest.mark.parametrize(("name", "options"), ONE_EACH, ids=str)
+def test_a_whole_training_inside_vmap_and_jit(name, options):
+    """Parameters and state that the function makes itself begin anew in every call and lane."""
+
+    def train(w):
+        p = fx.nn.Parameter(w)
+        optimizer = getattr(fx.optim, name)([p], **options)
+        for step in range(2):
+            advance(optimizer, [p], fx_loss, 1, step)
+        return p.detach()
+
+    lanes = fx.tensor(arrays((3, 4, 2))[0])
+    expected = [train(lanes[i]) for i in range(3)]
+    jitted = fx.jit(train)
+    for mapped in (fx.vmap(train)(lanes), fx.jit(fx.vmap(train))(lanes), map(jitted, lanes)):
+        for x, y in zip(mapped, expected, strict=True):
+            np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -412,6 +434,15 @@ def test_an_optimizer_of_ones_own():
     other = Signs(fx.nn.Linear(2, 1).parameters())
     other.load_state_dict(optimizer.state_dict())
     assert other.state[other.param_groups[0]["params"][0]]["steps"] == 2 and len(seen) == 2
+
+
+def test_options_that_every_group_must_give():
+    for lib, required in ((fx, fx_optimizer.required), (torch, torch_optimizer.required)):
+        p = lib.nn.Parameter(lib.ones(1))
+        with pytest.raises(ValueError, match="a value of required optimization parameter lr"):
+            lib.optim.Optimizer([p], {"lr": required})
+        optimizer = lib.optim.Optimizer([{"params": p, "lr": 1.0}], {"lr": required})
+        assert optimizer.param_groups[0]["lr"] == 1.0
 
 
 def test_the_base_class_has_no_step():

@@ -141,8 +141,9 @@ def test_zero_gradients_are_not_clipped():
     zeros = {"a": fx.zeros(2), "b": fx.zeros(())}
     grads, _ = clip.update(zeros, (), None)
     same(grads, zeros)
-    slope = fx.grad(lambda x: clip.update({"a": x}, (), None)[0]["a"].sum())(fx.tensor([0.1, 0.2]))
-    np.testing.assert_allclose(slope.numpy(), [1.0, 1.0])
+    for at in ([0.0, 0.0], [0.1, 0.2]):
+        slope = fx.grad(lambda x: clip.update({"a": x}, (), None)[0]["a"].sum())(fx.tensor(at))
+        np.testing.assert_allclose(slope.numpy(), [1.0, 1.0])
 
 
 def test_scale_follows_the_steps():

@@ -30,6 +30,11 @@ def case(name, rows, n):
     if name == "layer_norm":
         weights = [numbers(n, seed=1), numbers(n, seed=2)]
         return norms.layer_norm, [x, *weights], 3, {"eps": 1e-3}
+    if name == "normalised":
+        x = numbers(rows, 3, n)
+        vectors = [numbers(3, seed=i) for i in range(1, 5)]
+        vectors[3] = vectors[3] ** 2 + 0.5
+        return norms.normalised, [x, *vectors], 5, {"eps": 1e-3}
     if name.startswith("batch_norm"):
         x = x if name.endswith("1") else numbers(rows, 3, n)
         weights = [numbers(x.shape[1], seed=1), numbers(x.shape[1], seed=2)]
@@ -43,7 +48,8 @@ def case(name, rows, n):
 
 NAMES = [
     "gelu", "gelu_tanh", "silu", "linear", "layer_norm", "softmax_grad", "log_softmax_grad",
-    "batch_norm 1", "batch_norm 2", "cross_entropy mean", "cross_entropy sum", "cross_entropy none",
+    "batch_norm 1", "batch_norm 2", "normalised", "cross_entropy mean", "cross_entropy sum",
+    "cross_entropy none",
 ]  # fmt: skip
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa
 """A character-level GPT: causal self-attention, weight tying, sampling with top-k."""
 
 import argparse

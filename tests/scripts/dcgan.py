@@ -1,4 +1,7 @@
+# ruff: noqa
 """A DCGAN: a generator and a discriminator of small images, trained against each other."""
+
+from __future__ import print_function
 
 import argparse
 import random
@@ -24,7 +27,7 @@ def weights_init(m):
 
 class Generator(nn.Module):
     def __init__(self, nz, ngf, nc):
-        super().__init__()
+        super(Generator, self).__init__()
         self.main = nn.Sequential(
             nn.ConvTranspose2d(nz, ngf * 2, 2, 1, 0, bias=False),
             nn.BatchNorm2d(ngf * 2),
@@ -42,7 +45,7 @@ class Generator(nn.Module):
 
 class Discriminator(nn.Module):
     def __init__(self, nc, ndf):
-        super().__init__()
+        super(Discriminator, self).__init__()
         self.main = nn.Sequential(
             nn.Conv2d(nc, ndf, 4, 2, 1, bias=False),
             nn.LeakyReLU(0.2, inplace=True),

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Deep Q-learning of a pole on a cart: replay memory, target network, soft updates."""
 
 import argparse
@@ -35,9 +36,9 @@ class CartPole:
         return np.array(self.state), 1.0, done
 
 
-class ReplayMemory:
+class ReplayMemory(object):
     def __init__(self, capacity):
-        self.memory = deque(maxlen=capacity)
+        self.memory = deque([], maxlen=capacity)
 
     def push(self, *args):
         self.memory.append(Transition(*args))
@@ -51,7 +52,7 @@ class ReplayMemory:
 
 class DQN(nn.Module):
     def __init__(self, n_observations, n_actions):
-        super().__init__()
+        super(DQN, self).__init__()
         self.layer1 = nn.Linear(n_observations, 32)
         self.layer2 = nn.Linear(32, 32)
         self.layer3 = nn.Linear(32, n_actions)

@@ -140,6 +140,18 @@ def default_dtype(lib, name):
 LIBRARIES = {"torch": torch, "fx": fx.torch}
 
 
+def counted(compiled):
+    """A jitted function, and a list of how many programs it had after each call."""
+    programs = []
+
+    def function(*args):
+        out = compiled(*args)
+        programs.append(compiled.cache_size())
+        return out
+
+    return function, programs
+
+
 def run(name, library, arguments, monkeypatch, dtype="float64", jit=False, own_draws=False):
     """What ``main`` of a script gives, and what it printed.
 
@@ -157,8 +169,10 @@ def run(name, library, arguments, monkeypatch, dtype="float64", jit=False, own_d
         stack.enter_context(contextlib.redirect_stdout(printed))
         module = load(name, library)
         if jit:
-            module.train_step = fx.jit(module.train_step)
+            module.train_step, programs = counted(fx.jit(module.train_step))
         result = module.main([str(a) for a in arguments])
+        if jit:
+            result["programs"] = max(programs)
     return result, printed.getvalue()
 
 

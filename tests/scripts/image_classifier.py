@@ -1,3 +1,4 @@
+# ruff: noqa
 """A small convolutional network with batch normalisation on scikit-learn's digits."""
 
 import argparse
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 class Net(nn.Module):
     def __init__(self, num_classes=10):
-        super().__init__()
+        super(Net, self).__init__()
         self.features = nn.Sequential(
             nn.Conv2d(1, 8, kernel_size=3, padding=1, bias=False),
             nn.BatchNorm2d(8),
@@ -61,7 +62,13 @@ def train(args, model, device, train_loader, optimizer, epoch, losses):
         losses.append(loss.item())
         if batch_idx % args.log_interval == 0:
             print(
-                f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(train_loader.dataset)} ({100.0 * batch_idx / len(train_loader):.0f}%)]\tLoss: {loss.item():.6f}"
+                "Train Epoch: {} [{}/{} ({:.0f}%)]\tLoss: {:.6f}".format(
+                    epoch,
+                    batch_idx * len(data),
+                    len(train_loader.dataset),
+                    100.0 * batch_idx / len(train_loader),
+                    loss.item(),
+                )
             )
 
 
@@ -80,7 +87,12 @@ def test(model, device, test_loader):
             outputs.append(output)
     test_loss /= len(test_loader.dataset)
     print(
-        f"Test set: Average loss: {test_loss:.4f}, Accuracy: {correct}/{len(test_loader.dataset)} ({100.0 * correct / len(test_loader.dataset):.0f}%)"
+        "Test set: Average loss: {:.4f}, Accuracy: {}/{} ({:.0f}%)".format(
+            test_loss,
+            correct,
+            len(test_loader.dataset),
+            100.0 * correct / len(test_loader.dataset),
+        )
     )
     return test_loss, correct, torch.cat(outputs)
 

@@ -1,3 +1,4 @@
+# ruff: noqa
 """Fit a line to noisy points, first by hand and then with an optimizer."""
 
 import argparse

@@ -1,3 +1,4 @@
+# ruff: noqa
 """A bidirectional LSTM that tags words: sentences of different lengths, packed."""
 
 import argparse
@@ -57,7 +58,7 @@ def collate(batch):
 
 class LSTMTagger(nn.Module):
     def __init__(self, embedding_dim, hidden_dim, vocab_size, tagset_size):
-        super().__init__()
+        super(LSTMTagger, self).__init__()
         self.hidden_dim = hidden_dim
         self.word_embeddings = nn.Embedding(vocab_size, embedding_dim, padding_idx=PAD)
         self.lstm = nn.LSTM(

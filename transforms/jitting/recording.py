@@ -304,6 +304,10 @@ class Recording(Stage):
             value = grad_tracer(before.level, value, leaf)
         self.cells[id(cell)] = (cell, value)
 
+    def give_up(self, why: str) -> None:
+        """Let the function run as it is."""
+        raise GiveUp(why)
+
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf: whether it had one before matters."""
         lifted = self.lifted.get(id(leaf))

@@ -15,6 +15,7 @@ ctypes rather than threadpoolctl: the calls are on the way of every layer, at 0.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from math import prod
@@ -74,6 +75,16 @@ def _setting() -> _OneThread:
 
 
 _one_thread: _OneThread | None = None
+
+
+def _after_fork() -> None:
+    """The lock of the parent's may be held by a thread that a forked child does not have."""
+    global _one_thread
+    _one_thread = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

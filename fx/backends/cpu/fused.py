@@ -134,16 +134,17 @@ def cross_entropy(
         raise IndexError("a class outside of the logits")
     if reduction == "none":
         return losses
-    total = np.add.reduce(losses)
+    total = np.asarray(np.add.reduce(losses))
     if reduction == "mean":
-        total = total / _count(y, ignore_index, x.dtype)
-    return np.asarray(total)
+        total = np.asarray(total / _count(y, ignore_index, x.dtype))
+    return total
 
 
-def _count(y: np.ndarray, ignore_index: int, dtype: Any) -> Any:
+def _count(y: np.ndarray, ignore_index: int, dtype: Any) -> np.floating[Any]:
     """How many targets count; 0 of them divide without a warning."""
     count = np.count_nonzero(y != ignore_index)
-    return dtype.type(count or math.nan)
+    found: np.floating[Any] = dtype.type(count or math.nan)
+    return found
 
 
 def cross_entropy_grad(

@@ -21,13 +21,9 @@ import numpy as np
 Run = Callable[[list[Any]], Any]
 
 
-class Missing(Exception):
-    """There is no compiler for this platform, or its interpreter lies otherwise in memory."""
-
-
 @cache
 def available() -> bool:
-    """Whether kernels can be called here."""
+    """Whether kernels can be called: there is a compiler, and objects lie in memory as expected."""
     from fx.backends.cpu.llvm import python_api
 
     try:
@@ -68,14 +64,15 @@ def _floats_as_expected() -> bool:
     return value == number and descr == id(array.dtype) and size == 8
 
 
-def _first_empty(spec: list[Any]) -> Any:
+def _first_empty(spec: list[Any]) -> np.ndarray:
     global empty
     empty = _builtin("fx_empty", _entry(), 0)
-    return empty(spec)
+    found: np.ndarray = empty(spec)
+    return found
 
 
 # a new array of the dtype of ``spec[0]`` and the shape ``spec[1:]``, contents undefined
-empty: Run = _first_empty
+empty: Callable[[list[Any]], np.ndarray] = _first_empty
 
 
 @cache

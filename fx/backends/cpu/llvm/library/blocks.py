@@ -11,7 +11,7 @@ from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 
-Body = Callable[..., Sequence[Num]]
+Body = Callable[..., Sequence[Num] | None]
 
 
 class Rows:

@@ -11,8 +11,6 @@ from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.library.blocks import Rows
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 
-Value = ir.Value
-
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
     """Add a kernel."""
@@ -22,9 +20,9 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
 
 def _lines(
     r: Rows,
-    channel: Value,
-    shape: tuple[Value, Value, Value],
-    arrays: Sequence[Value],
+    channel: ir.Value,
+    shape: Sequence[ir.Value],
+    arrays: Sequence[ir.Value],
     body: Callable[..., Sequence[Num] | None],
     start: Sequence[Num] = (),
 ) -> list[Num]:
@@ -32,7 +30,7 @@ def _lines(
     b = r.b
     batch, channels, n = shape
 
-    def line(i: Value, *carried: Value) -> list[Value]:
+    def line(i: ir.Value, *carried: ir.Value) -> list[ir.Value]:
         at = b.add(b.mul(i, channels), channel)
         found = [r.row(a, at, n) for a in arrays]
         state = [Num(b, x) for x in carried]
@@ -42,23 +40,25 @@ def _lines(
     return [Num(b, x) for x in state]
 
 
-def _one(r: Rows, base: Value, channel: Value) -> Num:
+def _one(r: Rows, base: ir.Value, channel: ir.Value) -> Num:
     at = v.at(r.b, base, channel, r.kind)
     return r.spread(r.b.load(at, typ=r.kind, align=r.size))
 
 
-def _put(r: Rows, x: Num, base: Value, channel: Value) -> None:
+def _put(r: Rows, x: Num, base: ir.Value, channel: ir.Value) -> None:
     lane = r.b.extract_element(x.v, ir.Constant(v.i32, 0))
     r.b.store(lane, v.at(r.b, base, channel, r.kind), align=r.size)
 
 
-def _moments(r: Rows, task: Value, x: Value, mean: Value, variance: Value, *shape: Value) -> None:
+def _moments(
+    r: Rows, task: ir.Value, x: ir.Value, mean: ir.Value, variance: ir.Value, *shape: ir.Value
+) -> None:
     count = r.count(r.b.mul(shape[0], shape[2]))
     zero = r.full(0.0)
     (total,) = _lines(r, task, shape, [x], lambda i, m, a, t: [t + r.load(a, i, m)], [zero])
     middle = r.total(total) / count
 
-    def squares(i: Value, mask: Any, a: Value, t: Num) -> list[Num]:
+    def squares(i: ir.Value, mask: Any, a: ir.Value, t: Num) -> list[Num]:
         centred = r.only(mask, r.load(a, i, mask) - middle, zero)
         return [centred.mad(centred, t)]
 
@@ -68,27 +68,28 @@ def _moments(r: Rows, task: Value, x: Value, mean: Value, variance: Value, *shap
 
 
 def _batch_norm(
-    r: Rows, task: Value, x: Value, weight: Value, bias: Value, mean: Value, variance: Value,
-    out: Value, eps: Num, *shape: Value,
+    r: Rows, task: ir.Value, x: ir.Value, weight: ir.Value, bias: ir.Value, mean: ir.Value,
+    variance: ir.Value, out: ir.Value, eps: Num, *shape: ir.Value,
 ) -> None:  # fmt: skip
     middle, shift = _one(r, mean, task), _one(r, bias, task)
     scale = 1.0 / (_one(r, variance, task) + eps).sqrt() * _one(r, weight, task)
 
-    def body(i: Value, mask: Any, a: Value, o: Value) -> None:
+    def body(i: ir.Value, mask: Any, a: ir.Value, o: ir.Value) -> None:
         r.store((r.load(a, i, mask) - middle) * scale + shift, o, i, mask)
 
     _lines(r, task, shape, [x, out], body)
 
 
 def _batch_norm_grad(
-    r: Rows, task: Value, ct: Value, x: Value, weight: Value, mean: Value, variance: Value,
-    dx: Value, dweight: Value, dbias: Value, eps: Num, *shape: Value,
+    r: Rows, task: ir.Value, ct: ir.Value, x: ir.Value, weight: ir.Value, mean: ir.Value,
+    variance: ir.Value, dx: ir.Value, dweight: ir.Value, dbias: ir.Value, eps: Num,
+    *shape: ir.Value,
 ) -> None:  # fmt: skip
     count = r.count(r.b.mul(shape[0], shape[2]))
     middle = _one(r, mean, task)
     spread = 1.0 / (_one(r, variance, task) + eps).sqrt()
 
-    def sums(i: Value, mask: Any, c: Value, a: Value, s: Num, t: Num) -> list[Num]:
+    def sums(i: ir.Value, mask: Any, c: ir.Value, a: ir.Value, s: Num, t: Num) -> list[Num]:
         given = r.load(c, i, mask)
         return [s + given, given.mad((r.load(a, i, mask) - middle) * spread, t)]
 
@@ -98,14 +99,14 @@ def _batch_norm_grad(
     scale = spread * _one(r, weight, task)
     s, t = s / count, t / count
 
-    def store(i: Value, mask: Any, c: Value, a: Value, d: Value) -> None:
+    def store(i: ir.Value, mask: Any, c: ir.Value, a: ir.Value, d: ir.Value) -> None:
         y = (r.load(a, i, mask) - middle) * spread
         r.store((r.load(c, i, mask) - s - y * t) * scale, d, i, mask)
 
     _lines(r, task, shape, [ct, x, dx], store)
 
 
-KERNELS = {
+KERNELS: dict[str, tuple[str, Callable[..., None]]] = {
     "moments": ("aaaiii", _moments),
     "batch_norm": ("aaaaaafiii", _batch_norm),
     "batch_norm_grad": ("aaaaaaaafiii", _batch_norm_grad),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -80,7 +81,7 @@ def _silu_grad(r: Rows, ct: Num, x: Num) -> Num:
     return ct * s * (x * (1.0 - s) + 1.0)
 
 
-KERNELS = {
+KERNELS: dict[str, tuple[int, Callable[..., Num]]] = {
     "gelu": (1, _gelu),
     "gelu_grad": (2, _gelu_grad),
     "gelu_tanh": (1, _gelu_tanh),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -11,8 +12,6 @@ from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.library.blocks import Rows
 from fx.backends.cpu.llvm.vecmath import exponential, logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Num
-
-Value = ir.Value
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
@@ -24,7 +23,7 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
 # softmax ----------------------------------------------------------------------------------------
 
 
-def _top(r: Rows, x: Value, n: Value) -> Num:
+def _top(r: Rows, x: ir.Value, n: ir.Value) -> Num:
     """The largest element of a row."""
     low = r.full(-math.inf)
     (top,) = r.each(n, lambda i, mask, t: [t.larger(r.only(mask, r.load(x, i, mask), low))], [low])
@@ -35,10 +34,10 @@ def _exp(r: Rows, x: Num) -> Num:
     return r.call("exp", exponential.exp, x)
 
 
-def _sum_of_exp(r: Rows, x: Value, n: Value, top: Num, keep: Value | None = None) -> Num:
+def _sum_of_exp(r: Rows, x: ir.Value, n: ir.Value, top: Num, keep: ir.Value | None = None) -> Num:
     """The sum of exp(x - top), whose terms are kept at ``keep``."""
 
-    def body(i: Value, mask: Any, total: Num) -> list[Num]:
+    def body(i: ir.Value, mask: Any, total: Num) -> list[Num]:
         term = _exp(r, r.load(x, i, mask) - top)
         if keep is not None:
             r.store(term, keep, i, mask)
@@ -48,27 +47,31 @@ def _sum_of_exp(r: Rows, x: Value, n: Value, top: Num, keep: Value | None = None
     return r.total(total)
 
 
-def _softmax(r: Rows, task: Value, x: Value, out: Value, n: Value) -> None:
+def _softmax(r: Rows, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value) -> None:
     x, out = r.row(x, task, n), r.row(out, task, n)
     total = _sum_of_exp(r, x, n, _top(r, x, n), out)
     r.each(n, lambda i, mask: r.store(r.load(out, i, mask) / total, out, i, mask))
 
 
-def _log_softmax(r: Rows, task: Value, x: Value, out: Value, n: Value) -> None:
+def _log_softmax(r: Rows, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value) -> None:
     x, out = r.row(x, task, n), r.row(out, task, n)
     top = _top(r, x, n)
     log = r.call("log", logarithm.log, _sum_of_exp(r, x, n, top))
     r.each(n, lambda i, mask: r.store(r.load(x, i, mask) - top - log, out, i, mask))
 
 
-def _softmax_grad(r: Rows, task: Value, ct: Value, y: Value, out: Value, n: Value) -> None:
+def _softmax_grad(
+    r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
+) -> None:
     ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
     (dot,) = r.each(n, lambda i, m, t: [t + r.load(ct, i, m) * r.load(y, i, m)], [r.full(0.0)])
     dot = r.total(dot)
     r.each(n, lambda i, m: r.store(r.load(y, i, m) * (r.load(ct, i, m) - dot), out, i, m))
 
 
-def _log_softmax_grad(r: Rows, task: Value, ct: Value, y: Value, out: Value, n: Value) -> None:
+def _log_softmax_grad(
+    r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
+) -> None:
     ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
     (total,) = r.each(n, lambda i, m, t: [t + r.load(ct, i, m)], [r.full(0.0)])
     total = r.total(total)
@@ -78,12 +81,19 @@ def _log_softmax_grad(r: Rows, task: Value, ct: Value, y: Value, out: Value, n: 
 # cross-entropy ----------------------------------------------------------------------------------
 
 
-def _target(r: Rows, y: Value, task: Value) -> Value:
+def _target(r: Rows, y: ir.Value, task: ir.Value) -> ir.Value:
     return r.b.load(v.at(r.b, y, task, v.i64), typ=v.i64, align=8)
 
 
 def _cross_entropy(
-    r: Rows, task: Value, x: Value, y: Value, out: Value, wrong: Value, n: Value, ignored: Value
+    r: Rows,
+    task: ir.Value,
+    x: ir.Value,
+    y: ir.Value,
+    out: ir.Value,
+    wrong: ir.Value,
+    n: ir.Value,
+    ignored: ir.Value,
 ) -> None:
     """log(sum(exp(x))) - x[y]; 0 where y is ``ignored``; ``wrong`` tells of a y outside."""
     b = r.b
@@ -103,8 +113,8 @@ def _cross_entropy(
 
 
 def _cross_entropy_grad(
-    r: Rows, task: Value, ct: Value, x: Value, y: Value, out: Value, n: Value, ignored: Value,
-    step: Value,
+    r: Rows, task: ir.Value, ct: ir.Value, x: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value,
+    ignored: ir.Value, step: ir.Value,
 ) -> None:  # fmt: skip
     """(softmax(x) - [y]) * ct; ``ct`` has one number, with ``step`` 0, or one a row."""
     b = r.b
@@ -125,13 +135,13 @@ def _cross_entropy_grad(
 # layer norm -------------------------------------------------------------------------------------
 
 
-def _statistics(r: Rows, x: Value, n: Value, eps: Num) -> tuple[Num, Num]:
+def _statistics(r: Rows, x: ir.Value, n: ir.Value, eps: Num) -> tuple[Num, Num]:
     """The mean of a row, and 1 over its standard deviation."""
     count = r.count(n)
     (total,) = r.each(n, lambda i, mask, t: [t + r.load(x, i, mask)], [r.full(0.0)])
     mean = r.total(total) / count
 
-    def squares(i: Value, mask: Any, t: Num) -> list[Num]:
+    def squares(i: ir.Value, mask: Any, t: Num) -> list[Num]:
         centred = r.only(mask, r.load(x, i, mask) - mean, r.full(0.0))
         return [centred.mad(centred, t)]
 
@@ -140,12 +150,19 @@ def _statistics(r: Rows, x: Value, n: Value, eps: Num) -> tuple[Num, Num]:
 
 
 def _layer_norm(
-    r: Rows, task: Value, x: Value, weight: Value, bias: Value, out: Value, n: Value, eps: Num
+    r: Rows,
+    task: ir.Value,
+    x: ir.Value,
+    weight: ir.Value,
+    bias: ir.Value,
+    out: ir.Value,
+    n: ir.Value,
+    eps: Num,
 ) -> None:
     x, out = r.row(x, task, n), r.row(out, task, n)
     mean, scale = _statistics(r, x, n, eps)
 
-    def body(i: Value, mask: Any) -> None:
+    def body(i: ir.Value, mask: Any) -> None:
         y = (r.load(x, i, mask) - mean) * scale
         r.store(y * r.load(weight, i, mask) + r.load(bias, i, mask), out, i, mask)
 
@@ -153,8 +170,8 @@ def _layer_norm(
 
 
 def _layer_norm_grad(
-    r: Rows, task: Value, ct: Value, x: Value, weight: Value, dx: Value, sums: Value, n: Value,
-    eps: Num, rows: Value, block: Value,
+    r: Rows, task: ir.Value, ct: ir.Value, x: ir.Value, weight: ir.Value, dx: ir.Value,
+    sums: ir.Value, n: ir.Value, eps: Num, rows: ir.Value, block: ir.Value,
 ) -> None:  # fmt: skip
     """A task is ``block`` rows; their sums for weight and bias are rows 2 * task and on of sums."""
     b = r.b
@@ -164,24 +181,24 @@ def _layer_norm_grad(
     for_bias = v.at(b, for_weight, n, r.kind)
     zero = r.full(0.0)
 
-    def clear(i: Value, mask: Any) -> None:
+    def clear(i: ir.Value, mask: Any) -> None:
         r.store(zero, for_weight, i, mask)
         r.store(zero, for_bias, i, mask)
 
     r.each(n, clear)
 
-    def row(i: Value) -> None:
+    def row(i: ir.Value) -> None:
         c, a, d = (r.row(base, i, n) for base in (ct, x, dx))
         mean, scale = _statistics(r, a, n, eps)
 
-        def sums_of(j: Value, mask: Any, t: Num, s: Num) -> list[Num]:
+        def sums_of(j: ir.Value, mask: Any, t: Num, s: Num) -> list[Num]:
             g = r.load(c, j, mask) * r.load(weight, j, mask)
             return [t + g, g.mad((r.load(a, j, mask) - mean) * scale, s)]
 
         count = r.count(n)
         t, s = (r.total(x) / count for x in r.each(n, sums_of, [zero, zero]))
 
-        def store(j: Value, mask: Any) -> None:
+        def store(j: ir.Value, mask: Any) -> None:
             given = r.load(c, j, mask)
             y = (r.load(a, j, mask) - mean) * scale
             g = given * r.load(weight, j, mask)
@@ -194,7 +211,7 @@ def _layer_norm_grad(
     v.loop(b, first, last, row, name="row")
 
 
-KERNELS = {
+KERNELS: dict[str, tuple[str, Callable[..., None]]] = {
     "softmax": ("aai", _softmax),
     "log_softmax": ("aai", _log_softmax),
     "softmax_grad": ("aaai", _softmax_grad),

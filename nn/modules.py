@@ -1,0 +1,94 @@
+"""``nn.modules``: the places where PyTorch keeps its layers, as names of those here.
+
+Scripts write ``isinstance(m, nn.modules.batchnorm._BatchNorm)`` or ``nn.modules.utils._pair(x)``.
+The real homes are the files of ``fx.nn``; each place loads them when it is first asked for a name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+# PyTorch's place -> the files of fx.nn that hold what it has
+_HOMES = {
+    "activation": ("activation", "rectifiers", "attention"),
+    "adaptive": ("adaptive",),
+    "batchnorm": ("normalization", "instance_norms", "lazy"),
+    "channelshuffle": ("fold",),
+    "container": ("containers", "parameter_containers"),
+    "conv": ("conv", "lazy"),
+    "distance": ("distance",),
+    "dropout": ("dropout",),
+    "flatten": ("linear",),
+    "fold": ("fold",),
+    "instancenorm": ("instance_norms", "lazy"),
+    "lazy": ("lazy",),
+    "linear": ("linear", "lazy"),
+    "linear_cross_entropy_options": ("functional.linear_cross_entropy",),
+    "loss": ("loss", "margin_losses", "probability_losses"),
+    "module": ("module",),
+    "normalization": ("normalization", "instance_norms"),
+    "padding": ("padding",),
+    "pixelshuffle": ("fold",),
+    "pooling": ("pooling", "adaptive_pooling", "unpooling"),
+    "rnn": ("rnn", "rnn_base", "rnn_cells"),
+    "sparse": ("sparse", "embedding_bag"),
+    "transformer": ("transformer", "transformer_layers"),
+    "upsampling": ("upsampling",),
+    "utils": (),
+}
+# names of PyTorch's base classes that are others here
+_OTHERWISE = {
+    ("conv", "_ConvNd"): "_Convolution",
+    ("conv", "_ConvTransposeNd"): "_ConvTranspose",
+    ("dropout", "_DropoutNd"): "_Dropout",
+    ("pooling", "_MaxPoolNd"): "_MaxPool",
+    ("pooling", "_AdaptiveAvgPoolNd"): "_AdaptiveAvgPool",
+    ("pooling", "_AdaptiveMaxPoolNd"): "_AdaptiveMaxPool",
+    ("pooling", "_LPPoolNd"): "_LPPool",
+    ("padding", "_ConstantPadNd"): "_ConstantPad",
+    ("padding", "_ReflectionPadNd"): "_ReflectionPad",
+    ("padding", "_ReplicationPadNd"): "_ReplicationPad",
+}
+
+
+def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
+    """What makes a tuple of n out of one value, and leaves several."""
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, tuple | list) else tuple(repeat(x, n))
+
+    return parse
+
+
+class _Place(ModuleType):
+    """A module that finds its names in the files of ``fx.nn``."""
+
+    def __getattr__(self, name: str) -> Any:
+        place = self.__name__.rpartition(".")[2]
+        wanted = _OTHERWISE.get((place, name), name)
+        for home in _HOMES[place] if not name.startswith("__") else ():
+            found = getattr(import_module(f"fx.nn.{home}"), wanted, None)
+            if found is not None:
+                return found
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+for _name in _HOMES:
+    _place = _Place(f"{__name__}.{_name}", f"Names of ``torch.nn.modules.{_name}``.")
+    sys.modules[_place.__name__] = globals()[_name] = _place
+
+_utils = sys.modules[f"{__name__}.utils"]
+_utils._ntuple = _ntuple  # type: ignore[attr-defined]
+for _count, _word in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1):
+    setattr(_utils, _word, _ntuple(_count))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("fx.nn"), name)
