@@ -231,14 +231,13 @@ class DataLoader(Generic[T]):
         return n
 
     def __iter__(self) -> Iterator[T]:
-        resume, self._resume = self._resume, None
-        position, resumed = begun(self, resume)
+        position, resumed = begun(self, self._resume)
         batches: Batches
         if self.num_workers == 0:
             batches = Here(self, position, resumed)
         else:
-            pool = self._workers(position.key)
-            batches = Ahead(self, position, resumed, pool, self.persistent_workers)
+            batches = Ahead(self, position, resumed, self._workers)
+        self._resume = None
         self.epochs, self._position = position.epoch, position
         return batches
 

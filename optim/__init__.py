@@ -1,6 +1,9 @@
 """Optimizers and learning-rate schedulers, with PyTorch's names and defaults."""
 
-from fx.optim import lr_scheduler, pure, swa_utils
+from importlib import import_module
+from typing import Any
+
+from fx.optim import lr_scheduler, pure
 from fx.optim._hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from fx.optim.adadelta import Adadelta
 from fx.optim.adafactor import Adafactor
@@ -41,3 +44,10 @@ __all__ = [
     "register_optimizer_step_pre_hook",
     "swa_utils",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``swa_utils`` when it is first asked for: it needs all of ``fx.nn``."""
+    if name == "swa_utils":
+        return import_module("fx.optim.swa_utils")
+    raise AttributeError(f"module 'fx.optim' has no attribute {name!r}")

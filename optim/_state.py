@@ -8,8 +8,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from fx.dtypes import FLOATING, float32
 from fx.errors import StateError
-from fx.ops.convert import as_tensor
+from fx.ops.interop import tensor
 from fx.optim._rule import Rule
 from fx.prims.compare import astype
 from fx.state import Cell
@@ -65,26 +66,28 @@ def restored(
             out[p] = {k: option(v) for k, v in held.items()}
             continue
         names = [k for k in rule.counts(groups[i]) if k in held]
-        counts = {k: as_tensor(held[k]) for k in names}
+        counts = {k: _own(held[k]) for k in names}
         key = (i, *[(k, float(v)) for k, v in counts.items()])
         if key not in together:
-            together[key] = {k: _count(k, v, p) for k, v in counts.items()}
+            together[key] = {k: _count(k, v) for k, v in counts.items()}
         slots = {k: _slot(k, v, p, rule, groups[i]) for k, v in held.items() if k not in names}
         out[p] = {**together[key], **{k: v for k, v in slots.items() if v is not None}}
     return out
 
 
-def _count(name: str, value: Tensor, p: Cell) -> Cell:
-    from fx.dtypes import FLOATING, float32
+def _own(value: Any) -> Tensor:
+    """A value as a tensor that nobody else can change."""
+    return value.detach() if isinstance(value, Tensor) else tensor(value)
 
-    value = value.detach()
+
+def _count(name: str, value: Tensor) -> Cell:
     return Cell(value if value.dtype in FLOATING else astype(value, dtype=float32), name=name)
 
 
 def _slot(name: str, value: Any, p: Cell, rule: Rule, group: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
-    x = as_tensor(value).detach()
+    x = _own(value)
     expected = p.shape
     if name in rule.slots(group, p):
         expected = rule.begin(name, p, group).shape
@@ -105,5 +108,5 @@ def option(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([option(x) for x in value])
     if hasattr(value, "__dlpack__"):
-        return as_tensor(value)
+        return tensor(value)
     return deepcopy(value)

@@ -241,14 +241,11 @@ def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
     out = output((len(arrays), *first.shape), first.dtype)
     if out is None:
         out = np.empty((len(arrays), *first.shape), first.dtype)
-    if first.nbytes < _LARGE:
+    if not first.ndim:
         return np.stack(arrays, out=out)  # type: ignore[no-any-return]
-    for place, a in zip(out, arrays):
-        place[...] = a
+    joined = out.reshape(len(arrays) * first.shape[0], *first.shape[1:])
+    np.concatenate(arrays, out=joined)  # half the time of np.stack, which makes a view of each
     return out
-
-
-_LARGE = 1 << 14  # bytes of a sample from which the plain loop costs less than np.stack's
 
 
 def _of_one_shape(samples: Sequence[Any]) -> Sequence[Any]:

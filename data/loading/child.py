@@ -14,7 +14,7 @@ import time
 from queue import SimpleQueue
 from typing import Any
 
-from fx.config import modes
+from fx.config import default_dtype, modes, set_default_dtype
 from fx.data._utils.collate import memory
 from fx.data._utils.worker import WorkerInfo, here
 from fx.data.loading import packing
@@ -51,6 +51,7 @@ class Setup:
         self.init = init
         self.start = start
         self.device = device
+        self.dtype = default_dtype()
         self.packs = packs
         self.parent = os.getpid()
 
@@ -115,6 +116,7 @@ class _Worker:
         self.ring = Ring()
         memory.allocate = self.ring.allocate
         modes.device = setup.device
+        set_default_dtype(setup.dtype)
         packing.put(setup.packs, self.job.dataset)
         generator = generator_of(key_of(setup.start))
         self.info = WorkerInfo(

@@ -6,6 +6,7 @@ import time
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from fx.data.errors import WorkerError
@@ -136,16 +137,16 @@ class Ahead(Batches):
     """Batches that workers fetch ahead of time.
 
     Args:
-        pool: the workers.
-        lasting: whether they outlive the epoch.
+        workers: gives the workers for an epoch with a key; it is called once nothing else can fail.
     """
 
     def __init__(
-        self, loader: Any, position: Position, resumed: bool, pool: Any, lasting: bool
+        self, loader: Any, position: Position, resumed: bool, workers: Callable[[list[int]], Any]
     ) -> None:
         super().__init__(loader, position, resumed)
-        self._pool = pool
-        self._lasting = lasting
+        self._pool = pool = workers(position.key)
+        lasting = loader.persistent_workers
+        self._end = None if lasting else weakref.finalize(self, pool.close)
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._room = max(1, loader.prefetch_factor)  # tasks that a worker has at a time
@@ -159,10 +160,9 @@ class Ahead(Batches):
         self._more = True  # whether the sampler has more
         self._broken = False
         streams = position.streams if resumed else [None] * self._count
-        self._active = [i for i, s in enumerate(streams) if s is None or not s["ended"]] or []
+        self._active = [i for i, s in enumerate(streams) if s is None or not s["ended"]]
         self._numbers = [0] * self._count
         base = position.key if self._job.stream else self._base._a.tolist()
-        self._end = None if lasting else weakref.finalize(self, pool.close)
         self._turn = pool.begin(base, streams or [None] * self._count)
         self._fill()
 

@@ -56,7 +56,7 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
             out = _warned_detach(out)
         if isinstance(data, list | tuple):
             pass  # it was read into memory of its own
-        elif isinstance(out._a, np.ndarray) and out.ndim:
+        elif isinstance(out._a, np.ndarray) and not isinstance(data, int | float | complex):
             out = new_tensor(out._a.copy())
         else:
             out = new_tensor(out._a)  # a 0-d constant is shared, and must not get a leaf

@@ -115,6 +115,21 @@ def bernoulli(self: Tensor, p: float | None = None, *, generator: Any = None) ->
     return bernoulli(self, p, generator=generator)
 
 
+def _never(self: Tensor, device: Any = None) -> bool:
+    """False."""
+    return False
+
+
+def is_shared(self: Tensor) -> bool:
+    """True: views share memory, and a tensor can be sent to another process."""
+    return True
+
+
+def storage_offset(self: Tensor) -> int:
+    """0: where a view begins in its memory is not shown."""
+    return 0
+
+
 _FALSE = """
     is_sparse is_sparse_csr is_quantized is_mkldnn is_mps is_xpu is_xla is_ipu is_vulkan is_nested
     is_distributed
@@ -133,11 +148,11 @@ def attach() -> None:
     for name in ("resolve_conj", "resolve_neg", "to_dense"):
         setattr(Tensor, name, same)
     for name in ("is_pinned", "is_conj", "is_neg", "is_inference"):
-        setattr(Tensor, name, lambda self, device=None: False)
+        setattr(Tensor, name, _never)
     for name in _FALSE.split():
         setattr(Tensor, name, property(lambda self: False, doc="Always False."))
-    Tensor.is_shared = lambda self: True
-    Tensor.storage_offset = lambda self: 0
+    Tensor.is_shared = is_shared
+    Tensor.storage_offset = storage_offset
     Tensor.is_cpu = property(
         lambda self: self.device.name == "cpu", doc="Whether it is on the CPU."
     )

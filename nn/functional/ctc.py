@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
+
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.elementwise as elementwise
@@ -16,11 +18,12 @@ from fx.nn.functional._steps import steps
 from fx.nn.functional.loss import reduced, reduction_of
 from fx.ops.convert import as_tensor
 from fx.ops.cumulative import cumsum
-from fx.ops.joining import concat, stack
+from fx.ops.joining import concat, stack, unstack
 from fx.ops.operands import argument, cast, floating
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.tensor import Tensor
+from fx.transforms import custom_vjp
 
 
 def ctc_loss(
@@ -110,23 +113,80 @@ def _losses(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor, blank: i
     )
     place = _count(states, lengths, (batch, states), 1)
     start = compare.where(place == 0, creation.constant_like(0.0, x), never)
-
-    def step(alpha: Tensor, emission: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
-        never = creation.constant_like(-math.inf, alpha)
-        ways = stack(
-            [alpha, _moved(alpha, 1, never), compare.where(skip, _moved(alpha, 2, never), never)],
-            axis=0,
-        )
-        after = reduction_prims.logsumexp(ways, axes=(0,), keepdims=False) + emission
-        return [compare.where(broadcast_to(run, shape=alpha.shape), after, alpha)]
-
-    (alpha,) = steps(("ctc", "forward"), step, [start], [emitted, runs], [skips])
+    alpha = alignments(start, emitted, runs, skips)
     last = reshape(counts * 2, shape=(batch, 1))
     ends = (place == broadcast_to(last, shape=place.shape)) | (
         place == broadcast_to(last - 1, shape=place.shape)
     )
     total = compare.where(ends, alpha, never)
     return -reduction_prims.logsumexp(total, axes=(1,), keepdims=False)
+
+
+def _ways(alpha: Tensor, skip: Tensor) -> Tensor:
+    """What leads to each state: itself, the one before, the one before that: (3, batch, states)."""
+    never = creation.constant_like(-math.inf, alpha)
+    two = compare.where(skip, _moved(alpha, 2, never), never)
+    return stack([alpha, _moved(alpha, 1, never), two], axis=0)
+
+
+def _run(start: Tensor, emitted: Tensor, runs: Tensor, skips: Tensor, saving: bool) -> list[Tensor]:
+    """Alpha at the end, and of every step what it began with."""
+
+    def step(alpha: Tensor, emission: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
+        after = reduction_prims.logsumexp(_ways(alpha, skip), axes=(0,), keepdims=False) + emission
+        after = compare.where(broadcast_to(run, shape=alpha.shape), after, alpha)
+        return [after, alpha] if saving else [after]
+
+    return steps(
+        ("ctc", "saving" if saving else "forward"), step, [start], [emitted, runs], [skips]
+    )
+
+
+def _pull(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tensor | None, ...]:
+    alphas, runs, skips = residuals
+
+    def step(ct: Tensor, alpha: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
+        run = broadcast_to(run, shape=ct.shape)
+        zero = creation.constant_like(0.0, ct)
+        stays, ct = compare.where(run, zero, ct), compare.where(run, ct, zero)
+        ways = _ways(alpha, skip)
+        total = reduction_prims.logsumexp(ways, axes=(0,), keepdims=False)
+        # where nothing leads -inf is lifted, so that -inf - total stays -inf instead of nan
+        least = creation.constant_like(_LEAST[ct.dtype.name], ct)
+        total = elementwise.maximum(total, least)
+        shares = elementwise.exp(ways - broadcast_to(total, shape=ways.shape))
+        parts = [ct * x for x in unstack(shares, axis=0)]
+        back = parts[0] + _moved_back(parts[1], 1) + _moved_back(parts[2], 2)
+        return [back + stays, ct]
+
+    (start, emitted) = steps(("ctc", "backward"), step, [ct], [alphas, runs], [skips], reverse=True)
+    return start, emitted, None, None
+
+
+@custom_vjp
+def alignments(start: Tensor, emitted: Tensor, runs: Tensor, skips: Tensor) -> Tensor:
+    """The logarithm of the sum over all beginnings that end in each state: (batch, states)."""
+    return _run(start, emitted, runs, skips, False)[0]
+
+
+def _forward(start: Tensor, emitted: Tensor, runs: Tensor, skips: Tensor) -> Any:
+    last, before = _run(start, emitted, runs, skips, True)
+    return last, (before, runs, skips)
+
+
+alignments.defvjp(_forward, _pull)
+_LEAST = {
+    name: float(ml_dtypes.finfo(name).min) for name in ("float16", "bfloat16", "float32", "float64")
+}
+
+
+def _moved_back(x: Tensor, by: int) -> Tensor:
+    """(batch, states) moved towards the first state, zeros behind."""
+    batch, states = x.shape
+    by = min(by, states)
+    kept = slice_prim(x, start=(0, by), stop=(batch, states), step=(1, 1))
+    zero = creation.constant_like(0.0, x)
+    return pad(kept, zero, low=(0, 0), high=(0, by), inside=(0, 0))
 
 
 def _moved(x: Tensor, by: int, fill: Tensor) -> Tensor:

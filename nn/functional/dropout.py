@@ -197,4 +197,4 @@ def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     limit = 1.7580993408473766  # scale * alpha of selu
     a = 1.0 / sqrt((limit * limit * p + 1.0) * (1.0 - p))
     kept = cast(bernoulli(next_key(device=x.device), 1.0 - p, shape), x.dtype)
-    return x * (kept * a) + ((kept - 1.0) * (limit * a) + limit * a)
+    return x * (kept * a) + ((kept - 1.0) * (limit * a) + limit * a * p)

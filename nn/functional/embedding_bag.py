@@ -147,17 +147,18 @@ def _bags(idx: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor,
     if starts.ndim != 1:
         raise ShapeError(f"embedding_bag: offsets has to be (bags,), got shape {starts.shape}")
     count = starts.shape[0]
+    if count and type(starts) is Tensor and starts.device.name != "meta":
+        first, last = int(starts[0]), int(starts[-1])
+        if first or last > idx.shape[0]:
+            raise ValueError(
+                f"embedding_bag: offsets[0] has to be 0, where the first bag begins, and "
+                f"offsets[-1] at most the input's length {idx.shape[0]}; got {first} and {last}"
+            )
     if include_last_offset:
         if not count:
             raise ShapeError("embedding_bag: include_last_offset=True takes at least one offset")
         count -= 1
         starts = shape_prims.slice(starts, start=(0,), stop=(count,), step=(1,))
-    known = type(starts) is Tensor and starts.device.name != "meta"
-    if known and starts.shape[0] and int(starts[0]):
-        raise ValueError(
-            f"embedding_bag: offsets[0] has to be 0, where the first bag begins, got "
-            f"{int(starts[0])}"
-        )
     places = iota(idx.shape[0], idx)
     bags = sorting.searchsorted(cast(starts, int64), places, side="right") - 1
     return bags, count

@@ -86,7 +86,7 @@ def interpolate(
     sizes = x.shape[2:]
     if mode not in _RANKS or len(sizes) not in _RANKS[mode]:
         modes = [m for m, ranks in _RANKS.items() if len(sizes) in ranks]
-        raise NotImplementedError(
+        raise ShapeError(
             f"interpolate: an input of shape {x.shape}, (batch, channels, ...), has "
             f"{len(sizes)} spatial axes, for which there are the modes {', '.join(modes) or 'none'}"
             f"; got {mode!r}"

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 from fx import tree
 from fx.dtypes import int64
 from fx.errors import TreeError
-from fx.nn.module import Module
 from fx.optim._pure import Pure, Transform, value_of
 from fx.optim._rule import zeros
 from fx.prims.compare import where
@@ -44,8 +43,9 @@ def masked(inner: Either, mask: Any) -> Either:
     """
 
     def chosen(params: Any) -> list[bool]:
-        asked = callable(mask) and not isinstance(mask, Module)
-        wanted, structure = tree.flatten(mask(params) if asked else mask)
+        wanted, structure = tree.flatten(mask)
+        if len(wanted) == 1 and wanted[0] is mask and callable(mask):  # and no Module of bools
+            wanted, structure = tree.flatten(mask(params))
         below = tree.flatten_up_to(structure, params)
         out = [
             bool(flag) for flag, part in zip(wanted, below, strict=True) for _ in tree.leaves(part)

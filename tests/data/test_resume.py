@@ -19,6 +19,7 @@ from fx.data import (
     get_worker_info,
 )
 from fx.errors import StateError
+from tests.data.processes import children
 
 
 class Noisy(Dataset):
@@ -291,5 +292,7 @@ def test_a_state_that_does_not_fit_is_refused_where_the_loop_begins():
     next(iter(stream))
     other = DataLoader(Stream(), 4, num_workers=2)
     other.load_state_dict(stream.state_dict())
+    before = children()
     with pytest.raises(StateError, match=r"the state is of 1 workers.*give num_workers=1"):
         iter(other)
+    assert children() <= before  # nothing was started

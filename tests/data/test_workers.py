@@ -142,12 +142,16 @@ def test_a_slow_sample_does_not_hold_up_the_others_out_of_order():
 
 
 def test_a_loop_that_is_left_can_be_begun_again():
-    loader = DataLoader(Numbers(40), 2, num_workers=2, persistent_workers=True)
-    for _ in range(3):
+    loader = DataLoader(Numbers(40), 2, shuffle=True, num_workers=2, persistent_workers=True)
+    for stop in (3, 1, 40):
+        seen = []
         for i, x in enumerate(loader):
-            assert x[:, 0, 0, 0].tolist() == [2 * i, 2 * i + 1]
-            if i == 3:
+            seen += x[:, 0, 0, 0].tolist()
+            if i == stop:
                 break
+    assert sorted(seen) == list(range(40))  # nothing of what was fetched for loops that were left
+    loader = DataLoader(Numbers(40), 2, num_workers=2, persistent_workers=True)
+    list(loader)
     pids = children()
     old = iter(loader)
     new = iter(loader)

@@ -136,6 +136,8 @@ def test_refusals():
         F.embedding_bag(idx[None, None], w)
     with pytest.raises(ValueError, match=r"offsets\[0\] has to be 0"):
         F.embedding_bag(idx, w, fx.tensor([1, 3]))
+    with pytest.raises(ValueError, match="at most the input's length 7; got 0 and 8"):
+        F.embedding_bag(idx, w, fx.tensor([0, 8]))
     with pytest.raises(ValueError, match="only supported for mode='sum'"):
         F.embedding_bag(fx.tensor(IDX), w, per_sample_weights=fx.ones((2, 3)))
     with pytest.raises(ShapeError, match="must have the shape of the input"):

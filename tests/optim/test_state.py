@@ -145,6 +145,16 @@ def test_a_state_dict_is_a_snapshot():
     np.testing.assert_array_equal(saved["state"][0]["exp_avg"].numpy(), before)
 
 
+def test_what_was_loaded_is_not_shared_with_torch():
+    ours, theirs, a, b = pair("Adam", {})
+    advance(b, theirs, torch_loss, 1)
+    a.load_state_dict(b.state_dict())
+    before = a.state_dict()["state"][0]["exp_avg"].numpy().copy()
+    advance(b, theirs, torch_loss, 3)
+    np.testing.assert_array_equal(a.state[ours[0]]["exp_avg"].numpy(), before)
+    assert float(a.state[ours[0]]["step"]) == 1
+
+
 def test_what_loading_refuses():
     p = fx.nn.Parameter(fx.ones(2))
     optimizer = fx.optim.Adam([p])

@@ -1,0 +1,121 @@
+"""Functions in PyTorch's names that are made of others: gradients, ``vmap`` and ``jit``.
+
+Their values are compared with torch in ``tests/torch``.
+"""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fx
+import fx.torch
+from fx.errors import DTypeError, ShapeError
+from tests.nn.oracle import arrays, check
+
+X, Y, S, V = arrays((3, 4), (3, 4), (3, 3), (5,), seed=4)
+P = np.abs(Y) + 0.5
+
+# each takes the library's functions and its tensors
+DIFFERENTIABLE = {
+    "addbmm": (lambda t, a, b: t.addbmm(a[:, :1] * b[:, 0], a[None], b.mT[None], alpha=2), (X, Y)),
+    "addr": (lambda t, a, b: t.addr(a, b[:, 0], b[0], beta=2), (X, Y)),
+    "angle": (lambda t, a: t.angle(a), (X,)),
+    "as_strided": (lambda t, a: t.as_strided(a, (2, 3), (4, 1), 1), (X,)),
+    "block_diag": (lambda t, a, b: t.block_diag(a, b), (X, S)),
+    "cartesian_prod": (lambda t, a, b: t.cartesian_prod(a, b), (V, V + 1)),
+    "chain_matmul": (lambda t, a, b: t.linalg.multi_dot([a, b.mT, a]), (X, Y)),
+    "column_stack": (lambda t, a, b: t.column_stack([a, b]), (X, S)),
+    "corrcoef": (lambda t, a: t.corrcoef(a), (X,)),
+    "cov": (lambda t, a, w: t.cov(a, aweights=w[0]), (X, P)),
+    "cumulative_trapezoid": (lambda t, a: t.cumulative_trapezoid(a), (X,)),
+    "deg2rad": (lambda t, a: t.deg2rad(a), (X,)),
+    "diag_embed": (lambda t, a: t.diag_embed(a, 1, 0, 2), (X,)),
+    "diagonal_scatter": (lambda t, a, b: t.diagonal_scatter(a, b[:, 0], 1), (X, Y)),
+    "fmax": (lambda t, a, b: t.fmax(a, b), (X, Y)),
+    "gradient": (lambda t, a: t.gradient(a, dim=1)[0], (X,)),
+    "hardshrink": (lambda t, a: t.hardshrink(a, 0.3), (X,)),
+    "index_reduce": (
+        lambda t, a, b: t.index_reduce(a, 1, t.tensor([0, 2]), b[:, :2], "mean"),
+        (X, Y),
+    ),
+    "ldexp": (lambda t, a: t.ldexp(a, t.tensor(2)), (X,)),
+    "logaddexp2": (lambda t, a, b: t.logaddexp2(a, b), (X, Y)),
+    "matrix_power": (lambda t, a: t.matrix_power(a, 5), (S,)),
+    "mvlgamma": (lambda t, a: t.mvlgamma(a + 2, 2), (P,)),
+    "nanmedian": (lambda t, a: t.nanmedian(a, 1)[0], (X,)),
+    "nanquantile": (lambda t, a: t.nanquantile(a, 0.3, 1), (X,)),
+    "renorm": (lambda t, a: t.renorm(a, 2, 0, 1.0), (X,)),
+    "select_scatter": (lambda t, a, b: t.select_scatter(a, b[0], 0, 1), (X, Y)),
+    "sinc": (lambda t, a: t.sinc(a), (X,)),
+    "slice_scatter": (lambda t, a, b: t.slice_scatter(a, b[:, :2], 1, 1, 3), (X, Y)),
+    "trapezoid": (lambda t, a, b: t.trapezoid(a, b.cumsum(1)), (X, P)),
+}
+OTHERS = {  # integers, and what torch cannot differentiate
+    "vander": (lambda t, a: t.vander(a, 3), (V,)),
+    "gcd": (
+        lambda t, a, b: t.gcd(a, b),
+        (np.array([[12, 0], [7, -9]]), np.array([[8, 5], [7, 6]])),
+    ),
+    "lcm": (
+        lambda t, a, b: t.lcm(a, b),
+        (np.array([[12, 0], [7, -9]]), np.array([[8, 5], [7, 6]])),
+    ),
+    "unravel_index": (lambda t, a: t.stack(t.unravel_index(a, (3, 4))), (np.array([[5], [7]]),)),
+}
+CASES = DIFFERENTIABLE | OTHERS
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradient(name):
+    function, inputs = DIFFERENTIABLE[name]
+    check(lambda *xs: function(fx.torch, *xs), lambda *xs: function(torch, *xs), *inputs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_vmap_and_jit(name):
+    function, inputs = CASES[name]
+
+    def call(*xs):
+        return function(fx.torch, *xs)
+
+    lanes = [fx.tensor(np.stack([a, a[::-1] * 1])) for a in inputs]
+    expected = np.stack([call(*[x[i] for x in lanes]).numpy() for i in range(2)])
+    for got in (fx.vmap(call)(*lanes), fx.jit(fx.vmap(call))(*lanes)):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_at_zero_and_at_jumps_gradients_are_finite():
+    for function in (fx.torch.sinc, fx.torch.sgn, fx.torch.angle):
+        x = fx.tensor([0.0, 1.0], requires_grad=True)
+        function(x).sum().backward()
+        assert bool(fx.isfinite(x.grad).all()), function
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: t.bincount(t.ones(2)), DTypeError, r"bincount takes integers, got float32\[2\]"),
+        (lambda t: t.bincount(t.tensor([-1])), ShapeError, "negative"),
+        (lambda t: t.bincount(t.tensor([[1]])), ShapeError, r"write x.reshape\(-1\)"),
+        (lambda t: t.gcd(t.ones(2), 2), DTypeError, "gcd takes integers, got float32"),
+        (lambda t: t.hsplit(t.ones(2, 3), 2), ShapeError, r"write fx.tensor_split\(x, 2, 1\)"),
+        (lambda t: t.vsplit(t.ones(2), 2), ShapeError, "at least 2 axes"),
+        (
+            lambda t: t.matrix_power(t.ones(2, 3), 2),
+            ShapeError,
+            r"square matrices, got shape \(2, 3\)",
+        ),
+        (lambda t: t.matrix_power(t.ones(2, 2), -1), ValueError, "no inverse"),
+        (lambda t: t.block_diag(t.ones(1, 1, 1)), ShapeError, r"got shape \(1, 1, 1\)"),
+        (lambda t: t.view_as_complex(t.ones(3)), ShapeError, "size 2, got shape"),
+        (lambda t: t.complex(t.ones(1), t.ones(1).double()), DTypeError, "float32 and float64"),
+        (lambda t: t.diag_embed(t.ones(2), 0, 0, 0), ShapeError, "both 0"),
+        (lambda t: t.combinations(t.ones(2, 2)), ShapeError, r"write x.reshape\(-1\)"),
+        (lambda t: t.is_nonzero(t.ones(2)), RuntimeError, "one element"),
+        (lambda t: t.Tensor(2).cuda(), RuntimeError, "torch.cuda.is_available"),
+    ],
+)
+def test_messages(call, error, words):
+    with pytest.raises(error, match=words):
+        call(fx.torch)
