@@ -75,7 +75,7 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
 def _compiled(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
     """The product by compiled kernels, if its sizes and dtype are theirs."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    if m < _ROWS_FROM or n < 4 or x.dtype.kind != "f" or x.dtype is not y.dtype:
+    if m < _ROWS_FROM or n < 4 or x.dtype.char not in "fd" or x.dtype is not y.dtype:
         return None
     lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
     if x.ndim > 2 < y.ndim and x.shape[:-2] != y.shape[:-2]:
