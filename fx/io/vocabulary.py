@@ -54,7 +54,7 @@ class Vocabulary:
         self.storage = load_storage
         self.later = later
         rebuild = {
-            "_rebuild_tensor": lambda storage, *rest: self._tensor(storage, *rest, False, None),
+            "_rebuild_tensor": self._tensor,
             "_rebuild_tensor_v2": self._tensor,
             "_rebuild_tensor_v3": self._tensor_of_dtype,
             "_rebuild_parameter": _parameter,

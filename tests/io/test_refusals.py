@@ -184,6 +184,13 @@ def test_tensors_that_do_not_fit(case):
         fx.load(file)
 
 
+def test_the_oldest_way_to_write_a_tensor():
+    pickled = b"\x80\x02ctorch._utils\n_rebuild_tensor\n(" + storage()
+    pickled += b"K\x02K\x02\x85K\x01\x85tR."
+    file = archive_of(pickled, _0=np.arange(4.0, dtype="f4").tobytes())
+    assert fx.load(file).tolist() == [2, 3]
+
+
 def test_expanded_tensors_stay_small():
     size = b"(" + b"J\x00\x00\x10\x00" * 2 + b"t"
     file = archive_of(tensor(size=size, stride=b"K\x00K\x00\x86"), _0=bytes(16))

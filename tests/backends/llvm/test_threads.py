@@ -14,7 +14,7 @@ import pytest
 from llvmlite import ir
 
 import fx
-from fx.backends.cpu.llvm import builder, parallel
+from fx.backends.cpu.llvm import builder, parallel, parts
 from fx.backends.cpu.llvm.driver import compile_graph
 from fx.backends.cpu.llvm.step import Schedule, Step
 from fx.graph.ir import Node
@@ -244,3 +244,16 @@ assert "numba" not in sys.modules
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FX_CACHE": "0"}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def test_a_kernel_that_several_functions_call(monkeypatch):
+    """A long graph is several native functions; one parallel kernel may be called by each."""
+    monkeypatch.setattr(parts, "_STEPS", 1)
+
+    def f(x):
+        for _ in range(3):
+            x = fx.tanh(x) / fx.sum(x)
+        return x
+
+    x = fx.tensor(RNG.random(100_000) + 1)
+    np.testing.assert_allclose(fx.jit(f)(x).numpy(), f(x).numpy(), rtol=1e-12)

@@ -129,9 +129,10 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
             count += 1
             lines.append(f"  %p{count} = getelementptr ptr, ptr %block, i64 {i}")
             lines.append(f"  store {arg}, ptr %p{count}")
-        thunks.setdefault(call.kernel, _thunk(call.kernel, len(args)))
+        thunk = f"{name}_{call.kernel}"  # its own: another piece may call the kernel as well
+        thunks.setdefault(thunk, _thunk(thunk, call.kernel, len(args)))
         lines.append(
-            f"  call void @fx_parallel(ptr @{call.kernel}_thunk, ptr %block, i64 {call.tasks}, "
+            f"  call void @fx_parallel(ptr @{thunk}, ptr %block, i64 {call.tasks}, "
             f"i64 {call.chunk}, i64 {call.nbytes}, {scratch})"
         )
         if call.status:
@@ -153,10 +154,8 @@ def _look(call: Call, words: str, name: str, lines: list[str], texts: list[str])
     lines += [f"  br i1 %bad{n}, label %stop, label %go{n}", f"go{n}:"]
 
 
-def _thunk(kernel: str, count: int) -> str:
-    lines = [
-        f"define internal void @{kernel}_thunk(ptr %block, i64 %begin, i64 %end, ptr %scratch) {{"
-    ]
+def _thunk(name: str, kernel: str, count: int) -> str:
+    lines = [f"define internal void @{name}(ptr %block, i64 %begin, i64 %end, ptr %scratch) {{"]
     for i in range(count):
         lines.append(f"  %a{i} = getelementptr ptr, ptr %block, i64 {i}")
         lines.append(f"  %b{i} = load ptr, ptr %a{i}")
