@@ -103,7 +103,7 @@ def main(connection: Any, setup: Setup) -> None:
     if words is not None:
         faulthandler.enable(words)
         link.send(("words",), [os.dup(words)])
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(ConnectionError):  # the parent has hung up: it wants no more
         _Worker(link, setup).run()
 
 

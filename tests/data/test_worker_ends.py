@@ -158,7 +158,7 @@ class Slow:
         if index > 20 and "ENDING" == "kill":
             time.sleep(600)
         time.sleep(0.001)
-        return np.full(5000, index)
+        return np.full(5000, index), "x" * 200_000  # more than the socket takes
 
 loader = DataLoader(Slow(), 2, num_workers=2, persistent_workers=True)
 for i, batch in enumerate(loader):

@@ -213,6 +213,7 @@ def test_a_model_of_torch_is_refused_by_name():
             fx.load(file, weights_only=weights_only)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -252,8 +252,8 @@ def test_a_kernel_that_several_functions_call(monkeypatch):
 
     def f(x):
         for _ in range(3):
-            x = fx.tanh(x) / fx.sum(x)
+            x = fx.sort(x, axis=1) * 2 + 1
         return x
 
-    x = fx.tensor(RNG.random(100_000) + 1)
-    np.testing.assert_allclose(fx.jit(f)(x).numpy(), f(x).numpy(), rtol=1e-12)
+    x = fx.tensor(RNG.random((1000, 100)))
+    np.testing.assert_array_equal(fx.jit(f)(x).numpy(), f(x).numpy())

@@ -129,7 +129,7 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
             count += 1
             lines.append(f"  %p{count} = getelementptr ptr, ptr %block, i64 {i}")
             lines.append(f"  store {arg}, ptr %p{count}")
-        thunk = f"{name}_{call.kernel}"  # its own: another piece may call the kernel as well
+        thunk = f"{call.kernel}_{name}"  # its own: another piece may call the kernel as well
         thunks.setdefault(thunk, _thunk(thunk, call.kernel, len(args)))
         lines.append(
             f"  call void @fx_parallel(ptr @{thunk}, ptr %block, i64 {call.tasks}, "
