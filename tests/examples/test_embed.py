@@ -100,7 +100,7 @@ def test_each_sentence_as_if_it_were_alone(embedder, vectors):
 
 
 def test_one_program_for_each_length(embedder):
-    embedder.encode(["a b c"] * 3)
+    embedder.encode(["a b c"] * 12)
     made = embedder._run.cache_size()
     embedder.encode(["d e", "f g h i", "j"] * 5)
     assert embedder._run.cache_size() == made
