@@ -247,6 +247,7 @@ def test_pillow_is_asked_for(tmp_path, monkeypatch):
         (gzip.compress(idx(np.arange(500)))[:-30], "EOFError"),
         (gzip.compress(idx(np.arange(50))[:-1]), "there are 49 of 50 bytes"),
     ],
+    ids=range(10),  # gzip's bytes hold the time
 )
 def test_damaged_idx_files(data, message, tmp_path):
     path = tmp_path / ("a.gz" if data[:2] == b"\x1f\x8b" else "a")

@@ -55,7 +55,13 @@ def made(options, make):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[4]}")
+def shown(case):
+    """The function and its options; a function among them by its name alone."""
+    options = {k: v.__name__ if callable(v) else v for k, v in case[4].items()}
+    return f"{case[0]} {options}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=shown)
 def test_functions_and_layers(case, reduction):
     name, layer, inputs, others, options = case
     ours = {**made(options, fx.tensor), "reduction": reduction}
@@ -73,7 +79,7 @@ def test_functions_and_layers(case, reduction):
     close(mine(*xs), other(*[torch.tensor(a) for a in (*inputs, *others)]))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]} {c[4]}")
+@pytest.mark.parametrize("case", CASES, ids=shown)
 def test_under_transforms(case):
     name, _, inputs, others, options = case
     options, rest = made(options, fx.tensor), [fx.tensor(a) for a in others]
