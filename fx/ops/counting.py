@@ -176,20 +176,19 @@ def nanquantile(
     ranked = flat.gather(at, flat.argsort(at))
     count = (flat == flat).sum(at, keepdim=True)
     wanted = as_tensor(q, dtype=x.dtype, device=x.device)
-    rows = []
-    for share in wanted.reshape(-1).unbind():
-        place = share * (count - 1).clamp(min=0).astype(x.dtype)
-        low = place.floor()
-        weight = place - low
-        first = low.astype(dtypes.int64)
-        second = (first + 1).clamp(max=max(flat.shape[at] - 1, 0))
-        second = compare.where(weight > 0, second, first)
-        lower, upper = ranked.gather(at, first), ranked.gather(at, second)
-        rows.append(lower + weight * (upper - lower))
-    keep = [r if keepdim else r.squeeze(at) for r in rows]
-    if dim is None and keepdim:
-        keep = [r.reshape((1,) * x.ndim) for r in keep]
-    return keep[0] if not wanted.ndim else concat([r[None] for r in keep])
+    if wanted.ndim > 1:
+        raise ShapeError(f"nanquantile: q must be a number or (n,), got shape {wanted.shape}")
+    shares = wanted.reshape([-1 if i == at else 1 for i in range(flat.ndim)])
+    place = shares * (count - 1).clamp(min=0).astype(x.dtype)  # (..., n_q, ...)
+    low = place.floor()
+    weight = place - low
+    first = low.astype(dtypes.int64)
+    second = (first + 1).clamp(max=max(flat.shape[at] - 1, 0))
+    second = compare.where(weight > 0, second, first)
+    lower, upper = ranked.gather(at, first), ranked.gather(at, second)
+    out = moveaxis(lower + weight * (upper - lower), at, 0)  # (n_q, *kept)
+    kept = [1 if i == at or dim is None else n for i, n in enumerate(x.shape)]
+    return out.reshape((*wanted.shape, *(kept if keepdim else out.shape[1:])))
 
 
 # covariance -------------------------------------------------------------------------------------

@@ -315,6 +315,12 @@ def linspace(
     if num < 0:
         raise ShapeError(f"linspace: num must not be negative, got {num}")
     name = device_name(device)
+    shapes = [getattr(end, "shape", ()) for end in (start, stop)]
+    if shapes != [(), ()]:
+        raise ShapeError(
+            f"linspace: start and stop must be numbers or 0-d tensors, got shapes {shapes[0]} and "
+            f"{shapes[1]}; write fx.vmap(lambda a, b: fx.linspace(a, b, {num}))(start, stop)"
+        )
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         t = linspace(0.0, 1.0, num, endpoint=endpoint, device=name)
         out = start * (1.0 - t) + stop * t

@@ -289,7 +289,8 @@ def quantile(
     """
     x = floating("quantile", x)
     check_ordered("quantile", x)
-    if interpolation not in (*_ROUNDED, "linear", "midpoint"):
+    known = (*_ROUNDED, "linear", "midpoint")
+    if type(interpolation) is not str or interpolation not in known:
         raise ValueError(
             f"quantile: interpolation must be linear, lower, higher, nearest or midpoint, "
             f"got {interpolation!r}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from fx import dtypes
 from fx.config import default_dtype
-from fx.errors import DeviceError
+from fx.errors import DeviceError, ShapeError
 from fx.ops import creation, interop, joining, manipulation, searching
-from fx.ops.axes import normal_axis
+from fx.ops.axes import integer, integers, normal_axis
 from fx.ops.operands import argument, cast
 from fx.tensor import Tensor
 
@@ -64,12 +65,13 @@ def msort(self: Tensor) -> Tensor:
 
 def split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of the given sizes along an axis."""
-    return joining.split(self, list(split_sizes), dim)
+    sizes = integers("split_with_sizes", "split_sizes", split_sizes)
+    return joining.split(self, list(sizes), dim)
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
-    return self.shape == other.shape
+    return self.shape == argument("is_same_size", other).shape
 
 
 def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
@@ -80,11 +82,29 @@ def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tens
 
 
 def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """The elements of the flattened tensor at ``storage_offset + sum(index * stride)``."""
-    place = creation.zeros((), dtype=dtypes.int64) + (storage_offset or 0)
-    for axis, (n, step) in enumerate(zip(size, stride, strict=True)):
+    """The elements of the flattened tensor at ``storage_offset + sum(index * stride)``.
+
+    Raises:
+        ShapeError: if there is not one step a size, one is negative, or a place lies outside.
+    """
+    sizes = integers("as_strided", "size", size)
+    steps = integers("as_strided", "stride", stride)
+    first = integer("as_strided", "storage_offset", storage_offset or 0)
+    if len(sizes) != len(steps) or min((first, *sizes, *steps)) < 0:
+        raise ShapeError(
+            f"as_strided takes one stride a size, none negative, got size={sizes}, "
+            f"stride={steps}, storage_offset={first}; write x.flip(...) for a negative step"
+        )
+    last = first + sum([(n - 1) * step for n, step in zip(sizes, steps, strict=True)])
+    if prod(sizes) and last >= self.size:
+        raise ShapeError(
+            f"as_strided: size={sizes}, stride={steps} and storage_offset={first} reach element "
+            f"{last} of a tensor of shape {self.shape}, which has {prod(self.shape)}"
+        )
+    place = creation.full((), first, dtype=dtypes.int64, device=self.device)
+    for axis, (n, step) in enumerate(zip(sizes, steps, strict=True)):
         line = creation.arange(n, device=self.device) * step
-        place = place + manipulation.reshape(line, (n,) + (1,) * (len(size) - axis - 1))
+        place = place + manipulation.reshape(line, (n,) + (1,) * (len(sizes) - axis - 1))
     return manipulation.ravel(self)[place]  # type: ignore[no-any-return]
 
 

@@ -57,7 +57,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     if align_corners is None:
         warnings.warn(_CHANGED.format("affine_grid"), stacklevel=2)
         align_corners = False
-    t, sizes = argument("affine_grid", theta), integers("affine_grid", "size", tuple(size))
+    t, sizes = argument("affine_grid", theta), integers("affine_grid", "size", size)
     if t.dtype not in FLOATING:
         raise DTypeError(
             f"affine_grid: expected theta to have floating point type, got {t.dtype.name}"

@@ -44,7 +44,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere.
 
     Raises:
-        ZeroDivisionError: if ``alpha`` is 0.
+        RuntimeError: if ``alpha`` is 0.
 
     Source: Barron, "Continuously differentiable exponential linear units", 2017.
 
@@ -55,7 +55,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     x = floating("celu", input)
     if alpha == 0:
-        raise ZeroDivisionError("celu: alpha cannot be 0; write celu(x, alpha=1.0)")
+        raise RuntimeError("celu: alpha cannot be 0; write celu(x, alpha=1.0)")
     if narrow(x):
         return widened(celu, x, alpha)
     return _exponential_below(x, alpha, 1.0, 1.0 / alpha)

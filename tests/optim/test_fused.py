@@ -14,6 +14,7 @@ OPTIMIZERS = [
     lambda ps: optim.Adam(ps, lr=0.01, weight_decay=0.1),
     lambda ps: optim.AdamW(ps, lr=0.01, amsgrad=True),
     lambda ps: optim.RMSprop(ps, lr=0.01, momentum=0.5, centered=True),
+    lambda ps: optim.Adadelta(ps, weight_decay=0.1),
 ]
 SHAPES = [(3, 4), (5,), (), (0, 2), (40, 777)]
 

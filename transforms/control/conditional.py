@@ -88,6 +88,11 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         >>> fx.vmap(lambda i: fx.switch(i, [fx.sin, fx.cos, fx.exp], fx.tensor(0.0)))(fx.arange(3))
         tensor([0., 1., 1.])
     """
+    if not isinstance(branches, tuple | list):
+        raise TypeError(
+            f"switch: branches must be a list of functions, got {type(branches).__name__}; write "
+            f"fx.switch(i, [f, g], x)"
+        )
     branches = tuple(branches)
     if not branches:
         raise ValueError("switch: there are no branches; give a list of at least one function")

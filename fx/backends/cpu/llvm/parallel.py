@@ -36,6 +36,7 @@ _CLOSED = 1 << 62
 # CLOCK_MONOTONIC, and CLOCK_THREAD_CPUTIME_ID: a caller that was stopped itself has not worked
 _CLOCK, _WORK = (6, 16) if sys.platform == "darwin" else (1, 3)
 
+_CROWD = 512  # threads at most, whatever number is asked for
 _SPIN = 8_000  # looks at the counter before a worker sleeps: about 0.1 ms
 _FACTOR = 20
 _LONGEST = 1_000_000_000  # nanoseconds of working alone
@@ -334,6 +335,7 @@ class _Native:
         """Use up to ``count`` threads."""
         if self.words is None:
             return
+        count = min(count, _CROWD)
         with self.lock:
             while self.workers < count - 1 and self._start(self.workers):
                 self.workers += 1

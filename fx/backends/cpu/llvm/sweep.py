@@ -114,14 +114,15 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     if len(found.steps) != 1 or not isinstance(found.steps[0], FlatStep):
         raise ValueError(f"not one flat loop: {found}")
     step = found.steps[0]
+    inputs = {found.root(v): i for i, v in enumerate(graph.inputs)}
+    outputs = {found.root(v): into[i] for i, v in enumerate(graph.outputs)}
+    step = _without(step, [found.root(v) in outputs for v in step.parts[0][1]])
+    reads, writes = step.parts[0]
+    if not inputs.keys() >= {found.root(v) for v in reads}:
+        raise ValueError(f"it reads what it has stored: {found}")
     module = module_of_this_cpu()
     body = step._body(module)
     body.linkage = "internal"
-    reads, writes = step.parts[0]
-    inputs = {found.root(v): i for i, v in enumerate(graph.inputs)}
-    outputs = {found.root(v): into[i] for i, v in enumerate(graph.outputs)}
-    if not outputs.keys() >= {found.root(v) for v in writes}:
-        raise ValueError(f"it keeps values that are no results: {found}")
     places = [inputs[found.root(v)] for v in reads] + [outputs[found.root(v)] for v in writes]
     externals = [
         f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")
@@ -129,6 +130,20 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     each = step.cost / step.lengths[0]
     head = {"chunk": step.chunk, "each": each, "externals": externals}
     return head, str(module) + _driver(body.name, places, width, step.chunk)
+
+
+def _without(step: Any, wanted: Sequence[bool]) -> Any:
+    """A flat step that stores only some of its values: those in between have no memory here."""
+    from fx.backends.cpu.llvm.loops.flat import FlatStep
+
+    if all(wanted):
+        return step
+    nest, (reads, writes) = step.nest, step.parts[0]
+    numbers = {k: i for i, k in enumerate(k for k, kept in enumerate(wanted) if kept)}
+    nest.outputs = [(numbers[w], form, e) for w, form, e in nest.outputs if w in numbers]
+    nest.writes = [nest.writes[k] for k in numbers]
+    nest.plan = None
+    return FlatStep(nest, [(reads, [writes[k] for k in numbers])], step.name, step.lines)
 
 
 def _driver(body: str, places: Sequence[int], width: int, chunk: int) -> str:
