@@ -151,6 +151,11 @@ class DataLoader(Generic[T]):
                     "batch_sampler option is mutually exclusive with batch_size, shuffle, "
                     "sampler, and drop_last"
                 )
+            if not hasattr(batch_sampler, "__iter__"):
+                raise TypeError(
+                    f"DataLoader: batch_sampler must be an iterable of lists of indices, got "
+                    f"{batch_sampler!r:.60}; for a number write batch_size="
+                )
             batch_size = None
         elif batch_size is None and drop_last:
             raise ValueError(

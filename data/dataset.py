@@ -330,6 +330,8 @@ def random_split(
         [8, 2]
     """
     n = len(dataset)
+    if not isinstance(lengths, Iterable):
+        raise TypeError(f"random_split: lengths must be a list, got {lengths!r:.60}; write [8, 2]")
     sizes = list(lengths)
     if math.isclose(sum(sizes), 1):
         for i, fraction in enumerate(sizes):

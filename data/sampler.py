@@ -218,6 +218,11 @@ class BatchSampler(Sampler[list[int]]):
         _positive("batch_size", batch_size)
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        if not (hasattr(sampler, "__iter__") or hasattr(sampler, "__getitem__")):
+            raise TypeError(
+                f"BatchSampler: sampler must be a Sampler or another iterable of indices, got "
+                f"{type(sampler).__name__}; write SequentialSampler(dataset)"
+            )
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last

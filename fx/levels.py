@@ -68,11 +68,13 @@ class Level:
 class Tracer(Tensor):
     """A tensor inside a running transform: a value of a lower level, and what the transform adds.
 
-    A subclass implements ``process`` (run a primitive at its level) and ``concrete``.
+    A subclass implements ``process`` (run a primitive at its level) and ``concrete``. ``fuses`` says
+    that it runs a primitive as it is on the values below, so that a fused one may come as one.
     """
 
     __slots__ = ("level", "value")
     transform: ClassVar[str] = "a transform"
+    fuses: ClassVar[bool] = False
 
     level: int  # type: ignore[misc] # a slot here, a class variable of plain tensors
     value: Tensor

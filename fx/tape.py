@@ -123,6 +123,7 @@ class GradTracer(Tracer):
 
     __slots__ = ()
     transform = "grad"
+    fuses = True
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         level = self.level

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -67,14 +67,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        cutoffs = list(cutoffs)
-        whole = all(int(c) == c for c in cutoffs)
+        given, cutoffs = cutoffs, list(cutoffs) if isinstance(cutoffs, Iterable) else []
+        whole = all(isinstance(c, int | float) and c % 1 == 0 for c in cutoffs)
         rising = all(a < b for a, b in pairwise([0, *cutoffs, n_classes]))
         if not cutoffs or not whole or not rising:
             raise ValueError(
                 f"cutoffs should be a sequence of unique, positive integers sorted in an "
                 f"increasing order, where each value is between 1 and n_classes-1={n_classes - 1}, "
-                f"got {cutoffs}"
+                f"got {given!r:.80}"
             )
         self.in_features = in_features
         self.n_classes = n_classes

@@ -12,6 +12,8 @@ from fx.nn._factory import parameter
 from fx.nn.functional._windows import entries
 from fx.nn.functional.padding import MODES
 from fx.nn.module import Module
+from fx.ops.axes import integers
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 _PADDING_MODES = ("zeros", *MODES[1:])
@@ -267,7 +269,13 @@ class _ConvTranspose(_Convolution):
         )
 
     def _longer(self, input: Any, output_size: Any) -> tuple[int, ...]:
-        name, sizes = type(self).__name__, tuple(output_size)[-self.rank :]
+        name = type(self).__name__
+        sizes = integers(name, "output_size", output_size)[-self.rank :]
+        if len(sizes) != self.rank or argument(name, input).ndim < self.rank:
+            raise ShapeError(
+                f"{name}: output_size must have {self.rank} sizes, one for each of the last axes "
+                f"of the input; got {output_size} for an input of shape {input.shape}"
+            )
         least = [
             (n - 1) * s - 2 * p + d * (k - 1) + 1
             for n, s, p, d, k in zip(

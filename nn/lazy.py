@@ -21,6 +21,7 @@ from fx.nn.linear import Linear
 from fx.nn.module import Module
 from fx.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from fx.nn.uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
+from fx.ops.operands import argument
 from fx.versions import touch
 
 
@@ -74,6 +75,18 @@ class LazyModuleMixin(Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
+def _size(layer: Module, input: Any, axis: int) -> int:
+    """The size of an axis of the first input, by which a layer makes room."""
+    name = type(layer).__name__
+    shape = argument(name, input).shape
+    if len(shape) <= max(axis, 0):
+        raise ShapeError(
+            f"{name}: the first input needs at least {max(axis, 0) + 1} axes, got shape {shape}; "
+            f"add one with x[None]"
+        )
+    return shape[axis]
+
+
 class LazyLinear(LazyModuleMixin, Linear):
     """``Linear`` that takes ``in_features`` from the last size of its first input.
 
@@ -111,7 +124,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input: Any) -> None:
         """Make room for an input (..., in_features)."""
         fresh = self.has_uninitialized_params()
-        self.in_features = input.shape[-1] if fresh else self.weight.shape[1]
+        self.in_features = _size(self, input, -1) if fresh else self.weight.shape[1]
         if fresh:
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
@@ -144,14 +157,14 @@ class _LazyConvolution(LazyModuleMixin):
             self.in_channels = shape[0] if self.transposed else shape[1] * groups
             return
         rank, name = self.rank, type(self).__name__
-        if input.ndim not in (rank + 1, rank + 2):
+        if argument(name, input).ndim not in (rank + 1, rank + 2):
             raise ShapeError(
                 f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but "
                 f"got input of size: {tuple(input.shape)}"
             )
         channels = input.shape[-rank - 1]
         if channels % groups:
-            raise ValueError(
+            raise ShapeError(
                 f"{name}: in_channels must be divisible by groups, got {channels} channels and "
                 f"groups={groups}"
             )
@@ -241,9 +254,9 @@ class _LazyNorm(LazyModuleMixin):
         held = [self.weight, self.bias, self.running_mean, self.running_var]
         held = [x for x in held if x is not None]
         if not self.has_uninitialized_params():
-            self.num_features = held[0].shape[0] if held else input.shape[1]
+            self.num_features = held[0].shape[0] if held else _size(self, input, 1)
             return
-        self.num_features = input.shape[1]
+        self.num_features = _size(self, input, 1)
         for cell in held:
             cell.materialize((self.num_features,))
         self.reset_parameters()

@@ -273,7 +273,7 @@ class GroupNorm(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if num_channels % num_groups:
+        if num_groups < 1 or num_channels % num_groups:
             raise ValueError(
                 f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
             )

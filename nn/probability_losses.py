@@ -11,6 +11,7 @@ from fx.nn import functional as F
 from fx.nn.functional.linear_cross_entropy import LinearCrossEntropyOptions
 from fx.nn.linear import Linear
 from fx.nn.loss import NLLLoss, _Loss, _WeightedLoss
+from fx.ops.axes import integers
 from fx.tensor import Tensor
 
 
@@ -226,6 +227,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             raise ValueError(
                 f"LinearCrossEntropyLoss: label_smoothing must be in [0, 1], got {label_smoothing}"
             )
+        out_features = integers("LinearCrossEntropyLoss", "out_features", out_features)
         super().__init__(weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = out_features

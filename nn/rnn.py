@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.errors import DTypeError
 from fx.nn.rnn_base import RNNBase
 from fx.tensor import Tensor
 
@@ -74,7 +75,9 @@ class LSTM(RNNBase):
 
     def _given_states(self, hx: Any) -> list[Any]:
         if not isinstance(hx, tuple | list) or len(hx) != 2:
-            raise TypeError(f"LSTM: hx must be a pair (h, c), got {type(hx).__name__}")
+            raise DTypeError(
+                f"LSTM: hx must be a pair (h, c), got {type(hx).__name__}; write lstm(x, (h, c))"
+            )
         return list(hx)
 
     def _handed_out(self, states: list[Tensor]) -> Any:

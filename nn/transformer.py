@@ -238,7 +238,7 @@ class Transformer(Module):
         """
         x, y = argument("Transformer", src), argument("Transformer", tgt)
         lead = 0 if self.batch_first else 1
-        same = x.ndim == y.ndim and (x.ndim != 3 or x.shape[lead] == y.shape[lead])
+        same = x.ndim == y.ndim in (2, 3) and (x.ndim != 3 or x.shape[lead] == y.shape[lead])
         if not same or x.shape[-1] != self.d_model or y.shape[-1] != self.d_model:
             raise ShapeError(
                 f"Transformer: src and tgt must have equal batch sizes and {self.d_model} "

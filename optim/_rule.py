@@ -197,13 +197,27 @@ def check_positive(name: str, options: Options, *keys: str) -> None:
             raise ValueError(f"Invalid {spoken}: {value}; {name} takes a {key} of at least 0")
 
 
-def check_betas(name: str, options: Options) -> None:
-    """Refuse shares of moments outside [0, 1).
+def check_pair(name: str, key: str, value: Any) -> Any:
+    """An option that is a pair of numbers.
 
     Raises:
+        TypeError: naming the option, if it is anything else.
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(
+            f"{name}: {key} must be a pair of numbers, got {value!r:.60}; write {key}=(a, b)"
+        )
+    return value
+
+
+def check_betas(name: str, options: Options) -> None:
+    """Refuse what is no pair of shares of moments in [0, 1).
+
+    Raises:
+        TypeError: for no pair.
         ValueError: naming the one.
     """
-    for i, beta in enumerate(options["betas"]):
+    for i, beta in enumerate(check_pair(name, "betas", options["betas"])):
         if isinstance(beta, Tensor):
             check_single(name, f"betas[{i}]", beta)
         elif not 0.0 <= beta < 1.0:

@@ -9,14 +9,15 @@ from fx.ops.elementwise import maximum, minimum
 from fx.ops.pointwise import clip
 from fx.ops.statistics import mean
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_single, filled, given, step_alone
+from fx.optim._rule import Options, Rule, Slots, check_pair, check_single, filled, given, step_alone
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import rsqrt, sqrt, square
 from fx.tensor import Tensor
 
 
 def _check(options: Options) -> None:
-    lr, decay, (eps1, eps2) = options["lr"], options["beta2_decay"], options["eps"]
+    lr, decay = options["lr"], options["beta2_decay"]
+    eps1, eps2 = check_pair("Adafactor", "eps", options["eps"])
     if isinstance(lr, Tensor):
         check_single("Adafactor", "lr", lr)
     elif not lr >= 0.0:

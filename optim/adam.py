@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_betas,
+    check_pair,
+    check_positive,
+    given,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import maximum, sqrt, square
 from fx.tensor import Tensor
@@ -157,6 +166,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        check_pair("Adam", "betas", betas)
         if not any(all(isinstance(x, kind) for x in betas) for kind in (float, Tensor)):
             raise ValueError(f"betas must be either both floats or both Tensors, Adam got {betas}")
         defaults = {

@@ -6,7 +6,16 @@ from typing import Any
 
 from fx.ops.pointwise import clip
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, filled, step_alone, zeros
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_pair,
+    check_positive,
+    filled,
+    step_alone,
+    zeros,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import where
 from fx.prims.elementwise import sign
@@ -15,7 +24,8 @@ from fx.tensor import Tensor
 
 def _check(options: Options) -> None:
     check_positive("Rprop", options, "lr")
-    low, high = options["etas"]
+    low, high = check_pair("Rprop", "etas", options["etas"])
+    check_pair("Rprop", "step_sizes", options["step_sizes"])
     if not 0.0 < low < 1.0 < high:
         raise ValueError(
             f"Invalid eta values: {low}, {high}; Rprop takes one between 0 and 1 and one above 1"

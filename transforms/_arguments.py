@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fx.dtypes import FLOATING
@@ -35,6 +35,25 @@ def check_function(function: Any, what: str) -> None:
             f"{what} takes a function, got {got} of type {type(function).__name__}; "
             f"write fx.{what}(f{rest} with the function itself, not with its value f(x)"
         )
+
+
+def several(what: str, value: Any, kind: type) -> tuple[Any, ...]:
+    """One of a kind, several or None, as a tuple.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if value is None:
+        return ()
+    found = (value,) if isinstance(value, kind) else value
+    found = tuple(found) if isinstance(found, Iterable) else (found,)
+    if not all(isinstance(v, kind) for v in found):
+        written = "(0,)" if kind is int else '("name",)'
+        raise TypeError(
+            f"{what} must be one {kind.__name__} or a list of them, got {value!r:.60}; write "
+            f"{what}={written}"
+        )
+    return found
 
 
 def check_tuples(primals: Any, tangents: Any, what: str) -> None:

@@ -78,6 +78,7 @@ class CheckpointTracer(Tracer):
 
     __slots__ = ("meet",)
     transform = "checkpoint"
+    fuses = True
     meet: Callable[[Tensor], Tensor]
 
     def process(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -200,7 +200,13 @@ class GaussianBlur(Transform):
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         self.kernel_size = kernel_size
-        self.sigma = (sigma, sigma) if isinstance(sigma, int | float) else tuple(sigma)
+        if isinstance(sigma, int | float):
+            sigma = (sigma, sigma)
+        if not isinstance(sigma, tuple | list) or len(sigma) != 2:
+            raise TypeError(
+                f"sigma should be a single number or a list/tuple with length 2, got {sigma!r:.60}"
+            )
+        self.sigma = tuple(sigma)
 
     def of_tensor(self, x: Tensor) -> Tensor:
         low, high = self.sigma

@@ -11,7 +11,7 @@ from typing import Any
 
 import fx
 from fx import random
-from fx.data.transforms.pictures import crop, hflip, pad, pair, rotate, sample, vflip
+from fx.data.transforms.pictures import crop, hflip, pad, pair, rotate, sample, sides, vflip
 from fx.data.transforms.resizing import InterpolationMode
 from fx.errors import ShapeError
 from fx.tensor import Tensor
@@ -67,6 +67,7 @@ def random_crop(
         (3, 5, 5)
     """
     height, width = pair(size)
+    sides("random_crop", x)
     if padding is not None:
         x = pad(x, padding, fill, padding_mode)
     if pad_if_needed:
@@ -128,7 +129,11 @@ def random_resized_crop(
         (3, 8, 8)
     """
     new = pair(size)
-    height, width = x.shape[-2:]
+    height, width = sides("random_resized_crop", x)
+    if min(*new, height, width) < 1:
+        raise ShapeError(
+            f"random_resized_crop: {(height, width)} cannot become {new}; sizes are at least 1"
+        )
     fits, high, wide, place = _rectangle(key, height, width, scale, ratio)
     form = width / height
     middle = (
@@ -176,7 +181,14 @@ def random_rotation(
         >>> fx.data.transforms.functional.random_rotation(fx.random.key(0), x, 30).shape
         (1, 4, 4)
     """
-    low, high = (-degrees, degrees) if isinstance(degrees, int | float) else degrees
+    if not isinstance(degrees, int | float):
+        if not isinstance(degrees, tuple | list) or len(degrees) != 2:
+            raise TypeError(
+                f"random_rotation: degrees must be a number or (low, high), got {degrees!r:.60}"
+            )
+        low, high = degrees
+    else:
+        low, high = -degrees, degrees
     angle = random.uniform(key, (), low=low, high=high)
     return rotate(x, angle, interpolation, fill)
 
@@ -202,7 +214,7 @@ def random_erasing(
         >>> bool((y == 0).any()), y.shape
         (True, (3, 8, 8))
     """
-    height, width = x.shape[-2:]
+    height, width = sides("random_erasing", x)
     whether, where, what = random.split(key, 3)
     fits, high, wide, place = _rectangle(where, height, width, scale, ratio)
     top, left = fx.floor(place[0] * (height - high + 1)), fx.floor(place[1] * (width - wide + 1))

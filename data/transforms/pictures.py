@@ -10,15 +10,37 @@ import numpy as np
 import fx
 from fx.data.transforms.resizing import InterpolationMode, resize
 from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import integers
+from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
 def pair(value: Any) -> tuple[int, int]:
-    """Height and width, from one number or two."""
-    if isinstance(value, int):
-        return value, value
-    one = tuple(value)
-    return (one[0], one[0]) if len(one) == 1 else (one[0], one[1])
+    """Height and width, from one number or two.
+
+    Raises:
+        TypeError, ValueError: if it is anything else.
+    """
+    one = integers("a picture's size", "it", value)
+    if len(one) not in (1, 2):
+        raise ValueError(f"a size is an int or (height, width), got {value!r:.60}")
+    return one[0], one[-1]
+
+
+def sides(name: str, x: Any) -> tuple[int, int]:
+    """Height and width of a picture.
+
+    Raises:
+        DTypeError: if it is no tensor.
+        ShapeError: if it has fewer than two axes.
+    """
+    shape = argument(name, x).shape
+    if len(shape) < 2:
+        raise ShapeError(
+            f"{name}: a picture is (..., height, width), got shape {shape}; write "
+            f"to_tensor(picture) for one of pillow"
+        )
+    return shape[-2:]  # type: ignore[return-value]
 
 
 # from and to pictures ---------------------------------------------------------------------------
@@ -163,7 +185,7 @@ def pad(x: Tensor, padding: Any, fill: Any = 0, padding_mode: str = "constant") 
         >>> fx.data.transforms.functional.pad(fx.tensor([[1, 2]]), (1, 0))
         tensor([[0, 1, 2, 0]])
     """
-    sides = (padding,) if isinstance(padding, int) else tuple(padding)
+    sides = integers("pad", "padding", padding)
     if len(sides) not in (1, 2, 4):
         raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not {padding}")
     left, top, right, bottom = (sides * (4 // len(sides)))[:4]
@@ -212,11 +234,10 @@ def center_crop(x: Tensor, output_size: Any) -> Tensor:
         tensor([[4]])
     """
     height, width = pair(output_size)
-    rows, columns = x.shape[-2:]
+    rows, columns = sides("center_crop", x)
     lack = max(height - rows, 0), max(width - columns, 0)
     if any(lack):
-        sides = (lack[1] // 2, lack[0] // 2, (lack[1] + 1) // 2, (lack[0] + 1) // 2)
-        x = pad(x, sides)
+        x = pad(x, (lack[1] // 2, lack[0] // 2, (lack[1] + 1) // 2, (lack[0] + 1) // 2))
         rows, columns = x.shape[-2:]
     return crop(x, round((rows - height) / 2), round((columns - width) / 2), height, width)
 
@@ -286,10 +307,10 @@ def rotate(
         tensor([[1., 3.],
                 [0., 2.]])
     """
+    height, width = sides("rotate", x)
     mode = InterpolationMode(interpolation)
     real = x.dtype in fx.dtypes.FLOATING
     values = x if real else x.astype(fx.float32)
-    height, width = x.shape[-2:]
     turn = fx.asarray(angle, dtype=values.dtype) * (math.pi / 180)
     cos, sin = fx.cos(turn), fx.sin(turn)
     rows = fx.arange(height, dtype=values.dtype)[:, None] - (height - 1) / 2
@@ -319,4 +340,5 @@ def erase(x: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = Fal
         >>> fx.data.transforms.functional.erase(fx.ones((1, 3)), 0, 1, 1, 2, 0)
         tensor([[1., 0., 0.]])
     """
-    return x.at[..., i : i + h, j : j + w].set(v)
+    sides("erase", x)
+    return fx.asarray(x).at[..., i : i + h, j : j + w].set(v)

@@ -154,8 +154,12 @@ def _range(name: str, value: Any, middle: int) -> tuple[float, float] | None:
         low, high = middle - value, middle + value
         if middle:
             low = max(low, 0.0)
-    else:
+    elif isinstance(value, tuple | list) and len(value) == 2:
         low, high = value
+    else:
+        raise TypeError(
+            f"{name} should be a single number or a list/tuple with length 2, got {value!r:.60}"
+        )
     if not bounds[0] <= low <= high <= bounds[1]:
         raise ValueError(f"{name} values should be between {bounds}, but got {(low, high)}.")
     return None if low == high == middle else (low, high)

@@ -10,6 +10,7 @@ import numpy as np
 
 import fx
 from fx.errors import ShapeError
+from fx.ops.axes import integers
 from fx.tensor import Tensor
 
 
@@ -77,11 +78,16 @@ def weights(old: int, new: int, mode: str, antialias: bool) -> np.ndarray:
 def new_size(shape: tuple[int, ...], size: Any, max_size: int | None) -> tuple[int, int]:
     """Height and width: as told, or the shorter side as told and the other in proportion."""
     height, width = shape[-2:]
-    if not isinstance(size, int):
-        if len(size) == 2:
-            return int(size[0]), int(size[1])
-        (size,) = size
+    sizes = integers("resize", "size", size)
+    if len(sizes) == 2:
+        return sizes[0], sizes[1]
     short, long = sorted((height, width))
+    if len(sizes) != 1 or sizes[0] < 1 or short < 1:
+        raise ShapeError(
+            f"resize: size must be a positive int or (height, width), got {size!r:.60} for a "
+            f"picture of shape {shape}"
+        )
+    size = sizes[0]
     first, second = size, int(size * long / short)
     if max_size is not None and second > max_size:
         first, second = int(max_size * first / second), max_size

@@ -155,7 +155,8 @@ def _splitter(name: str, axis: int, least: int, sentence: str) -> Any:
         if x.ndim < least:
             raise ShapeError(f"{name} takes tensors of at least {least} axes, got shape {x.shape}")
         at = 0 if name == "hsplit" and x.ndim == 1 else axis
-        if isinstance(indices_or_sections, int) and x.shape[at] % indices_or_sections:
+        cuts = indices_or_sections
+        if isinstance(cuts, int) and cuts > 0 and x.shape[at] % cuts:
             raise ShapeError(
                 f"{name}: axis {at} of shape {x.shape} cannot be cut into {indices_or_sections} "
                 f"equal parts; write fx.tensor_split(x, {indices_or_sections}, {at})"

@@ -79,6 +79,8 @@ def histogram(
     """
     x = ravel(floating("histogram", x))
     if isinstance(bins, int):
+        if range is not None and (not isinstance(range, tuple | list) or len(range) != 2):
+            raise ShapeError(f"histogram: range must be (low, high), got {range!r:.60}")
         low, high = (x.min().item(), x.max().item()) if range is None else range
         if low == high:
             low, high = (low, high + 1) if range is None else (low, high)

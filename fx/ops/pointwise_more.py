@@ -9,10 +9,12 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
-from fx.ops.axes import normal_axis
+from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
+from fx.ops.creation import arange
 from fx.ops.elementwise import arctan2, conj, imag, real
 from fx.ops.joining import stack
+from fx.ops.manipulation import expand_dims
 from fx.ops.operands import argument, cast, floating, operands, public
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -212,10 +214,13 @@ def lcm(x: Any, other: Any) -> Tensor:
 
 
 def mvlgamma(x: Any, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension ``p``."""
-    x = floating("mvlgamma", x)
-    parts = [prims.lgamma(x - i / 2) for i in range(p)]
-    return sum(parts[1:], parts[0]) + p * (p - 1) / 4 * math.log(math.pi)
+    """The logarithm of the multivariate gamma function of dimension ``p``, at least 1."""
+    x, p = floating("mvlgamma", x), integer("mvlgamma", "p", p)
+    if p < 1:
+        raise ShapeError(f"mvlgamma: p must be at least 1, got {p}")
+    halves = arange(p, device=x.device) * constant_like(0.5, x)
+    parts = prims.lgamma(expand_dims(x, -1) - halves)  # (..., p)
+    return parts.sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:

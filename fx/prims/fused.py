@@ -24,7 +24,7 @@ from fx.tensor import Tensor, new_tensor
 
 @attrs.define(eq=False, repr=False)
 class Fused(Primitive):
-    """What only plain tensors and reverse mode go through.
+    """What only plain tensors and reverse mode, checkpointed or not, go through.
 
     Args:
         reference: the same on tensors of any level: ``(*tensors, **params) -> tensor``, or a tuple
@@ -62,7 +62,7 @@ class Fused(Primitive):
                 level, top = x.level, x
         if level == CELL:
             return self(*[x.read() if x.level == CELL else x for x in args], **params)
-        if type(top) is GradTracer and modes.stage is None:
+        if top is not None and top.fuses and modes.stage is None:
             return Primitive._dispatch(self, args, params)
         return self.reference(*args, **params)
 

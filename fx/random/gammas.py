@@ -127,4 +127,7 @@ def dirichlet(key: Tensor, alpha: Any, shape: Shape | None = None, dtype: Any = 
         )
     wanted = (*alphas.shape[:-1],) if shape is None else joint_shape("dirichlet", shape)
     logs = loggamma(key, alphas, (*wanted, alphas.shape[-1]), dtype)
-    return reduction.softmax(logs, axis=logs.ndim - 1)
+    # softmax by its parts: lanes must have the bits of a loop, whatever the layout of the batch
+    last = (logs.ndim - 1,)
+    shares = elementwise.exp(logs - reduction.max(logs, axes=last, keepdims=True))
+    return shares / reduction.sum(shares, axes=last, keepdims=True)

@@ -76,7 +76,7 @@ def cross_entropy(
     classes = x.shape[axis]
     spread = log_p if weight is None else log_p * _along(weight, log_p, axis)
     smooth = -reduction_prims.sum(spread, axes=(axis,), keepdims=False)
-    smooth = compare.where(used, smooth, constant_like(0.0, smooth)) / classes
+    smooth = compare.where(used, smooth, constant_like(0.0, smooth)) / max(classes, 1)
     mixed = losses * (1.0 - label_smoothing) + smooth * label_smoothing
     return _class_mean(mixed, factors, how)
 
@@ -90,7 +90,7 @@ def _soft_cross_entropy(
             f"{log_p.shape}, got {y.shape}; class indices must be integers: y.astype(fx.int64)"
         )
     if label_smoothing:
-        y = y * (1.0 - label_smoothing) + label_smoothing / log_p.shape[axis]
+        y = y * (1.0 - label_smoothing) + label_smoothing / max(log_p.shape[axis], 1)
     terms = log_p * y
     if weight is not None:
         terms = terms * _along(weight, log_p, axis)

@@ -150,7 +150,7 @@ def _bags(idx: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor,
     if count and type(starts) is Tensor and starts.device.name != "meta":
         first, last = int(starts[0]), int(starts[-1])
         if first or last > idx.shape[0]:
-            raise ValueError(
+            raise ShapeError(
                 f"embedding_bag: offsets[0] has to be 0, where the first bag begins, and "
                 f"offsets[-1] at most the input's length {idx.shape[0]}; got {first} and {last}"
             )

@@ -157,7 +157,9 @@ def grid_sample(
             f"{points.shape}"
         )
     if mode == "bicubic" and rank == 3:
-        raise ValueError("grid_sample: bicubic takes images (batch, channels, height, width)")
+        raise ShapeError(
+            f"grid_sample: bicubic takes images (batch, channels, height, width), got {x.shape}"
+        )
     if min(x.shape[2:]) < 1:
         raise ShapeError(f"grid_sample: expected spatial sizes of at least 1, got {x.shape}")
     if narrow(x):

@@ -61,7 +61,7 @@ def instance_norm(
         raise ShapeError(f"instance_norm takes an input (batch, channels, ...), got {x.shape}")
     channels, count = x.shape[1], prod(x.shape[2:])
     if count == 1:
-        raise ValueError(
+        raise ShapeError(
             f"instance_norm: expected more than 1 spatial element when training, got input size "
             f"{x.shape}"
         )

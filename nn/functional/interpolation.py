@@ -97,7 +97,7 @@ def interpolate(
             "| bicubic | trilinear"
         )
     if antialias and mode not in _SMOOTH:
-        raise ValueError(
+        raise ShapeError(
             f"interpolate: antialias is restricted to the modes {', '.join(_SMOOTH)} of images, "
             f"got {mode!r} for an input of shape {x.shape}"
         )

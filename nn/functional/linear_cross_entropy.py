@@ -119,6 +119,11 @@ def linear_cross_entropy(
             f"{name}: linear_bias must have shape {(classes, *more)}, got {linear_bias.shape}"
         )
     logits_shape = (*x.shape[:-1], classes, *more)
+    if options is not None and not isinstance(options, LinearCrossEntropyOptions):
+        raise TypeError(
+            f"{name}: options must be fx.nn.LinearCrossEntropyOptions(...), got "
+            f"{type(options).__name__}"
+        )
     if ignore_index is not None and y.shape == logits_shape:
         raise ValueError(f"{name}: ignore_index makes no sense with a target of probabilities")
     settings = {

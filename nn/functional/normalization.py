@@ -13,12 +13,12 @@ import fx.prims.shape as shape_prims
 from fx.config import modes, no_grad
 from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
+from fx.levels import Tracer
 from fx.ops.axes import integers, normal_axis
 from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.state import Cell
-from fx.tape import GradTracer
 from fx.tensor import Tensor
 
 
@@ -92,7 +92,7 @@ def batch_norm(
         axes = (0, *range(2, x.ndim))
         count = prod([x.shape[i] for i in axes])
         if count == 1:
-            raise ValueError(
+            raise ShapeError(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
@@ -126,7 +126,11 @@ def batch_norm(
 
 def _plain(*tensors: Tensor) -> bool:
     """Whether no transform but reverse mode looks on."""
-    return modes.stage is None and all(type(x) in (Tensor, GradTracer) for x in tensors)
+    return modes.stage is None and all(type(x) is Tensor or _fuses(x) for x in tensors)
+
+
+def _fuses(x: Tensor) -> bool:
+    return isinstance(x, Tracer) and x.fuses
 
 
 def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0) -> None:

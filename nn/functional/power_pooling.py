@@ -93,6 +93,8 @@ def _lp_pool(
         largest = (max_pool1d, max_pool2d, max_pool3d)[rank - 1]
         sign = 1 if norm_type > 0 else -1
         return largest(abs(x) * sign, kernel_size, stride, 0, 1, ceil_mode) * sign
+    if norm_type == 0:
+        raise ValueError(f"lp_pool{rank}d: norm_type must not be 0; write norm_type=2")
     mean = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
     total = mean(x**norm_type, kernel_size, stride, 0, ceil_mode)
     total = total * prod(entries(name, "kernel_size", kernel_size, rank))

@@ -63,6 +63,8 @@ def trunc_normal_(
             f"crowd at one end",
             stacklevel=2,
         )
+    if not std > 0:
+        raise ValueError(f"trunc_normal_: std must be positive, got {std}")
     key = random.next_key(generator, cell.device)
     low, high = (a - mean) / std, (b - mean) / std
     x = random.truncated_normal(key, low, high, cell.shape, cell.dtype)

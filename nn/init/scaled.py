@@ -83,7 +83,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
         (3, 5)
     """
     cell = as_cell("xavier_uniform_", tensor)
-    bound = gain * math.sqrt(6.0 / sum(fan_in_and_fan_out(cell)))
+    bound = math.sqrt(3.0) * _xavier_deviation(cell, gain)
     return uniform_(cell, -bound, bound, generator)
 
 
@@ -96,7 +96,12 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
         (3, 5)
     """
     cell = as_cell("xavier_normal_", tensor)
-    return normal_(cell, 0.0, gain * math.sqrt(2.0 / sum(fan_in_and_fan_out(cell))), generator)
+    return normal_(cell, 0.0, _xavier_deviation(cell, gain), generator)
+
+
+def _xavier_deviation(cell: Cell, gain: float) -> float:
+    fans = sum(fan_in_and_fan_out(cell))
+    return gain * math.sqrt(2.0 / fans) if fans else 0.0
 
 
 def kaiming_uniform_(

@@ -67,6 +67,11 @@ class BasePruningMethod(ABC):
             whole = PruningContainer(before)
             whole.add_pruning_method(method)
         now = getattr(module, name)
+        if not isinstance(now, Tensor):
+            raise TypeError(
+                f"prune: {name} of {type(module).__name__} is no parameter, but a "
+                f"{type(now).__name__}"
+            )
         if importance_scores is None:
             scores = now.detach()
         else:

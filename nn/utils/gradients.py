@@ -11,6 +11,8 @@ import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
 from fx.errors import BackwardError, ShapeError
+from fx.ops.norms import norm
+from fx.ops.operands import argument
 from fx.prims.creation import constant, constant_like
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -57,7 +59,7 @@ def _norm(x: Tensor, p: float) -> Tensor:
         return reduction.max(elementwise.abs(x), axes=axes, keepdims=False)
     if p == 2:
         return elementwise.sqrt(reduction.sum(elementwise.square(x), axes=axes, keepdims=False))
-    return reduction.sum(elementwise.abs(x) ** p, axes=axes, keepdims=False) ** (1.0 / p)
+    return norm(x, p)
 
 
 def clip_grad_norm_(
@@ -118,7 +120,7 @@ def clip_grads_with_norm_(
         tensor([2.0000])
     """
     with no_grad():
-        factor = max_norm / (total_norm + 1e-6)
+        factor = max_norm / (argument("clip_grads_with_norm_", total_norm) + 1e-6)
         factor = elementwise.minimum(factor, constant_like(1.0, factor))
         for p in _with_grad(parameters):
             p.grad = p.read_grad() * factor.astype(p.dtype)
@@ -152,6 +154,8 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         (8,)
     """
     flat = [shape_prims.reshape(p, shape=(math.prod(p.shape),)) for p in parameters]
+    if not flat:
+        raise ShapeError("parameters_to_vector: there is no parameter; give model.parameters()")
     return shape_prims.concatenate(*flat, axis=0)
 
 

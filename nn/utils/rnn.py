@@ -230,6 +230,11 @@ def pad_packed_sequence(
         (tensor([[1, 2],
                 [3, 0]]), tensor([2, 1]))
     """
+    if not isinstance(sequence, PackedSequence):
+        raise TypeError(
+            f"pad_packed_sequence takes a PackedSequence, got {type(sequence).__name__}; write "
+            f"pad_packed_sequence(pack_padded_sequence(x, lengths))"
+        )
     data, batch_sizes, _, unsorted = sequence
     layout = Layout(batch_sizes, data.shape[0], data.device)
     if total_length is not None and total_length < layout.time:
@@ -318,7 +323,9 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
         [tensor([1, 2]), tensor([3])]
     """
     x = argument("unpad_sequence", padded_sequences)
-    known = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    known = as_tensor(lengths).reshape(-1).tolist()
+    if x.ndim < 2:
+        raise ShapeError(f"unpad_sequence takes (time, batch, ...), got shape {x.shape}")
     batch = x.shape[0 if batch_first else 1]
     if len(known) != batch:
         raise ShapeError(f"unpad_sequence: {batch} sequences take {batch} lengths, got {known}")

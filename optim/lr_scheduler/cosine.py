@@ -33,6 +33,8 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
+        if not T_max:
+            raise ValueError("CosineAnnealingLR: T_max must not be 0; give the number of steps")
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

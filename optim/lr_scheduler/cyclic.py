@@ -74,6 +74,11 @@ class CyclicLR(LRScheduler):
         up = float(step_size_up)
         down = up if step_size_down is None else float(step_size_down)
         self.total_size = up + down
+        if not self.total_size > 0:
+            raise ValueError(
+                f"CyclicLR: step_size_up and step_size_down must be positive, got {step_size_up} "
+                f"and {step_size_down}"
+            )
         self.step_ratio = up / self.total_size
         if mode not in _MODES and scale_fn is None:
             raise ValueError(f"mode is invalid and scale_fn is None: {mode!r}; use one of {_MODES}")

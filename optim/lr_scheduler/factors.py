@@ -34,6 +34,8 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        if not step_size:
+            raise ValueError("StepLR: step_size must not be 0; write step_size=1 for each step")
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -76,6 +78,11 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
+        if not isinstance(milestones, Iterable):
+            raise TypeError(
+                f"MultiStepLR: milestones must be a list of steps, got {milestones!r:.60}; write "
+                f"milestones=[30, 80]"
+            )
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -133,6 +140,8 @@ class ConstantLR(LRScheduler):
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
             return self._current()
+        if not self.factor:  # nothing is left of them to multiply
+            return self._base_times(1.0)
         return self._times(1.0 / self.factor)
 
     def _get_closed_form_lr(self) -> list[Any]:

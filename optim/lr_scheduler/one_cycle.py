@@ -89,6 +89,11 @@ class OneCycleLR(LRScheduler):
             ]
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if not div_factor or not final_div_factor:
+            raise ValueError(
+                f"OneCycleLR: div_factor and final_div_factor must not be 0, got {div_factor} and "
+                f"{final_div_factor}"
+            )
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"

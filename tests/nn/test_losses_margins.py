@@ -54,13 +54,13 @@ def made(options, make):
     return {k: make(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
 def shown(case):
     """The function and its options; a function among them by its name alone."""
     options = {k: v.__name__ if callable(v) else v for k, v in case[4].items()}
     return f"{case[0]} {options}"
 
 
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("case", CASES, ids=shown)
 def test_functions_and_layers(case, reduction):
     name, layer, inputs, others, options = case

@@ -16,7 +16,7 @@ from fx.errors import StagingError
 from fx.frames import user_line
 from fx.numbers import StagedNumber
 from fx.tensor import Tensor
-from fx.transforms._arguments import check_function, name_of
+from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.fast import MISS
 from fx.transforms.jitting.program import (
@@ -403,7 +403,7 @@ def jit(
         return function
     return Jitted(
         function,
-        (static_argnums,) if isinstance(static_argnums, int) else static_argnums,
-        (static_argnames,) if isinstance(static_argnames, str) else static_argnames,
-        (donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums,
+        several("static_argnums", static_argnums, int),
+        several("static_argnames", static_argnames, str),
+        several("donate_argnums", donate_argnums, int),
     )
