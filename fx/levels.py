@@ -68,8 +68,8 @@ class Level:
 class Tracer(Tensor):
     """A tensor inside a running transform: a value of a lower level, and what the transform adds.
 
-    A subclass implements ``process`` (run a primitive at its level) and ``concrete``. ``fuses`` says
-    that it runs a primitive as it is on the values below, so that a fused one may come as one.
+    A subclass implements ``process`` (run a primitive at its level) and ``concrete``. ``fuses``
+    says that it runs a primitive as it is on the values below: a fused one may come as one.
     """
 
     __slots__ = ("level", "value")
