@@ -13,7 +13,7 @@ import fx
 
 PROGRAM = Path(__file__).parent / "fuzzer.py"
 PACKAGE = str(Path(fx.__file__).resolve().parent.parent)
-CALLS = 3000
+CALLS = 4000
 
 
 def _attack(program: Path, seed: int, calls: int, folder: Path) -> tuple[int, str]:
