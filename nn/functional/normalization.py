@@ -17,7 +17,7 @@ from fx.levels import Tracer
 from fx.ops.axes import integers, normal_axis
 from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating
-from fx.prims.creation import constant_like
+from fx.prims.creation import constant_like, full
 from fx.state import Cell
 from fx.tensor import Tensor
 
@@ -189,14 +189,20 @@ def layer_norm(
             )
     if x.dtype.itemsize == 2:
         return _widened(lambda x: layer_norm(x, sizes, weight, bias, eps), x)
-    if weight is not None and bias is not None and type(eps) is float:
-        w, b = argument("layer_norm", weight), argument("layer_norm", bias)
+    if type(eps) is float and ((weight is not None and bias is not None) or _plain(x)):
+        w = _full(1.0, sizes, x) if weight is None else argument("layer_norm", weight)
+        b = _full(0.0, sizes, x) if bias is None else argument("layer_norm", bias)
         if x.dtype == w.dtype == b.dtype:
             return norms.layer_norm(x, w, b, eps=eps)
     out, _ = norms.standardised(x, tuple(range(first, x.ndim)), eps)
     if weight is not None:
         out = out * weight
     return out if bias is None else out + bias
+
+
+def _full(value: float, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """What stands for a weight or bias that is not there, for the kernel's sake."""
+    return full(shape=shape, value=value, dtype=like.dtype, device=like.device.name)
 
 
 def group_norm(
