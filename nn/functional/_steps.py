@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from fx.dtypes import float32, float64
-from fx.graph.ir import Graph
+from fx.graph.ir import Graph, input_value
 from fx.tensor import Tensor
 from fx.transforms.control.graphs import derive
 from fx.transforms.control.scan_primitive import scan
@@ -67,17 +69,48 @@ def _staged(
     state = specs[0]
     large = prod(state.shape) >= COMPILED_FROM
     if large and state.dtype in (float32, float64) and state.device == "cpu":
-        body.cache["runner"] = _compiling(body)
+        body.cache["placing"] = _placing(body, len(carry))
     return body
 
 
-def _compiling(body: Graph) -> Callable[[list[Any]], list[Any]]:
-    """Runs a body on arrays: compiled when it is first run."""
+def _placing(body: Graph, carries: int) -> Callable[[], Callable[[list[Any], list[Any]], list[Any]]]:
+    """``run(arrays, slots)`` of a compiled body, made when it is first asked for.
 
-    def run(arrays: list[Any]) -> list[Any]:
+    What comes after the carry lies in ``slots`` then. For the code those are inputs that nobody
+    reads and whose memory results may take over; which one a result takes is known beforehand.
+    """
+    made: list[Any] = []
+
+    def make() -> Callable[[list[Any], list[Any]], list[Any]]:
+        if made:
+            return made[0]  # type: ignore[no-any-return]
         from fx.transforms.jitting.compiled import executable_of
 
-        compiled = body.cache["runner"] = executable_of(body).run
-        return compiled(arrays)  # type: ignore[no-any-return]
+        count, rows = len(body.inputs), body.outputs[carries:]
+        slots = [input_value(v.spec) for v in rows]
+        wide = Graph([*body.inputs, *slots], body.nodes, body.outputs, body.name)
+        compiled = executable_of(wide, tuple(range(count, count + len(slots))))
+        run = compiled.run
+        taken: dict[int, int] = {}  # for each slot of the code, the row that lies there
+        copied = list(range(len(rows)))
+        for output, place in getattr(compiled, "reuse", {}).items():
+            value = body.outputs[output]
+            row = next((j for j in copied if rows[j] is value), None)
+            if row is not None and place >= count:
+                taken[place - count] = row
+                copied.remove(row)
+        order = [taken.get(k) for k in range(len(slots))]
+        spare = [None if j is not None else np.empty(v.spec.shape, v.spec.dtype)
+                 for j, v in zip(order, rows)]  # fmt: skip
 
-    return run
+        def placed(arrays: list[Any], given: list[Any]) -> list[Any]:
+            arrays += [given[j] if j is not None else x for j, x in zip(order, spare)]
+            outs = run(arrays)
+            for j in copied:
+                given[j][...] = outs[carries + j]
+            return outs  # type: ignore[no-any-return]
+
+        made.append(placed)
+        return placed
+
+    return make

@@ -151,6 +151,9 @@ import os, signal, time
 import numpy as np
 from fx.data import DataLoader
 
+# what runs in the background of a shell starts with Ctrl-C ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Slow:
     def __len__(self):
         return 100

@@ -89,8 +89,16 @@ def scan(
     )
     _keeps(carry, specs)
     rows = [np.empty((length, *s.shape), s.dtype) for s in specs[carries:]]
+    order = range(length - 1, -1, -1) if reverse else range(length)
+    placing = body.cache.get("placing")
+    if placing is not None:  # its code writes the rows where they belong
+        placed = placing()
+        for i in order:
+            arrays = [*carry, *[a[i, ...] for a in scanned], *rest]
+            carry = placed(arrays, [row[i, ...] for row in rows])[:carries]
+        return (*[np.array(a) for a in carry], *rows)  # it may lie in a row
     run = runner(body)
-    for i in range(length - 1, -1, -1) if reverse else range(length):
+    for i in order:
         outs = run([*carry, *[a[i, ...] for a in scanned], *rest])
         carry = outs[:carries]
         for row, out in zip(rows, outs[carries:]):
