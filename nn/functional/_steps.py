@@ -73,7 +73,9 @@ def _staged(
     return body
 
 
-def _placing(body: Graph, carries: int) -> Callable[[], Callable[[list[Any], list[Any]], list[Any]]]:
+def _placing(
+    body: Graph, carries: int
+) -> Callable[[], Callable[[list[Any], list[Any]], list[Any]]]:
     """``run(arrays, slots)`` of a compiled body, made when it is first asked for.
 
     What comes after the carry lies in ``slots`` then. For the code those are inputs that nobody

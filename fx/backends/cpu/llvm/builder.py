@@ -19,7 +19,7 @@ from fx.graph.ir import Graph, Value
 from fx.graph.key import constants_of, foldable
 
 LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
-PARALLEL = 80_000.0  # nanoseconds of a step from which threads pay
+PARALLEL = 40_000.0  # nanoseconds of a step from which threads pay
 _PIECES = 4  # functions of kernel calls of one module
 CHUNK = 30_000.0  # nanoseconds that a thread takes at once
 

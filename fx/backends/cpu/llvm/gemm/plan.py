@@ -12,7 +12,7 @@ PANEL = 2 << 20  # bytes of the right factor that a task packs; larger ones are 
 NEAR = 512 << 10  # bytes of a left factor that stays in the second cache
 BLOCK = 256 << 10  # bytes of a left factor that is packed at a time
 DEPTH = 1024  # steps of k in one go
-TASK = 3 << 19  # multiplications of a task: some 30 microseconds
+TASK = 1 << 20  # multiplications of a task: some 20 microseconds
 MANY, ENOUGH = 64, 16  # tasks
 
 
