@@ -101,12 +101,11 @@ def _placing(
             if row is not None and place >= count:
                 taken[place - count] = row
                 copied.remove(row)
-        order = [taken.get(k) for k in range(len(slots))]
-        spare = [None if j is not None else np.empty(v.spec.shape, v.spec.dtype)
-                 for j, v in zip(order, rows)]  # fmt: skip
+        order = [(taken.get(k), v.spec.shape, v.spec.dtype) for k, v in enumerate(rows)]
 
         def placed(arrays: list[Any], given: list[Any]) -> list[Any]:
-            arrays += [given[j] if j is not None else x for j, x in zip(order, spare)]
+            # a slot without a row may become the carry, which the next step reads: a new one
+            arrays += [np.empty(n, dtype) if j is None else given[j] for j, n, dtype in order]
             outs = run(arrays)
             for j in copied:
                 given[j][...] = outs[carries + j]
