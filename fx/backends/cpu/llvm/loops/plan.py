@@ -102,6 +102,8 @@ class Plan:
         candidates = [loops[-1] for loops in (nest.outer, nest.rows) if loops]
         if nest.sinks:
             candidates = [nest.rows[-1]]
+        if nest.ragged is not None:  # lanes run together: one cannot end before the others
+            candidates = [d for d in candidates if d != nest.ragged[1]]
         if not candidates:
             self.in_rows, self.lanes = bool(nest.rows), 1
             return

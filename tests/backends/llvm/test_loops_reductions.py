@@ -1,0 +1,103 @@
+"""Compiled reductions: operands of every layout, lengths around thresholds, against float64."""
+
+import random
+
+import numpy as np
+import pytest
+
+import fx
+import fx.nn.functional as F
+from fx.backends.cpu.llvm.loops import halves
+from fx.backends.cpu.llvm.schedule import schedule
+from tests.backends.llvm.schedules import run_schedule, staged
+
+# what is reduced, given a line of numbers and how many: the same function for fx and for NumPy, as
+# far as they agree on names
+LAYOUTS = {
+    "dense": lambda m, x, n: x[:n],
+    "offset": lambda m, x, n: x[5 : n + 5],
+    "column": lambda m, x, n: x[: 4 * n].reshape(n, 4)[:, 1],
+    "columns": lambda m, x, n: x[: 4 * n].reshape(n, 4)[:, 1:3],
+    "every second": lambda m, x, n: x[: 2 * n : 2],
+    "every third, from the end": lambda m, x, n: m.flip(x[: 3 * n : 3]),
+    "reversed": lambda m, x, n: m.flip(x[:n]),
+    "transposed": lambda m, x, n: x[: 3 * n].reshape(n, 3).T,
+    "rows": lambda m, x, n: x[: 3 * n].reshape(3, n),
+    "rows, apart": lambda m, x, n: x[: 4 * n].reshape(4, n)[::2],
+    "repeated along": lambda m, x, n: m.broadcast_to(x[:3, None], (3, n)),
+    "repeated across": lambda m, x, n: m.broadcast_to(x[:n], (3, n)),
+    "one number": lambda m, x, n: m.broadcast_to(x[0], (n,)),
+    "joined": lambda m, x, n: m.concat([x[: n // 3], x[7 : n - n // 3 + 7]]),
+    "ones": lambda m, x, n: m.ones(n, dtype=x.dtype),
+    "rows of ones": lambda m, x, n: m.ones((5, n), dtype=x.dtype),
+    "places": lambda m, x, n: m.astype(m.arange(n), x.dtype) / n,
+    "masked by place": lambda m, x, n: m.where(m.arange(n) % 2 == 0, x[:n], 0 * x[0]),
+}
+REDUCTIONS = {
+    "sum": lambda m, x, axis: m.sum(x, axis=axis),
+    "mean": lambda m, x, axis: m.mean(x, axis=axis),
+    "var": lambda m, x, axis: m.var(x, axis=axis),
+    "max": lambda m, x, axis: m.max(x, axis=axis),
+    "min": lambda m, x, axis: m.min(x, axis=axis),
+    "prod": lambda m, x, axis: m.prod(m.where(x > 1.5, 0 * x - 1, 0 * x + 1), axis=axis),
+    "any": lambda m, x, axis: m.any(x > 3.0, axis=axis),
+    "all": lambda m, x, axis: m.all(x > -9.0, axis=axis),
+    "logsumexp": lambda m, x, axis: (
+        fx.logsumexp(x, axis=axis) if m is fx else np.log(np.sum(np.exp(x), axis=axis))
+    ),
+    "padded": lambda m, x, axis: (
+        m.sum(F.pad(x, (2, 3), value=0.5) if m is fx
+              else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(2, 3)], constant_values=0.5), axis=axis)
+    ),
+}  # fmt: skip
+TOLERANCE = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 2.0**-6}  # of the order of sums
+
+
+def lengths_around(*thresholds):
+    return sorted({n + d for n in thresholds for d in (-1, 0, 1, 7)})
+
+
+def check(layout, reduction, dtype, n, pieces=1):
+    line = np.random.default_rng(n).standard_normal(4 * n + 8).astype(fx.dtypes.as_dtype(dtype))
+    wide = line.astype(np.float64)
+    operand = LAYOUTS[layout](np, wide, n)
+    for axis in (None, *range(operand.ndim if operand.ndim > 1 else 0)):
+
+        def function(x, axis=axis):
+            return REDUCTIONS[reduction](fx, LAYOUTS[layout](fx, x, n), axis)
+
+        (got,) = run_schedule(schedule(staged(function, line)), line, pieces=pieces)
+        want = REDUCTIONS[reduction](np, operand, axis)
+        # relative to what a sum adds up, of which an element out of place is one part
+        if reduction in ("sum", "padded"):
+            size = max(1.0, np.abs(operand).sum() / np.size(want))
+        else:
+            size = max(1.0, np.abs(want).max())
+        error = np.abs(got.astype(np.float64) - want).max() / size
+        assert error <= TOLERANCE[dtype], (
+            f"{layout}, {reduction}, {dtype}, {n}, axis {axis}: {error}"
+        )
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    """Rows are long from 48 elements on, and a chunk has at least 32."""
+    monkeypatch.setattr(halves, "_CHUNK", 32)
+    monkeypatch.setattr(halves, "_LONG", 48)
+    monkeypatch.setattr(halves, "_ADDS", 16)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_many_short_chunks(layout, short_chunks):
+    draw = random.Random(layout)
+    for reduction in REDUCTIONS:
+        n = draw.choice(lengths_around(48, 64, 32 * 16, 32 * 32, 1700))
+        check(layout, reduction, draw.choice(["float32", "float64", "bfloat16"]), n, 3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_at_the_true_thresholds(layout):
+    draw = random.Random(layout)
+    for reduction in draw.sample(sorted(REDUCTIONS), 2):
+        # in float64 one element more or less is far above the rounding
+        check(layout, reduction, "float64", draw.choice(lengths_around(1 << 16, 1 << 18, 700_000)))
