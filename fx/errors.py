@@ -61,7 +61,23 @@ class InPlaceError(FxError, TypeError):
     """A tensor was asked to change; tensors are immutable."""
 
 
-class EscapedTracerError(FxError, RuntimeError):
+class _OfStaging(FxError):
+    """What the same lines may not raise where nothing is staged.
+
+    The innermost jitted function that is being staged takes note: if it handles the error and goes
+    on, it goes on where it would not.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        from fx.config import modes
+
+        stage = modes.stage
+        while stage is not None and not stage.refused(self):
+            stage = stage.outer
+
+
+class EscapedTracerError(_OfStaging, RuntimeError):
     """A tracer was used after the transform that made it had returned."""
 
 
@@ -85,7 +101,7 @@ class StateError(FxError, RuntimeError, ValueError):
     """A state dict does not fit the module, optimizer or scheduler that is to load it."""
 
 
-class StagingError(FxError, RuntimeError):
+class StagingError(_OfStaging, RuntimeError):
     """A function cannot be staged, or Python asked for a value that is not known while it is."""
 
 

@@ -20,7 +20,6 @@ from fx.prims.elementwise import maximum
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 from fx.transforms import scan
-from fx.transforms.jitting.program import GiveUp
 
 _CURVED = 1e-10  # the least curvature along a step that is taken into the history
 
@@ -97,7 +96,7 @@ class LBFGS(Optimizer):
             The loss at the beginning.
         """
         if modes.stage is not None:
-            raise GiveUp(
+            modes.stage.give_up(
                 "LBFGS decides by values; call its step outside and jit what the closure calls"
             )
         with no_grad():

@@ -225,6 +225,10 @@ class Stage:
         """
         raise StagingError(f"{self.name} cannot be staged: {why}")
 
+    def refused(self, error: Exception) -> bool:
+        """An error is raised that is of staging alone; whether this stage has taken note of it."""
+        return False
+
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf."""
 

@@ -260,7 +260,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
     for predicate in last.predicates:
         numbers = [signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers]
         if not predicate.holds(numbers):
-            now = predicate.ask(predicate.host(numbers))
+            now = predicate.answer_for(numbers)
             return (
                 f"at {predicate.line} Python asked about a number: {_shown(predicate.answer)} "
                 f"before, {_shown(now)} now"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from time import perf_counter
 from types import MethodType
@@ -113,11 +113,17 @@ class Jitted:
     # calls ---------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for plan in self.plans:
-            out = plan(args, kwargs)
-            if out is not MISS:
-                return out
-        if modes.axes:  # collectives name a vmap around this call
+        handled = False
+        try:
+            for plan in self.plans:
+                out = plan(args, kwargs)
+                if out is not MISS:
+                    return out
+        except Exception:
+            handled = self._handles(p for known in list(self.programs.values()) for p in known)
+            if not handled:
+                raise
+        if handled or modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)
         with self._lock:
@@ -150,12 +156,21 @@ class Jitted:
             except GiveUp as reason:
                 call.undo()
                 self._forget(signature.key, reason)
-            except BaseException:
+            except BaseException as error:
                 call.undo()
                 if program.root is None or (call.staged and not program.calls):
                     self._drop(signature.key, program)
-                raise
+                if not isinstance(error, Exception) or not self._handles([program]):
+                    raise
         return self.function(*args, **kwargs)
+
+    def _handles(self, programs: Iterable[Program]) -> bool:
+        """Whether the function may handle an error that was raised by a compiled call.
+
+        Python would have raised it at another line, where the function goes on in its own way: it
+        runs as it is then. Results that lie in the memory of arguments leave nothing to run on.
+        """
+        return not self.donate_argnums and any(p.guards.handles for p in programs)
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
@@ -283,6 +298,8 @@ class Jitted:
         if reason.lasting:
             self.programs.pop(key, None)
             self.eager[key] = str(reason)
+        if not str(reason):
+            return
         warnings.warn(
             f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {reason}",
             RuntimeWarning,

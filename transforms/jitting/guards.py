@@ -32,9 +32,12 @@ class Guards:
             what is staged for it serves no other call.
         death: is told when an object dies that the function reads.
         truncated: whether something that it reads was too large to be looked at.
+        handles: whether the function, or what it calls, handles errors.
     """
 
-    __slots__ = ("_settings", "_tensors", "_writer", "death", "hold", "reusable", "truncated")
+    __slots__ = (
+        "_settings", "_tensors", "_writer", "death", "handles", "hold", "reusable", "truncated",
+    )  # fmt: skip
 
     def __init__(self, walk: Walk) -> None:
         self._writer = walk.writer
@@ -43,6 +46,7 @@ class Guards:
         self.reusable = walk.reusable
         self.death = walk.writer.death
         self.truncated = walk.truncated
+        self.handles = walk.handles
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
     def why(self, function: Callable[..., Any], objects: Sequence[Any] = ()) -> str:

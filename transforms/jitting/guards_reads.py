@@ -62,9 +62,10 @@ class CodeReads:
         names: every attribute that is read of anything.
         anything: whether it may read attributes whose names are not in the code.
         supers: the methods that are looked up in base classes.
+        handles: whether it has code for errors, in which it may go on.
     """
 
-    __slots__ = ("anything", "globals", "names", "supers", "variables")
+    __slots__ = ("anything", "globals", "handles", "names", "supers", "variables")
 
     def __init__(self) -> None:
         self.globals: dict[str, Reads] = {}
@@ -72,8 +73,10 @@ class CodeReads:
         self.names: set[str] = set()
         self.anything = False
         self.supers: set[str] = set()
+        self.handles = False
 
     def _add(self, code: CodeType) -> None:
+        self.handles |= bool(code.co_exceptiontable)
         place: Reads | None = None  # of the object on top of the stack
         called = False  # whether the object that is loaded next is called
         for at in dis.get_instructions(code):

@@ -59,6 +59,7 @@ class Walk(Containers, Objects):
         self.tensors: dict[int, Place] = {}
         self.truncated = False  # whether something was too large to be looked at
         self.reusable = True  # False where a value is of a transform that is running
+        self.handles = False  # whether code that is reached handles errors
         self.seen: dict[int, Place] = {}
         self.slots: dict[Any, None] = {}
         self.methods_found: dict[Any, Place] = {}
@@ -111,6 +112,7 @@ class Walk(Containers, Objects):
             return
         self.names |= reads.names
         self.anything |= reads.anything
+        self.handles |= reads.handles
         self._globals(f, reads, place)
         first = code.co_argcount - len(f.__defaults__ or ())
         for i, value in enumerate(f.__defaults__ or ()):

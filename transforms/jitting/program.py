@@ -14,6 +14,7 @@ import attrs
 
 from fx.graph.ir import Graph, Node, Value
 from fx.tensor import Tensor
+from fx.transforms.jitting.guards_code import same
 
 # where the inputs of a program come from --------------------------------------------------------
 
@@ -179,11 +180,14 @@ class Predicate:
 
     def holds(self, numbers: list[Any]) -> bool:
         """Whether the numbers of a call give the same answer."""
+        return same(self.answer_for(numbers), self.answer)
+
+    def answer_for(self, numbers: list[Any]) -> Any:
+        """What the numbers of a call answer; an error is an answer too: its type and its text."""
         try:
-            found = self.ask(self.host(numbers))
-        except (ArithmeticError, ValueError):
-            return False
-        return type(found) is type(self.answer) and (found == self.answer or found != found)
+            return self.ask(self.host(numbers))
+        except (ArithmeticError, ValueError) as error:
+            return type(error), str(error)
 
 
 @attrs.define(eq=False)
@@ -219,11 +223,14 @@ class Program:
     history: list[str] = attrs.field(factory=list)  # why branches were added
 
 
-class GiveUp(Exception):
+class GiveUp(BaseException):
     """The function cannot be compiled for these arguments, for a reason; it runs as it is.
 
+    It is no ``Exception``: ``except Exception`` in the function is about other things. What catches
+    everything catches this too, which the recording notes.
+
     Args:
-        reason: for the warning.
+        reason: for the warning; "" if there is nothing to say, for this call ends with an error.
         lasting: whether that is so for every call of its kind, or for this one alone.
     """
 

@@ -253,7 +253,14 @@ class Call:
                 else:
                     given.append(signature.objects[place])
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
-            out = jitted.function(*args, **kwargs)
+            try:
+                out = jitted.function(*args, **kwargs)
+            except Exception as error:
+                if recording.ended is None or recording.ended.__cause__ is error:
+                    raise
+                raise recording.ended from None
+            if recording.ended is not None:  # the function has caught it
+                raise recording.ended
             finish = self._finish(recording, out)
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
             raise GiveUp("it draws random numbers inside vmap or a lane")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ref
 
 from fx.config import modes
@@ -88,6 +88,7 @@ class Recording(Stage):
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
         self.effects: list[Effect] = []  # of this segment
         self.time = 0  # how many there were in all
+        self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
         self.inert: set[Value] = set()
         self.stopped: dict[Value, Value] = {}
         self.records = modes.record0
@@ -176,7 +177,7 @@ class Recording(Stage):
         found = self.lifted_of.get(id(x))
         if found is None:
             if type(node_of(x)) is not TapeLeaf:
-                raise GiveUp(
+                self.give_up(
                     f"it uses {x.spec!r}, which requires grad and was computed outside of it"
                 )
             found = self.lifted_of[id(x)] = (x, self.lift(x, self.tracer(self.capture(x)), x))
@@ -199,7 +200,7 @@ class Recording(Stage):
                 or node.primitive is not primitive
                 or [v.spec for v in node.outs] != list(specs)
             ):
-                raise GiveUp(
+                self.give_up(
                     f"it does other operations when it runs again ({primitive.name} at "
                     f"{user_line()}), so it depends on something besides its arguments"
                 )
@@ -236,9 +237,8 @@ class Recording(Stage):
             segment.question = Question(values, function, user_line())
             self.program.segments += 1
             if self.program.segments > MOST_SEGMENTS:
-                raise GiveUp(f"it branches more than {MOST_SEGMENTS} times on values of tensors")
-            with _Outside(self):
-                answer = self.call.advance(segment)
+                self.give_up(f"it branches more than {MOST_SEGMENTS} times on values of tensors")
+            answer = self._outside(self.call.advance, segment)
             self.path.append((segment, answer))
         assert segment.question is not None
         branch = segment.question.branches[answer]
@@ -295,7 +295,7 @@ class Recording(Stage):
         before = self.read(cell)
         value = self.lower(value)
         if (value.shape, value.dtype) != (before.shape, before.dtype):
-            raise GiveUp(f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}")
+            self.give_up(f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}")
         self.rebound[id(cell)] = (cell, value)
         if before.level == self.number | 1:
             leaf = next(
@@ -304,9 +304,37 @@ class Recording(Stage):
             value = grad_tracer(before.level, value, leaf)
         self.cells[id(cell)] = (cell, value)
 
-    def give_up(self, why: str) -> None:
+    # the end of staging --------------------------------------------------------------------------
+
+    def give_up(self, why: str) -> NoReturn:
         """Let the function run as it is."""
-        raise GiveUp(why)
+        self.ended = self.ended or GiveUp(why)
+        raise self.ended
+
+    def refused(self, error: Exception) -> bool:
+        self._end(GiveUp(f"it handles an error of staging: {error}"), error)
+        return True
+
+    def _end(self, reason: GiveUp, error: Exception) -> None:
+        if self.ended is None:
+            self.ended = reason
+            reason.__cause__ = error
+
+    def _outside(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a part of the program.
+
+        What fails there has failed earlier as Python sees it, perhaps where the function would have
+        handled it; if it handles it here, it must not go on.
+        """
+        try:
+            with _Outside(self):
+                return function(*args)
+        except GiveUp as reason:
+            self.ended = self.ended or reason
+            raise
+        except Exception as error:
+            self._end(GiveUp("", lasting=False), error)
+            raise
 
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf: whether it had one before matters."""
@@ -336,7 +364,7 @@ class Recording(Stage):
     def write_number(self, held: dict[Any, Any], key: Any, value: Any) -> bool:
         """Note that a number is written; False for what is no number."""
         if isinstance(value, Tensor) and isinstance(self.lower(value), StageTracer):
-            raise GiveUp(f"it stores a tensor under {key!r}, where a Python number was expected")
+            self.give_up(f"it stores a tensor under {key!r}, where a Python number was expected")
         if not is_dynamic(value):
             return False
         self.written[(id(held), key)] = (held, key, value)
@@ -364,13 +392,12 @@ class Recording(Stage):
     def host(self, effect: Any, held: Any, args: Sequence[Any]) -> None:
         changed = {id(x) for x in held}
         if any(id(x) in changed for x, _, _ in self.written.values()):
-            raise GiveUp("a scheduler steps after the same numbers were written")
+            self.give_up("a scheduler steps after the same numbers were written")
         values = tuple([self.value_of(self.lower(x)) for x in args])
         self.time += 1
         if self.depth >= len(self.path):  # else the call has run it already
             self.effects.append(Effect(effect, tuple(held), values))
-            with _Outside(self):
-                self.call.affect(self.effects[-1])
+            self._outside(self.call.affect, self.effects[-1])
 
     def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """A Python operator on numbers, some of them staged."""
@@ -403,8 +430,14 @@ class Recording(Stage):
 
     def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
         """Ask about a number, and let the program serve only calls with the same answer."""
-        answer = ask(number.now)
-        self.program.predicates.append(Predicate(number.host, ask, answer, user_line()))
+        answer: Any = None
+        try:
+            answer = ask(number.now)
+        except (ArithmeticError, ValueError) as error:  # int() of inf
+            answer = type(error), str(error)
+            raise
+        finally:
+            self.program.predicates.append(Predicate(number.host, ask, answer, user_line()))
         return answer
 
 
