@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fx.errors import FileFormatError
+from fx.io.inspection import Allowance
 
 ALIGNMENT = 64
 _PIECE = 4 << 20  # bytes that are read at a time, and then summed
@@ -32,8 +33,6 @@ _LOCATOR = struct.Struct("<4sLQL")
 _PADDING = 0x4246  # the extra field "FB" that moves a record to its alignment
 _WIDE = 0xFFFFFFFF  # stands where a number is in a field of 64 bits instead
 _LIMIT = _WIDE  # numbers from here on are
-_FREE_EXPANSION = 64 << 20  # what compressed records may always expand to, in bytes
-_EXPANSION = 100  # and how many times the size of the file besides
 
 
 END_SIZE = _END.size  # of what follows the directory, without the comment
@@ -151,7 +150,7 @@ class ArchiveReader:
             raise
         except Exception as error:  # zipfile lets many kinds of errors out
             raise FileFormatError(f"{what}: the zip directory is damaged ({error})") from None
-        self._budget = _FREE_EXPANSION + _EXPANSION * self.size
+        self.allowance = Allowance(self.size)
         self.entries = {entry.filename: entry for entry in entries}
         self._limits = self._checked(entries)
         self._fd = descriptor(file)
@@ -198,13 +197,10 @@ class ArchiveReader:
             if entry.file_size != entry.compress_size:
                 raise self.damaged(name, "has two sizes")
         elif entry.compress_type == zipfile.ZIP_DEFLATED:
-            self._budget -= entry.file_size
-            if self._budget < 0:
-                raise FileFormatError(
-                    f"{self.what}: its compressed records would expand to more than "
-                    f"{_EXPANSION} times the file; unpack it and save it uncompressed, if you "
-                    f"trust it"
-                )
+            try:
+                self.allowance.spend(entry.file_size)
+            except FileFormatError as error:
+                raise FileFormatError(f"{self.what}: {error}") from None
         else:
             raise self.damaged(name, f"is compressed by method {entry.compress_type}")
         return np.empty(entry.file_size, np.uint8)

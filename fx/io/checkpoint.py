@@ -19,6 +19,7 @@ from fx.devices import Device
 from fx.errors import FileFormatError, FxError, StagingError, StateError
 from fx.io import pt
 from fx.io.archive import ArchiveReader
+from fx.io.inspection import Allowance
 from fx.io.machine import Machine
 from fx.io.pickling import Pickled
 from fx.io.sealing import Sealed, check_seal, write_atomically
@@ -279,7 +280,7 @@ def _shapes_only() -> Vocabulary:
         kind, _, _, count = pt.storage_id(number, 5)
         return Storage(kind.dtype, count * kind.dtype.itemsize, None, Device("meta"))
 
-    return Vocabulary(storage, Later())
+    return Vocabulary(storage, Later(Allowance(0)))
 
 
 # states -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Bounds on what a pickle builds: keys whose hash costs little, and trees that can be walked."""
+"""Bounds on what a file builds: memory, keys whose hash costs little, trees that can be walked."""
 
 from __future__ import annotations
 
@@ -8,35 +8,89 @@ from typing import Any
 import numpy as np
 
 from fx.devices import Device
+from fx.errors import FileFormatError
 
 DEPTH = 500  # what every recursive function of Python can walk
 _KEY_PARTS = 64
-_KEYS = frozenset((str, bytes, float, bool, type(None), complex, frozenset, Device))
+_KEYS = frozenset((float, bool, type(None), complex, Device))
 _MAPPINGS = frozenset((dict, OrderedDict, Counter, defaultdict))
 _SEQUENCES = frozenset((list, tuple, deque))
 _CONTAINERS = _MAPPINGS | _SEQUENCES
+_FREE = 64 << 20  # bytes that a file may always take
+_TIMES = 256  # and how many times its own size besides: an empty set is one byte in a pickle
+LONG = 1000  # characters from which comparing two texts is work that counts
+ENTRY = 100  # bytes of an entry of a dict or set, with the room that is kept for more
 
 
-def check_key(key: Any) -> None:
+class Allowance:
+    """The bytes that reading one file may still make or walk over.
+
+    Whatever a file makes out of less than it takes (records that expand, copies of what it holds
+    once, empty containers) is counted here, by all who read the file.
+
+    Args:
+        size: of the file.
+    """
+
+    __slots__ = ("left", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.left = _FREE + _TIMES * size
+
+    def spend(self, nbytes: int) -> None:
+        """Count bytes, before they are made.
+
+        Raises:
+            FileFormatError: if the file asks for more than there are.
+        """
+        self.left -= nbytes
+        if self.left < 0:
+            raise FileFormatError(
+                f"what the file of {self.size} bytes holds would expand to more than {_TIMES} "
+                f"times its size; if you trust it, unpack it and save it anew"
+            )
+
+
+def weight(value: Any) -> int:
+    """What a copy of a container, text or bytes takes: an upper bound in bytes."""
+    kind = type(value)
+    if kind in (bytes, bytearray):
+        return len(value)
+    if kind is str:
+        return 4 * len(value)
+    if kind in _CONTAINERS or kind in (set, frozenset):
+        return ENTRY * len(value)
+    return 0
+
+
+def check_key(key: Any) -> int:
     """Refuse a key of which hash or comparison may take long: hashes of tuples are not kept.
+
+    Returns:
+        the bytes that comparing it walks over, where those are many.
 
     Raises:
         ValueError: naming what is wrong with it.
     """
+    long = 0
     todo, parts = [key], 0
     while todo:
         part = todo.pop()
         parts += 1
         kind = type(part)
-        if kind is tuple:
+        if kind is tuple or kind is frozenset:
             if parts + len(todo) + len(part) > _KEY_PARTS:
                 raise ValueError(f"a key of more than {_KEY_PARTS} parts")
             todo.extend(part)
+        elif kind is str or kind is bytes:
+            long += len(part) if len(part) > LONG else 0
         elif kind is int:
             if part.bit_length() > 64:  # larger ones can be chosen to have one hash
                 raise ValueError("an integer of more than 64 bits as a key")
         elif kind not in _KEYS and not isinstance(part, np.generic | np.dtype):
             raise ValueError(f"a {kind.__name__} as a key")
+    return long
 
 
 def check_size(root: Any, nbytes: int) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from fx.devices import Device
 from fx.errors import FileFormatError
 from fx.io.archive import descriptor, read_fully
+from fx.io.inspection import Allowance
 from fx.io.machine import Machine
 from fx.io.pt import named, storage_id, trusting_load
-from fx.io.storages import Later, Storage, placement
+from fx.io.storages import Later, Storage, placement, sizes
 from fx.io.vocabulary import Vocabulary
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -54,9 +55,10 @@ class _Storages:
         return self._view(key, storage, view, item)
 
     def _view(self, key: str, storage: Storage, view: Any, item: int) -> Storage:
-        if type(view) is not tuple or len(view) != 3 or any(type(n) is not int for n in view[1:]):
+        if type(view) is not tuple or len(view) != 3 or type(view[0]) not in (str, int):
             raise FileFormatError("a view of a storage without key, offset and size")
-        name, start, count = str(view[0]), view[1] * item, view[2] * item
+        start, count = (n * item for n in sizes("view", view[1:]))
+        name = str(view[0])
         if start < 0 or count < 0 or start + count > storage.nbytes():
             raise FileFormatError(f"a view of the storage {key!r} that reaches beyond it")
         found = self.views.get((key, name, start, count))
@@ -76,12 +78,13 @@ def read(file: Any, what: str, map_location: Any, weights_only: bool) -> Any:
     begin = file.tell()
     size = file.seek(0, os.SEEK_END) - begin
     file.seek(begin)
-    later = Later()
+    allowance = Allowance(size)
+    later = Later(allowance)
     storages = _Storages(placement(map_location), size)
     words = Vocabulary(storages.load, later)
     # pickles are a small part of the file, and where they end is known only after reading them
     source = _Window(file, begin, size)
-    machine = Machine(source.data, words, what)
+    machine = Machine(source.data, words, what, allowance)
     if machine.load() != MAGIC or machine.load() != _VERSION:
         raise FileFormatError(
             f"{what} is no file that fx.save or torch.save wrote: it begins with another pickle"
@@ -96,7 +99,8 @@ def read(file: Any, what: str, map_location: Any, weights_only: bool) -> Any:
         value = trusting_load(file, words, what)
         machine.at = file.tell() - begin
     keys = machine.load()
-    if type(keys) is not list or {str(k) for k in keys} != set(storages.known):
+    named_by = type(keys) is list and all(type(k) is str or type(k) is int for k in keys)
+    if not named_by or {str(k) for k in keys} != set(storages.known):
         raise FileFormatError(f"{what}: the list of storages does not name those that are used")
     at = begin + machine.at
     source.close()

@@ -3,57 +3,26 @@
 It is written over the opcodes of protocols 2 to 5 instead of derived from ``pickle.Unpickler``, so
 that everything that a file can ask for is on this page: names are looked up in a table and never
 imported, only what the table marks as callable is called, and no length is believed before it has
-been compared with the bytes that are there.
+been compared with the bytes that are there. What an operation makes is counted against what the
+file may take, and keys are let into containers only where their hashes do not collide on purpose.
 """
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from fx.errors import FileFormatError
-from fx.io.inspection import check_key, check_size
+from fx.io.inspection import ENTRY, LONG, Allowance, check_key, check_size, weight
+from fx.io.makers import Maker, Theirs, Trusted
+from fx.io.tables import Tables
 
 _MAPPINGS = (dict, OrderedDict, Counter, defaultdict)
-
-
-class Maker:
-    """What a name in a file stands for if it may be called.
-
-    Args:
-        name: as the file calls it.
-        make: the function that is called in its place.
-    """
-
-    __slots__ = ("make", "name")
-
-    def __init__(self, name: str, make: Callable[..., Any]) -> None:
-        self.name = name
-        self.make = make
-
-    def __call__(self, *args: Any) -> Any:
-        return self.make(*args)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} of a file>"
-
-
-class Trusted:
-    """A class or function that the user has declared safe: it may be called, made and filled."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class Theirs(Exception):
-    """An error of a user's function, on its way through a reader that has errors of its own."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+_WORD = (1 << 60) - 1
+_SALT = secrets.randbits(60) | 1  # numbers of the memo are the file's to choose, their places not
 
 
 class Words(Protocol):
@@ -76,13 +45,18 @@ class Machine:
         data: the bytes.
         words: what names and persistent ids stand for.
         what: the name of the file, for messages.
+        allowance: what may be made; of the buffer's own size, if it is not given.
     """
 
-    def __init__(self, data: Any, words: Words, what: str) -> None:
+    def __init__(
+        self, data: Any, words: Words, what: str, allowance: Allowance | None = None
+    ) -> None:
         self.data = memoryview(data)
         self.at = 0
         self.what = what
         self.words = words
+        self.allowance = allowance or Allowance(len(self.data))
+        self.tables = Tables()
         self.memo: dict[int, Any] = {}
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
@@ -95,7 +69,7 @@ class Machine:
         """
         begin = start = self.at
         self.memo, self.stack, self.marks = {}, [], []
-        data, operations = self.data, _OPERATIONS
+        data, operations, costs, allowance = self.data, _OPERATIONS, _COSTS, self.allowance
         try:
             while True:
                 start = self.at
@@ -103,6 +77,9 @@ class Machine:
                 self.at = start + 1
                 if code == 0x2E:  # STOP
                     break
+                allowance.left -= costs[code]
+                if allowance.left < 0:
+                    allowance.spend(0)
                 operations[code](self)
             value = self.stack.pop()
             check_size(value, self.at - begin)
@@ -124,6 +101,7 @@ class Machine:
         if not 0 <= size <= len(self.data) - start:
             raise IndexError(f"{size} bytes are announced and {len(self.data) - start} are left")
         self.at = end
+        self.allowance.left -= 4 * size  # a text of one character that needs four bytes
         return self.data[start:end]
 
     def number(self, form: struct.Struct) -> Any:
@@ -164,13 +142,30 @@ class Machine:
         """What a REDUCE or NEWOBJ gives."""
         if type(args) is not tuple:
             raise ValueError("arguments that are no tuple")
+        self.allowance.spend(sum(map(weight, args)))
         if type(function) is Maker:
             if keywords:
                 raise ValueError(f"{function.name} with keyword arguments")
-            return function.make(*args)
+            return function.make(self, *args) if function.keyed else function.make(*args)
         if type(function) is Trusted:
             return function.value(*args, **(keywords or {}))
         raise FileFormatError(f"the pickle calls {type(function).__name__}, which is no function")
+
+    def check_keys(self, target: Any, keys: Iterable[Any]) -> None:
+        """Refuse keys with which a dict or set would take long.
+
+        Raises:
+            FileFormatError: if comparing them is too much work.
+            ValueError: if they are no keys of plain data, or were chosen to collide.
+        """
+        chosen, long = [], 0
+        for key in keys:
+            if type(key) is not str or len(key) > LONG:
+                long += check_key(key)
+                chosen.append(key)
+        if chosen:
+            self.allowance.spend(long)
+            self.tables.admit(target, [key for key in chosen if type(key) not in (str, bytes)])
 
     def build(self) -> None:
         """Fill the object on the stack with the state above it."""
@@ -180,8 +175,11 @@ class Machine:
         if kind in (OrderedDict, Counter):
             if type(state) is not dict or any(type(k) is not str for k in state):
                 raise ValueError(f"attributes of {kind.__name__} that are no dict")
+            self.allowance.spend(weight(state))
             vars(target).update(state)
         else:
+            if type(state) is tuple:
+                self.allowance.spend(sum(map(weight, state)))
             self.words.fill(target, state)
 
 
@@ -237,6 +235,7 @@ def _append(m: Machine, items: list[Any]) -> None:
     target = m.stack[-1]
     if type(target) is not list and type(target) is not deque:
         raise ValueError(f"append to {type(target).__name__}")
+    m.allowance.spend(16 * len(items))
     target.extend(items)
 
 
@@ -246,16 +245,10 @@ def _set_items(m: Machine, items: list[Any]) -> None:
         raise ValueError(f"items for {type(target).__name__}")
     if len(items) % 2:
         raise ValueError("a key without a value")
+    m.allowance.spend(ENTRY * (len(items) // 2))
+    m.check_keys(target, items[::2])
     for key, value in zip(items[::2], items[1::2]):
-        if type(key) is not str:
-            check_key(key)
         target[key] = value
-
-
-def _members(items: list[Any]) -> list[Any]:
-    for item in items:
-        check_key(item)
-    return items
 
 
 def _add_items(m: Machine) -> None:
@@ -263,7 +256,16 @@ def _add_items(m: Machine) -> None:
     target = m.stack[-1]
     if type(target) is not set:
         raise ValueError(f"members for {type(target).__name__}")
-    target.update(_members(items))
+    m.allowance.spend(ENTRY * len(items))
+    m.check_keys(target, items)
+    target.update(items)
+
+
+def _frozen(m: Machine) -> None:
+    items = m.pop_mark()
+    m.allowance.spend(ENTRY * len(items))
+    m.check_keys(frozenset(), items)
+    m.stack.append(frozenset(items))
 
 
 def _set_item(m: Machine) -> None:
@@ -276,18 +278,18 @@ def _put(form: str) -> Callable[[Machine], None]:
 
     def run(m: Machine) -> None:
         index = m.number(number)
-        m.memo[index] = m.stack[-1]
+        m.memo[index * _SALT & _WORD] = m.stack[-1]
 
     return run
 
 
 def _get(form: str) -> Callable[[Machine], None]:
     number = struct.Struct(form)
-    return lambda m: m.stack.append(m.memo[m.number(number)])
+    return lambda m: m.stack.append(m.memo[m.number(number) * _SALT & _WORD])
 
 
 def _memoize(m: Machine) -> None:
-    m.memo[len(m.memo)] = m.stack[-1]
+    m.memo[len(m.memo) * _SALT & _WORD] = m.stack[-1]
 
 
 def _reduce(m: Machine) -> None:
@@ -361,7 +363,7 @@ _TABLE: dict[str, Callable[[Machine], Any]] = {
     "s": _set_item,
     "u": lambda m: _set_items(m, m.pop_mark()),
     "\x90": _add_items,
-    "\x91": lambda m: m.collect(lambda items: frozenset(_members(items))),
+    "\x91": _frozen,
     "c": lambda m: m.look_up(m.line(), m.line()),
     "\x93": _stack_global,
     "R": _reduce,
@@ -377,6 +379,15 @@ _TABLE: dict[str, Callable[[Machine], Any]] = {
     "\x80": _protocol,
     "\x95": lambda m: m.take(8) and None,  # FRAME: its length says nothing that is needed
 }
+# bytes that an operation may make besides the text that it reads: the object, its place on the
+# stack, in the memo, in a list; a dict or set of one member keeps room for five
+_COSTS = [24] * 256
+for _code, _cost in {
+    "}": 80, "\x8f": 232, "]": 72, "(": 80, "q": 160, "r": 160, "\x94": 160, "s": 100, "a": 48,
+    "R": 900, "\x81": 900, "\x92": 900, "Q": 200, "c": 80, "\x93": 80, "\x91": 232, "b": 200,
+    "\x85": 64, "\x86": 64, "\x87": 72, "t": 64, "G": 40, "J": 48, "M": 48, "\x8a": 48,
+}.items():  # fmt: skip
+    _COSTS[ord(_code)] = _cost
 _OPERATIONS = [_TABLE.get(chr(code)) or _refused(code) for code in range(256)]
 _DAMAGE = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,

@@ -8,18 +8,19 @@ import numpy as np
 
 from fx import dtypes
 from fx.errors import FileFormatError
-from fx.io.machine import Maker
+from fx.io.makers import Maker
 
 
 def _numpy_dtype(code: Any, align: Any = False, copy: Any = True) -> np.dtype:
     if type(code) is Maker and code.name == "ml_dtypes.bfloat16":
         return dtypes.bfloat16
     if type(code) is not str or code.lstrip("<=|")[:1] not in tuple("bBhHiIlLqQuefdFDfcSU?"):
+        shown = repr(code[:40]) if type(code) is str else type(code).__name__
         raise FileFormatError(
-            f"the file holds a NumPy array of dtype {code!r:.40}, which is none of numbers or text"
+            f"the file holds a NumPy array of dtype {shown}, which is none of numbers or text"
         )
     found = np.dtype(code)
-    if found.hasobject or found.names or found.kind not in "biufcSU":
+    if found.hasobject or found.names or found.kind not in "biufcSU" or not found.itemsize:
         raise FileFormatError(f"the file holds a NumPy array of dtype {code!r:.40}")
     return found
 
@@ -51,14 +52,16 @@ def _array_of_buffer(data: Any, dtype: Any, shape: Any, order: Any = "C") -> np.
 
 
 def _check_array(shape: Any, dtype: Any, data: Any) -> None:
-    if type(shape) is not tuple or any(type(n) is not int or n < 0 for n in shape):
+    if type(shape) is not tuple or len(shape) > 64:
+        raise FileFormatError("a NumPy array whose shape is no tuple of up to 64 integers")
+    if any(type(n) is not int or not 0 <= n < 1 << 63 for n in shape):
         raise FileFormatError("a NumPy array whose shape is no tuple of integers from 0 on")
     if not isinstance(dtype, np.dtype) or type(data) not in (bytes, bytearray):
         raise FileFormatError("a NumPy array without dtype and data")
     count = 1
     for n in shape:
         count *= n
-    if count * dtype.itemsize != len(data) or len(shape) > 64:
+    if count * dtype.itemsize != len(data) or not dtype.itemsize:
         raise FileFormatError(
             f"a NumPy array of shape {shape!r:.80} and {dtype.name} with {len(data)} bytes"
         )

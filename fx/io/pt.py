@@ -15,7 +15,8 @@ import numpy as np
 from fx.devices import Device
 from fx.errors import FileFormatError
 from fx.io.archive import ALIGNMENT, ArchiveReader, ArchiveWriter, descriptor
-from fx.io.machine import Machine, Theirs
+from fx.io.machine import Machine
+from fx.io.makers import Theirs
 from fx.io.pickling import Pickled
 from fx.io.storages import Later, Storage, StorageType, placement
 from fx.io.trust import get_safe_globals
@@ -171,14 +172,14 @@ def read(
         FileFormatError: if the file is damaged, or holds what may not be made.
     """
     folder = _folder(archive)
-    later = Later()
+    later = Later(archive.allowance)
     mapped = _map(file) if mmap else None
     at_once = not weights_only or bool(get_safe_globals())
     storages = Storages(archive, folder, placement(map_location), mapped, at_once)
     words = Vocabulary(storages.load, later)
     data = archive.array(f"{folder}data.pkl")
     if weights_only:
-        value = Machine(data, words, archive.what).load()
+        value = Machine(data, words, archive.what, archive.allowance).load()
     else:
         value = trusting_load(data.tobytes(), words, archive.what)
     try:

@@ -11,7 +11,8 @@ import numpy as np
 from fx import dtypes
 from fx.devices import Device, backend
 from fx.errors import DeviceError, FileFormatError
-from fx.io.machine import Theirs
+from fx.io.inspection import Allowance
+from fx.io.makers import Theirs
 from fx.ops.interop import with_grad
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
@@ -132,8 +133,26 @@ def _device(tag: str) -> Device:
 class Later:
     """What is still to be done with memory once it has been read from the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
         self.steps: list[Callable[[], None]] = []
+        self._whole: dict[int, tuple[np.ndarray, bool]] = {}
+
+    def check_bool(self, storage: Storage, array: np.ndarray) -> None:
+        """See that the array's bytes are 0 and 1, once the storage is filled."""
+        self.steps.append(lambda: self._check_bool(storage.memory, array))
+
+    def _check_bool(self, memory: np.ndarray | None, array: np.ndarray) -> None:
+        """Look at each storage once: arrays may repeat its bytes, and there may be many of them."""
+        if memory is None or not array.size:
+            return
+        found = self._whole.get(id(memory))
+        if found is None:
+            found = self._whole[id(memory)] = memory, memory.max() <= 1
+        if not found[1]:  # a storage that others share as another dtype: this part of it
+            once = array[tuple([slice(None) if s else slice(1) for s in array.strides])]
+            self.allowance.spend(once.size)
+            check_bool(once)
 
     def finish(self) -> None:
         """Do it."""
@@ -162,16 +181,11 @@ def view(
     """
     if type(storage) is not Storage:
         raise FileFormatError(f"a tensor of {type(storage).__name__}, which is no storage")
-    numbers = _integers("size", size), _integers("stride", stride)
-    shape, steps = numbers
+    shape, steps = sizes("size", size), sizes("stride", stride)
     dtype = storage.dtype if dtype is None else dtype
-    if type(offset) is not int or offset < 0 or len(shape) != len(steps):
-        raise FileFormatError(
-            f"a tensor of size {shape}, stride {steps} and offset {offset!r:.40}, which do not fit "
-            f"together"
-        )
-    if len(shape) > _MOST_AXES:
-        raise FileFormatError(f"a tensor of {len(shape)} axes; there can be {_MOST_AXES}")
+    if len(shape) != len(steps):
+        raise FileFormatError(f"a tensor of size {shape} and stride {steps}: they do not fit")
+    (offset,) = sizes("offset", (offset,))
     item = dtype.itemsize
     count = prod(shape)
     last = offset + sum((n - 1) * s for n, s in zip(shape, steps)) if count else 0
@@ -189,7 +203,7 @@ def view(
         bytes_of = [s * item if n > 1 else item for n, s in zip(shape, steps)]
         array = np.ndarray(shape, dtype, storage.memory, offset * item, bytes_of)
     if dtype == dtypes.bool_:
-        later.steps.append(lambda: check_bool(array))
+        later.check_bool(storage, array)
     array = _transformed(array, metadata, later)
     return new_tensor(backend(storage.device.name).from_numpy(array))
 
@@ -202,6 +216,7 @@ def _transformed(array: np.ndarray, metadata: Any, later: Later) -> np.ndarray:
         raise FileFormatError("a tensor with settings that are not known")
     for name, function in (("conj", np.conjugate), ("neg", np.negative)):
         if metadata.get(name) is True:
+            later.allowance.spend(array.size * array.itemsize)  # it may repeat the file's bytes
             stored, array = array, np.empty(array.shape, array.dtype)
             later.steps.append(lambda f=function, x=stored, out=array: f(x, out=out))
     return array
@@ -217,8 +232,17 @@ def check_bool(array: np.ndarray) -> None:
         raise FileFormatError("the file holds a bool tensor with bytes that are neither 0 nor 1")
 
 
-def _integers(name: str, values: Any) -> tuple[int, ...]:
-    if type(values) not in (tuple, list) or any(type(v) is not int or v < 0 for v in values):
+def sizes(name: str, values: Any) -> tuple[int, ...]:
+    """The sizes, strides or offset of a tensor in a file, of which none is taken on trust.
+
+    Raises:
+        FileFormatError: if they are no integers of 63 bits, or too many.
+    """
+    if type(values) not in (tuple, list) or len(values) > _MOST_AXES:
+        raise FileFormatError(
+            f"a tensor with a {name} that is no tuple of up to {_MOST_AXES} integers"
+        )
+    if any(type(v) is not int or not 0 <= v < 1 << 63 for v in values):
         raise FileFormatError(f"a tensor with a {name} that is no tuple of integers from 0 on")
     return tuple(values)
 

@@ -16,8 +16,8 @@ import numpy as np
 from fx import dtypes
 from fx.devices import Device, backend
 from fx.errors import FileFormatError
-from fx.io.inspection import check_key
-from fx.io.machine import Maker, Trusted
+from fx.io.machine import Machine
+from fx.io.makers import Maker, Trusted
 from fx.io.numpy_words import NUMPY, check_dtype_state, fill_array
 from fx.io.storages import (
     STORAGE_DTYPES,
@@ -26,6 +26,7 @@ from fx.io.storages import (
     Storage,
     StorageType,
     leaf,
+    sizes,
     view,
 )
 from fx.io.trust import trusted
@@ -146,10 +147,8 @@ _UNKNOWN_KINDS = {
 def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     if not isinstance(dtype, np.dtype) or type(size) is not tuple:
         raise FileFormatError("a meta tensor without dtype and shape")
-    if any(type(n) is not int or n < 0 for n in size):
-        raise FileFormatError("a meta tensor with sizes that are no integers from 0 on")
     backend("meta")
-    return leaf(new_tensor(TensorSpec(size, dtype, "meta")), requires_grad)
+    return leaf(new_tensor(TensorSpec(sizes("size", size), dtype, "meta")), requires_grad)
 
 
 def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
@@ -161,7 +160,8 @@ def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: A
 
 
 def _of_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    if type(function) is not Maker or type(kind) is not Maker or type(args) is not tuple:
+    known = type(function) is Maker and function.name.startswith("torch._utils.")
+    if not known or type(kind) is not Maker or type(args) is not tuple:
         raise FileFormatError("a tensor of a class that is not known")
     return function.make(*args)
 
@@ -177,24 +177,22 @@ def _refuse_call(name: str) -> Maker:
 
 
 def _mapping(kind: type) -> Callable[..., Any]:
-    def make(items: Any = ()) -> Any:
+    def make(machine: Machine, items: Any = ()) -> Any:
         if isinstance(items, dict):
             return kind(items)
         if type(items) not in (list, tuple):
             raise ValueError(f"{kind.__name__} of {type(items).__name__}")
-        for key, _ in items:
-            check_key(key)
+        machine.check_keys(kind(), [key for key, _ in items])
         return kind(dict(items))
 
     return make
 
 
 def _members(kind: type) -> Callable[..., Any]:
-    def make(items: Any = ()) -> Any:
+    def make(machine: Machine, items: Any = ()) -> Any:
         if type(items) not in (list, tuple):
             raise ValueError(f"{kind.__name__} of {type(items).__name__}")
-        for item in items:
-            check_key(item)
+        machine.check_keys(kind(), items)
         return kind(items)
 
     return make
@@ -246,7 +244,7 @@ def _complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
 
 
 def _device(kind: Any, index: Any = None) -> Any:
-    if type(kind) is not str:
+    if type(kind) is not str or not (index is None or type(index) is int):
         raise ValueError("a device without a name")
     if kind.partition(":")[0] in ("cpu", "meta"):
         return Device(kind)
@@ -266,13 +264,15 @@ def _fill_object(target: Any, state: Any) -> None:
         setattr(target, name, value)
 
 
-_MAKERS: dict[str, Callable[..., Any]] = {
+_KEYED: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _mapping(OrderedDict),
     "collections.Counter": _mapping(Counter),
-    "collections.defaultdict": _defaultdict,
-    "collections.deque": _deque,
     "builtins.set": _members(set),
     "builtins.frozenset": _members(frozenset),
+}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "collections.defaultdict": _defaultdict,
+    "collections.deque": _deque,
     "builtins.complex": _complex,
     "builtins.bytearray": _bytearray,
     "builtins.bytes": _bytes,
@@ -292,4 +292,5 @@ _NAMES: dict[tuple[str, str], Any] = {
     tuple(full.rsplit(".", 1)): Maker(full, make)  # type: ignore[misc]
     for full, make in _MAKERS.items()
 } | {tuple(full.rsplit(".", 1)): _refuse_call(full) for full in _ONLY_NAMES}
+_NAMES |= {tuple(full.rsplit(".", 1)): Maker(full, make, True) for full, make in _KEYED.items()}
 _NAMES |= {("torch", dtype.name): dtype for dtype in dtypes.ALL}
