@@ -22,6 +22,7 @@ from fx.dtypes import FLOATING
 from fx.errors import BackwardError
 from fx.levels import Level, Tracer, live
 from fx.prims.compare import stop_gradient
+from fx.prims.creation import zeros_like_spec
 from fx.random.lanes import Replay
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
@@ -134,6 +135,30 @@ class _Rerun(Application):
 
         return moving, of_moving
 
+    def _results(self, args: Tensors, moving: list[int], transform: Any) -> Tensors:
+        """The results, which transforms around this one differentiate as those of ``transform``.
+
+        A rule of the user's own in the function gives other results to the transform that meets it
+        than to nobody, and these are what the next one around it differentiates.
+        """
+        count, floating, rerun = self.count, self.floating, self.rerun
+        places = [i - count for i in moving]
+
+        def as_seen(*every: Tensor) -> list[Tensor]:
+            def of_moving(*xs: Tensor) -> Any:
+                given = list(every)
+                for i, x in zip(places, xs):
+                    given[i] = x
+                outs = rerun(*given)
+                whole = [o for o, f in zip(outs, floating) if not f]
+                return list(compress(outs, floating)), whole
+
+            outs, whole = transform(of_moving, [every[i] for i in places])
+            floats, others = iter(outs), iter(whole)
+            return [next(floats if f else others) for f in floating]
+
+        return _Rerun(self.name, floating, as_seen, self.place)(*args)
+
     def forward(self, args: Tensors, needs: Sequence[Any]) -> tuple[Tensors, Pullback]:
         moving, of_moving = self._moving(args, needs)
         total, floating = len(args), self.floating
@@ -145,7 +170,11 @@ class _Rerun(Application):
                 out[i] = ct
             return out
 
-        return self(*args), pullback
+        def recorded(f: Callable[..., Any], xs: Tensors) -> Any:
+            outs, _, rest = vjp(f, *xs, has_aux=True)
+            return outs, rest
+
+        return self._results(args, moving, recorded), pullback
 
     def jvp(
         self, primals: Tensors, tangents: Sequence[Tensor | None]
@@ -154,7 +183,15 @@ class _Rerun(Application):
         at = tuple([primals[i] for i in moving])
         _, pushed = jvp(of_moving, at, tuple([tangents[i] for i in moving]))
         rest = iter(pushed)
-        return self(*primals), [next(rest) if f else None for f in self.floating]
+
+        def followed(f: Callable[..., Any], xs: Tensors) -> Any:
+            outs, _, rest = jvp(
+                f, tuple(xs), tuple([zeros_like_spec(x.spec) for x in xs]), has_aux=True
+            )
+            return outs, rest
+
+        outs = self._results(primals, moving, followed)
+        return outs, [next(rest) if f else None for f in self.floating]
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
         own = dims[: self.count]

@@ -36,6 +36,7 @@ from fx.transforms.control.graphs import (
     spread_lanes,
     spread_smooth,
     tangents_alone,
+    values_alone,
 )
 from fx.transforms.control.split import filled, split
 
@@ -80,7 +81,8 @@ def _jvp(primals, tangents, *, branches):
             places.update([i for i, v in enumerate(b.inputs) if v in read])
         alone = tuple([tangents_alone(b, tuple(sorted(places)), count) for b in both])
         args = [*operands, *ts]
-        outs = cond(index, *operands, branches=branches)
+        values = tuple([values_alone(b, len(specs), count) for b in both])
+        outs = cond(index, *operands, branches=values)
         found = cond(index, *[args[i] for i in sorted(places)], branches=alone)
         return outs, tuple(filled(pushed, found))
     found = cond(index, *operands, *ts, branches=both)
@@ -114,13 +116,10 @@ def _vjp(needs, index, *operands, branches):
 def _forward(needs, index, *operands, branches):
     """Results, residuals and the pullback, from one branch forwards."""
     plan, smooth, outs = _planned(needs, operands, branches)
-    if plan is None or not plan.residuals:
-        results, stored = cond(index, *operands, branches=branches), ()
-        if plan is None:
-            return results, None
-    else:
-        every = cond(index, *operands, branches=plan.both)
-        results, stored = every[: -plan.residuals], every[-plan.residuals :]
+    if plan is None:
+        return cond(index, *operands, branches=branches), None
+    every, count = cond(index, *operands, branches=plan.both), len(branches[0].outputs)
+    results, stored = every[:count], every[count:]
     used = [operands[i] for i in plan.used]
     return results, _pullback(plan, needs, smooth, outs, index, used, lambda: stored)
 
@@ -143,7 +142,7 @@ def _pullback(plan, needs, smooth, outs, index, used, residuals):
 class _Plan:
     """How the pullback of a cond is computed: a cond for the residuals, and one back."""
 
-    both: tuple[Graph, ...]  # the branches with the residuals as further results
+    both: tuple[Graph, ...]  # the branches as they are recorded, and residuals as further results
     forward: tuple[Graph, ...]  # from the operands ``forward_args`` to residuals, padded
     forward_args: list[int]
     residuals: int  # how many there are
@@ -214,10 +213,13 @@ def _make_plan(branches, specs, active, smooth):
         return derive(run, ins, h.backward.name)
 
     def whole(branch, h, mine):
+        count = len(branch.outputs)
+
         def run(*xs):
-            found = dict(zip(mine, h.forward.run(*xs)))
+            every = h.whole.run(*xs)
+            found = dict(zip(mine, every[count:]))
             more = [found[k] if k in found else zeros_like_spec(s) for k, s in enumerate(slots)]
-            return [*branch.run(*xs), *more]
+            return [*every[:count], *more]
 
         both = derive(run, specs, branch.name)
         return distinct(both, range(len(specs)), both.outputs)

@@ -175,6 +175,15 @@ def tangents_alone(both: Graph, inputs: tuple[int, ...], count: int) -> Graph:
     return found  # type: ignore[no-any-return]
 
 
+def values_alone(both: Graph, inputs: int, count: int) -> Graph:
+    """The part of a ``jvp_graph`` that computes the values, as they are pushed (see ``split``)."""
+    key = ("values alone", inputs, count)
+    found = both.cache.get(key)
+    if found is None:
+        found = both.cache[key] = distinct(both, range(inputs), both.outputs[:count])
+    return found  # type: ignore[no-any-return]
+
+
 def batched_graph(
     graph: Graph, specs: Specs, mapped: Flags, forced: Flags, level: Any
 ) -> tuple[Graph, Flags]:

@@ -30,6 +30,7 @@ from fx.transforms.control.graphs import (
     spread_lanes,
     spread_smooth,
     tangents_alone,
+    values_alone,
 )
 from fx.transforms.control.split import Split, filled, split
 
@@ -90,7 +91,8 @@ def _jvp(primals, tangents, *, body, carries, mapped, length, **flags):
         every = [*kinds, *moved]
         inputs = sorted(places, key=lambda i: every[i])
         alone = tangents_alone(both, tuple(inputs), count)
-        outs = scan(*primals, body=body, carries=carries, mapped=mapped, length=length, **flags)
+        values = values_alone(both, len(primals), count)
+        outs = scan(*primals, body=values, carries=carries, mapped=mapped, length=length, **flags)
         found = scan(
             *[args[i] for i in inputs], body=alone, carries=moved.count(0),
             mapped=[every[i] for i in inputs].count(1), length=length, **flags,
@@ -171,14 +173,10 @@ def _forward(needs, *args, body, carries, mapped, length, reverse, checkpoint):
     given, _, plan = planned(
         needs, specs, body=body, carries=carries, mapped=mapped, again=checkpoint
     )
-    if plan is None or plan.residuals is None:
-        outs = scan(*args, body=body, carries=carries, **params)
-        found = ()
-        if plan is None:
-            return outs, None
-    else:
-        every = scan(*args, body=plan.both, carries=carries, **params)
-        outs, found = every[: len(body.outputs)], every[len(body.outputs) :]
+    if plan is None:
+        return scan(*args, body=body, carries=carries, **params), None
+    every = scan(*args, body=plan.both, carries=carries, **params)
+    outs, found = every[: len(body.outputs)], every[len(body.outputs) :]
     kept = {i: args[i] for i in [*plan.rows, *plan.rest]}
     pullback = _pullback(
         plan, needs, given, specs, body, kept, lambda: found, length, reverse, checkpoint
@@ -216,7 +214,7 @@ class _Plan:
     """How the pullback of a scan is computed: a scan for the residuals, and one back."""
 
     carries: int
-    both: Graph  # the body with the residuals as further results
+    both: Graph  # the body as it is recorded, with the residuals as further results
     residuals: Graph | None  # from the arguments ``forward_args`` to the residuals
     forward_args: list[int]
     forward_carries: int
@@ -247,6 +245,7 @@ def _make_plan(body, carries, mapped, specs, active, smooth, again):
     scanned = [i for i in range(carries, end) if active[i]]
     plan.gradients = [*plan.carry_cts, *plan.accumulators, *scanned]
     plan.backward = _backward(body, halves, plan, specs, active, weighted)
+    plan.both = distinct(halves.whole, range(count), halves.whole.outputs)
     plan.residuals = None
     plan.forward_args, plan.forward_carries, plan.forward_mapped = [], 0, 0
     if halves.stored:
@@ -314,8 +313,6 @@ def _plan_forward(plan, body, halves: Split, carries, mapped):
     plan.forward_carries = len([i for i in args if i < carries])
     plan.forward_mapped = len([i for i in args if carries <= i < carries + mapped])
     plan.residuals = distinct(whole, args, outputs)
-    every = list(range(len(body.inputs)))
-    plan.both = distinct(whole, every, [*body.outputs, *wanted])
 
 
 # lanes --------------------------------------------------------------------------------------------

@@ -3,6 +3,10 @@
 The body is staged together with its pullback. What does not depend on cotangents is the forward
 half; of it, the backward half needs some values. Those that follow cheaply from what is at hand
 anyway are computed again; the others are the residuals.
+
+A rule of the user's own (``custom_vjp``) computes results and residuals together, and these results
+are what an outer transform differentiates. So the forward half gives the results as well, as the
+recorded run computed them: those of the body itself would have the rule for a derivative.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ class Split:
 
     Attributes:
         forward: from all inputs of the body to the residuals.
+        whole: from the same to the results of the recorded run, followed by the residuals.
         backward: from residuals, the inputs ``used``, and the cotangents, to the gradients.
         stored: for each residual the input of the body that it is, or None.
         used: the inputs that the backward half reads, which are at hand.
@@ -35,6 +40,7 @@ class Split:
     """
 
     forward: Graph
+    whole: Graph
     backward: Graph
     stored: tuple[int | None, ...]
     used: tuple[int, ...]
@@ -66,12 +72,15 @@ def split(
     found: Split | None = graph.cache.get(key)
     if found is None:
         joint, gradients = _joint(graph, specs, active, weighted)
-        found = graph.cache[key] = _split(joint, len(specs), gradients, at_hand, fixed, again)
+        results = len(graph.outputs)
+        found = graph.cache[key] = _split(
+            joint, len(specs), results, gradients, at_hand, fixed, again
+        )
     return found
 
 
 def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[Graph, Flags]:
-    """The graph from inputs and cotangents to gradients, and which active inputs have one."""
+    """The graph from inputs and cotangents to results and gradients, and which of these exist."""
     gradients: list[bool] = []
 
     def run(*xs: Tensor) -> list[Tensor]:
@@ -82,10 +91,10 @@ def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[
             outs = graph.run(
                 *[x if n is None else grad_tracer(number, x, n) for x, n in zip(xs, leaves)]
             )
-            nodes = [
-                o._node if isinstance(o, GradTracer) and o.level == number else None
-                for o in [leave(o, number) for o in outs]
-            ]
+            outs = [leave(o, number) for o in outs]
+            mine = [isinstance(o, GradTracer) and o.level == number for o in outs]
+            nodes = [o._node if m else None for o, m in zip(outs, mine)]
+            results = [o.value if m else o for o, m in zip(outs, mine)]
         roots = [(n, next(cts)) if w else None for n, w in zip(nodes, weighted)]
         wanted = [n for n in leaves if n is not None]
         found = backward_pass(
@@ -93,15 +102,23 @@ def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[
             level=number, inputs=wanted, accumulate=False,
         )  # fmt: skip
         gradients.extend([n in found for n in wanted])
-        return [found[n] for n in wanted if n in found]
+        return [*results, *[found[n] for n in wanted if n in found]]
 
     extra = [s for s, w in zip(out_specs(graph, specs), weighted) if w]
     return derive(run, (*specs, *extra), f"vjp of {graph.name}"), tuple(gradients)
 
 
 def _split(
-    joint: Graph, count: int, gradients: Flags, at_hand: Flags, fixed: Flags, again: bool
+    every: Graph,
+    count: int,
+    results: int,
+    gradients: Flags,
+    at_hand: Flags,
+    fixed: Flags,
+    again: bool,
 ) -> Split:
+    wanted = every.outputs[results:]
+    joint = Graph(every.inputs, live_nodes(every, wanted), wanted, every.name)
     inputs = joint.inputs[:count]
     free = {v for v, f in zip(inputs, at_hand) if f}
     still = {v for v, f in zip(inputs, fixed) if f}
@@ -130,9 +147,11 @@ def _split(
         backward_nodes, joint.outputs, joint.name,
     )  # fmt: skip
     forward = extract(inputs, live_nodes(joint, kept), kept, f"residuals of {joint.name}")
+    given = [*every.outputs[:results], *kept]
+    whole = extract(inputs, live_nodes(every, given), given, forward.name)
     places = {v: i for i, v in enumerate(inputs)}
     where = tuple([places.get(v) for v in kept])
-    return Split(forward, backward, where, tuple(used), gradients)
+    return Split(forward, whole, backward, where, tuple(used), gradients)
 
 
 def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict[Value, None]:

@@ -176,7 +176,7 @@ def _until_all(own: Graph, wide: Graph, carries: int, read: int, mapped: Any, sp
 while_ = define(
     "while", cpu=cpu.while_, spec=_spec, multiple=True,
     jvp=_jvp,
-    vjp=while_reverse.vjp,
+    vjp=while_reverse.vjp, forward=while_reverse.forward,
     batch=_batch,
     sample=samples.while_,
 )  # fmt: skip

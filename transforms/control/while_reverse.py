@@ -15,7 +15,7 @@ import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.transforms.control.while_primitive as primitive
 from fx.dtypes import int64
-from fx.graph.bodies import used_inputs
+from fx.graph.bodies import distinct, used_inputs
 from fx.graph.ir import Graph
 from fx.graph.staging import StageTracer, evaluate
 from fx.levels import Tracer
@@ -39,6 +39,44 @@ _KEPT = 1 << 26  # bytes of carries that are kept, if these are not fewer than 1
 
 def vjp(needs, *args, condition, body, carries, read):
     """The rule of the primitive."""
+    return _pullback(needs, args, condition, body, carries, read, recorded=False)
+
+
+def forward(needs, *args, condition, body, carries, read):
+    """Results as the recorded body computes them (see ``split``), and the pullback."""
+    params = {"condition": condition, "carries": carries, "read": read}
+    pullback = _pullback(needs, args, **params, body=body, recorded=True)
+    if pullback is None:
+        return primitive.while_(*args, **params, body=body), None
+    end = carries + read
+    specs = specs_of([*args[:carries], *args[end:]])
+    active = _active([*needs[:carries], *needs[end:]], specs, body, carries)
+    seen = _seen(body, carries, specs, active)
+    return primitive.while_(*args, **params, body=seen), pullback
+
+
+def _active(needs, specs, body, carries):
+    """Which inputs of the body have a gradient, directly or through the carry."""
+    given = [n is not None and is_smooth(s) for n, s in zip(needs, specs)]
+    return fixpoint(carries, given, lambda f: spread_smooth(body, specs, f))[0]
+
+
+def _halves(body, carries, specs, active):
+    every = (True,) * len(specs)
+    return split(body, specs, active, active[:carries], every, (False,) * len(specs), True)
+
+
+def _seen(body, carries, specs, active):
+    """The body as it is recorded, without residuals."""
+    key = ("seen", carries, specs, active)
+    found = body.cache.get(key)
+    if found is None:
+        whole = _halves(body, carries, specs, active).whole
+        found = body.cache[key] = distinct(whole, range(len(specs)), whole.outputs[:carries])
+    return found
+
+
+def _pullback(needs, args, condition, body, carries, read, recorded):
     end, total = carries + read, len(needs)
     specs = specs_of(args)
     masked = any(_is_below(x, BatchTracer) for x in args)
@@ -50,7 +88,7 @@ def vjp(needs, *args, condition, body, carries, read):
     if plan is None:
         return None
     counter, counted = _counter(condition, body, carries, read, specs)
-    if any(_is_below(x, StageTracer) for x in args):
+    if recorded or any(_is_below(x, StageTracer) for x in args):
         kept = dict(enumerate(args))  # the way back may take all of them
     else:
         kept = {i: args[i] for i in {*counted, *[places[i] for i in plan.reads]}}
@@ -60,11 +98,16 @@ def vjp(needs, *args, condition, body, carries, read):
         count = _count(have, counter)
         length = _known(count)
         if length is None:
-            return _between(needs, have, cts, count, body, carries, read)
-        pull = scan.vjp(
-            wants, *[have[i] for i in places], body=looped, carries=carries, mapped=0,
-            length=length, reverse=False, checkpoint=False,
-        )  # fmt: skip
+            return _between(needs, have, cts, count, body, carries, read, recorded)
+        given = [have[i] for i in places]
+        params = {
+            "body": looped, "carries": carries, "mapped": 0,
+            "length": length, "reverse": False, "checkpoint": False,
+        }  # fmt: skip
+        if recorded:
+            _, pull = scan.forward(wants, *given, **params)
+        else:
+            pull = scan.vjp(wants, *given, **params)
         grads: list[Any] = [None] * total
         for i, ct in zip(places, pull(cts)):
             grads[i] = ct
@@ -175,7 +218,14 @@ def _known(count: Any) -> int | None:
 
 
 def _between(
-    needs: Any, args: list[Tensor], cts: Any, count: Tensor, body: Graph, carries: int, read: int
+    needs: Any,
+    args: list[Tensor],
+    cts: Any,
+    count: Tensor,
+    body: Graph,
+    carries: int,
+    read: int,
+    recorded: bool,
 ) -> list[Any]:
     """The cotangents from carries that are kept every so many runs, the others computed again."""
     end = carries + read
@@ -183,7 +233,7 @@ def _between(
     specs = specs_of([*carry, *rest])
     wants = [*needs[:carries], *needs[end:]]
     given = [n is not None and is_smooth(s) for n, s in zip(wants, specs)]
-    active, _ = fixpoint(carries, given, lambda f: spread_smooth(body, specs, f))
+    active = _active(wants, specs, body, carries)
     nbytes = sum([s.nbytes for s in specs[:carries]])
     slots = max(16, min(1024, _KEPT // max(nbytes, 1)))
     device = specs[0].device
@@ -193,7 +243,7 @@ def _between(
 
     most = ew.add(count, number(slots - 1))
     stride = ew.maximum(ew.floor_divide(most, number(slots)), number(1))
-    keep, back, wanted, sums = _loops(body, carries, specs, active, slots)
+    keep, back, wanted, sums = _loops(body, carries, specs, active, slots, recorded)
     room = [zeros_like_spec(s.with_(shape=(slots, *s.shape))) for s in specs[:carries]]
     kept = primitive.while_(number(0), *carry, *room, stride, count, stride, count, *rest, **keep)
     kept = kept[1 + carries :]
@@ -209,9 +259,9 @@ def _between(
     return grads
 
 
-def _loops(body: Graph, carries: int, specs: Any, active: Any, slots: int) -> Any:
+def _loops(body: Graph, carries: int, specs: Any, active: Any, slots: int, recorded: bool) -> Any:
     """The loop that keeps carries and the one that goes back, as parameters of ``while``."""
-    key = ("between", carries, specs, active, slots)
+    key = ("between", carries, specs, active, slots, recorded)
     found = body.cache.get(key)
     if found is not None:
         return found
@@ -219,8 +269,8 @@ def _loops(body: Graph, carries: int, specs: Any, active: Any, slots: int) -> An
     one = TensorSpec((), int64, device)
     held = [s.with_(shape=(slots, *s.shape)) for s in specs[:carries]]
     rest = list(specs[carries:])
-    every = (True,) * len(specs)
-    halves = split(body, specs, active, active[:carries], every, (False,) * len(specs), True)
+    halves = _halves(body, carries, specs, active)
+    step = _seen(body, carries, specs, active) if recorded else body
     wanted = [i for i, a in enumerate(active) if a]
     sums = [i for i in wanted if i >= carries]
     moving = [i for i in wanted if i < carries]
@@ -233,7 +283,7 @@ def _loops(body: Graph, carries: int, specs: Any, active: Any, slots: int) -> An
             lambda *xs: [compare.less(xs[0], xs[-1])], [one, *specs[:carries], one], "not there"
         ),
         "body": derive(
-            lambda n, *xs: [add_one(n), *body.run(*xs)], [one, *specs], body.name
+            lambda n, *xs: [add_one(n), *step.run(*xs)], [one, *specs], body.name
         ),
         "carries": 1 + carries, "read": 1,
     }  # fmt: skip
