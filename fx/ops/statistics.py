@@ -24,6 +24,7 @@ from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.reduction import sum
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
+from fx.prims.norms import variance
 from fx.tensor import Tensor
 
 # means and variances ----------------------------------------------------------------------------
@@ -81,11 +82,16 @@ def _moments(
     axes = normal_axes(name, axis, x.shape)
     if x.dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
-    center = _mean(x, axes, True)
-    gap = x - center
-    square = elementwise.square(gap if x.dtype.kind != "c" else elementwise.abs(gap))
-    freedom = float(_count(x.shape, axes) - correction)
-    spread = prims.sum(square, axes=axes, keepdims=keepdims) / (freedom if freedom > 0 else 0.0)
+    freedom = max(float(_count(x.shape, axes) - correction), 0.0)
+    if x.dtype.kind == "c":
+        center = _mean(x, axes, True)
+        square = elementwise.square(elementwise.abs(x - center))
+        spread = prims.sum(square, axes=axes, keepdims=True) / freedom
+    else:
+        spread, center = variance(x, axes=axes, freedom=freedom)
+    if not keepdims and axes:
+        kept = [n for i, n in enumerate(x.shape) if i not in axes]
+        spread = shape_prims.reshape(spread, shape=tuple(kept))
     return spread, center
 
 

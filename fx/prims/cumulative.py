@@ -11,10 +11,11 @@ import ml_dtypes
 import fx.backends.cpu.cumulative as cpu
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, int64
+from fx.dtypes import INEXACT, float64, int64
 from fx.errors import DTypeError, ShapeError
 from fx.primitive import define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
+from fx.prims.compare import astype
 from fx.prims.creation import constant_like
 from fx.prims.elementwise import exp, maximum
 from fx.prims.families import same_dtype, to_front
@@ -211,26 +212,35 @@ cummin = define(
 
 
 def _fractions(x, out, axis, reverse):
-    """exp(out[k - 1] - out[k]) and exp(x[k] - out[k]): both at most 1, and 0 where out is -inf."""
+    """exp(out[k - 1] - out[k]) and exp(x[k] - out[k]): both at most 1, and 0 where out is -inf.
+
+    They are float64: products of many factors next to 1 would lose digit by digit in float32.
+    """
+    x, out = astype(x, dtype=float64), astype(out, dtype=float64)
     # out = -inf is lifted to a finite number, so that -inf - out stays -inf instead of nan
-    lowest = float(ml_dtypes.finfo(out.dtype).min)
-    finite = maximum(out, constant_like(lowest, out))
+    finite = maximum(out, constant_like(_LOWEST, out))
     before = shift(out, axis, float("-inf"), reverse)
     return exp(before - finite), exp(x - finite)
+
+
+_LOWEST = float(ml_dtypes.finfo(float64).min)
 
 
 def _logcumsumexp_jvp(primals, tangents, *, axis, reverse):
     (x,), (t,) = primals, tangents
     out = logcumsumexp(x, axis=axis, reverse=reverse)
     carried, own = _fractions(x, out, axis, reverse)
-    return out, recurrence(carried, t * own, axis=axis, reverse=reverse)
+    tangent = recurrence(carried, astype(t, dtype=float64) * own, axis=axis, reverse=reverse)
+    return out, astype(tangent, dtype=t.dtype)
 
 
 def _logcumsumexp_vjp(needs, x, *, axis, reverse):
     def pullback(ct, out):
         carried, own = _fractions(x, out, axis, reverse)
         factor = shift(carried, axis, 0.0, not reverse)
-        return (own * recurrence(factor, ct, axis=axis, reverse=not reverse),)
+        wide = astype(ct, dtype=float64)
+        found = own * recurrence(factor, wide, axis=axis, reverse=not reverse)
+        return (astype(found, dtype=ct.dtype),)
 
     return pullback
 

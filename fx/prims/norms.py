@@ -1,12 +1,15 @@
-"""Layer and batch normalisation, fused."""
+"""Variances, layer and batch normalisation, fused."""
 
 from __future__ import annotations
 
+import math
+
 import fx.backends.cpu.fused as cpu
 import fx.prims.elementwise as elementwise
+from fx.prims.compare import stop_gradient
 from fx.prims.fused import fuse
 from fx.prims.reduction import sum
-from fx.prims.shape import reshape
+from fx.prims.shape import broadcast_to, reshape
 
 
 def _count(shape):
@@ -16,13 +19,59 @@ def _count(shape):
     return n
 
 
+def squares(gap, axes, count):
+    """The sum of the squares of ``gap``, x less its mean, about what is left of a mean in it.
+
+    A mean is rounded: where it is 10^6 and the deviation is 1, squares about it would be wrong by
+    10^-3. What the rounding left is the sum of the gaps, a number without a derivative.
+    """
+    total = sum(elementwise.square(gap), axes=axes, keepdims=True)
+    left = stop_gradient(sum(gap, axes=axes, keepdims=True))
+    excess = elementwise.square(left) / count
+    return total - stop_gradient(elementwise.minimum(excess, total))
+
+
 def standardised(x, axes, eps):
     """x with mean 0 and variance 1 over ``axes``, and what it was multiplied with for that."""
     count = _count([x.shape[i] for i in axes])
     centred = x - sum(x, axes=axes, keepdims=True) / count
-    variance = sum(elementwise.square(centred), axes=axes, keepdims=True) / count
-    scale = elementwise.rsqrt(variance + eps)
+    scale = elementwise.rsqrt(squares(centred, axes, count) / count + eps)
     return centred * scale, scale
+
+
+# variance ---------------------------------------------------------------------------------------
+
+
+def _variance(x, *, axes, freedom):
+    count = _count([x.shape[i] for i in axes])
+    mean = sum(x, axes=axes, keepdims=True) / count
+    return squares(x - mean, axes, count) / freedom, mean
+
+
+def _variance_vjp(needs, x, *, axes, freedom):
+    count = _count([x.shape[i] for i in axes])
+
+    def pullback(cts):
+        found = None
+        if cts[0] is not None:
+            gap = x - sum(x, axes=axes, keepdims=True) / count
+            gap = gap - sum(gap, axes=axes, keepdims=True) / count  # what rounding left of a mean
+            found = gap * (cts[0] * (2.0 / freedom if freedom else math.inf))
+        if cts[1] is not None:
+            of_mean = broadcast_to(cts[1] / count, shape=x.shape)
+            found = of_mean if found is None else found + of_mean
+        return (found,)
+
+    return pullback
+
+
+variance = fuse(  # and the mean: both with their axes kept
+    "variance", cpu=cpu.variance, reference=_variance, vjp=_variance_vjp, multiple=True,
+    torch_name="Var",
+)  # fmt: skip
+
+
+# layer norm -------------------------------------------------------------------------------------
 
 
 def _last_axes(x, like):
@@ -65,7 +114,7 @@ def _moments(x):
     axes, _ = _over(x)
     count = _count([x.shape[i] for i in axes])
     mean = sum(x, axes=axes, keepdims=True) / count
-    variance = sum(elementwise.square(x - mean), axes=axes, keepdims=True) / count
+    variance = squares(x - mean, axes, count) / count
     return reshape(mean, shape=x.shape[1:2]), reshape(variance, shape=x.shape[1:2])
 
 

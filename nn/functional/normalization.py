@@ -27,8 +27,7 @@ def _centred(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     count = prod([x.shape[i] for i in axes])
     mean = reduction.sum(x, axes=axes, keepdims=True) / count
     centred = x - mean
-    variance = reduction.sum(elementwise.square(centred), axes=axes, keepdims=True) / count
-    return mean, centred, variance
+    return mean, centred, norms.squares(centred, axes, count) / count
 
 
 def _widened(function: Any, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Cumulative kernels; float16 and bfloat16 are computed in float32."""
+"""Cumulative kernels: floats of 16 and 32 bits are carried in float64, so errors do not pile up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
+
+_CARRIED = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
+_LARGE = 4096  # elements from which NumPy's conversions cost more than a kernel of our own
 
 _nb = None
 
@@ -42,8 +45,7 @@ def cummin(x: np.ndarray, *, axis: int, reverse: bool) -> tuple[np.ndarray, np.n
 
 def logcumsumexp(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     """log(exp(x[0]) + ... + exp(x[k])) without overflow; -inf where every element is -inf."""
-    with np.errstate(all="ignore"):
-        return _accumulate(np.logaddexp, x, axis, reverse)
+    return _accumulate(np.logaddexp, x, axis, reverse)
 
 
 def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
@@ -56,14 +58,26 @@ def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.
     a, b = contiguous(widen(a)), contiguous(widen(b))
     out = np.empty(b.shape, b.dtype)
     if out.size:
-        _kernels().recurrence(a.reshape(shape), b.reshape(shape), out.reshape(shape), reverse)
+        carried = np.empty(shape[2], np.complex128 if b.dtype.kind == "c" else np.float64)
+        _kernels().recurrence(
+            a.reshape(shape), b.reshape(shape), out.reshape(shape), carried, reverse
+        )
     return narrowed(out, dtype)
 
 
 def _accumulate(ufunc: np.ufunc, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
-    wide = _turned(widen(x), axis, reverse)
-    out = ufunc.accumulate(wide, axis, wide.dtype)
-    return narrowed(_turned(out, axis, reverse), x.dtype)
+    wide = widen(x)
+    if wide.dtype == np.float32 and wide.size >= _LARGE and ufunc is not np.logaddexp:
+        wide = contiguous(wide)
+        shape = (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
+        out = np.empty(x.shape, wide.dtype)
+        product = ufunc is np.multiply
+        _kernels().accumulate(wide.reshape(shape), out.reshape(shape), product, reverse)
+        return narrowed(out, x.dtype)
+    carried = _CARRIED.get(wide.dtype, wide.dtype)
+    with np.errstate(all="ignore"):
+        out = ufunc.accumulate(_turned(wide, axis, reverse), axis, carried)
+        return narrowed(narrowed(_turned(out, axis, reverse), wide.dtype), x.dtype)
 
 
 def _records(

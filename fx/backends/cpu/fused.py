@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu import sums
 from fx.backends.cpu.llvm import library
 
 _COMPILED_FROM = 16  # elements; a toy example need not load a compiler
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
 _BLOCK = 2048  # elements of a task of an elementwise kernel, as in ``library/maps.py``
-_BLOCKS = 32  # of rows, at most, that have sums of their own
-_ROWS_OF_BLOCK = 8
+_BLOCKS = 32  # of rows that have sums of their own, at least where there are many rows
+_LEAST_OF_BLOCK, _MOST_OF_BLOCK = 8, 32  # rows
 
 
 def compiled(x: np.ndarray) -> bool:
@@ -134,7 +135,7 @@ def cross_entropy(
         raise IndexError("a class outside of the logits")
     if reduction == "none":
         return losses
-    total = np.asarray(np.add.reduce(losses))
+    total = np.asarray(sums.total(losses, (0,)))
     if reduction == "mean":
         total = np.asarray(total / _count(y, ignore_index, x.dtype))
     return total
@@ -162,6 +163,26 @@ def cross_entropy_grad(
          ignore_index, ct.ndim]
     )  # fmt: skip
     return out
+
+
+# variance ---------------------------------------------------------------------------------------
+
+
+def variance(
+    x: np.ndarray, *, axes: tuple[int, ...], freedom: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sum of the squares about the mean over ``freedom``, and the mean; their axes are kept."""
+    if not compiled(x) or not axes or freedom <= 0:
+        return None
+    count = math.prod([x.shape[a] for a in axes])
+    with np.errstate(all="ignore"):
+        mean = sums.total(x, axes, True) / x.dtype.type(count)
+        gap = np.subtract(x, mean)
+        left = sums.total(gap, axes, True)
+        spread = sums.total(np.multiply(gap, gap, out=gap), axes, True)
+        spread -= np.minimum(left * left / x.dtype.type(count), spread)
+        spread /= x.dtype.type(freedom)
+    return spread, mean
 
 
 # layer norm -------------------------------------------------------------------------------------
@@ -194,14 +215,14 @@ def layer_norm_grad(
     n = weight.size
     rows = x.size // n
     out = library.empty([x, *x.shape])
-    block = max(_ROWS_OF_BLOCK, -(-rows // _BLOCKS))
+    block = min(max(_LEAST_OF_BLOCK, -(-rows // _BLOCKS)), _MOST_OF_BLOCK)
     tasks = -(-rows // block)
-    sums = library.empty([x, tasks, 2, n])
+    parts = library.empty([x, tasks, 2, n])
     library.kernel("rows", "layer_norm_grad", dtype.char)(
         [tasks, library.chunk_of(tasks, 0.12 * block * n * x.itemsize), dense(ct), dense(x),
-         dense(weight), out, sums, n, eps, rows, block]
+         dense(weight), out, parts, n, eps, rows, block]
     )  # fmt: skip
-    found = sums[0] if tasks == 1 else np.add.reduce(sums, 0)
+    found = parts[0] if tasks == 1 else sums.total(parts, (0,))
     return out, found[0].reshape(weight.shape), found[1].reshape(weight.shape)
 
 

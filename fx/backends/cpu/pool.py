@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, windows
 from fx.backends.cpu.threads import run_slices
@@ -77,7 +78,7 @@ def window_sum(
     dtype, planes = x.dtype, math.prod(x.shape[:2])
     x = computed(x).reshape(planes, win.volume)
     if win.whole:
-        return narrowed(x.sum(axis=1).reshape(shape), dtype)
+        return narrowed(sums.total(x, (1,)).reshape(shape), dtype)
     out = np.zeros((planes, win.positions), x.dtype)
     if out.size:
         _kernels().window_sum(x, out, win.geo)

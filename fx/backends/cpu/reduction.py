@@ -1,4 +1,4 @@
-"""Reduction kernels; float16 and bfloat16 are computed in float32."""
+"""Reduction kernels; float16 and bfloat16 are computed in float32, sums of floats in float64."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu import fused
+from fx.backends.cpu import fused, sums
 from fx.backends.cpu._arrays import is_narrow, narrowed, widen
 
 Axes = tuple[int, ...]
 
-_add = np.add.reduce
-
 
 def sum(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
-    """The sum in the dtype of ``x``."""
-    dtype = x.dtype
-    if dtype.itemsize == 2 and dtype.kind not in "iu":
-        return _add(x, axes, np.float32, None, keepdims).astype(dtype)
-    return _add(x, axes, dtype, None, keepdims)
+    """The sum in the dtype of ``x``; floats are added up in float64."""
+    return sums.total(x, axes, keepdims)
 
 
 def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
@@ -73,7 +68,7 @@ def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
         top = np.where(np.isfinite(top), top, wide.dtype.type(0))
         rest = np.asarray(np.subtract(wide, top))
         rest = np.exp(rest, out=rest)
-        out = np.log(np.add.reduce(rest, axes, None, None, True))
+        out = np.log(sums.total(rest, axes, True))
         out += top
     return narrowed(out if keepdims else out.squeeze(axes), x.dtype)
 
@@ -87,7 +82,7 @@ def softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
     with np.errstate(all="ignore"):
         out = np.subtract(wide, np.maximum.reduce(wide, axis, None, None, True, -np.inf))
         out = np.exp(out, out=out)
-        out /= np.add.reduce(out, axis, None, None, True)
+        out /= sums.total(out, (axis,), True)
     return narrowed(out, x.dtype)
 
 
@@ -99,6 +94,6 @@ def log_softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
     wide = widen(x)
     with np.errstate(all="ignore"):
         out = np.subtract(wide, np.maximum.reduce(wide, axis, None, None, True, -np.inf))
-        total = np.add.reduce(np.exp(out), axis, None, None, True)
+        total = sums.total(np.exp(out), (axis,), True)
         out -= np.log(total, out=total)
     return narrowed(out, x.dtype)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu import sums
+
 _FILL = 4096  # elements up to which a filled array costs no more than a view
 
 
@@ -44,9 +46,8 @@ def sum_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
     axes = tuple(range(lead)) + tuple(
         i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1
     )
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # added up in float32, as by sum
-        return x.sum(axis=axes, dtype=np.float32).astype(x.dtype).reshape(shape)
-    return x.sum(axis=axes, dtype=x.dtype).reshape(shape)
+    found: np.ndarray = sums.total(x, axes).reshape(shape)
+    return found
 
 
 def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any, drop: Any = ()) -> np.ndarray:

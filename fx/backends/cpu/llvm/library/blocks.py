@@ -13,6 +13,8 @@ from fx.backends.cpu.llvm.vecmath.outlined import outlined
 
 Body = Callable[..., Sequence[Num] | None]
 
+_STRETCH = 64  # vectors that are added up before float64 takes over
+
 
 class Rows:
     """One kernel; a task is a row, or what ``emit`` makes of it.
@@ -31,6 +33,7 @@ class Rows:
         self.kind = v.memory_type(dtype)
         self.size = v.size_of(self.kind)
         self.width = v.vector_bytes() // self.size
+        self.stretch = _STRETCH * self.width  # elements
         kinds = [v.pointer, v.i64, v.i64, v.pointer]
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
@@ -87,13 +90,17 @@ class Rows:
 
     # passes -------------------------------------------------------------------------------------
 
-    def each(self, n: ir.Value, body: Body, start: Sequence[Num] = ()) -> list[Num]:
+    def each(
+        self, n: ir.Value, body: Body, start: Sequence[Num] = (), first: ir.Value | None = None
+    ) -> list[Num]:
         """``carried = body(i, mask, *carried)`` for each vector of ``n`` elements, the last masked.
 
-        What is carried is vectors, and starts as ``start``.
+        What is carried is vectors, and starts as ``start``; the elements are those from ``first``,
+        a whole number of vectors, on.
         """
         b, width = self.b, self.width
         whole = b.sub(n, b.and_(n, v.const(width - 1)))
+        first = v.const(0) if first is None else first
 
         def turn(masked: bool) -> Callable[..., list[ir.Value]]:
             def inner(i: ir.Value, *carried: ir.Value) -> list[ir.Value]:
@@ -104,13 +111,66 @@ class Rows:
             return inner
 
         state = [x.v for x in start]
-        state = v.loop(b, v.const(0), whole, turn(False), state, step=width, name="vectors")
+        state = v.loop(b, first, whole, turn(False), state, step=width, name="vectors")
         state = v.loop(b, whole, n, turn(True), state, step=width, name="tail")
         return [Num(b, x) for x in state]
 
-    def total(self, x: Num) -> Num:
-        """The sum of the lanes, in every lane."""
-        return self._over_lanes(x, lambda a, c: a + c)
+    def sums(self, n: ir.Value, body: Body, count: int = 1) -> list[Num]:
+        """The sums, in every lane, of what ``body(i, mask, *sums)`` adds to ``count`` of them."""
+        return self.totals(self.stretches(n, body, self.nothing(count)))
+
+    def nothing(self, count: int) -> list[Num]:
+        """What ``count`` sums begin as: vectors of float64."""
+        return [Num(self.b, v.zeros(v.f64, self.width))] * count
+
+    def stretches(self, n: ir.Value, body: Body, sums: Sequence[Num]) -> list[Num]:
+        """``sums``, vectors of float64, and what ``body(i, mask, *sums)`` adds to each.
+
+        ``body`` sees sums of its own dtype, over so few vectors that they lose next to nothing.
+        """
+        b, step = self.b, self.stretch
+
+        def part(first: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+            last = v.smaller(b, b.add(first, v.const(step)), n)
+            return self.joined(carried, self.added(first, last, body, len(sums)))
+
+        found = v.loop(b, v.const(0), n, part, [x.v for x in sums], step, "stretch")
+        return [Num(b, x) for x in found]
+
+    def added(self, first: ir.Value, last: ir.Value, body: Body, count: int) -> list[Num]:
+        """What ``body`` adds to ``count`` sums over a stretch, vectors in turn to one and another.
+
+        An addition takes longer than a load: a sum by itself would wait for the one before it.
+        """
+        b, both = self.b, 2 * self.width
+        pairs = b.add(first, b.and_(b.sub(last, first), v.const(-both)))
+
+        def pair(i: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+            state = [Num(b, x) for x in carried]
+            even = body(i, None, *state[:count]) or ()
+            odd = body(b.add(i, v.const(self.width)), None, *state[count:]) or ()
+            return [x.v for x in (*even, *odd)]
+
+        start = [self.full(0.0).v] * (2 * count)
+        state = v.loop(b, first, pairs, pair, start, step=both, name="pairs")
+        found = [Num(b, x) + Num(b, y) for x, y in zip(state, state[count:])]
+        return self.each(last, body, found, pairs)
+
+    def joined(self, sums: Sequence[ir.Value], terms: Sequence[Num]) -> list[ir.Value]:
+        """Sums of float64 with what was added up in the dtype of the kernel."""
+        b = self.b
+        kind = ir.VectorType(v.f64, self.width)
+        wide = [x.v if self.size == 8 else b.fpext(x.v, kind) for x in terms]
+        return [b.fadd(x, y) for x, y in zip(sums, wide, strict=True)]
+
+    def totals(self, sums: Sequence[Num]) -> list[Num]:
+        """The sum of the lanes of vectors of float64, as numbers in every lane."""
+        b = self.b
+        found = []
+        for x in sums:
+            total = b.extract_element(v.sums_of_lanes(b, [x.v]), ir.Constant(v.i32, 0))
+            found.append(self.spread(total if self.size == 8 else b.fptrunc(total, self.kind)))
+        return found
 
     def largest(self, x: Num) -> Num:
         """The largest lane, in every lane."""
@@ -123,3 +183,9 @@ class Rows:
             x = join(x, Num(self.b, v.shuffle(self.b, x.v, x.v, lanes)))
             step //= 2
         return x
+
+    def about_mean(self, squares: Num, rest: Num, count: Num) -> Num:
+        """A variance, from the sums of squares about a rounded mean and of the gaps themselves."""
+        mean, left = squares / count, rest / count
+        excess = left * left
+        return mean - (excess < mean).pick(excess, mean)

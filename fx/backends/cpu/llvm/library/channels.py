@@ -24,20 +24,42 @@ def _lines(
     shape: Sequence[ir.Value],
     arrays: Sequence[ir.Value],
     body: Callable[..., Sequence[Num] | None],
-    start: Sequence[Num] = (),
+    sums: int = 0,
 ) -> list[Num]:
-    """``carried = body(i, mask, *lines, *carried)`` over all positions of a channel."""
+    """``body(i, mask, *lines, *sums)`` over a channel; what it adds to each of the sums."""
     b = r.b
     batch, channels, n = shape
 
-    def line(i: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+    def line(i: ir.Value, first: ir.Value, last: ir.Value, *carried: ir.Value) -> list[Num]:
         at = b.add(b.mul(i, channels), channel)
         found = [r.row(a, at, n) for a in arrays]
-        state = [Num(b, x) for x in carried]
-        return [x.v for x in r.each(n, lambda j, m, *c: body(j, m, *found, *c), state)]
+        return r.each(
+            last, lambda j, m, *c: body(j, m, *found, *c), [Num(b, x) for x in carried], first
+        )
 
-    state = v.loop(b, v.const(0), batch, line, [x.v for x in start], name="line")
-    return [Num(b, x) for x in state]
+    if not sums:
+        v.loop(b, v.const(0), batch, lambda i: line(i, v.const(0), n) and None, name="line")
+        return []
+    # a stretch is a part of a line, or as many short lines as make one
+    stretch = v.const(r.stretch)
+    some = b.add(b.udiv(stretch, b.add(n, v.const(1))), v.const(1))
+    groups = b.udiv(b.add(batch, b.sub(some, v.const(1))), some)
+
+    def part(first: ir.Value, *carried: ir.Value) -> list[ir.Value]:
+        last = v.smaller(b, b.add(first, stretch), n)
+
+        def group(g: ir.Value, *state: ir.Value) -> list[ir.Value]:
+            low = b.mul(g, some)
+            high = v.smaller(b, b.add(low, some), batch)
+            inside = lambda i, *c: [x.v for x in line(i, first, last, *c)]
+            now = v.loop(b, low, high, inside, [r.full(0.0).v] * sums, name="line")
+            return r.joined(state, [Num(b, x) for x in now])
+
+        return v.loop(b, v.const(0), groups, group, carried, name="group")
+
+    start = [x.v for x in r.nothing(sums)]
+    found = v.loop(b, v.const(0), n, part, start, r.stretch, "stretch")
+    return r.totals([Num(b, x) for x in found])
 
 
 def _one(r: Rows, base: ir.Value, channel: ir.Value) -> Num:
@@ -55,16 +77,16 @@ def _moments(
 ) -> None:
     count = r.count(r.b.mul(shape[0], shape[2]))
     zero = r.full(0.0)
-    (total,) = _lines(r, task, shape, [x], lambda i, m, a, t: [t + r.load(a, i, m)], [zero])
-    middle = r.total(total) / count
+    (total,) = _lines(r, task, shape, [x], lambda i, m, a, t: [t + r.load(a, i, m)], 1)
+    middle = total / count
 
-    def squares(i: ir.Value, mask: Any, a: ir.Value, t: Num) -> list[Num]:
+    def squares(i: ir.Value, mask: Any, a: ir.Value, t: Num, u: Num) -> list[Num]:
         centred = r.only(mask, r.load(a, i, mask) - middle, zero)
-        return [centred.mad(centred, t)]
+        return [centred.mad(centred, t), u + centred]
 
-    (total,) = _lines(r, task, shape, [x], squares, [zero])
+    total, rest = _lines(r, task, shape, [x], squares, 2)
     _put(r, middle, mean, task)
-    _put(r, r.total(total) / count, variance, task)
+    _put(r, r.about_mean(total, rest, count), variance, task)
 
 
 def _batch_norm(
@@ -93,7 +115,7 @@ def _batch_norm_grad(
         given = r.load(c, i, mask)
         return [s + given, given.mad((r.load(a, i, mask) - middle) * spread, t)]
 
-    s, t = map(r.total, _lines(r, task, shape, [ct, x], sums, [r.full(0.0)] * 2))
+    s, t = _lines(r, task, shape, [ct, x], sums, 2)
     _put(r, t, dweight, task)
     _put(r, s, dbias, task)
     scale = spread * _one(r, weight, task)

@@ -43,8 +43,7 @@ def _sum_of_exp(r: Rows, x: ir.Value, n: ir.Value, top: Num, keep: ir.Value | No
             r.store(term, keep, i, mask)
         return [total + r.only(mask, term, r.full(0.0))]
 
-    (total,) = r.each(n, body, [r.full(0.0)])
-    return r.total(total)
+    return r.sums(n, body)[0]
 
 
 def _softmax(r: Rows, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value) -> None:
@@ -64,8 +63,7 @@ def _softmax_grad(
     r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
 ) -> None:
     ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
-    (dot,) = r.each(n, lambda i, m, t: [t + r.load(ct, i, m) * r.load(y, i, m)], [r.full(0.0)])
-    dot = r.total(dot)
+    (dot,) = r.sums(n, lambda i, m, t: [t + r.load(ct, i, m) * r.load(y, i, m)])
     r.each(n, lambda i, m: r.store(r.load(y, i, m) * (r.load(ct, i, m) - dot), out, i, m))
 
 
@@ -73,8 +71,7 @@ def _log_softmax_grad(
     r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
 ) -> None:
     ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
-    (total,) = r.each(n, lambda i, m, t: [t + r.load(ct, i, m)], [r.full(0.0)])
-    total = r.total(total)
+    (total,) = r.sums(n, lambda i, m, t: [t + r.load(ct, i, m)])
     r.each(n, lambda i, m: r.store(r.load(ct, i, m) - _exp(r, r.load(y, i, m)) * total, out, i, m))
 
 
@@ -138,15 +135,15 @@ def _cross_entropy_grad(
 def _statistics(r: Rows, x: ir.Value, n: ir.Value, eps: Num) -> tuple[Num, Num]:
     """The mean of a row, and 1 over its standard deviation."""
     count = r.count(n)
-    (total,) = r.each(n, lambda i, mask, t: [t + r.load(x, i, mask)], [r.full(0.0)])
-    mean = r.total(total) / count
+    (total,) = r.sums(n, lambda i, mask, t: [t + r.load(x, i, mask)])
+    mean = total / count
 
-    def squares(i: ir.Value, mask: Any, t: Num) -> list[Num]:
+    def squares(i: ir.Value, mask: Any, t: Num, u: Num) -> list[Num]:
         centred = r.only(mask, r.load(x, i, mask) - mean, r.full(0.0))
-        return [centred.mad(centred, t)]
+        return [centred.mad(centred, t), u + centred]
 
-    (total,) = r.each(n, squares, [r.full(0.0)])
-    return mean, 1.0 / (r.total(total) / count + eps).sqrt()
+    variance = r.about_mean(*r.sums(n, squares, 2), count)
+    return mean, 1.0 / (variance + eps).sqrt()
 
 
 def _layer_norm(
@@ -196,7 +193,7 @@ def _layer_norm_grad(
             return [t + g, g.mad((r.load(a, j, mask) - mean) * scale, s)]
 
         count = r.count(n)
-        t, s = (r.total(x) / count for x in r.each(n, sums_of, [zero, zero]))
+        t, s = (x / count for x in r.sums(n, sums_of, 2))
 
         def store(j: ir.Value, mask: Any) -> None:
             given = r.load(c, j, mask)

@@ -1,6 +1,7 @@
 """Cumulative operations: each element of a line from the one before it.
 
-Lines beside each other are the lanes of a vector; 16-bit floats are carried in 32 bits.
+Lines beside each other are the lanes of a vector. What adds or multiplies floats carries them in
+float64, so that errors do not pile up along a line.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from fx.backends.cpu.llvm.vecmath import arithmetic, logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
-from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, constant, lanes_for
-from fx.dtypes import COMPLEX
+from fx.backends.cpu.llvm.vecmath.types import F32, F64, I64, NARROW, constant, lanes_for
+from fx.dtypes import COMPLEX, FLOATING, float64
 from fx.graph.ir import Node
 
 Rule = Callable[[Any, list[Any], list[Any]], list[Any]]
 
 
-def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None:
+def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = True) -> Step | None:
     """The step of a scan.
 
     Args:
@@ -46,6 +47,7 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
         following: ``following(place, elements, carried)`` gives what another leaves; what is
             carried is stored, one value an output.
         price: nanoseconds an element, where lanes do not help.
+        wide: whether floats are float64 to the rules, and carried as that.
     """
     x = node.inputs[0].spec
     if not has_elements(node) or x.dtype in COMPLEX:
@@ -55,9 +57,21 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
     lanes = min(lanes_for(x.dtype), 16)
     cost = x.size * (price if after < lanes else max(0.3, price / lanes))
     blocks = -(-after // (16 * lanes))
-    # wide lines are done side by side, reading back what was stored for the element before
-    side_by_side = after >= 8 * lanes and x.dtype not in NARROW
+    carries_wide = wide and x.dtype in FLOATING and x.dtype != float64
+    # many lines are done side by side: what is carried is what was stored for the element before,
+    # or float64 in scratch
+    side_by_side = after >= 8 * lanes and (carries_wide or x.dtype not in NARROW)
     tasks = tasks_for(cost, max(before, blocks))
+    scratch = 8 * after * len(node.outs) if carries_wide and side_by_side else 0
+
+    def read_term(b: Any, array: Any, at: Any, dtype: Any, width: int | None) -> Any:
+        found = term(b, load_convert(b, load(b, array, at, dtype, width), dtype), dtype)
+        return found.to(F64) if carries_wide else found
+
+    def write_term(b: Any, value: Any, array: Any, at: Any, dtype: Any) -> None:
+        value = value.to(F32) if carries_wide else value
+        value = rounded(value, dtype) if dtype in NARROW else value
+        store(b, store_convert(b, value.v, dtype), array, at, dtype)
 
     def walk(frame: Frame, row: Any, column: Any, width: int | None, k: Any) -> None:
         """Element k of lines, for k > 0; element 0 for None."""
@@ -66,12 +80,10 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
         step = after if not reverse else -after
 
         def terms(arrays: Any, values: Any, at: Any) -> list[Any]:
-            found = []
-            for array, value in zip(arrays, values):
-                dtype = value.spec.dtype
-                raw = load(b, array, at, dtype, width)
-                found.append(term(b, load_convert(b, raw, dtype), dtype))
-            return found
+            return [read_term(b, a, at, v.spec.dtype, width) for a, v in zip(arrays, values)]
+
+        def kept(i: int) -> Any:
+            return b.add(column, i64(i * after))
 
         number = i64(0) if k is None else k
         from_front = b.sub(i64(n - 1), number) if reverse else number
@@ -81,10 +93,15 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
         elements = terms(frame.reads, node.inputs, at)
         if k is None:
             new = first(place, elements, [])
+        elif carries_wide:
+            raw = [load(b, frame.scratch, kept(i), float64, width) for i in range(len(node.outs))]
+            new = following(place, elements, [term(b, r, float64) for r in raw])
         else:
             new = following(place, elements, terms(frame.writes, node.outs, b.sub(at, i64(step))))
-        for array, value, out in zip(frame.writes, new, node.outs):
-            store(b, store_convert(b, value.v, out.spec.dtype), array, at, out.spec.dtype)
+        for i, (array, value, out) in enumerate(zip(frame.writes, new, node.outs)):
+            write_term(b, value, array, at, out.spec.dtype)
+            if carries_wide:
+                store(b, value.v, frame.scratch, kept(i), float64)
 
     def line(frame: Frame, row: Any, column: Any, width: int | None) -> None:
         b = frame.b
@@ -97,17 +114,12 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
 
         def read(k: Any) -> list[Any]:
             place = at(k)
-            return [
-                term(b, load_convert(b, load(b, a, place, x.dtype, width), x.dtype), x.dtype)
-                for a in frame.reads
-            ]
+            return [read_term(b, a, place, x.dtype, width) for a in frame.reads]
 
         def write(k: Any, values: list[Any]) -> None:
             place = at(k)
             for array, value, out in zip(frame.writes, values, node.outs):
-                dtype = out.spec.dtype
-                value = rounded(value, dtype) if dtype in NARROW else value
-                store(b, store_convert(b, value.v, dtype), array, place, dtype)
+                write_term(b, value, array, place, out.spec.dtype)
 
         place = Int(b, constant(kind, n - 1 if reverse else 0))
         carried = first(place, read(i64(0)), [])
@@ -135,22 +147,27 @@ def _scan(node: Node, first: Rule, following: Rule, price: float) -> Step | None
                     wide = lanes if after >= lanes else 1
                     columns(b, *span, wide, lambda c, width: line(frame, row, c, width))
 
-    return SpecialStep(node, body, tasks=tasks, cost=cost)
+    return SpecialStep(node, body, tasks=tasks, cost=cost, scratch=scratch)
 
 
 def _itself(place: Int, x: list[Any], _: list[Any]) -> list[Any]:
     return [x[0]]
 
 
+def _carried(node: Node) -> Any:
+    dtype = node.inputs[0].spec.dtype
+    return float64 if dtype in FLOATING else dtype
+
+
 def cumsum(node: Node) -> Step | None:
     """Sums so far."""
-    dtype = node.inputs[0].spec.dtype
+    dtype = _carried(node)
     return _scan(node, _itself, lambda _, x, c: [arithmetic.add(dtype, c[0], x[0])], 1.2)
 
 
 def cumprod(node: Node) -> Step | None:
     """Products so far."""
-    dtype = node.inputs[0].spec.dtype
+    dtype = _carried(node)
     return _scan(node, _itself, lambda _, x, c: [arithmetic.multiply(dtype, c[0], x[0])], 1.2)
 
 
@@ -183,4 +200,4 @@ def record(node: Node) -> Step | None:
             wins = wins | x[0].isnan()
         return [wins.pick(x[0], best), wins.pick(place, where)]
 
-    return _scan(node, lambda place, x, _: [x[0], place], following, 1.5)
+    return _scan(node, lambda place, x, _: [x[0], place], following, 1.5, wide=False)

@@ -1,0 +1,161 @@
+"""Sums of floats along any axes: added up in float64, in blocks of which sizes alone decide.
+
+The rows that are added up are cut into chunks, each a task with one float64 result; the chunks'
+results are added up in the same way. Without a compiler NumPy adds up in float64.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fx.backends.cpu._arrays import narrowed, widen
+from fx.backends.cpu.llvm import library
+
+Axes = tuple[int, ...]
+
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_COMPILED_FROM = 16  # elements; a toy example need not load a compiler
+_CHUNK = {"f": 1 << 14, "d": 1 << 11}  # elements of a row that one task adds up
+_ROWS = {"f": 1 << 9, "d": 1 << 7}  # rows that one task adds up, at most
+_PLACE = 1 << 16  # elements of those rows, about
+_NEAR = 1 << 19  # bytes that a core's own cache holds
+_COPIED = 1 << 22  # elements up to which an array that is not dense is copied
+
+_add = np.add.reduce
+_empty = np.empty
+
+
+def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
+    """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
+    dtype = x.dtype
+    if dtype is _F32 or dtype is _F64:
+        if x.size < _COMPILED_FROM or not axes:
+            return _add(x, axes, dtype, None, keepdims)
+        return _by_kernel(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
+    if dtype.itemsize == 2 and dtype.kind not in "iu":
+        return narrowed(total(widen(x), axes, keepdims), dtype)
+    if dtype == np.complex64:
+        return _cast(_add(x, axes, np.complex128, None, keepdims), dtype)
+    return _add(x, axes, dtype, None, keepdims)
+
+
+_compiler = cache(library.available)
+
+
+def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    return _cast(_add(x, axes, _F64, None, keepdims), x.dtype)
+
+
+def _cast(x: Any, dtype: np.dtype) -> Any:
+    if x.dtype == dtype:
+        return x
+    with np.errstate(over="ignore"):
+        return x.astype(dtype)
+
+
+def _by_kernel(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    flags = x.flags
+    if not (flags.c_contiguous and flags.aligned):
+        return _turned(x, axes, keepdims)
+    shape, n = x.shape, x.size
+    if len(axes) == len(shape) and n <= _CHUNK["d"]:
+        out = _empty((1,) * len(shape) if keepdims else (), x.dtype)
+        _kernel("rows", x.dtype.char, x.dtype.char)([1, 0, x, out, n, n, 1])
+        return out
+    last, k = axes[-1], len(axes) - 1
+    low = last
+    while k and axes[k - 1] == low - 1:  # axes side by side are one
+        k -= 1
+        low -= 1
+    if keepdims:
+        kept: list[int] = [1 if i in axes else s for i, s in enumerate(shape)]
+    else:
+        kept = [s for i, s in enumerate(shape) if i not in axes]
+    n, inner, outer = _sizes(shape, low, last + 1)
+    if not k:
+        return summed(x, outer, n, inner, _empty(kept, x.dtype))
+    lines = summed(x, outer, n, inner, _empty((*shape[:low], *shape[last + 1 :]), _F64))
+    return _cast(total(lines, axes[:k]), x.dtype).reshape(kept)  # and the axes before those
+
+
+def _sizes(shape: Axes, low: int, high: int) -> tuple[int, int, int]:
+    if len(shape) == 2 and high - low == 1:
+        return (shape[0], shape[1], 1) if low == 0 else (shape[1], 1, shape[0])
+    return prod(shape[low:high]), prod(shape[high:]), prod(shape[:low])
+
+
+def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    """The sum of an array that is not dense, in an order of its axes in which it is, or copied."""
+    order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
+    turned = x.transpose(order)
+    if not (turned.flags.c_contiguous and turned.flags.aligned):
+        if x.size > _COPIED:
+            return _by_numpy(x, axes, keepdims)
+        return _by_kernel(x.copy("C"), axes, keepdims)
+    out = _by_kernel(turned, tuple(sorted([order.index(a) for a in axes])), True)
+    out = out.transpose([order.index(i) for i in range(x.ndim)])
+    return out if keepdims else out.squeeze(axes)
+
+
+def summed(x: np.ndarray, outer: int, n: int, inner: int, out: np.ndarray) -> np.ndarray:
+    """The sum over n of a dense x, read as (outer, n, inner), into ``out`` of outer * inner.
+
+    One of the two dtypes is float64, or both are the same.
+    """
+    if not (outer and n and inner):
+        out[...] = 0.0
+        return out
+    char = x.dtype.char
+    if inner == 1:
+        chunk = _CHUNK[char]
+        parts = -(-n // chunk) if n > chunk else 1
+        sums = out if parts == 1 else _empty((outer, parts), _F64)
+        tasks = outer * parts
+        many = library.chunk_of(tasks, 0.05 * x.itemsize * (n if parts == 1 else chunk))
+        _kernel("rows", char, sums.dtype.char)([tasks, many, x, sums, n, chunk, parts])
+    else:
+        block = _block(char)
+        small = n * inner < 1 << 14
+        beside = 1 if small else max(1, block // inner)  # rows that share vectors
+        rows = _ROWS[char] if small else min(_ROWS[char], max(32, _PLACE // (beside * inner) & -32))
+        chunk = beside * rows
+        chunks = -(-n // chunk)
+        parts = chunks * beside
+        each = 0.06 * x.itemsize * min(chunk, n) * inner
+        if inner >= 4 * block and x.nbytes > _NEAR:
+            sums = _empty((outer, parts, inner), _F64)
+            tasks = outer * chunks
+            _kernel("wide", char, "d")(
+                [tasks, library.chunk_of(tasks, each), x, sums, n, inner, chunk, chunks]
+            )
+        else:
+            sums = out if parts == 1 else _empty((outer, parts, inner), _F64)
+            blocks = -(-beside * inner // block)
+            tasks = outer * chunks * blocks
+            many = library.chunk_of(tasks, each / blocks)
+            _kernel("columns", char, sums.dtype.char)(
+                [tasks, many, x, sums, n, inner, beside * inner, chunk, chunks, blocks]
+            )
+    if sums is out:
+        return out
+    if parts == 1:
+        with np.errstate(over="ignore"):
+            out[...] = sums.reshape(out.shape)
+        return out
+    return summed(sums, outer, parts, inner, out)
+
+
+@cache
+def _kernel(name: str, char: str, out: str) -> library.Run:
+    return library.kernel("sums", f"{name}_to_{'float64' if out == 'd' else 'float32'}", char)
+
+
+@cache
+def _block(char: str) -> int:
+    from fx.backends.cpu.llvm.library import sums
+
+    return sums.block_of(4 if char == "f" else 8)
