@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.dtypes import float32, float64
 from fx.graph.staging import Stage
 from fx.levels import Level
@@ -178,6 +179,7 @@ class Program:
 
 _LAYOUTS = 16
 _programs: dict[Any, list[Program]] = {}
+limits.on_change(_programs.clear)
 _hopeless: set[Any] = set()
 
 

@@ -17,10 +17,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fx import limits
 from fx.graph.ir import Graph, Value
 from fx.spec import TensorSpec
-
-FOLDABLE = 1024  # bytes
 
 _tokens: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _kept: dict[int, tuple[Any, int]] = {}  # of objects that cannot be referenced weakly
@@ -28,7 +27,7 @@ _numbers = count()
 
 
 def graph_key(graph: Graph) -> str:
-    """The key of a graph, in time linear in its nodes.
+    """The key of a graph under the limits that hold, in time linear in its nodes.
 
     Args:
         graph: any graph; the key is kept in ``graph.cache``.
@@ -41,12 +40,14 @@ def graph_key(graph: Graph) -> str:
         >>> graph_key(one) == graph_key(two)
         True
     """
-    found: str | None = graph.cache.get("key")
+    place = "key" + limits.key()
+    found: str | None = graph.cache.get(place)
     if found is None:
         writer = _Writer()
         writer.graph(graph)
-        digest = sha256("\n".join(writer.lines).encode()).hexdigest()
-        found = graph.cache["key"] = digest if writer.stable else f"local-{digest}"
+        digest = sha256("\n".join([*writer.lines, limits.key()]).encode()).hexdigest()
+        found = digest if writer.stable else f"local-{digest}"
+        graph.cache[place] = found
     return found
 
 
@@ -61,7 +62,7 @@ def foldable(value: Value) -> bool:
     That is so where it is small, one number repeated, or not floating: indices and masks.
     """
     array = value.constant._a  # type: ignore[union-attr]
-    return array.nbytes <= FOLDABLE or array.dtype.kind in "biu" or _uniform(array)
+    return array.nbytes <= limits.CODE_CONSTANTS or array.dtype.kind in "biu" or _uniform(array)
 
 
 def _uniform(array: np.ndarray) -> bool:
@@ -136,7 +137,7 @@ class _Writer:
         if foldable(value):
             uniform = _uniform(array) and array.size > 0
             data = (array[(slice(1),) * array.ndim] if uniform else array).tobytes()
-            told = data.hex() if len(data) <= FOLDABLE else sha256(data).hexdigest()
+            told = data.hex() if len(data) <= limits.CODE_CONSTANTS else sha256(data).hexdigest()
             told += " uniform" * uniform
         self.lines.append(f"constant {self._spec(value.spec)} {told}")
         return name

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.dtypes import float32, float64
 from fx.graph.ir import Graph, input_value
 from fx.tensor import Tensor
@@ -16,9 +17,9 @@ from fx.transforms.control.scan_primitive import scan
 
 # A step with a smaller state runs one primitive after the other: compiling would cost more than it
 # saves. Only shapes decide, so that the same call gives the same bits every time.
-COMPILED_FROM = 64
 
 bodies: dict[Any, Graph] = {}
+limits.on_change(bodies.clear)
 
 
 def steps(
@@ -67,7 +68,7 @@ def _staged(
         specs[i] = specs[i].with_(shape=specs[i].shape[1:])
     body = derive(step, specs, "_".join(str(part) for part in key[:2]))
     state = specs[0]
-    large = prod(state.shape) >= COMPILED_FROM
+    large = prod(state.shape) >= limits.STEPS_FROM
     if large and state.dtype in (float32, float64) and state.device == "cpu":
         body.cache["placing"] = _placing(body, len(carry))
     return body

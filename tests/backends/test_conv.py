@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fx.backends.cpu import _planes
-from fx.backends.cpu import conv as conv_module
+from fx import limits
 from fx.backends.cpu._windows import windows
 from fx.backends.cpu.conv import conv, conv_input_grad, conv_weight_grad
 
@@ -71,23 +70,22 @@ def test_agrees_with_torch(case):
 
 
 @pytest.mark.parametrize("tile", [1, 2000, 20000])
-def test_tiles_change_nothing(tile, monkeypatch):
-    monkeypatch.setattr(conv_module, "_TILE_BYTES", tile)
-    for case in CASES:
-        _against_torch(case)
+def test_tiles_change_nothing(tile):
+    with limits.given(CONV_COLUMNS=tile):
+        for case in CASES:
+            _against_torch(case)
 
 
-def test_one_product_for_all_samples_equals_one_for_each(monkeypatch):
-    monkeypatch.setattr(conv_module, "_FLAT_BELOW", 0)
-    for case in CASES:
-        _against_torch(case)
+def test_one_product_for_all_samples_equals_one_for_each():
+    with limits.given(CONV_FLAT=0):
+        for case in CASES:
+            _against_torch(case)
 
 
 @pytest.mark.parametrize("up_to", [0, 10**6], ids=["columns", "planes"])
-def test_both_ways_serve_every_case(up_to, monkeypatch):
-    monkeypatch.setattr(_planes, "_WORK_UP_TO", up_to)
-    for chunk in (1, 1 << 20):
-        monkeypatch.setattr(_planes, "_CHUNK_BYTES", chunk)
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_both_ways_serve_every_case(up_to, chunk):
+    with limits.given(CONV_PLANES_UP_TO=up_to, CONV_PLANES_CHUNK=chunk):
         for case in CASES:
             _against_torch(case)
 

@@ -14,6 +14,7 @@ import fx.prims.elementwise as ew
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.transforms.control.while_primitive as primitive
+from fx import limits
 from fx.dtypes import int64
 from fx.graph.bodies import distinct, used_inputs
 from fx.graph.ir import Graph
@@ -33,8 +34,6 @@ from fx.transforms.control.graphs import (
 )
 from fx.transforms.control.scan_primitive import planned, scan
 from fx.transforms.control.split import filled, split
-
-_KEPT = 1 << 26  # bytes of carries that are kept, if these are not fewer than 16 or more than 1024
 
 
 def vjp(needs, *args, condition, body, carries, read):
@@ -235,7 +234,7 @@ def _between(
     given = [n is not None and is_smooth(s) for n, s in zip(wants, specs)]
     active = _active(wants, specs, body, carries)
     nbytes = sum([s.nbytes for s in specs[:carries]])
-    slots = max(16, min(1024, _KEPT // max(nbytes, 1)))
+    slots = max(limits.WHILE_LEAST, min(limits.WHILE_MOST, limits.WHILE_BYTES // max(nbytes, 1)))
     device = specs[0].device
 
     def number(n: int) -> Tensor:

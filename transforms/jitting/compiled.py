@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx import limits
 from fx.debug import ordered
 from fx.graph.ir import Graph
 from fx.graph.manager import optimize
@@ -19,7 +20,7 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
         donated: positions of inputs whose memory the results may take.
         optimized: whether the passes have been run on it.
     """
-    key = ("executable", donated)
+    key = ("executable", donated, limits.key())
     found = graph.cache.get(key)
     if found is None:
         found = graph.cache[key] = _compile(graph if optimized else optimize(graph), donated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from fx import tree
+from fx import limits, tree
 from fx.config import _Defaults, modes
 from fx.graph.ir import Graph, Value
 from fx.numbers import number_dtype
@@ -46,6 +46,9 @@ def settings(code: Code, program: Program) -> None:
     code.names["defaults"] = _Defaults
     code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
     code.require(f"defaults.device == {_Defaults.device!r}")
+    if limits.key():
+        code.names["limits"] = limits.key
+        code.require(f"limits() == {limits.key()!r}")
     if program.random:
         code.require("not modes.lanes and modes.turn is None")
 

@@ -11,6 +11,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from fx import limits
 from fx.config import modes
 from fx.errors import StagingError
 from fx.frames import user_line
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
 from fx.transforms.jitting.progress import Call, lazily
 from fx.transforms.jitting.signature import Identity, Signature, holds_state
 
-MOST_PROGRAMS = 32  # for arguments of one kind
 MOST_CHANGES = 4  # of what a function reads, by itself
-MOST_PLANS = 8  # that are tried before the arguments are looked up
 
 
 class Jitted:
@@ -183,9 +182,9 @@ class Jitted:
             found.reason = "a function of the same code was compiled for such arguments"
             return self._add(found, signature)
         self._sweep()
-        if len(known) >= MOST_PROGRAMS:
+        if len(known) >= limits.PROGRAMS:
             why = lazily("explain").reason_of(self, known[-1], signature)
-            raise GiveUp(f"{MOST_PROGRAMS} programs were compiled for them; the last time {why}")
+            raise GiveUp(f"{limits.PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
         program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
         program.guards = lazily("guards").watch(self.function, signature.objects, args)
@@ -289,7 +288,7 @@ class Jitted:
     def add_plan(self, program: Program, plan: Any) -> None:
         """Note the short way of a program; those that were found last are tried first."""
         program.plan = plan
-        self.plans = (plan, *self.plans)[:MOST_PLANS]
+        self.plans = (plan, *self.plans)[: limits.PLANS]
 
     def _forget(self, key: Any, reason: GiveUp) -> None:
         """Run the function as it is for such arguments from here on, and say so once."""

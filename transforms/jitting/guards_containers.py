@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fx import limits
 from fx.numbers import Numbers, is_dynamic
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, same_array
 from fx.transforms.jitting.guards_reads import Reads
-
-MOST_ITEMS = 1024  # of a container whose items are looked at one by one
-MOST_PLAIN = 10_000  # of a container of plain values
-MOST_BYTES = 1 << 20  # of an array that is compared
 
 
 class Containers:
@@ -28,7 +25,7 @@ class Containers:
         ) -> None: ...
 
     def array(self, x: np.ndarray, place: Place) -> None:
-        if x.nbytes > MOST_BYTES or x.dtype.hasobject:
+        if x.nbytes > limits.GUARD_BYTES or x.dtype.hasobject:
             self.truncated = True
             self.writer.identity(place, x)
             return
@@ -41,16 +38,16 @@ class Containers:
         write.kind(place, x)
         write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
         if is_plain(x):
-            if n > MOST_PLAIN:
+            if n > limits.GUARD_PLAIN:
                 self.truncated = True
             elif n > 4:
                 write.scope["same_items"] = same_items
                 k = write.name("k", (list(x), [*map(type, x)]))
                 write.require(place, f"same_items({{}}, {k})", shortened(x))
                 return
-        elif n > MOST_ITEMS:
+        elif n > limits.GUARD_ITEMS:
             self.truncated = True
-        if n > MOST_ITEMS:
+        if n > limits.GUARD_ITEMS:
             return
         for i, item in enumerate(x):
             below = place.below(f"{{}}[{i}]", f"{place.name}[{i}]")
@@ -59,7 +56,7 @@ class Containers:
     def set(self, x: Any, place: Place) -> None:
         write = self.writer
         write.kind(place, x)
-        if len(x) <= MOST_PLAIN and is_plain(x):
+        if len(x) <= limits.GUARD_PLAIN and is_plain(x):
             write.require(place, f"{{}} == {write.name('k', frozenset(x))}", shortened(x))
         else:
             self.truncated = True
@@ -69,7 +66,7 @@ class Containers:
         write, n = self.writer, len(x)
         write.kind(place, x)
         write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
-        if n > MOST_ITEMS:
+        if n > limits.GUARD_ITEMS:
             self.truncated = True
             return
         keys = tuple(x)

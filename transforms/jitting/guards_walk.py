@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.graph.named import Named, node_of
 from fx.handles import Data
 from fx.numbers import Numbers, StagedNumber
@@ -32,8 +33,6 @@ from fx.transforms.jitting.guards_reads import (
 )
 from fx.transforms.jitting.guards_settings import Settings
 
-MOST_CHECKS = 4096
-_DEEPEST = 12
 _VALUES = (range, slice, np.generic, np.dtype)
 _VALUE_MODULES = frozenset(
     ("datetime", "decimal", "fractions", "pathlib", "pathlib._local", "uuid")
@@ -190,7 +189,7 @@ class Walk(Containers, Objects):
     def value(self, x: Any, place: Place, reads: Reads, depth: int, given: bool = False) -> None:
         """Guard what is at a place; ``given``: the object itself is known to be the same."""
         write = self.writer
-        if depth > _DEEPEST or len(write.checks) > MOST_CHECKS:
+        if depth > limits.GUARD_DEPTH or len(write.checks) > limits.GUARD_CHECKS:
             self.truncated = True
             return
         kind = type(x)

@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from fx import tree
+from fx import limits, tree
 from fx.config import modes
 from fx.errors import StagingError
 from fx.graph.ir import Value, input_value
@@ -38,8 +38,6 @@ from fx.transforms.jitting.program import (
 )
 from fx.transforms.jitting.recording import Recording
 from fx.transforms.jitting.signature import Signature, holds_state
-
-MOST_ANSWERS = 16  # to one question, of one program
 
 
 class Call:
@@ -154,10 +152,10 @@ class Call:
             told = None
         branch = question.branches.get(answer)
         if branch is None:
-            if len(question.branches) >= MOST_ANSWERS:
+            if len(question.branches) >= limits.ANSWERS:
                 raise GiveUp(
                     f"at {question.line} Python asked for a value that was different "
-                    f"{MOST_ANSWERS} times"
+                    f"{limits.ANSWERS} times"
                 )
             if told is None:
                 told = tuple([input_value(x.spec) for x in outs])

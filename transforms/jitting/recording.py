@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from weakref import ref
 
+from fx import limits
 from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
@@ -43,7 +44,6 @@ from fx.transforms.jitting.program import (
 )
 
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
-MOST_SEGMENTS = 256  # of one program
 _PLAIN = (Tensor, Named)
 
 
@@ -236,8 +236,8 @@ class Recording(Stage):
             segment = self.close([*values, *self._live()])
             segment.question = Question(values, function, user_line())
             self.program.segments += 1
-            if self.program.segments > MOST_SEGMENTS:
-                self.give_up(f"it branches more than {MOST_SEGMENTS} times on values of tensors")
+            if self.program.segments > limits.SEGMENTS:
+                self.give_up(f"it branches more than {limits.SEGMENTS} times on values of tensors")
             answer = self._outside(self.call.advance, segment)
             self.path.append((segment, answer))
         assert segment.question is not None

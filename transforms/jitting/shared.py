@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from fx import limits
 from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
 
-MOST = 32  # programs of one code object
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _store: WeakKeyDictionary[CodeType, dict[Any, list[Program]]] = WeakKeyDictionary()
 
@@ -41,7 +41,7 @@ def publish(jitted: Any, program: Program) -> None:
     mine = known.setdefault(_key(jitted, program.key), [])
     mine[:] = [p for p in mine if not p.guards.death.dead]
     mine.append(_copy(program))
-    while sum(map(len, known.values())) > MOST:
+    while sum(map(len, known.values())) > limits.SHARED_PROGRAMS:
         oldest = next(iter(known))
         known[oldest].pop(0)
         if not known[oldest]:
@@ -92,5 +92,7 @@ def _is_free(program: Program) -> bool:
         if kind not in (Argument, Captured, Counted, Held) and value in segment.needs:
             return False
     return all(
-        v.constant is None or v.constant.size <= 1024 for node in segment.nodes for v in node.inputs
+        v.constant is None or v.constant.size <= limits.SHARED_CONSTANT
+        for node in segment.nodes
+        for v in node.inputs
     )

@@ -8,7 +8,7 @@ from weakref import ref
 
 import numpy as np
 
-from fx import config, tree
+from fx import config, limits, tree
 from fx.config import modes
 from fx.graph.named import Named
 from fx.handles import Handle
@@ -58,7 +58,7 @@ class Signature:
             self.donated = donated_leaves(
                 jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
             )
-        settings = (modes.barrier >= 0, modes.inference, modes.device)
+        settings = (modes.barrier >= 0, modes.inference, modes.device, limits.key())
         self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
 
 

@@ -8,12 +8,13 @@ used a piece at a time, so that they stay in the nearest cache.
 import numpy as np
 from numba import float32, float64, int32, int64, njit, uint32, uint64
 
+from fx import limits
 from fx.backends.cpu._nb_philox import _state, fill_from
 from fx.backends.cpu._nb_quantiles import log64, normal_quantile32, normal_quantile64
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-_PIECE = 2048  # elements
+_PIECE = limits.NUMBA_PIECE
 
 
 @njit(inline="always", error_model="numpy")
@@ -49,7 +50,7 @@ def _read(state, first, count, buffer):
     return buffer[skip : skip + count]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def uniform32(keys, out):
     """[0, 1) in steps of 2 ** -24."""
     rows, n = out.shape
@@ -64,7 +65,7 @@ def uniform32(keys, out):
                 piece[i] = float32(int32(w[i] >> np.uint32(8))) * np.float32(2.0**-24)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def uniform64(keys, out):
     """[0, 1) in steps of 2 ** -53."""
     rows, n = out.shape
@@ -81,7 +82,7 @@ def uniform64(keys, out):
                 piece[i] = float64(int64(whole)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def normal32(keys, out):
     """The normal quantile of 32 bits: |z| <= 6.4."""
     rows, n = out.shape
@@ -101,7 +102,7 @@ def normal32(keys, out):
                 piece[i] = normal_quantile32(q, tail)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def normal64(keys, out):
     """The normal quantile of 64 bits: |z| <= 9.2."""
     rows, n = out.shape
@@ -117,7 +118,7 @@ def normal64(keys, out):
                 piece[i] = normal_of(high[i], low[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def exponential(keys, out, wide):
     """-log u."""
     rows, n = out.shape
@@ -133,7 +134,7 @@ def exponential(keys, out, wide):
                 piece[i] = -log64(open_unit(high[i], low[i], wide))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def gumbel(keys, out, wide):
     """-log(-log u)."""
     rows, n = out.shape
@@ -149,7 +150,7 @@ def gumbel(keys, out, wide):
                 piece[i] = -log64(-log64(open_unit(high[i], low[i], wide)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def laplace(keys, out, wide):
     """log 2u below the median, -log 2(1 - u) above it."""
     rows, n = out.shape
@@ -167,7 +168,7 @@ def laplace(keys, out, wide):
                 piece[i] = magnitude if u < 0.5 else -magnitude
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def logistic(keys, out, wide):
     """log(u / (1 - u))."""
     rows, n = out.shape
@@ -184,7 +185,7 @@ def logistic(keys, out, wide):
                 piece[i] = log64(u / (1.0 - u))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=limits.NORMAL_AT_START, nogil=True, error_model="numpy")
 def truncated_normal(keys, out, wide, below, above):
     """The normal quantile of a uniform probability in (below, above)."""
     rows, n = out.shape
@@ -210,7 +211,7 @@ def _high_product(a, b):
     return a1 * b1 + (middle >> _32) + (other >> _32)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=limits.NORMAL_AT_START, nogil=True)
 def below(words, spans, out):
     """floor(w * span / 2 ** bits) of a word w of 64 or 128 bits; a span of 0 stands for 2 ** 64.
 

@@ -3,14 +3,16 @@
 import numpy as np
 from numba import njit, uint32, uint64
 
+from fx import limits
+
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
 _W0 = np.uint32(0x9E3779B9)
 _W1 = np.uint32(0xBB67AE85)
 _HALF = np.uint64(32)
 _DERIVE = np.uint32(0x80000000)  # top bit of the block number: set for derived keys only
-_LANES = 64  # blocks computed side by side: the round loop vectorises over them
-_SCALAR_BELOW = 12  # fewer blocks than this are faster one at a time
+_LANES = limits.PHILOX_BLOCKS  # the round loop vectorises over them
+_SCALAR_BELOW = limits.PHILOX_SCALAR
 
 
 @njit(inline="always")
@@ -34,7 +36,7 @@ def _block(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=limits.NORMAL_AT_START, nogil=True)
 def blocks(counters, keys, out):
     """out[i] = Philox(counters[i], keys[i]); counters (n, 4), keys (n, 2), out (n, 4)."""
     for i in range(out.shape[0]):
@@ -49,7 +51,7 @@ def _state(key):
     return _block(key[2], key[3], key[4], key[5], key[0], key[1])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=limits.NORMAL_AT_START, nogil=True)
 def derive(keys, data, out):
     """out[i] = the key derived from keys[i] and data[i]; keys (n, 6), data (n,), out (n, 6)."""
     for i in range(out.shape[0]):
@@ -102,7 +104,7 @@ def fill_from(state, first, words):
         i += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=limits.NORMAL_AT_START, nogil=True)
 def fill(keys, out):
     """Row i of out (n, length) = the first `length` words drawn with keys[i]; keys (n, 6)."""
     for row in range(out.shape[0]):

@@ -16,12 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._windows import Windows
-
-# Bytes of planes at a time: they should stay in cache between the copy and the kernel.
-_CHUNK_BYTES = 4 << 20
-# Columns cost about ten multiplications for each output and tap, and BLAS next to nothing more.
-_WORK_UP_TO = 10
 
 _nb = None
 
@@ -67,9 +63,9 @@ def _layout(sizes: tuple[int, ...]) -> _Layout:
 
 def suits(out_channels: int, win: Windows) -> bool:
     """Whether this way beats columns with so many output channels a group."""
-    if win.pointwise or out_channels > _WORK_UP_TO:
+    if win.pointwise or out_channels > limits.CONV_PLANES_UP_TO:
         return False
-    return out_channels * _of(win).length <= _WORK_UP_TO * win.positions
+    return out_channels * _of(win).length <= limits.CONV_PLANES_UP_TO * win.positions
 
 
 def forward(x: np.ndarray, w: np.ndarray, win: Windows, groups: int) -> np.ndarray:
@@ -132,7 +128,8 @@ def _of(win: Windows) -> _Layout:
 
 
 def _step(samples: int, channels: int, lay: _Layout, itemsize: int) -> int:
-    return max(1, min(samples, _CHUNK_BYTES // (channels * math.prod(lay.plane) * itemsize)))
+    nbytes = channels * math.prod(lay.plane) * itemsize
+    return max(1, min(samples, limits.CONV_PLANES_CHUNK // nbytes))
 
 
 def _chunks(samples: int, step: int) -> Iterator[slice]:

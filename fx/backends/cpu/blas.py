@@ -23,14 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.threads import run_chunks
-
-SERIAL = 9216  # multiply-adds up to which OpenBLAS itself takes one thread, for vectors too
-_BLOCK = (
-    1 << 23
-)  # multiply-adds of a block: 0.1 ms on one core, about what it takes to wake a worker
-_MOST_BLOCKS = 16
-_STEP = 16  # blocks of rows and columns are multiples of it
 
 
 class _OneThread:
@@ -89,7 +83,7 @@ if hasattr(os, "register_at_fork"):
 
 def product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """``np.matmul(x, y, out)`` of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
-    if x.size * y.shape[-1] > SERIAL:
+    if x.size * y.shape[-1] > limits.BLAS_SERIAL:
         return _product(x, y, out)
     if out is None and x.ndim == 2 == y.ndim:
         return np.dot(x, y)  # the same BLAS call as np.matmul, with less around it
@@ -108,7 +102,7 @@ def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None) -> np.ndarray
         first = (0,) * len(lead)
         _product(x.reshape(m, k), y.reshape(k, n), out[first])
         return out
-    blocks = min(prod(lead) * m * k * n // _BLOCK, _MOST_BLOCKS)
+    blocks = min(prod(lead) * m * k * n // limits.BLAS_BLOCK, limits.BLAS_BLOCKS)
     with _one_thread as setting:
         if blocks > 1:
             cut = _cut(x, y, lead, blocks)
@@ -129,8 +123,8 @@ def _cut(
     m, n = x.shape[-2], y.shape[-1]
     if lead and lead[0] > 1:
         axis, size, step = 0, lead[0], 1
-    elif not lead and max(m, n) >= 2 * _STEP:
-        axis, size, step = (0, m, _STEP) if m >= n else (1, n, _STEP)
+    elif not lead and max(m, n) >= 2 * limits.BLAS_STEP:
+        axis, size, step = (0, m, limits.BLAS_STEP) if m >= n else (1, n, limits.BLAS_STEP)
     else:
         return None
     blocks = min(blocks, size // step)

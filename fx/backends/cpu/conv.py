@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, windows
@@ -24,13 +25,6 @@ from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
-
-# Multiplications from which on a native kernel is compiled: what the other ways do in about 0.1 ms.
-_NATIVE_FROM = 2_000_000
-# Bytes of columns at a time: they should still be in cache when BLAS reads them.
-_TILE_BYTES = 4 << 20
-# With fewer positions a sample, one product for all samples beats one for each.
-_FLAT_BELOW = 256
 
 _nb = None
 
@@ -198,7 +192,7 @@ def _native(
     """
     groups = params["groups"]
     inner = y.shape[1] if name != "conv_weight_grad" else x.shape[1] // groups
-    if x.dtype.kind != "f" or math.prod(out) * inner * win.taps < _NATIVE_FROM:
+    if x.dtype.kind != "f" or math.prod(out) * inner * win.taps < limits.CONV_FROM:
         return None
     from fx.backends.cpu.llvm.conv import native
 
@@ -211,13 +205,13 @@ _Tile = tuple[int, int, int, int, int, int]
 
 
 def _tiles(samples: int, channels: int, win: Windows, itemsize: int) -> Iterator[_Tile]:
-    """The output cut so that the columns of each tile take about _TILE_BYTES."""
+    """The output cut so that the columns of each tile take about ``limits.CONV_COLUMNS``."""
     width = win.out[-1]
     rows = win.positions // width
     if win.pointwise:  # no columns are built
         yield 0, samples, 0, rows, 0, width
         return
-    fit = max(1, _TILE_BYTES // (channels * win.taps * itemsize))  # positions
+    fit = max(1, limits.CONV_COLUMNS // (channels * win.taps * itemsize))  # positions
     if fit >= win.positions:
         step = min(samples, fit // win.positions)
         for n in range(0, samples, step):
@@ -241,7 +235,7 @@ def _positions(tile: _Tile, win: Windows) -> slice:
 
 
 def _is_flat(tile: _Tile, t: slice) -> bool:
-    return tile[1] - tile[0] > 1 and t.stop - t.start < _FLAT_BELOW
+    return tile[1] - tile[0] > 1 and t.stop - t.start < limits.CONV_FLAT
 
 
 def _flattened(x: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.philox import KEY_WORDS, random_bits
 
@@ -66,8 +67,8 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     return out.astype(dtype)
 
 
-_FEW = 24  # kinds of draws for which Numba, which takes half a second to load, is not loaded
 _early: dict[Any, Any] = {}
+limits.on_change(_early.clear)
 
 
 def _compiled(family: str, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -77,7 +78,7 @@ def _compiled(family: str, shape: tuple[int, ...], dtype: Any) -> Any:
     """
     kind = family, shape, dtype
     found = _early.get(kind)
-    if found is None and len(_early) < _FEW and math.prod(shape):
+    if found is None and len(_early) < limits.DRAW_KINDS and math.prod(shape):
         from fx.backends.cpu.llvm.driver import compile_graph
         from fx.backends.cpu.llvm.special import STEPS
         from fx.graph.ir import Graph, Node, input_value

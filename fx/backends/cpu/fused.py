@@ -12,20 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu.llvm import library
 
-_COMPILED_FROM = 16  # elements; a toy example need not load a compiler
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
-_BLOCK = 2048  # elements of a task of an elementwise kernel, as in ``library/maps.py``
-_BLOCKS = 32  # of rows that have sums of their own, at least where there are many rows
-_LEAST_OF_BLOCK, _MOST_OF_BLOCK = 8, 32  # rows
 
 
 def compiled(x: np.ndarray) -> bool:
     """Whether an array is for the compiled kernels."""
-    return x.size >= _COMPILED_FROM and x.dtype in _FLOATS and library.available()
+    return x.size >= limits.FUSED_FROM and x.dtype in _FLOATS and library.available()
 
 
 def dense(x: np.ndarray) -> np.ndarray:
@@ -51,11 +48,11 @@ def elementwise(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nd
     x = arrays[0]
     out = library.empty([x, *x.shape])
     n = x.size
-    tasks = -(-n // _BLOCK)
+    tasks = -(-n // limits.FUSED_BLOCK)
     library.kernel("maps", name, x.dtype.char)(
         [
             tasks,
-            library.chunk_of(tasks, each * min(n, _BLOCK) * x.itemsize / 4),
+            library.chunk_of(tasks, each * min(n, limits.FUSED_BLOCK) * x.itemsize / 4),
             *map(dense, arrays),
             out,
             n,
@@ -215,7 +212,8 @@ def layer_norm_grad(
     n = weight.size
     rows = x.size // n
     out = library.empty([x, *x.shape])
-    block = min(max(_LEAST_OF_BLOCK, -(-rows // _BLOCKS)), _MOST_OF_BLOCK)
+    block = max(limits.FUSED_ROWS, -(-rows // limits.FUSED_BLOCKS))
+    block = min(block, limits.FUSED_MOST_ROWS)
     tasks = -(-rows // block)
     parts = library.empty([x, tasks, 2, n])
     library.kernel("rows", "layer_norm_grad", dtype.char)(

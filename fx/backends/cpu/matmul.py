@@ -10,16 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import fused
 from fx.backends.cpu._arrays import is_narrow, widen
-from fx.backends.cpu.blas import SERIAL
 from fx.backends.cpu.blas import product as blas_product
-
-# Below this many multiplications BLAS takes less time than what stands around the compiled kernels.
-_COMPILED_FROM = 1 << 19
-_ROWS_FROM = 6  # a product of fewer rows waits for memory, whoever computes it
-# Below this many multiplications a matrix, np.matmul's plain integer loop beats np.einsum's set-up.
-_EINSUM_FROM = 4096
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -30,7 +24,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     plain = x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype
     if plain and x.shape[1] == y.shape[0] != 1:
-        return np.dot(x, y) if x.size * y.shape[1] <= SERIAL else product(x, y)
+        return np.dot(x, y) if x.size * y.shape[1] <= limits.BLAS_SERIAL else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -43,7 +37,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     work = x.size * y.shape[-1]
-    if work >= _COMPILED_FROM or y.ndim > 2:
+    if work >= limits.EAGER_GEMM_FROM or y.ndim > 2:
         out = _compiled(x, y)
         if out is not None:
             return out
@@ -63,10 +57,10 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     flat = x if x.ndim == 2 else x.reshape(-1, k)
     out = None
     work = flat.size * n
-    if work >= _COMPILED_FROM:
+    if work >= limits.EAGER_GEMM_FROM:
         out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
     if out is None:
-        out = np.dot(flat, weight.T) if work <= SERIAL else blas_product(flat, weight.T)
+        out = np.dot(flat, weight.T) if work <= limits.BLAS_SERIAL else blas_product(flat, weight.T)
         if bias is not None:
             out += bias
     return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
@@ -75,12 +69,12 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
 def _compiled(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
     """The product by compiled kernels, if its sizes and dtype are theirs."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    if m < _ROWS_FROM or n < 4 or x.dtype.char not in "fd" or x.dtype is not y.dtype:
+    if m < limits.EAGER_GEMM_ROWS or n < 4 or x.dtype.char not in "fd" or x.dtype is not y.dtype:
         return None
     lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
     if x.ndim > 2 < y.ndim and x.shape[:-2] != y.shape[:-2]:
         lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    if math.prod(lead) * m * k * n < _COMPILED_FROM:
+    if math.prod(lead) * m * k * n < limits.EAGER_GEMM_FROM:
         return None
     from fx.backends.cpu.llvm.library.products import multiply
 
@@ -93,7 +87,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if k == 1:
         with np.errstate(all="ignore"):
             out = np.multiply(x, y)  # (*B, m, n): 3 to 4 times faster than BLAS
-    elif x.dtype.kind in "iu" and y.dtype.kind in "iu" and m * n * k >= _EINSUM_FROM:
+    elif x.dtype.kind in "iu" and y.dtype.kind in "iu" and m * n * k >= limits.EINSUM_FROM:
         out = np.einsum("...ik,...kj->...ij", x, y)
     elif x.ndim > 2 and x.ndim >= y.ndim and _is_one(y) and x.flags.c_contiguous:
         # One right operand shared by the batch: all rows in one product.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, windows
@@ -15,9 +16,6 @@ from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
-
-# Elements of windows from which on a native kernel is compiled.
-_NATIVE_FROM = 200_000
 
 _nb = None
 
@@ -122,7 +120,7 @@ def _native(
     name: str, x: np.ndarray, lead: Ints, win: Windows, params: dict[str, Any]
 ) -> list[np.ndarray] | None:
     """What a native kernel of `llvm.conv` gives; None where too little work would pay for it."""
-    if x.dtype.kind != "f" or math.prod(lead) * win.positions * win.taps < _NATIVE_FROM:
+    if x.dtype.kind != "f" or math.prod(lead) * win.positions * win.taps < limits.POOL_FROM:
         return None
     from fx.backends.cpu.llvm.conv import native
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import sums
-
-_FILL = 4096  # elements up to which a filled array costs no more than a view
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -25,7 +24,7 @@ def transpose(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
 
 def broadcast_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
     """A view with strides 0; a small array from a scalar is filled, which later kernels prefer."""
-    if x.ndim == 0 and prod(shape) <= _FILL:
+    if x.ndim == 0 and prod(shape) <= limits.FILL:
         out = np.empty(shape, x.dtype)
         out[...] = x
         return out

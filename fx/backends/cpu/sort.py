@@ -4,11 +4,8 @@ import math
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._arrays import contiguous, is_narrow, widen
-
-# Shorter rows, or fewer elements, sort faster by NumPy's own stable argsort than by packed keys.
-_PACK_ROW = 48
-_PACK_SIZE = 2048
 
 _nb = None
 
@@ -109,7 +106,7 @@ def _packed_keys(rows: np.ndarray, descending: bool) -> np.ndarray | None:
     """
     dtype = rows.dtype
     n = rows.shape[-1]
-    if n < _PACK_ROW or n > 0xFFFFFFFF or rows.size < _PACK_SIZE:
+    if n < limits.SORT_ROW or n > 0xFFFFFFFF or rows.size < limits.SORT_SIZE:
         return None
     if dtype == np.float32 or is_narrow(dtype):
         rows = widen(rows) + np.float32(0)  # -0 becomes +0, its equal

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from operator import index
 from queue import SimpleQueue
 
+from fx import limits
+
 Chunk = Callable[[int], None]
 
 
@@ -175,10 +177,6 @@ def run_chunks(chunk: Chunk, count: int, threads: int) -> None:
         raise task.error
 
 
-_SLICE = 1 << 18  # loop steps of a slice: 0.2 ms and more, about what it takes to wake a worker
-_MOST_SLICES = 8
-
-
 def run_slices(some: Callable[[slice], None], count: int, steps: int) -> None:
     """Call ``some`` on slices that make up ``range(count)``, on all cores where that pays.
 
@@ -187,7 +185,7 @@ def run_slices(some: Callable[[slice], None], count: int, steps: int) -> None:
         count: how many things there are.
         steps: loop steps that one of them takes.
     """
-    slices = min(count * steps // _SLICE, _MOST_SLICES, count)
+    slices = min(count * steps // limits.SLICE, limits.MOST_SLICES, count)
     if slices < 2:
         some(slice(0, count))
         return

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx import limits
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.passes.kinds import CREATION, is_effectful, members
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
 from fx.graph.printing import subgraphs
 from fx.primitive import registry
 
-LARGEST = 4096  # elements of a result that is worth keeping as a constant
 TINY = 1  # elements up to which ``full`` and ``iota`` become constants
-_WORK = 1 << 20  # elements that folding one node may read
 
 
 def fold(graph: Graph) -> Graph:
@@ -51,14 +50,14 @@ class _Folder:
 
     def look_at(self, value: Value) -> None:
         """A constant whose elements are all the same becomes ``full``."""
-        if TINY < value.spec.size <= LARGEST and _on_cpu(value):
+        if TINY < value.spec.size <= limits.FOLD_RESULT and _on_cpu(value):
             array = value.constant._a  # type: ignore[union-attr]
             if uniform(array) is not None:
                 self.rewriter.replace(value, self.constant(array, ""))
 
     def folded(self, node: Node) -> list[Value] | None:
         """The constants that a node gives, None for a node that stays."""
-        if sum([v.spec.size for v in node.outs]) > LARGEST or not node.outs:
+        if sum([v.spec.size for v in node.outs]) > limits.FOLD_RESULT or not node.outs:
             return None
         primitive = node.primitive
         if primitive in self.creation:
@@ -71,7 +70,7 @@ class _Folder:
         if subgraphs(node.params):  # a loop may run for ever
             return None
         arrays = [self.array(v) for v in node.inputs]
-        if any(a is None for a in arrays) or sum([a.size for a in arrays]) > _WORK:
+        if any(a is None for a in arrays) or sum([a.size for a in arrays]) > limits.FOLD_OPERANDS:
             return None
         found = run_primitive(primitive, arrays, node.params)
         if found is None or [(a.shape, a.dtype) for a in found] != [
@@ -98,7 +97,7 @@ class _Folder:
         node = value.node
         if node is None or node.primitive not in self.creation:
             return False
-        return value.spec.size <= LARGEST and _on_cpu(value)
+        return value.spec.size <= limits.FOLD_RESULT and _on_cpu(value)
 
     def array(self, value: Value) -> Any:
         """The array of a value that is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fx import limits
 from fx.graph.cost import cheap as is_cheap
 from fx.graph.cost import last_uses, live_bytes
 from fx.graph.ir import Graph, Node, Value
@@ -11,7 +12,6 @@ from fx.graph.passes.kinds import is_effectful
 from fx.graph.passes.rewriting import copy_node
 
 _ROUNDS = 12
-_CHAIN = 8  # nodes that are run again for one value
 
 
 def recompute(graph: Graph, budget: int = 0, cheap: Callable[[Node], bool] | None = None) -> Graph:
@@ -107,7 +107,7 @@ def _chain(
         if node in done:
             continue
         done.add(node)
-        if len(done) > _CHAIN or not cheap(node) or is_effectful(node):
+        if len(done) > limits.RECOMPUTED or not cheap(node) or is_effectful(node):
             return None
         stack.append((node, True))
         for source in node.inputs:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.graph.ir import Graph, Rewriter, Value
 from fx.graph.passes.kinds import COMMUTATIVE, is_effectful, members
 from fx.graph.passes.rewriting import finish
 from fx.primitive import registry
-
-_SMALL = 1024  # bytes up to which constants are compared by value
 
 
 def key_of(param: Any) -> Hashable:
@@ -48,7 +47,7 @@ def params_key(params: dict[str, Any]) -> Hashable:
 def constant_key(value: Value) -> Hashable:
     """The key of a constant: its bits where they are few, else which tensor it is."""
     spec, tensor = value.spec, value.constant
-    if spec.nbytes <= _SMALL and spec.device == "cpu":
+    if spec.nbytes <= limits.EQUAL_CONSTANTS and spec.device == "cpu":
         return (spec, tensor._a.tobytes())  # type: ignore[union-attr]
     return (spec, id(tensor))
 

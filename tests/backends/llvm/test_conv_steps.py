@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import fx
+from fx import limits
 from fx.backends.cpu import conv as eager
 from fx.backends.cpu.llvm import conv as room
-from fx.backends.cpu.llvm.conv import grad_plan, lines, plan, taps, weight_grad
+from fx.backends.cpu.llvm.conv import lines, taps, weight_grad
 from fx.backends.cpu.llvm.conv.target import Target
 from fx.prims import convolution
 from tests.backends.llvm.conv_steps import Steps, run, setting
@@ -87,14 +88,10 @@ def test_narrower_vectors_agree_with_torch(target, monkeypatch):
         against_torch(case, np.float32)
 
 
-def test_small_bands_agree_with_torch(monkeypatch):
-    monkeypatch.setattr(plan, "_PLANES_BYTES", 4096)
-    monkeypatch.setattr(lines, "_PLANES_BYTES", 1024)
-    monkeypatch.setattr(grad_plan, "_BAND_BYTES", 4096)
-    grad_plan.grad_cut.cache_clear()
-    for case in CASES[5:13]:
-        against_torch(case, np.float32)
-    grad_plan.grad_cut.cache_clear()
+def test_small_bands_agree_with_torch():
+    with limits.given(CONV_PLANES=4096, CONV_LINES_PLANES=1024, CONV_GRAD_BAND=4096):
+        for case in CASES[5:13]:
+            against_torch(case, np.float32)
 
 
 def exact_input_grad(g, w, size, stride, padding, groups):
@@ -158,17 +155,17 @@ def test_integers_are_left_to_numpy():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_eager_calls_use_the_same_kernels_and_the_same_bits(threads, monkeypatch):
-    monkeypatch.setattr(eager, "_NATIVE_FROM", 0)
+def test_eager_calls_use_the_same_kernels_and_the_same_bits(threads):
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in ((3, 5, 9, 20), (18, 5, 3, 3)))
     kw = setting((1, 1), (1, 1), (1, 1), groups=1)
     before = fx.get_num_threads()
     fx.set_num_threads(threads)
     try:
-        y = eager.conv(x, w, **kw)
-        gx = eager.conv_input_grad(y, w, input_size=(9, 20), **kw)
-        gw = eager.conv_weight_grad(x, y, kernel_size=(3, 3), **kw)
+        with limits.given(CONV_FROM=0):
+            y = eager.conv(x, w, **kw)
+            gx = eager.conv_input_grad(y, w, input_size=(9, 20), **kw)
+            gw = eager.conv_weight_grad(x, y, kernel_size=(3, 3), **kw)
     finally:
         fx.set_num_threads(before)
     np.testing.assert_array_equal(y, run("conv", x, w, **kw))
@@ -177,13 +174,13 @@ def test_eager_calls_use_the_same_kernels_and_the_same_bits(threads, monkeypatch
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int32])
-def test_other_dtypes_are_what_they_were(dtype, monkeypatch):
+def test_other_dtypes_are_what_they_were(dtype):
     rng = np.random.default_rng(0)
     x, w = (rng.integers(-4, 4, s).astype(dtype) for s in ((2, 3, 6, 7), (4, 3, 3, 3)))
     kw = setting((1, 1), (1, 1), (1, 1), groups=1)
     expected = eager.conv(x, w, **kw)
-    monkeypatch.setattr(eager, "_NATIVE_FROM", 0)
-    out = eager.conv(x, w, **kw)
+    with limits.given(CONV_FROM=0):
+        out = eager.conv(x, w, **kw)
     assert out.dtype == dtype
     np.testing.assert_array_equal(out, expected)
 

@@ -7,7 +7,7 @@ import pytest
 
 import fx
 import fx.nn.functional as F
-from fx.backends.cpu.llvm.loops import halves
+from fx import limits
 from fx.backends.cpu.llvm.schedule import schedule
 from tests.backends.llvm.schedules import run_schedule, staged
 
@@ -80,11 +80,10 @@ def check(layout, reduction, dtype, n, pieces=1):
 
 
 @pytest.fixture
-def short_chunks(monkeypatch):
+def short_chunks():
     """Rows are long from 48 elements on, and a chunk has at least 32."""
-    monkeypatch.setattr(halves, "_CHUNK", 32)
-    monkeypatch.setattr(halves, "_LONG", 48)
-    monkeypatch.setattr(halves, "_ADDS", 16)
+    with limits.given(HALVES_CHUNK=32, HALVES_LONG=48, HALVES_ADDS=16):
+        yield
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

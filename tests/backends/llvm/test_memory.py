@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fx
-from fx.backends.cpu.llvm.allocation import SMALLEST, allocator
+from fx import limits
+from fx.backends.cpu.llvm.allocation import allocator
 from fx.backends.cpu.llvm.driver import compile_graph
 from fx.backends.cpu.llvm.memory import Arena, Planner
 from tests.backends.llvm.driver_steps import (
@@ -322,7 +323,7 @@ def test_operations_cover_what_the_random_graphs_draw():
 
 
 def test_large_results_lie_on_cache_lines_and_are_used_again():
-    n = 4 * SMALLEST
+    n = 4 * limits.SMALL_RESULT
     x = argument(n)
     executable = compiled([x], [apply("add", x, x)])
     array = draw(n)
@@ -341,7 +342,7 @@ def test_large_results_lie_on_cache_lines_and_are_used_again():
 
 
 def test_results_are_ordinary_arrays():
-    n = 2 * SMALLEST
+    n = 2 * limits.SMALL_RESULT
     x = argument(n)
     executable = compiled([x], [apply("add", x, x)])
     array = draw(n)

@@ -14,7 +14,8 @@ import pytest
 from llvmlite import ir
 
 import fx
-from fx.backends.cpu.llvm import builder, parallel, parts
+from fx import limits
+from fx.backends.cpu.llvm import parallel
 from fx.backends.cpu.llvm.driver import compile_graph
 from fx.backends.cpu.llvm.step import Schedule, Step
 from fx.graph.ir import Node
@@ -29,9 +30,9 @@ RNG = np.random.default_rng(0)
 def settings(monkeypatch):
     """No cache, every step with several tasks is a parallel one, and the setting is put back."""
     monkeypatch.setenv("FX_CACHE", "0")
-    monkeypatch.setattr(builder, "PARALLEL", 1.0)
     before = fx.get_num_threads()
-    yield
+    with limits.given(PARALLEL_FROM=1.0):
+        yield
     fx.set_num_threads(before)
 
 
@@ -191,8 +192,8 @@ def test_small_steps_stay_on_one_thread(monkeypatch):
     monkeypatch.setenv("FX_CACHE", "0")
     x = argument(5000)
     graph = graph_of([x], [apply("add", x, x)])
-    small = compile_graph(graph, scheduler=scheduler(tasks=8, cost=builder.PARALLEL / 2))
-    large = compile_graph(graph, scheduler=scheduler(tasks=8, cost=builder.PARALLEL * 2))
+    small = compile_graph(graph, scheduler=scheduler(tasks=8, cost=limits.PARALLEL_FROM / 2))
+    large = compile_graph(graph, scheduler=scheduler(tasks=8, cost=limits.PARALLEL_FROM * 2))
     assert "call void @fx_parallel" not in small.code()
     assert "call void @fx_parallel" in large.code()
 
@@ -246,9 +247,8 @@ assert "numba" not in sys.modules
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
-def test_a_kernel_that_several_functions_call(monkeypatch):
+def test_a_kernel_that_several_functions_call():
     """A long graph is several native functions; one parallel kernel may be called by each."""
-    monkeypatch.setattr(parts, "_STEPS", 1)
 
     def f(x):
         for _ in range(3):
@@ -256,4 +256,6 @@ def test_a_kernel_that_several_functions_call(monkeypatch):
         return x
 
     x = fx.tensor(RNG.random((1000, 100)))
-    np.testing.assert_array_equal(fx.jit(f)(x).numpy(), f(x).numpy())
+    with limits.given(BODY_STEPS=1):
+        found = fx.jit(f)(x).numpy()
+    np.testing.assert_array_equal(found, f(x).numpy())

@@ -15,12 +15,9 @@ import sys
 import threading
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm import disk_cache, engine
 
-SMALLEST = 1024  # bytes from which results come from here; NumPy keeps smaller ones itself
-_KEPT = 256 << 20  # bytes that wait at most
-_HUGE = 4 << 20  # bytes from which the kernel is asked for large pages, as NumPy does
-_BUCKETS = 256
 _HEAD = 64  # bytes before a block: its capacity, and the next block of its bucket
 
 _ADVISE = """
@@ -39,11 +36,11 @@ advise:
 
 def _text() -> str:
     linux = sys.platform.startswith("linux")
-    advise = _ADVISE.format(huge=_HUGE) if linux else "  br label %good\n"
+    advise = _ADVISE.format(huge=limits.HUGE_PAGES) if linux else "  br label %good\n"
     return f"""
-@buckets = internal global [{_BUCKETS} x ptr] zeroinitializer, align 64
+@buckets = internal global [{limits.MEMORY_BUCKETS} x ptr] zeroinitializer, align 64
 @fx_waiting = global i64 0
-@fx_kept = global i64 {_KEPT}
+@fx_kept = global i64 {limits.KEPT_MEMORY}
 
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
@@ -119,7 +116,7 @@ drop:
   br label %block
 empty:
   %i.next = add i64 %i, 1
-  %more = icmp slt i64 %i.next, {_BUCKETS}
+  %more = icmp slt i64 %i.next, {limits.MEMORY_BUCKETS}
   br i1 %more, label %bucket, label %done
 done:
   store i64 0, ptr @fx_waiting

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm import entry
 from fx.backends.cpu.llvm.executable import SEPARATOR, Program
 from fx.backends.cpu.llvm.kernels import Kernels
@@ -17,11 +18,6 @@ from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
 from fx.dtypes import ALL
 from fx.graph.ir import Graph, Value
 from fx.graph.key import constants_of, foldable
-
-LONG = 20_000.0  # nanoseconds of work from which the GIL is given up
-PARALLEL = 40_000.0  # nanoseconds of a step from which threads pay
-_PIECES = 4  # functions of kernel calls of one module
-CHUNK = 30_000.0  # nanoseconds that a thread takes at once
 
 
 class Builder:
@@ -93,11 +89,11 @@ class Builder:
     def _add_calls(self) -> None:
         """The modules that call the kernels: one, or for a long graph several."""
         pieces, declared = self.pieces, []
-        while len(pieces) > _PIECES:
-            self.kernels.call_from("\n".join([entry.PARALLEL, *pieces[:_PIECES]]))
-            found = re.findall(r"^define i1 (@part\w+)", "\n".join(pieces[:_PIECES]), re.M)
+        while len(pieces) > limits.MODULE_PIECES:
+            first, pieces = pieces[: limits.MODULE_PIECES], pieces[limits.MODULE_PIECES :]
+            self.kernels.call_from("\n".join([entry.PARALLEL, *first]))
+            found = re.findall(r"^define i1 (@part\w+)", "\n".join(first), re.M)
             declared += [f"declare i1 {name}(ptr, ptr)" for name in found]
-            pieces = pieces[_PIECES:]
         text = [entry.PRELUDE, entry.PARALLEL, *declared, *pieces, *self.texts]
         self.kernels.call_from("\n".join(text))
 
@@ -132,7 +128,7 @@ class Builder:
         part.constants = [self.places[v] for v in constants]
         part.results = [_spec(v) for v in planner.results]
         part.arena = planner.plan.arena
-        part.free = sum(max(s.cost, _traffic(s)) for s in steps) > LONG
+        part.free = sum(max(s.cost, _traffic(s)) for s in steps) > limits.RELEASE_FROM
         part.written = sorted(
             {planner.places[v].index for s in steps for v in s.writes
              if planner.places[v].kind == "input"}
@@ -273,9 +269,9 @@ def _traffic(step: Step) -> float:
 
 def _chunk(step: Step) -> int:
     """How many tasks a thread takes at once; 0 where the step stays on one thread."""
-    if step.tasks < 2 or step.cost < PARALLEL:
+    if step.tasks < 2 or step.cost < limits.PARALLEL_FROM:
         return 0
-    return max(1, min(int(step.tasks * CHUNK / step.cost), -(-step.tasks // 4)))
+    return max(1, min(int(step.tasks * limits.PARALLEL_CHUNK / step.cost), -(-step.tasks // 4)))
 
 
 def _listing(schedule: Schedule) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.memory import ALIGN, Planner
 from fx.backends.cpu.llvm.step import PythonStep, Step
 from fx.graph.ir import Graph, Value
 from fx.spec import TensorSpec
 
 PTR, I64, I8, I1 = ir.PointerType(), ir.IntType(64), ir.IntType(8), ir.IntType(1)
-_MOST = 400  # steps of a body: the code of each is emitted
 Pointer = Callable[[Value], Any]
 Call = Callable[[Step, list[Any], Any], None]
 
@@ -39,7 +39,10 @@ class Body:
         if [v.spec for v in graph.inputs] != list(specs):
             raise Unfit
         plan = schedule(graph)
-        if any(isinstance(s, PythonStep) for s in plan.steps) or len(plan.steps) > _MOST:
+        if (
+            any(isinstance(s, PythonStep) for s in plan.steps)
+            or len(plan.steps) > limits.LOOP_BODY_STEPS
+        ):
             raise Unfit
         self.root = plan.root
         self.inputs = list(plan.graph.inputs)

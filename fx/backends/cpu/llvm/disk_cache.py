@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
+
 _MAGIC = b"fxcache1"
 _SUFFIX = ".fxc"
 _LIMIT = 1 << 30  # bytes of all entries; the ones unused for longest go first
@@ -103,6 +105,7 @@ def _sources(root: Path) -> Iterable[Path]:
     yield from (root / "backends" / "cpu" / "llvm").rglob("*.py")
     yield from (root / "graph").rglob("*.py")
     yield from (root / "prims").rglob("*.py")
+    yield root / "limits.py"
 
 
 def name_of(*parts: str) -> str | None:
@@ -113,7 +116,9 @@ def name_of(*parts: str) -> str | None:
     if folder() is None:
         return None
     told = compiler()
-    return None if told is None else sha256("\0".join((*parts, told)).encode()).hexdigest()
+    if told is None:
+        return None
+    return sha256("\0".join((*parts, limits.key(), told)).encode()).hexdigest()
 
 
 def code_of(text: str) -> bytes:

@@ -8,14 +8,13 @@ from itertools import accumulate
 from typing import Any
 from weakref import WeakValueDictionary
 
+from fx import limits
 from fx.backends.cpu.llvm import disk_cache
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.recipe import Recipe, array_of, from_json, to_json
 from fx.backends.cpu.llvm.step import Schedule
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key, is_stable
-
-_LITERAL = 1 << 20  # bytes of constants that an entry of the disk cache holds
 
 
 def compile_graph(
@@ -154,4 +153,4 @@ def _is_whole(recipe: Recipe) -> bool:
     """Whether the recipe says all that another process needs."""
     literal = sum(len(c[2]) for c in recipe.constants if not isinstance(c, int))
     nodes = [s.node for s in recipe.segments if s.part is None]
-    return literal <= _LITERAL and min(nodes, default=0) >= 0
+    return literal <= limits.CACHED_CONSTANTS and min(nodes, default=0) >= 0

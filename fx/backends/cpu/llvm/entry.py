@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from fx.backends.cpu.llvm.allocation import SMALLEST
+from fx import limits
 from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.python_api import (
     DATA,
@@ -357,7 +357,7 @@ define internal ptr @fx_result(ptr %ctx, ptr %descr, i32 %nd, ptr %dims, i64 %si
   %type.at = getelementptr i64, ptr %ctx, i64 {ARRAY_TYPE}
   %type = load ptr, ptr %type.at
   call void @Py_IncRef(ptr %descr)
-  %small = icmp slt i64 %size, {SMALLEST}
+  %small = icmp slt i64 %size, {limits.SMALL_RESULT}
   br i1 %small, label %numpys, label %ours
 numpys:
   %array = call ptr @numpy_new(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.group import Group
 from fx.backends.cpu.llvm.loops.kinds import cheap, from_reductions, is_alias, kind_of
 from fx.backends.cpu.llvm.loops.maps import (
@@ -24,12 +25,8 @@ from fx.backends.cpu.llvm.loops.maps import (
     through,
 )
 from fx.backends.cpu.llvm.loops.order import END, Order
-from fx.backends.cpu.llvm.loops.plan import HEAVY, LONG_ROW, weight
+from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
 from fx.graph.ir import Graph, Node, Value
-
-_SMALL = 1 << 15  # elements that one task takes in any case
-_MEMBERS = 160  # nodes of one kernel
-_READS = 40
 
 
 class Opaque:
@@ -188,13 +185,13 @@ class Fusion:
         v = node.outs[0]
         heavy = weight(node.primitive.name) >= HEAVY or node.primitive.name == "concatenate"
         for group, maps in uses.items():
-            if len(group.inside) >= _MEMBERS:
+            if len(group.inside) >= limits.FUSE_NODES:
                 return False
             if heavy and (
                 len(maps) > 1 or (v, group) in self.guarded or self._repeats(group, maps[0], v)
             ):
                 return False
-            if len(maps) > 4:
+            if len(maps) > limits.FUSE_USES:
                 return False
         for group, maps in uses.items():
             group.inside.add(v)
@@ -235,7 +232,7 @@ class Fusion:
 
     def _closed(self, v: Value, group: Group, needs: set[Any]) -> bool:
         """Whether a group cannot compute ``v`` for others: full, or in need of it from before."""
-        if len(group.inside) >= _MEMBERS or group in needs:
+        if len(group.inside) >= limits.FUSE_NODES or group in needs:
             return True
         return (v, group) in self.guarded
 
@@ -255,7 +252,7 @@ class Fusion:
                     mine = space.loops_of(index)
                     rows = [d for d in outer if d not in mine]
                     outer = [d for d in outer if d in mine]
-                    if prod([space.sizes[d] for d in rows]) > LONG_ROW:
+                    if prod([space.sizes[d] for d in rows]) > limits.LONG_ROW:
                         continue
                 elif not group.rows:
                     continue
@@ -361,7 +358,7 @@ class Fusion:
             return None
         if prod([space.sizes[d] for d in rest]) != length:
             return None
-        if length > LONG_ROW and total > _SMALL:
+        if length > limits.LONG_ROW and total > limits.FUSE_SMALL:
             return None
         where = self._known_rows(node, group, index, rest)
         if where is None:

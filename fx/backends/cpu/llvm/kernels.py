@@ -8,10 +8,9 @@ from typing import Any
 
 import llvmlite.ir as ir
 
+from fx import limits
 from fx.backends.cpu.llvm import engine
 from fx.backends.cpu.llvm.step import Step
-
-_FULL = 1500  # instructions of a module: enough to hide what one costs, few enough to share out
 
 
 class Kernels:
@@ -41,7 +40,7 @@ class Kernels:
             function.linkage = "external"
             self._names[step.key] = name
             self._arguments[name] = len(step.reads) + len(step.writes)
-            if _instructions(self._module) > _FULL:
+            if _instructions(self._module) > limits.MODULE_INSTRUCTIONS:
                 self._finish_module()
         return name
 

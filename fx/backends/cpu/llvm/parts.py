@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.memory import Place
-
-_STEPS = 250  # steps of one native function: LLVM is not linear in the length of a block
 
 
 @dataclass
@@ -76,8 +75,8 @@ def body(part: Part, calls: Sequence[Call]) -> tuple[list[str], str]:
     message, a format of C, and the index.
     """
     pieces = [
-        _piece(part, f"{part.name}_body{i // _STEPS}", calls[i : i + _STEPS])
-        for i in range(0, len(calls), _STEPS)
+        _piece(part, f"{part.name}_body{i // limits.BODY_STEPS}", calls[i : i + limits.BODY_STEPS])
+        for i in range(0, len(calls), limits.BODY_STEPS)
     ]
     lines = [f"define i1 @{part.name}_body(ptr %table, ptr %failure) {{"]
     for i in range(len(pieces)):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.llvm import disk_cache, engine, python_api
 from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
 from fx.graph.ir import Graph
@@ -19,9 +20,6 @@ from fx.graph.key import graph_key
 
 LENGTH = 1 << 16  # of the arrays that a graph is made for; the code serves every length
 _HEAD = 4  # words of a layout before its parts
-_ALONE = 80_000.0  # nanoseconds of work below which no other thread is asked
-_SHARE = 30_000.0  # nanoseconds that a thread takes at once
-_RELEASE = 20_000.0  # nanoseconds from which the GIL is given up
 
 
 class Layout:
@@ -45,10 +43,12 @@ class Layout:
         parts[:, 0] = np.cumsum(tasks) - tasks
         total = int(tasks.sum())
         cost = sweep.each * sum(lengths)
-        share = max(1, int(total * _SHARE / max(cost, 1.0)))
+        share = max(1, int(total * limits.SWEEP_CHUNK / max(cost, 1.0)))
         self.words[:_HEAD] = len(lengths), total, share, self.scalars.ctypes.data
         self.words[-2] = total
-        self.words[-1] = (cost > _RELEASE) + (cost > _ALONE and total > 1)
+        self.words[-1] = (cost > limits.SWEEP_RELEASE) + (
+            cost > limits.SWEEP_PARALLEL and total > 1
+        )
 
 
 class Sweep:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fx import limits
 from fx.backends.cpu.llvm.conv import lines
 from fx.backends.cpu.llvm.conv.plan import forward_job, input_job, lifted
 from fx.backends.cpu.llvm.conv.pooling import PoolStep, windows
@@ -26,7 +27,6 @@ from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Node
 
 _FLOATS = ("float32", "float64")
-_MOST_SCRATCH = 64 << 20  # bytes a thread; more than that only extremely long rows want
 
 
 def _lines(node: Node) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def _served(node: Node) -> bool:
 
 
 def _fitting(steps: list[Step]) -> list[Step] | None:
-    return steps if max(s.scratch for s in steps) <= _MOST_SCRATCH else None
+    return steps if max(s.scratch for s in steps) <= limits.CONV_SCRATCH else None
 
 
 def conv(node: Node) -> list[Step] | None:

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from fx import limits
 from fx.backends.cpu.llvm.conv.plan import Ints, Job
-
-_BAND_BYTES = 256 << 10  # planes and cotangents of a band
-_TASKS = 16
-_PARTIAL_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +35,9 @@ def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, siz
     whole = job.groups * job.K * job.window * job.M * size
     samples = job.samples
     rows = high
-    sums = min(-(-_TASKS // units), max(1, _PARTIAL_BYTES // whole))
+    sums = min(-(-limits.CONV_GRAD_TASKS // units), max(1, limits.CONV_GRAD_PARTIAL // whole))
     sums = max(1, min(sums, samples * depth * high))
-    parts = max(1, min(-(-_TASKS // (units * sums)), job.K // 8))
+    parts = max(1, min(-(-limits.CONV_GRAD_TASKS // (units * sums)), job.K // 8))
     part = -(-job.K // parts)
     parts = -(-job.K // part)
 
@@ -49,19 +46,23 @@ def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, siz
         return (job.span[0], high_, (long - 1) * job.step[2] + job.span[2])
 
     # rows of taps are few, so that copying the input would cost as much as reading it
-    direct = not job.pads and job.window <= 3 and prod(job.source) * size % 1024 != 0
+    direct = (
+        not job.pads and job.window <= 3 and prod(job.source) * size % limits.CONV_GRAD_ALIAS != 0
+    )
 
     def need(rows: int) -> int:
         planes = 0 if direct else part * prod(plane(rows))
         return (planes + rows * long * width) * size
 
-    while rows > 1 and (need(rows) > _BAND_BYTES or samples * depth * -(-high // rows) < sums):
+    while rows > 1 and (
+        need(rows) > limits.CONV_GRAD_BAND or samples * depth * -(-high // rows) < sums
+    ):
         rows = -(-rows // 2)
     bands = -(-high // rows)
     together = 1
     if bands == 1 and depth == 1:
-        wanted = -(-196 // (high * long))
-        fits = max(1, _BAND_BYTES // need(rows))
+        wanted = -(-limits.CONV_GRAD_OUTPUTS // (high * long))
+        fits = max(1, limits.CONV_GRAD_BAND // need(rows))
         together = max(1, min(wanted, fits, samples // sums))
     sizes = plane(rows)
     step = (-(-prod(sizes) * size // 64) | 1) * 64 // size
@@ -74,3 +75,6 @@ def grad_cut(job: Job, window: Ints, dilation: Ints, units: int, width: int, siz
         sums, parts, part, rows, bands, together, direct, sizes, step, sample_step, window,
         dilation,
     )  # fmt: skip
+
+
+limits.on_change(grad_cut.cache_clear)

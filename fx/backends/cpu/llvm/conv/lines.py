@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.conv.emit import I32, I64, Emitter, Index, kernel, table
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
@@ -19,11 +20,6 @@ from fx.backends.cpu.llvm.conv.target import host, scalar_type
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
 
-_PLANES_BYTES = 128 << 10
-_MOST_STEP = 4
-_MOST_TAPS = 49  # taps of a row are unrolled, and all of them where tiles have several rows
-_SUMS = 24  # vectors of sums in registers
-
 
 def suits(job: Job) -> bool:
     """Whether a ``conv`` or ``conv_input_grad`` is done faster this way.
@@ -31,7 +27,7 @@ def suits(job: Job) -> bool:
     With more output channels a group, idle columns at the end of rows waste more than idle
     channels do.
     """
-    if job.window > _MOST_TAPS or job.step[2] > _MOST_STEP:
+    if job.window > limits.CONV_LINES_TAPS or job.step[2] > limits.CONV_LINES_STEP:
         return False
     lanes = host().bytes // scalar_type(job.dtype)[1]
     long = job.counts[2]
@@ -60,7 +56,10 @@ class LinesStep(Step):
         self.lanes = self.target.bytes // size
         self.tall = _rows(job)
         rows = job.counts[1]
-        while rows > 4 * self.tall and prod(self.plane(rows)) * job.K * size > _PLANES_BYTES:
+        while (
+            rows > 4 * self.tall
+            and prod(self.plane(rows)) * job.K * size > limits.CONV_LINES_PLANES
+        ):
             rows = -(-rows // (2 * self.tall)) * self.tall
         self.rows = rows
         self.bands = -(-job.counts[1] // rows)
@@ -302,7 +301,8 @@ class LinesGradStep(Step):
         volume, long = prod(job.source), job.out[2]
         (phase,) = job.phases
         offsets = [(d * plane[1] + h) * plane[2] + w for d, h, w in phase.offsets]
-        runs = [offsets[i : i + _SUMS] for i in range(0, len(offsets), _SUMS)]
+        sums = limits.CONV_LINES_SUMS
+        runs = [offsets[i : i + sums] for i in range(0, len(offsets), sums)]
 
         def task(index: Any) -> None:
             o, k = e.divmod(index, job.K)
@@ -318,7 +318,7 @@ class LinesGradStep(Step):
                 at = e.add(e.mul(e.add(e.mul(n, job.groups * job.M), o), job.out[0]), d)
                 cotangents = e.at(g, e.mul(at, job.out[1] * long))
                 for i, run in enumerate(runs):
-                    self.band(e, scratch, cotangents, run, e.at(held, i * _SUMS * lanes))
+                    self.band(e, scratch, cotangents, run, e.at(held, i * sums * lanes))
 
             e.loop(0, job.samples, lambda n: e.loop(
                 0, job.out[0], lambda d: depth(n, d)) and None)  # fmt: skip

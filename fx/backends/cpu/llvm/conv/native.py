@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
+
 Run = Callable[[list[Any]], list[Any]]
 
 
@@ -43,3 +45,6 @@ def _executable(
         return compile_graph(Graph(inputs, [node], node.outs, name)).run
     except RuntimeError:  # no compiler for this platform
         return None
+
+
+limits.on_change(_executable.cache_clear)

@@ -17,15 +17,10 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.conv.target import Target
 
 Ints = tuple[int, ...]
-
-_PLANES_BYTES = 320 << 10  # padded planes of a task: they should stay in the second-level cache
-_STACK_BYTES = 512 << 10  # padded planes of several small samples
-_POSITIONS = 100  # outputs for which a block of weights is brought into the cache
-_UNROLLED = 5  # taps of a row that a tile may tell apart
-_TASKS = 16  # so many pieces, where there are as many: some cores' worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +193,7 @@ def column_profile(job: Job, phase: Phase) -> tuple[range, ...]:
     """The columns of outputs that each tap of a row of taps reaches; one range if all reach all."""
     everything = (range(phase.counts[2]),)
     row = [o[2] for o in phase.offsets if o[:2] == phase.offsets[0][:2]]
-    if not 1 < len(row) <= _UNROLLED:
+    if not 1 < len(row) <= limits.CONV_UNROLLED:
         return everything
     found = []
     for offset in row:
@@ -278,7 +273,7 @@ def cut(job: Job, units: int, wide: int, itemsize: int) -> Cut:
     _, high, long = job.counts
     per_group = units // job.groups
     depth, rows = job.span[0], high
-    room = _PLANES_BYTES // (itemsize * job.groups * job.K * depth)
+    room = limits.CONV_PLANES // (itemsize * job.groups * job.K * depth)
     fixed = all(p.counts[1:] == (high, long) for p in job.phases)
     single = len(job.phases) == 1 and fixed
 
@@ -298,18 +293,18 @@ def cut(job: Job, units: int, wide: int, itemsize: int) -> Cut:
             columns = max(wide, room // (job.step[2] * job.span[1]) // wide * wide)
             columns = min(columns, long)
         share = job.samples * job.counts[0] * -(-long // columns)
-        while rows > 4 and share * -(-high // rows) < _TASKS:
+        while rows > 4 and share * -(-high // rows) < limits.CONV_TASKS:
             rows = -(-rows // 2)
     bands, strips = -(-high // rows), -(-long // columns)
     sizes = plane(rows, columns)
     step = -(-prod(sizes) * itemsize // 64) | 1  # odd lines: channels meet in no cache set
     together = 1
     if bands * strips * job.counts[0] == 1:
-        wanted = -(-_POSITIONS // (high * long))
-        fits = _STACK_BYTES // (job.groups * job.K * step * 64)
+        wanted = -(-limits.CONV_POSITIONS // (high * long))
+        fits = limits.CONV_STACK // (job.groups * job.K * step * 64)
         together = max(1, min(wanted, fits, job.samples // 8))
     pieces = -(-job.samples // together) * job.counts[0] * bands * strips
-    parts = min(units, max(1, -(-_TASKS // pieces))) if pieces < _TASKS else 1
+    parts = min(units, max(1, -(-limits.CONV_TASKS // pieces))) if pieces < limits.CONV_TASKS else 1
     most_units = -(-units // parts)
     in_groups = min(job.groups, (most_units - 1) // per_group + 2)
     return Cut(

@@ -12,14 +12,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, Emitter, Index, kernel
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, lifted
 from fx.backends.cpu.llvm.conv.target import host
 from fx.backends.cpu.llvm.step import Step
 from fx.graph.ir import Value
-
-_MOST_STRIDE = 4  # further apart, lanes are loaded one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class _Emission:
     def __init__(self, step: PoolStep, e: Emitter, name: str) -> None:
         self.e, self.win, self.lanes, self.name = e, step.win, step.lanes, name
         self.step, self.target = step, step.target
-        self.strided = step.win.stride[2] <= _MOST_STRIDE
+        self.strided = step.win.stride[2] <= limits.POOL_STRIDE
 
     # what all have in common --------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
+
 _TYPES = {"float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8)}
 
 
@@ -26,10 +28,13 @@ def host() -> Target:
 
     features = binding.get_host_cpu_features()
     if features.get("avx512f") and features.get("avx512vl"):
-        return Target(64, 32)
+        return Target(min(64, limits.VECTOR_BYTES), 32)
     if features.get("avx2"):
-        return Target(32, 16)
+        return Target(min(32, limits.VECTOR_BYTES), 16)
     return Target(16, 32 if features.get("neon") else 16)
+
+
+limits.on_change(host.cache_clear)
 
 
 def scalar_type(dtype: str) -> tuple[Any, int]:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.gemm.problem import Problem
-
-LEAST = 32  # rows of a task; twice as many columns
-PANEL = 2 << 20  # bytes of the right factor that a task packs; larger ones are always packed
-NEAR = 512 << 10  # bytes of a left factor that stays in the second cache
-BLOCK = 256 << 10  # bytes of a left factor that is packed at a time
-DEPTH = 1024  # steps of k in one go
-TASK = 1 << 20  # multiplications of a task: some 20 microseconds
-MANY, ENOUGH = 64, 16  # tasks
 
 
 class Plan(NamedTuple):
@@ -46,24 +39,25 @@ def plan(p: Problem) -> Plan:
     narrow = v.memory_type(p.x.dtype) != kind
     rows, across = tile(p, width)
     row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (across * width))
-    pack_y = narrow or p.y.column != 1 or (p.k * p.n * size > PANEL and row_tiles >= 16)
+    large = p.k * p.n * size > limits.GEMM_PANEL and row_tiles >= limits.GEMM_PANEL_TILES
+    pack_y = narrow or p.y.column != 1 or large
     pack_x = narrow
     depth = p.k
-    if p.k > DEPTH:
-        depth = -(-p.k // -(-p.k // DEPTH))
+    if p.k > limits.GEMM_DEPTH:
+        depth = -(-p.k // -(-p.k // limits.GEMM_DEPTH))
         depth = -(-depth // width) * width
-        while 0 < p.k % depth < width:  # packing works on whole vectors
+        while depth < p.k and 0 < p.k % depth < width:  # packing works on whole vectors
             depth += width
     rt, ct = _tasks(p, rows, across * width, pack_x, pack_y, size, depth)
     shared = pack_y and rt < row_tiles
     found = Plan(width, rows, across, rt, ct, depth, pack_x, pack_y, shared)
     tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
-    wanted = p.work // TASK
-    parts = min(16, wanted // tasks, p.k // 256)
+    wanted = p.work // limits.GEMM_TASK
+    parts = min(16, wanted // tasks, p.k // limits.GEMM_SPLIT)
     if tasks > 4 or parts < 4 or p.batches > 1 or pack_x or pack_y:
         return found
     span = -(-p.k // parts)
-    split = -(-span // DEPTH)
+    split = -(-span // limits.GEMM_DEPTH)
     return found._replace(depth=-(-span // split), split=split)
 
 
@@ -78,19 +72,19 @@ def _tasks(
     """
     row_tiles, column_tiles = -(-p.m // rows), -(-p.n // columns)
     rt, ct = row_tiles, column_tiles
-    wanted = min(p.work // TASK, MANY)
+    wanted = min(p.work // limits.GEMM_TASK, limits.GEMM_TASKS)
     if pack_x:
-        rt = _even(row_tiles, max(1, BLOCK // (depth * size * rows)))
-    own = pack_y and not pack_x and p.m * p.k * size <= NEAR
+        rt = _even(row_tiles, max(1, limits.GEMM_BLOCK // (depth * size * rows)))
+    own = pack_y and not pack_x and p.m * p.k * size <= limits.GEMM_NEAR
     if own:
-        ct = _even(column_tiles, max(1, PANEL // (p.k * columns * size)))
+        ct = _even(column_tiles, max(1, limits.GEMM_PANEL // (p.k * columns * size)))
     elif pack_y:
-        wanted = min(wanted, ENOUGH)
+        wanted = min(wanted, limits.GEMM_TASKS_PACKED)
     while True:
         tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
         short = tasks < 4
-        tall = rt * rows >= (4 if pack_y and not own and not short else 2) * LEAST
-        broad = ct > 1 and (own or short or ct * columns >= 4 * LEAST)
+        tall = rt * rows >= (4 if pack_y and not own and not short else 2) * limits.GEMM_ROWS
+        broad = ct > 1 and (own or short or ct * columns >= 4 * limits.GEMM_ROWS)
         if own:
             tall = tall and short and not broad
         if tasks >= wanted or not (tall or broad):

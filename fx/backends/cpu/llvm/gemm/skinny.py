@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.gemm.frame import Frame
 from fx.backends.cpu.llvm.gemm.problem import Problem
-
-TASK = 512 << 10  # bytes of the right factor that a task reads: some 30 microseconds
-LARGE = 1 << 20  # bytes of a right factor that does not stay in the caches
-FEW = 16  # rows
 
 
 class SkinnyPlan(NamedTuple):
@@ -43,16 +40,21 @@ def skinny_plan(p: Problem) -> SkinnyPlan | None:
     width = v.vector_bytes() // v.size_of(v.compute_type(p.y.dtype))
     if p.y.row == 1 and (p.y.column != 1 or p.n == 1) and p.k > 1:
         # transposing a square costs about as much as 16 dot products of as many elements
-        if p.m <= FEW and (p.m == 1 or 6 * p.m <= p.k):
+        if p.m <= limits.SKINNY_ROWS and (p.m == 1 or 6 * p.m <= p.k):
             rows = min(p.m, 4)
             across = min(4, width, 1 << (p.n - 1).bit_length())
             deep = max(1, min(-(-10 // (rows * across)), p.k // width))
-            columns = _evenly(p.n, max(1, TASK // (p.k * memory)), width)
+            columns = _evenly(p.n, max(1, limits.SKINNY_TASK // (p.k * memory)), width)
             return SkinnyPlan("dots", width, rows, across, deep, columns)
         return None
-    if p.y.column == 1 and p.m <= 8 and p.k * p.n * memory > LARGE and p.k >= 16 <= p.n // width:
+    if (
+        p.y.column == 1
+        and p.m <= 8
+        and p.k * p.n * memory > limits.SKINNY_LARGE
+        and p.k >= limits.SKINNY_STEPS <= p.n // width
+    ):
         # some pages of each row
-        columns = _evenly(p.n, 4096 if p.n >= 8192 else 2048, width)
+        columns = _evenly(p.n, limits.SKINNY_COLUMNS * (1 + (p.n >= limits.SKINNY_WIDE)), width)
         deep = min(8, max(2, (v.registers() - 4) // p.m))
         return SkinnyPlan("sums", width, p.m, 1, deep, columns)
     return None

@@ -9,6 +9,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.vecmath.types import vector_bytes
+
 i1, i8, i16, i32, i64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 f16, f32, f64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 pointer = ir.PointerType()
@@ -19,15 +21,6 @@ _MEMORY = {
     "float32": f32, "float64": f64, "bool": i8, "int8": i8, "uint8": i8, "int16": i16,
     "uint16": i16, "int32": i32, "uint32": i32, "int64": i64, "uint64": i64, **_NARROW,
 }  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def vector_bytes() -> int:
-    """The bytes of a vector register of this CPU."""
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 64
-    return 32 if features.get("avx2") else 16
 
 
 def registers() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from fx import limits
 from fx.graph.ir import Node, Value
 
 
@@ -28,13 +29,14 @@ def dense(value: Value) -> View:
     return View(value, shape, tuple([prod(shape[i + 1 :]) for i in range(len(shape))]))
 
 
-_FAR = 64  # views that are looked through, at most
-
-
 def view_of(value: Value) -> View:
     """A value as elements of the value that it was made from by moving and repeating alone."""
     chain: list[Node] = []
-    while value.node is not None and value.node.primitive.name in _VIEWS and len(chain) < _FAR:
+    while (
+        value.node is not None
+        and value.node.primitive.name in _VIEWS
+        and len(chain) < limits.VIEWS_DEEP
+    ):
         chain.append(value.node)
         value = value.node.inputs[0]
     found = dense(value)

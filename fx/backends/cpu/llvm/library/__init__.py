@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
+
 Run = Callable[[list[Any]], Any]
 
 
@@ -82,15 +84,15 @@ def kernel(group: str, name: str, dtype: str) -> Run:
     return _builtin("fx_run", _entry(), loaded.address(name), loaded)
 
 
+limits.on_change(kernel.cache_clear)
+
+
 def chunk_of(tasks: int, each: float) -> int:
     """How many tasks of so many nanoseconds a thread takes at once; 0: all, and with the GIL."""
     total = tasks * each
-    if total < _SHORT:
+    if total < limits.LIBRARY_SHORT:
         return 0
-    return tasks if total < _LONG else max(1, int(_TURN / each))
-
-
-_SHORT, _LONG, _TURN = 10_000.0, 60_000.0, 30_000.0
+    return tasks if total < limits.LIBRARY_LONG else max(1, int(limits.LIBRARY_CHUNK / each))
 
 
 @cache

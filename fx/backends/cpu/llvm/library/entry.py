@@ -13,7 +13,7 @@ once, 0 for all of them without giving up the GIL; the kernel sees what comes af
 
 from __future__ import annotations
 
-from fx.backends.cpu.llvm.allocation import SMALLEST
+from fx import limits
 from fx.backends.cpu.llvm.python_api import (
     DATA,
     DENSE,
@@ -166,7 +166,7 @@ dim:
   br label %look
 make:
   call void @Py_IncRef(ptr %descr)
-  %small = icmp slt i64 %bytes, {SMALLEST}
+  %small = icmp slt i64 %bytes, {limits.SMALL_RESULT}
   br i1 %small, label %numpys, label %ours
 numpys:
   %array = call ptr @numpy_new(

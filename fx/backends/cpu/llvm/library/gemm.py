@@ -12,10 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 
 ROWS = 6
-DEPTH = 1024  # steps of k that a tile takes at once
 # the words of both kernels
 (X, Y, OUT, M, N, K, X_ROW, X_STEP, Y_ROW, Y_STEP, B0, B1, X0, X1, Y0, Y1,
  DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKED, BIAS) = range(22)  # fmt: skip
@@ -177,11 +177,11 @@ class _Kernels:
             c1 = v.smaller(b, b.add(c0, w[ACROSS]), column_total)
 
             def depth(d: Any) -> None:
-                count = v.smaller(b, b.sub(w[K], d), v.const(DEPTH))
+                count = v.smaller(b, b.sub(w[K], d), v.const(limits.EAGER_GEMM_DEPTH))
                 more = b.icmp_signed("!=", d, v.const(0))
                 left = self._at(b, x, (d, w[X_STEP]))
                 right = self._at(b, y, (d, line))
-                last = b.icmp_signed("<=", w[K], b.add(d, v.const(DEPTH)))
+                last = b.icmp_signed("<=", w[K], b.add(d, v.const(limits.EAGER_GEMM_DEPTH)))
                 bias = b.select(last, w[BIAS], nothing)
                 v.loop(b, c0, c1, lambda c: columns(c, left, right, count, more, bias),
                        name="columns")  # fmt: skip
@@ -214,7 +214,7 @@ class _Kernels:
                     b.branch(done)
                 b.position_at_end(done)
 
-            v.loop(b, v.const(0), w[K], depth, step=DEPTH, name="depth")
+            v.loop(b, v.const(0), w[K], depth, step=limits.EAGER_GEMM_DEPTH, name="depth")
 
         v.loop(b, begin, end, task, name="task")
         b.ret_void()

@@ -8,12 +8,12 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.library.blocks import Rows
 from fx.backends.cpu.llvm.vecmath import error, exponential
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 
-BLOCK = 2048  # elements of a task
 _CUBIC = 0.044715
 
 
@@ -27,9 +27,9 @@ def _over_blocks(inputs: int, function: Any) -> Any:
     def task(r: Rows, task: ir.Value, *words: ir.Value) -> None:
         b = r.b
         *arrays, n = words
-        first = b.mul(task, v.const(BLOCK))
+        first = b.mul(task, v.const(limits.FUSED_BLOCK))
         *sources, out = [v.at(b, a, first, r.kind) for a in arrays]
-        count = v.smaller(b, b.sub(n, first), v.const(BLOCK))
+        count = v.smaller(b, b.sub(n, first), v.const(limits.FUSED_BLOCK))
 
         def body(i: ir.Value, mask: Any) -> None:
             r.store(function(r, *[r.load(a, i, mask) for a in sources]), out, i, mask)

@@ -6,14 +6,10 @@ from functools import cache
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.llvm import library
 
 ROWS = 6  # of a tile, as in ``gemm.py``, which is imported only where something is to be compiled
-
-TASK = 3 << 19  # multiplications of a task: some 30 microseconds
-MANY = 64  # tasks
-PANEL = 512 << 10  # bytes of a right factor from which it is packed also where its rows are dense
-TALL = 96  # rows from which that pays
 
 
 def multiply(
@@ -40,13 +36,13 @@ def multiply(
     row_tiles, column_tiles = -(-m // ROWS), -(-n // wide)
     count = b0 * b1
     work = count * m * n * k
-    down, across = _cut(row_tiles, column_tiles, wide, -(-work // TASK), count)
+    down, across = _cut(row_tiles, column_tiles, wide, -(-work // limits.EAGER_GEMM_TASK), count)
     row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
     cut = (down, across, row_tasks, column_tasks)
     out = library.empty([x, *lead, m, n])
     sizes = (m, n, k, x.strides[-2] // size, x.strides[-1] // size)
     y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
-    pack = y_step != 1 or (k * n * size > PANEL and m >= TALL)
+    pack = y_step != 1 or (k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL)
     right = y
     if pack:
         p0, p1 = b0 if y0 else 1, b1 if y1 else 1  # a matrix that is shared is packed once
@@ -75,7 +71,7 @@ def _wide(size: int) -> int:
 
 def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[int, int]:
     """Tiles of a task, down and across: about as many tasks as are wanted, in all products."""
-    wanted = min(wanted, MANY)
+    wanted = min(wanted, limits.EAGER_GEMM_TASKS)
     if wanted <= count:
         return rows, columns
     parts = -(-wanted // count)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
 from fx.dtypes import FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
@@ -15,7 +16,6 @@ from fx.graph.key import foldable
 from fx.primitive import registry
 from fx.tensor import new_tensor
 
-PIECES = 8  # what one node joins
 Ints = tuple[int, ...]
 
 
@@ -134,9 +134,9 @@ def _of_one(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -> V
 
 def _concatenate(w: _Writer, *xs: Value, axis: int) -> Value | None:
     """Many pieces by eights: each element of a loop asks which of its pieces it is from."""
-    if len(xs) <= PIECES:
+    if len(xs) <= limits.JOIN_PIECES:
         return None
-    some = [xs[i : i + PIECES] for i in range(0, len(xs), PIECES)]
+    some = [xs[i : i + limits.JOIN_PIECES] for i in range(0, len(xs), limits.JOIN_PIECES)]
     joined = [w.concatenate(*part, axis=axis) if len(part) > 1 else part[0] for part in some]
     return w.concatenate(*joined, axis=axis)
 
@@ -202,7 +202,7 @@ def _met(w: _Writer, x: Value, idx: Value, axis: int) -> Value:
     if found is None:
         found = w.checks[key] = w.wrap_index(idx, size=n)
         w.checks[found.node] = w.node.primitive.name, f"axis {axis} of {shape}"
-    small = np.dtype("int32" if n < 2**31 else "int64")
+    small = np.dtype("int32" if n < limits.INDEX32_BELOW else "int64")
     place = w.iota(shape=shape, axis=axis, start=0, step=1, dtype=small, device="cpu")
     return w.equal(place, w.astype(found, dtype=small))
 
@@ -210,10 +210,10 @@ def _met(w: _Writer, x: Value, idx: Value, axis: int) -> Value:
 def _computed_in_lines(x: Value, axis: int) -> bool:
     """Whether a loop over the lines computes ``x`` from what is one number a line."""
     n = x.spec.shape[axis]
-    if n <= 64:
+    if n <= limits.LINES_SHORT:
         return True
     node = x.node
-    if node is None or n > 1 << 15:
+    if node is None or n > limits.LINES_LONG:
         return False
     rank = len(x.spec.shape)
     return any(len(v.spec.shape) == rank and v.spec.shape[axis] == 1 for v in node.inputs)

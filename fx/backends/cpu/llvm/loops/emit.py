@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.plan import Plan
 from fx.backends.cpu.llvm.loops.reduce import combine, halved, identity
@@ -21,8 +22,6 @@ from fx.backends.cpu.llvm.loops.vectors import (
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.backends.cpu.llvm.vecmath.table import store_convert
 from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
-
-_STRETCH = 32  # whole iterations after which a sum is added to the one of those before
 
 
 def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
@@ -211,17 +210,17 @@ class Kernel(Stores):
         b, levels = self.b, self.levels
         step = self.plan.lanes * self.unroll
         surely = steps is not None
-        if join is None or (steps is not None and steps <= 2 * _STRETCH):
+        if join is None or (steps is not None and steps <= 2 * limits.SUM_STRETCH):
             return levels.loop(start, main, step, carried, whole, surely=surely)
 
         def stretch(i: Any, values: list[Any]) -> list[Any]:
-            end = b.add(i, const(step * _STRETCH))
+            end = b.add(i, const(step * limits.SUM_STRETCH))
             end = b.select(b.icmp_signed("<", end, main), end, main)
             now = levels.loop(i, end, step, self.fresh, whole, surely=True)
             return list(join(values, now))
 
         return levels.loop(
-            start, main, step * _STRETCH, carried, stretch, surely=surely, hidden=True
+            start, main, step * limits.SUM_STRETCH, carried, stretch, surely=surely, hidden=True
         )
 
     def _column(self, carried: list[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.fusion import Opaque
 from fx.backends.cpu.llvm.loops.maps import VIEWS, Form, strides_of
 from fx.backends.cpu.llvm.loops.merge import Kernel
@@ -16,9 +17,6 @@ from fx.backends.cpu.llvm.loops.plan import weight
 from fx.graph.ir import Value
 
 _LIGHT = 3  # weight of what is emitted once for each register of a tile
-_ARRAYS = 12
-_LARGE = 2  # arrays of the size of the product that are read besides
-_EXPRS = 60
 
 
 class NestEpilogue:
@@ -152,9 +150,9 @@ def epilogue_of(
     """A kernel as an epilogue of a product; None where it is none."""
     product = node.outs[0]
     nest, shape = kernel.nest, product.spec.shape
-    if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > _EXPRS:
+    if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > limits.EPILOGUE_EXPRS:
         return None
-    if len(kernel.reads) + len(kernel.writes) > _ARRAYS:
+    if len(kernel.reads) + len(kernel.writes) > limits.EPILOGUE_ARRAYS:
         return None
     if prod([nest.sizes[d] for d in nest.outer]) != product.spec.size:
         return None
@@ -166,7 +164,8 @@ def epilogue_of(
         return None
     lane = len(shape) - 1 if shape[-1] > 1 else len(shape) - 2
     size = product.spec.size
-    if len([v for v in kernel.reads if v.spec.size == size and root(v) is not product]) > _LARGE:
+    large = [v for v in kernel.reads if v.spec.size == size and root(v) is not product]
+    if len(large) > limits.EPILOGUE_LARGE:
         return None
     forms: dict[int, Form] = {}
     for i, e in enumerate(nest.exprs):

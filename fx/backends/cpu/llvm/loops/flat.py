@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.nest import NAMES, Nest, form_of
 from fx.backends.cpu.llvm.loops.plan import plan_of
@@ -71,7 +72,7 @@ class FlatStep(Step):
         self.cost = 20.0 + (plan.cost - 20.0) * total / nest.sizes[0]
         step = plan.lanes * plan.unroll
         each = max(self.cost / total, 1e-3)  # nanoseconds an element
-        self.chunk = max(step, int(16_000.0 / each) // step * step)
+        self.chunk = max(step, int(limits.TASK / each) // step * step)
         counts = [-(-n // self.chunk) for n in self.lengths]
         self.starts = [sum(counts[:i]) for i in range(len(counts))]
         self.tasks = sum(counts)
@@ -169,12 +170,16 @@ def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:
     read = {root(v) for s in steps for v in s.reads}
     found: dict[Any, list[int]] = {}
     for i, s in enumerate(steps):
-        if isinstance(s, FlatStep) and sum(s.lengths) <= _SMALL and read.isdisjoint(s.writes):
+        if (
+            isinstance(s, FlatStep)
+            and sum(s.lengths) <= limits.FLAT_TOGETHER
+            and read.isdisjoint(s.writes)
+        ):
             found.setdefault(s.body, []).append(i)
     out: list[Step | None] = list(steps)
     for places in found.values():
-        for k in range(0, len(places), _PARTS):
-            some = places[k : k + _PARTS]
+        for k in range(0, len(places), limits.FLAT_PARTS):
+            some = places[k : k + limits.FLAT_PARTS]
             if len(some) < 2:
                 continue
             group = [steps[i] for i in some]
@@ -185,7 +190,3 @@ def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:
                 out[i] = None
             out[some[-1]] = FlatStep(largest.nest, parts, group[0].name, lines, root)  # type: ignore[attr-defined]
     return [s for s in out if s is not None]
-
-
-_SMALL = 1 << 15  # elements of a step that is joined with others
-_PARTS = 32

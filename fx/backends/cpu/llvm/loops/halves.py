@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.copying import Copy, Target
 from fx.backends.cpu.llvm.loops.maps import Form, add, strides_of
 from fx.backends.cpu.llvm.loops.nest import Nest, canonical
@@ -21,38 +22,32 @@ from fx.spec import TensorSpec
 
 Parts = tuple[Nest, list[Value], list[Value]]
 
-_CHUNK = 1 << 15  # elements of a chunk, at least
-_ADDS = 256  # rows that are added up one after the other, at most
-_LONG = 1 << 16  # elements of a row, at most
-_WORK = 60_000.0  # nanoseconds from which more tasks are worth a second step
-_TASKS = 8
-_LEAST = 16  # iterations of a chunk
-_COLUMNS = 64  # from this width on a reduction over rows goes through them in order
-
 
 def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
     """The nest itself, or two that do the same one after the other."""
     whole = [(nest, reads, writes)]
     sizes = nest.sizes
-    if not nest.rows or nest.sinks or prod(sizes) <= _CHUNK or not simple(nest):
+    if not nest.rows or nest.sinks or prod(sizes) <= limits.HALVES_CHUNK or not simple(nest):
         return whole
     plan = plan_of(nest)
     length = prod([sizes[d] for d in nest.rows])
-    if not plan.in_rows and sizes[plan.vector] >= _COLUMNS and length > 64:
+    wide = not plan.in_rows and sizes[plan.vector] >= limits.HALVES_COLUMNS
+    if wide and length > limits.HALVES_ROWS:
         host = Target()
         host.nest.sizes = [sizes[d] for d in (*nest.rows, *nest.outer)]
         host.nest.outer = list(range(len(nest.rows)))
         host.nest.rows = list(range(len(nest.rows), len(sizes)))
         second = sunk(host, nest, reads, writes)
         return [host.parts(), *halves(*second.parts())]
-    most = _LONG if plan.in_rows else _ADDS  # a long row is added up in stretches
-    few = plan.items < _TASKS and plan.cost > _WORK
+    # a long row is added up in stretches
+    most = limits.HALVES_LONG if plan.in_rows else limits.HALVES_ADDS
+    few = plan.items < limits.HALVES_TASKS and plan.cost > limits.HALVES_WORK
     if length <= most and not few:
         return whole
     d = max(nest.rows, key=lambda d: (sizes[d], d))
     inner = length // sizes[d]
     columns = 1 if plan.in_rows else prod(sizes) // length
-    size = max(_LEAST, min(_CHUNK // (inner * columns), most // inner))
+    size = max(limits.HALVES_LEAST, min(limits.HALVES_CHUNK // (inner * columns), most // inner))
     if plan.in_rows and d == plan.vector:
         lane = plan.lanes * plan.unroll
         size = max(1, size // lane) * lane
@@ -164,7 +159,8 @@ def sunk(
     copy = Copy(nest, reads, host, turned, instead)
     rows = prod([sizes[d] for d in nest.rows])
     if not host.nest.share:
-        host.nest.share = min(_ADDS, max(16, -(-rows // 32)))
+        share = max(limits.SINK_ROWS, -(-rows // limits.SINK_TASKS))
+        host.nest.share = min(limits.HALVES_ADDS, share)
     chunks = -(-rows // host.nest.share)
     outer = [sizes[d] for d in nest.outer]
     shape = (chunks, *outer)

@@ -11,18 +11,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.copying import Copy, Target
 from fx.backends.cpu.llvm.loops.halves import simple, sunk
 from fx.backends.cpu.llvm.loops.maps import Form, strides_of
 from fx.backends.cpu.llvm.loops.nest import Nest, rewrite
-from fx.backends.cpu.llvm.loops.plan import LONG_ROW
 from fx.graph.ir import Value
-
-_BYTES = 1 << 14  # shared bytes from which merging pays
-_EXPRS = 260
-_ARRAYS = 40
-_TRIES = 4  # kernels that a kernel is compared with for each value that it reads
-_ROWS = 8  # rows from which sums over them are added up on the way
 
 
 class Kernel:
@@ -83,7 +77,7 @@ class _Merger:
             if not isinstance(unit, Kernel):
                 continue
             if not unit.nest.sizes:
-                for i in scalars[-_TRIES:]:
+                for i in scalars[-limits.MERGE_TRIES :]:
                     if self.units[i] is not None and self._try(i, j):
                         break
                 if self.units[j] is not None:
@@ -102,9 +96,9 @@ class _Merger:
         """Kernels that share large reads with the one at ``j``, the nearest first."""
         found: list[int] = []
         for v in self._reads(self.units[j]):
-            if v.spec.nbytes >= _BYTES:
+            if v.spec.nbytes >= limits.MERGE_BYTES:
                 readers = self.readers[v]
-                at = [i for i in readers[-64:] if i < j][-_TRIES:]
+                at = [i for i in readers[-limits.MERGE_READERS :] if i < j][-limits.MERGE_TRIES :]
                 if v in self.written:
                     at.append(self.written[v])
                 found += [i for i in at if i != j and self.units[i] is not None]
@@ -113,9 +107,9 @@ class _Merger:
     def _try(self, i: int, j: int) -> bool:
         """Merge the kernels at ``i`` and ``j`` (i < j) if that is possible."""
         a, b = self.units[i], self.units[j]
-        if len(a.nest.exprs) + len(b.nest.exprs) > _EXPRS:
+        if len(a.nest.exprs) + len(b.nest.exprs) > limits.MERGE_EXPRS:
             return False
-        if len(a.reads) + len(b.reads) + len(a.writes) + len(b.writes) > _ARRAYS:
+        if len(a.reads) + len(b.reads) + len(a.writes) + len(b.writes) > limits.MERGE_ARRAYS:
             return False
         wanted = [self.written.get(v, -1) for v in self._reads(b)]
         if all(p <= i for p in wanted):
@@ -219,7 +213,7 @@ def _related(a: Kernel, b: Kernel, nest: Nest, other: Nest, root: Callable[[Valu
     for e in other.exprs:
         if e.kind == "load":
             v = root(b.reads[e.data[0]])
-            if v.spec.nbytes >= _BYTES and (v, e.data[1]) in mine:
+            if v.spec.nbytes >= limits.MERGE_BYTES and (v, e.data[1]) in mine:
                 return True
     return False
 
@@ -233,7 +227,7 @@ def _crossed(
     if swapped and {root(v) for v in a.reads} & set(b.writes):
         return None  # b runs first, and a needs its results
     outer, rows = _shape(b.nest, b.nest.rows), _shape(b.nest, b.nest.outer)
-    if prod(outer) < _ROWS or prod(rows) < 16:
+    if prod(outer) < limits.MERGE_ROWS or prod(rows) < limits.MERGE_COLUMNS:
         return None
     nest = _copied(a.nest)
     if not nest.rows and not _with_rows(nest, outer, rows):
@@ -266,7 +260,9 @@ def _with_rows(nest: Nest, outer: list[int], rows: list[int]) -> bool:
 def _bearable(nest: Nest) -> bool:
     """Whether its rows are short enough for one task, if they are passed over several times."""
     length = prod(_shape(nest, nest.rows))
-    return length <= LONG_ROW or not any(e.kind == "reduce" for e in nest.exprs) or simple(nest)
+    return (
+        length <= limits.LONG_ROW or not any(e.kind == "reduce" for e in nest.exprs) or simple(nest)
+    )
 
 
 def _unfold(nest: Nest, sizes: list[int]) -> bool:

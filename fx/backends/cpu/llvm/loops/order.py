@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_SEARCH = 400  # kernels that the search for a path between two looks at
+from fx import limits
+
 END: Any = object()  # stands for the caller, who reads the outputs
 
 
@@ -44,10 +45,10 @@ class Order:
                 if other.place > group.place and other not in seen:
                     seen.add(other)
                     todo.append(other)
-            if len(seen) > _SEARCH:
+            if len(seen) > limits.ORDER_SEARCH:
                 return False
         low, high = group.place, max(u.place for u in seen)
-        if high - low > 4 * _SEARCH:
+        if high - low > 4 * limits.ORDER_SEARCH:
             return False
         window = self.units[low : high + 1]
         moved = [u for u in window if u in seen] + [u for u in window if u not in seen]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.maps import Form
 from fx.backends.cpu.llvm.loops.nest import Nest, accesses, form_of
+from fx.backends.cpu.llvm.vecmath.types import vector_bytes
 from fx.dtypes import bool_
 
 # the weight of a primitive: about how many instructions a vector; 1 if it is not here
@@ -21,26 +22,13 @@ _WEIGHTS = {
     "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
 }  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
-LONG_ROW = 1 << 15  # elements of a row that one task may pass over several times
-_NANOSECONDS_A_TASK = 16_000.0
-_CACHE = 1 << 20  # bytes of an array that a core's own cache does not hold
 _WORK = 12  # instructions a vector from which a pass leaves the memory idle
 _STREAMS = 2  # arrays that are fetched ahead
-_ROW_BUFFER = 1 << 18  # bytes of scratch that may hold rows
 
 
 def weight(name: str) -> int:
     """About how many instructions a vector a primitive takes."""
     return _WEIGHTS.get(name, 1)
-
-
-@cache
-def vector_bytes() -> int:
-    """The bytes of a vector register of this CPU."""
-    from fx.backends.cpu.llvm.vecmath.types import host_features
-
-    features = host_features()
-    return 64 if "avx512f" in features else 32 if "avx2" in features else 16
 
 
 def plan_of(nest: Nest) -> Plan:
@@ -116,7 +104,7 @@ class Plan:
         if len(candidates) == 2:
             other = candidates[1 - candidates.index(self.vector)]
             short = 8 if not any(self._in_row(f) for _, f, _ in nest.outputs) else 3
-            if nest.sizes[self.vector] <= short and nest.sizes[other] >= 64:
+            if nest.sizes[self.vector] <= short and nest.sizes[other] >= limits.SHORT_BESIDE:
                 self.vector = other
         self.in_rows = self.vector in nest.rows
         counts: dict[int, int] = {}
@@ -132,7 +120,7 @@ class Plan:
         nest, vector = self.nest, self.vector
         self.tile: Any = None
         self.tiled: dict[int, int] = {}
-        if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < 4:
+        if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < limits.TILE_FROM:
             return
         found: dict[int, list[int]] = {}
         for i, e in enumerate(nest.exprs):
@@ -140,7 +128,7 @@ class Plan:
                 strides = dict(e.data[1][1])
                 if abs(strides.get(vector, 1)) > 1:
                     for d, c in strides.items():
-                        if c == 1 and nest.sizes[d] >= 4:
+                        if c == 1 and nest.sizes[d] >= limits.TILE_FROM:
                             found.setdefault(d, []).append(i)
         if found:
             best = max(found, key=lambda d: (len(found[d]), nest.sizes[d]))
@@ -192,7 +180,8 @@ class Plan:
         outer = prod([sizes[d] for d in nest.outer])
         reads = sum([n * d.itemsize for d, n in (*nest.reads, *nest.writes)])
         vectors = outer * inner / self.lanes
-        speed = 60.0 if reads < 1 << 20 else 30.0 if reads < 1 << 24 else 14.0  # bytes a nanosecond
+        near, far = reads < limits.NEAR_MEMORY, reads < limits.FAR_MEMORY
+        speed = 60.0 if near else 30.0 if far else 14.0  # bytes a nanosecond
         self.cost = max(reads / speed, vectors * (0.4 + 0.3 * self.body)) + 20.0
         reduces = any(e.kind == "reduce" for e in nest.exprs)
         self.unroll = _unroll(self.body)
@@ -206,10 +195,10 @@ class Plan:
                 if reduces and self.body <= 24:
                     self.unroll = max(2, self.unroll)
                 self.block = self.lanes * self.unroll
-                if self.cost < _NANOSECONDS_A_TASK:
+                if self.cost < limits.TASK:
                     self.block = n
             else:
-                share = max(1.0, _NANOSECONDS_A_TASK * n / max(self.cost, 1.0) * (outer // n))
+                share = max(1.0, limits.TASK * n / max(self.cost, 1.0) * (outer // n))
                 step = self.lanes * self.unroll
                 self.block = n if share * 2 >= n else max(step, int(share) // step * step)
             self.block = min(self.block, n)
@@ -227,7 +216,7 @@ class Plan:
             self.per_task = nest.share
             self.tasks = -(-self.items // self.per_task)
             return
-        wanted = max(1, min(self.items, int(self.cost / _NANOSECONDS_A_TASK)))
+        wanted = max(1, min(self.items, int(self.cost / limits.TASK)))
         self.per_task = -(-self.items // wanted)
         self.tasks = -(-self.items // self.per_task)
 
@@ -278,7 +267,7 @@ class Plan:
                     continue
                 if i in computed and weights[i] >= HEAVY and self.vector in self.deps[i]:
                     size = row * max(4, e.dtype.itemsize)
-                    if e.dtype != bool_ and self.scratch + size <= _ROW_BUFFER:
+                    if e.dtype != bool_ and self.scratch + size <= limits.ROW_BUFFER:
                         self.buffers[i] = computed[i], self.scratch
                         self.scratch += -(-size // 64) * 64
                         continue
@@ -298,7 +287,7 @@ class Plan:
         self.fetches: list[tuple[int, Form, bool]] = []  # array, form, whether it is written
         self.fetching = 0
         nest = self.nest
-        if self.passes < 2 or not self.in_rows or not nest.outer or self.items < 16:
+        if self.passes < 2 or not self.in_rows or not nest.outer or self.items < limits.FETCH_ITEMS:
             return
         if max(self.works) < _WORK:
             return
@@ -309,7 +298,7 @@ class Plan:
             if e.kind == "load" and not e.args and self.vector in self.deps[i]:
                 read, form = e.data
                 strides = dict(form[1])
-                large = nest.reads[read][1] * e.dtype.itemsize > _CACHE
+                large = nest.reads[read][1] * e.dtype.itemsize > limits.FETCH_BYTES
                 if (
                     large
                     and strides.get(self.vector) == 1
@@ -321,7 +310,7 @@ class Plan:
                     self.fetches.append((read, ahead, False))
         for w, form, x in nest.outputs:
             late = self._in_row(form) and self.phases[x] > self.fetching
-            large = nest.writes[w][1] * nest.writes[w][0].itemsize > _CACHE
+            large = nest.writes[w][1] * nest.writes[w][0].itemsize > limits.FETCH_BYTES
             if late and large and dict(form[1]).get(self.vector) == 1:
                 self.fetches.append((w, form, True))
         if len(self.fetches) > _STREAMS:
@@ -354,6 +343,6 @@ def _fitting(unroll: int, vectors: int) -> int:
     """At most so many that little is left over of a loop over ``vectors``."""
     if vectors < unroll:
         return max(1, vectors)
-    if vectors % unroll and vectors < 64:
+    if vectors % unroll and vectors < limits.EVEN_VECTORS:
         return max([u for u in (4, 3, 2, 1) if u <= unroll and not vectors % u])
     return unroll

@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.types import (
     I8,
@@ -20,7 +21,6 @@ from fx.backends.cpu.llvm.vecmath.types import (
 from fx.graph.ir import Node, Value
 
 P = ir.PointerType()
-TASK = 16_000.0  # nanoseconds of work that are worth a task of its own
 
 
 class Frame:
@@ -217,7 +217,7 @@ def has_elements(node: Node) -> bool:
 
 def tasks_for(cost: float, pieces: int) -> int:
     """How many tasks some independent pieces make."""
-    return max(1, min(pieces, int(cost / TASK)))
+    return max(1, min(pieces, int(cost / limits.TASK)))
 
 
 def part(b: Any, task: Any, tasks: int, pieces: int) -> tuple[Any, Any]:

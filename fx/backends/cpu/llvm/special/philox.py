@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.special.kernel import (
     Fold,
     Frame,
@@ -38,7 +39,6 @@ _W0, _W1 = 0x9E3779B9, 0xBB67AE85
 _LOW = 0xFFFFFFFF
 _DERIVED = 0x80000000  # the top word of counters that make keys
 KEY = 6  # words
-PIECE = 2048  # words made at a time
 Words = tuple[Int, Int, Int, Int]
 
 
@@ -49,7 +49,7 @@ def lanes() -> int:
 
 def buffer_bytes() -> int:
     """Bytes that ``fill`` may write to for a piece that begins anywhere in a block."""
-    return 4 * (PIECE + 4 + 4 * lanes())
+    return 4 * (limits.DRAW_PIECE + 4 + 4 * lanes())
 
 
 def _block(counter: Words, k0: Int, k1: Int) -> Words:
@@ -163,7 +163,8 @@ def drawing(node: Node, n: int, piece: Any, buffers: int, price: float) -> Step:
         price: nanoseconds an element.
     """
     rows = node.inputs[0].spec.size // KEY
-    a_row = -(-n // PIECE)
+    most = limits.DRAW_PIECE
+    a_row = -(-n // most)
     pieces = rows * a_row
     cost = rows * (30.0 + n * price)
     tasks = tasks_for(cost, pieces)
@@ -172,9 +173,9 @@ def drawing(node: Node, n: int, piece: Any, buffers: int, price: float) -> Step:
         b = frame.b
         with frame.tasks() as task, loop(b, *part(b, task, tasks, pieces)) as number:
             row = number if a_row == 1 else b.udiv(number, i64(a_row))
-            start = i64(0) if a_row == 1 else b.mul(b.urem(number, i64(a_row)), i64(PIECE))
+            start = i64(0) if a_row == 1 else b.mul(b.urem(number, i64(a_row)), i64(most))
             left = b.sub(i64(n), start)
-            count = b.select(b.icmp_signed("<", left, i64(PIECE)), left, i64(PIECE))
+            count = b.select(b.icmp_signed("<", left, i64(most)), left, i64(most))
             own = state(b, at(b, frame.reads[0], b.mul(row, i64(KEY)), uint32))
             piece(frame, own, row, start, count)
 

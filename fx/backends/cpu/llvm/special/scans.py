@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.special.kernel import (
     Fold,
     Frame,
@@ -56,11 +57,12 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
     before, n, after = around(x.shape, node.params["axis"])
     lanes = min(lanes_for(x.dtype), 16)
     cost = x.size * (price if after < lanes else max(0.3, price / lanes))
-    blocks = -(-after // (16 * lanes))
+    block = limits.SCAN_VECTORS * lanes
+    blocks = -(-after // block)
     carries_wide = wide and x.dtype in FLOATING and x.dtype != float64
     # many lines are done side by side: what is carried is what was stored for the element before,
     # or float64 in scratch
-    side_by_side = after >= 8 * lanes and (carries_wide or x.dtype not in NARROW)
+    side_by_side = after >= limits.SCAN_WIDE * lanes and (carries_wide or x.dtype not in NARROW)
     tasks = tasks_for(cost, max(before, blocks))
     scratch = 8 * after * len(node.outs) if carries_wide and side_by_side else 0
 
@@ -135,7 +137,9 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
     def body(frame: Frame) -> None:
         b = frame.b
         with frame.tasks() as task:
-            rows, span = rows_and_columns(b, task, tasks, before, after, 16 * lanes)
+            rows, span = rows_and_columns(
+                b, task, tasks, before, after, limits.SCAN_VECTORS * lanes
+            )
             with loop(b, *rows) as row:
                 if after == 1:
                     line(frame, row, i64(0), None)

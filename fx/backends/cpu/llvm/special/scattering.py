@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu.llvm.special.checked import Guard
 from fx.backends.cpu.llvm.special.indexing import checked_step, named
 from fx.backends.cpu.llvm.special.kernel import (
@@ -30,8 +31,6 @@ from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, lanes_for
 from fx.dtypes import COMPLEX, float32
 from fx.graph.ir import Node, Value
 from fx.graph.key import foldable
-
-_MOST = 1 << 24  # bytes of scratch that a task may take
 
 
 class _Cells:
@@ -170,9 +169,9 @@ def scatter(node: Node) -> Step | None:
     cost = updates.size * (2.0 / min(after, 8)) + x.nbytes / 20
     # whole matrices, or rows of the only one
     pieces, size = (before, n) if before > 1 else (n, 1) if after >= lanes else (1, n)
-    tasks = min(16, tasks_for(cost, pieces))
+    tasks = min(limits.SCATTER_TASKS, tasks_for(cost, pieces))
     more = _memory(node, -(-pieces // tasks) * size, after)
-    if more.get("scratch", 0) > _MOST:
+    if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None
 
     def body(frame: Frame, task: Any, status: Any) -> None:
@@ -218,7 +217,7 @@ def scatter_along_axis(node: Node) -> Step | None:
     cost = 3.0 * idx.size + x.nbytes / 20
     tasks = tasks_for(cost, before)
     more = _memory(node, -(-before // tasks) * n, after)
-    if more.get("scratch", 0) > _MOST:
+    if more.get("scratch", 0) > limits.SCATTER_SCRATCH:
         return None
 
     def body(frame: Frame, task: Any, status: Any) -> None:

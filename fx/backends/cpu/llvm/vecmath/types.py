@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from fx import limits
 from fx.dtypes import COMPLEX, bfloat16, bool_, float16
 
 F32, F64 = ir.FloatType(), ir.DoubleType()
@@ -128,9 +129,13 @@ def intrinsic(b: Any, name: str, result: ir.Type, args: list[Any], suffixes: str
 
 @cache
 def vector_bytes() -> int:
-    """The bytes of a vector register of this CPU."""
+    """The bytes of a vector: a register of this CPU, if limits allow as many."""
     features = host_features()
-    return 64 if "avx512f" in features else 32 if "avx2" in features else 16
+    widest = 64 if "avx512f" in features else 32 if "avx2" in features else 16
+    return min(widest, limits.VECTOR_BYTES)
+
+
+limits.on_change(vector_bytes.cache_clear)
 
 
 def lanes_for(dtype: Any) -> int:
