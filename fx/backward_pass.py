@@ -6,8 +6,10 @@ a heap in the reverse order of their making, so there is no recursion and no sor
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Any
 
 from fx.config import ENABLED, modes, set_modes
@@ -50,6 +52,7 @@ def backward_pass(
     heap: list[tuple[int, Node]] = []
 
     direct = accumulate and inputs is None  # leaves without hooks need not wait their turn
+    sums: dict[Any, Tensor] = {}  # of leaves and extras, what arrives at them
     saved_modes = (modes.barrier, modes.silent)
     switch = create_graph or level == 0 or level & 1
     if create_graph:
@@ -76,12 +79,12 @@ def backward_pass(
                 following = following_ct = None
             kind = type(node)
             if node.extra is not None:
-                ct = _visit_extra(node, ct)
+                ct = _visit_extra(node, ct, sums)
             if wanted and node in wanted:
                 found[node] = ct
             if kind is Leaf:
                 if accumulate and (inputs is None or node in wanted):
-                    _accumulate(node, ct)
+                    _accumulate(node, ct, sums)
                 continue
             if useful is not None and not useful[node]:
                 continue
@@ -111,8 +114,8 @@ def backward_pass(
                 if parent is None or grad is None:
                     continue
                 if direct and type(parent) is Leaf and parent.extra is None:
-                    before = parent.grad
-                    parent.grad = grad if before is None else before + grad
+                    before = sums.get(parent)
+                    sums[parent] = grad if before is None else before + grad
                     continue
                 if useful is not None and parent not in useful:
                     continue
@@ -136,6 +139,7 @@ def backward_pass(
                 node.parents = _NONE
                 if primitive.saves:
                     node.saved = _NONE
+        _store(sums)
     finally:
         if switch:
             set_modes(*saved_modes)
@@ -195,7 +199,19 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
     return useful
 
 
-def _visit_extra(node: Node, ct: Any) -> Any:
+def _store(sums: dict[Any, Tensor]) -> None:
+    """Add to gradients, all at once: each owner has its old one, or each its new one."""
+    before = [owner.grad for owner in sums]  # held until the end, which may run anything
+    after = [ct if old is None else old + ct for old, ct in zip(before, sums.values())]
+    deque(map(setattr, sums, repeat("grad"), after), 0)
+
+
+def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
+    before = sums.get(owner)
+    sums[owner] = ct if before is None else before + ct
+
+
+def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
     extra = node.extra
     assert extra is not None
     for hook in tuple(extra.hooks.values()):
@@ -203,12 +219,13 @@ def _visit_extra(node: Node, ct: Any) -> Any:
         if changed is not None:
             ct = changed
     if extra.retain:
-        extra.grad = ct if extra.grad is None else extra.grad + ct
+        _add(extra, ct, sums)
     return ct
 
 
-def _accumulate(leaf: Any, ct: Tensor) -> None:
-    leaf.grad = ct if leaf.grad is None else leaf.grad + ct
-    if leaf.extra is not None:
+def _accumulate(leaf: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
+    _add(leaf, ct, sums)
+    if leaf.extra is not None and leaf.extra.post_hooks:  # they ask for it now
+        _store({leaf: sums.pop(leaf)})
         for hook in tuple(leaf.extra.post_hooks.values()):
             hook()

@@ -327,7 +327,14 @@ def on_host(effect: Callable[..., None], held: tuple[dict[Any, Any], ...], *args
     """
     stage = modes.stage
     if stage is None:
-        effect(*args)
+        before = [(d, dict(dict.items(d))) for d in held]
+        try:
+            effect(*args)
+        except BaseException:
+            for d, was in before:
+                dict.clear(d)
+                dict.update(d, was)
+            raise
     else:
         parts = [part for x in held if isinstance(x, Numbers) for part in x.tuples.values()]
         stage.host(effect, (*held, *parts), args)

@@ -6,10 +6,13 @@ no pullback ever keeps the cell itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from fx.away import Away, value_of
+from fx.commit import Stores
 from fx.config import is_grad_enabled, modes
 from fx.devices import Device
 from fx.dtypes import DType
@@ -70,7 +73,10 @@ class Cell(Tensor):
     def read(self) -> Tensor:
         """The tensor that the cell holds now; what stands for it while a function is staged."""
         stage = modes.stage
-        return self.value if stage is None else stage.read(self)
+        if stage is not None:
+            return stage.read(self)  # type: ignore[no-any-return]
+        value = self.value
+        return value if type(value) is not Away else value_of(self)
 
     def rebind(self, value: Tensor) -> None:
         """Hold another tensor; its own history is dropped, a gradient leaf stays the cell's.
@@ -92,16 +98,22 @@ class Cell(Tensor):
         if stage is not None:
             stage.rebind(self, value)
             return
+        if type(getattr(self, "value", None)) is Away:
+            value_of(self)
         if type(value) is Tensor:
-            held = new_tensor(value._a)
-            held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
-            self.value = held
+            self.value = self.holding(value)
             return
         # a tracer: held as it is by a cell that was made inside its transform
         if self.leaf is not None:
             tape = value.level | 1
             value = grad_tracer(tape, value, self._leaf_on(tape))
         self.value = value
+
+    def holding(self, value: Tensor) -> Tensor:
+        """The tensor that the cell would hold: these values, with its own leaf."""
+        held = new_tensor(value._a)
+        held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
+        return held
 
     def _of_lanes(self, value: Any) -> Tensor:
         """The one value, a level below, that the values of all lanes are reduced to."""
@@ -136,8 +148,8 @@ class Cell(Tensor):
     def _node(self, node: Any) -> None:
         if (node is None) != (self.leaf is None):
             touch()
+        value_of(self)._node = node
         self.leaf = node
-        self.value._node = node
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -154,7 +166,12 @@ class Cell(Tensor):
     # a copy is another cell; gradients stay behind, as in PyTorch --------------------------------
 
     def __reduce__(self) -> Any:
-        return type(self), (self.value.detach(), self.leaf is not None, self.name, self.reduction)
+        return type(self), (
+            value_of(self).detach(),
+            self.leaf is not None,
+            self.name,
+            self.reduction,
+        )
 
     def __copy__(self) -> Cell:
         make, args = self.__reduce__()
@@ -198,6 +215,44 @@ class Cell(Tensor):
             )
         self.rebind(value)
         return self
+
+
+def rebind_all(pairs: Sequence[tuple[Cell, Tensor]]) -> None:
+    """Rebind cells, all at once: what interrupts it finds each of them as before, or each after."""
+    stores = Stores()
+    if plan_rebinds(stores, pairs):
+        stores.commit()
+        return
+    for cell, value in pairs:
+        cell.rebind(value)
+
+
+def plan_rebinds(stores: Stores, pairs: Sequence[tuple[Cell, Tensor]]) -> bool:
+    """List the stores that rebind cells; False where each must be told itself."""
+    if modes.stage is not None or modes.journal is not None:
+        return False
+    if not all(type(x) is Tensor and type(cell).rebind is Cell.rebind for cell, x in pairs):
+        return False
+    for cell, value in pairs:
+        if type(getattr(cell, "value", None)) is Away:
+            value_of(cell)
+        stores.add(cell, "value", cell.holding(value))
+    return True
+
+
+_held = attrgetter("value")
+
+
+def snapshot(cells: Sequence[Cell]) -> list[Tensor]:
+    """The values of cells, all of one instant and without history, that no step changes."""
+    if modes.stage is not None or not all(type(c).read is Cell.read for c in cells):
+        return [cell.detach() for cell in cells]
+    while True:
+        held = [*map(_held, cells)]  # one call: no other thread runs in between
+        away = [cell for cell, x in zip(cells, held) if type(x) is Away]
+        if not away:
+            return [x.detach() for x in held]
+        value_of(away[0])
 
 
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # of the kinds of dtypes; V is bfloat16

@@ -14,7 +14,7 @@ from fx.config import modes, no_grad
 from fx.errors import StateError
 from fx.nn.uninitialized import is_lazy
 from fx.ops.convert import as_tensor
-from fx.state import Cell
+from fx.state import Cell, rebind_all, snapshot
 from fx.tensor import Tensor
 from fx.versions import Hooks
 
@@ -105,7 +105,9 @@ class Saving:
         if outermost:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-            destination._values = {}  # a shared parameter has one value
+            # a shared parameter has one value, and all values are of one instant
+            cells = [] if keep_vars else [*self.parameters(), *self.buffers()]  # type: ignore[attr-defined]
+            destination._values = dict(zip(map(id, cells), snapshot(cells)))
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -188,6 +190,7 @@ class Saving:
         if metadata is not None:
             state._metadata = metadata
         outer, modes.journal = modes.journal, []
+        done: list[Any] | None = modes.journal
         try:
             with no_grad():
                 _load(self, state, "", metadata, assign, (missing, unexpected, errors))
@@ -196,17 +199,18 @@ class Saving:
                     if keys:
                         listed = ", ".join(f'"{key}"' for key in keys)
                         errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
-            done, modes.journal = modes.journal, None
             if errors:
-                for cell, before in reversed(done):
-                    cell.rebind(before)
                 listed = "\n\t".join(errors)
                 raise StateError(
                     f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
                 )
             if outer is not None:
                 outer += done
+            done = None
         finally:
+            modes.journal = None
+            if done:
+                rebind_all(done[::-1])
             modes.journal = outer
         return IncompatibleKeys(missing, unexpected)
 

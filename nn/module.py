@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Self
 
+from fx.autograd.methods import set_gradients
 from fx.errors import FxError
 from fx.nn import _hooks, _skeleton
 from fx.nn._conversions import Conversions
@@ -332,11 +333,11 @@ class Module(Traversal, Conversions, Hooking, Saving):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradient of every parameter, or make it zero."""
-        for parameter in self.parameters():
-            if set_to_none:  # whether there was one is not asked: jit would guard on it
-                parameter.grad = None
-            elif (grad := parameter.read_grad()) is not None:
-                parameter.grad = grad * 0
+        if set_to_none:  # whether there was one is not asked: jit would guard on it
+            set_gradients([(p, None) for p in self.parameters()])
+            return
+        found = [(p, p.read_grad()) for p in self.parameters()]
+        set_gradients([(p, grad * 0) for p, grad in found if grad is not None])
 
     # copies ---------------------------------------------------------------------------------------
 

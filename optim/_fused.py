@@ -2,27 +2,28 @@
 
 A rule whose arithmetic is elementwise is staged once for each dtype and set of switches, with its
 numbers (learning rate, betas) as inputs, and compiled to a loop that serves arrays of every length
-(``fx/backends/cpu/llvm/sweep.py``). A step then is one call. It writes into the arrays that
-parameters and slots hold where nobody else holds them, and into copies where somebody does, so that
-a tensor that was read before keeps its value.
+(``fx/backends/cpu/llvm/sweep.py``). A step then is one call for all groups, of a builtin
+(``commit.py`` beside it). It writes into the arrays that parameters and slots hold where nobody
+else holds them, and into copies where somebody does, so that a tensor that was read before keeps
+its value; and what comes out is stored before anything else can run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fx import limits
+from fx.away import pause, value_of
 from fx.dtypes import float32, float64
 from fx.graph.staging import Stage
 from fx.levels import Level
 from fx.numbers import StagedNumber
 from fx.spec import TensorSpec
 from fx.state import Cell
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor
 
 Values = list[Any]
 
@@ -143,7 +144,7 @@ class Program:
         self.asked = staged.asked
         self.paths = options.paths
         self.fixed = options.fixed
-        self.layouts: dict[tuple[int, ...], Any] = {}
+        self.layouts: dict[tuple[int, ...], list[Any]] = {}  # those that no call uses
 
     def values(self, group: Mapping[str, Any]) -> Values | None:
         """The numbers of a step; None if this program is not for these options."""
@@ -159,22 +160,33 @@ class Program:
                 return None
         return values
 
-    def run(self, arrays: list[Any], lengths: list[int], told: Values, values: Values) -> None:
-        """Update the arrays of all parameters.
-
-        Raises:
-            RuntimeError: if an array is not dense or may not be written into.
-        """
+    def job(self, items: list[Any], lengths: list[int], told: Values, values: Values) -> Job:
+        """The update of some parameters, by cells and gradients."""
         key = tuple(lengths)
-        layout = self.layouts.get(key)
-        if layout is None:
+        free = self.layouts.get(key)
+        if free is None:
             if len(self.layouts) >= _LAYOUTS:
                 self.layouts.clear()
-            layout = self.layouts[key] = self.sweep.layout(lengths)
+            free = self.layouts[key] = []
+        layout = free.pop() if free else self.sweep.layout(lengths)
         if told or self.hosts:
             layout.scalars[:, 0] = [*told, *[host(values) for host in self.hosts]]
-        if not self.sweep(layout, arrays):
-            raise RuntimeError("an optimizer's step got arrays that it cannot write into")
+        return Job([layout.words, *items], layout, free)
+
+
+class Job(NamedTuple):
+    """One sweep of a step.
+
+    Attributes:
+        items: the words of the layout, then for each parameter its cell, the array of its gradient
+            and the cells of its slots.
+        layout: where the tasks begin.
+        free: where the layout waits for the next step.
+    """
+
+    items: list[Any]
+    layout: Any
+    free: list[Any]
 
 
 _LAYOUTS = 16
@@ -206,39 +218,13 @@ def _program(
     return None if values is None else (made, values)
 
 
-def _alone(cell: Cell) -> tuple[int, int]:
-    """How often the tensor and the array of a cell are held while only the cell holds them."""
-    held = cell.value
-    array = held._a
-    return getrefcount(held), getrefcount(array)
-
-
-_TENSOR, _ARRAY = _alone(Cell(new_tensor(np.zeros(1, np.float32))))
-
-
-def _own(cell: Cell) -> Any:
-    """The array of a cell, to be written into: its own, or a copy if somebody else holds it."""
-    held = cell.value
-    array = held._a
-    if (
-        getrefcount(held) == _TENSOR
-        and getrefcount(array) == _ARRAY
-        and array.base is None
-        and array.flags.carray
-    ):
-        return array
-    array = np.array(array, order="C")
-    cell.rebind(new_tensor(array))
-    return array
-
-
 def _dtype(cell: Cell, g: Tensor, held: dict[str, Any], names: tuple[str, ...]) -> Any:
     """The dtype of a parameter whose arrays a program can take; None for another."""
-    x = cell.value
+    x = value_of(cell)
     dtype, shape = x.dtype, x.shape
     if dtype is not float32 and dtype is not float64:
         return None
-    for y in (x, g, *[held[name].value for name in names]):
+    for y in (x, g, *[value_of(held[name]) for name in names]):
         if type(y) is not Tensor or type(y._a) is not np.ndarray:
             return None
         if y._a.dtype is not dtype or y._a.shape != shape:
@@ -246,13 +232,13 @@ def _dtype(cell: Cell, g: Tensor, held: dict[str, Any], names: tuple[str, ...]) 
     return dtype
 
 
-def step(
+def jobs(
     rule: Any,
     group: Mapping[str, Any],
     moving: Sequence[tuple[Cell, Tensor, dict[str, Any], Any]],
     names: tuple[str, ...],
-) -> bool:
-    """Update parameters and slots in one call a dtype.
+) -> list[Job] | None:
+    """What is to be called to update parameters and slots: a sweep a dtype.
 
     Args:
         rule: elementwise.
@@ -262,35 +248,54 @@ def step(
         names: of the slots.
 
     Returns:
-        False if not all of them can be updated so; then nothing has happened.
+        None if not all of them can be updated so.
     """
     buckets: dict[Any, list[Any]] = {}
     for one in moving:
         dtype = _dtype(*one[:3], names)
         if dtype is None:
-            return False
+            return None
         buckets.setdefault((id(one[3]), dtype), []).append(one)
     plans = []
     for (_, dtype), listed in buckets.items():
         told = listed[0][3].scalars(dtype)
         found = _program(rule, dtype, names, tuple(told), group)
         if found is None:
-            return False
+            return None
         plans.append((*found, [float(v) for v in told.values()], listed))
+    made = []
     for program, values, told, listed in plans:
-        arrays: list[Any] = []
+        items: list[Any] = []
         lengths = []
         for cell, g, held, _ in listed:
-            size = cell.value._a.size
-            if not size:
-                continue
-            lengths.append(size)
-            arrays.append(_own(cell))
             slope = g._a
+            if not slope.size:
+                continue
             flags = slope.flags
             dense = flags.c_contiguous and flags.aligned
-            arrays.append(slope if dense else np.array(slope, order="C"))
-            arrays += [_own(held[name]) for name in names]
+            items += [cell, slope if dense else np.array(slope, order="C")]
+            items += [held[name] for name in names]
+            lengths.append(slope.size)
         if lengths:
-            program.run(arrays, lengths, told, values)
-    return True
+            made.append(program.job(items, lengths, told, values))
+    return made
+
+
+def run(work: Sequence[Job], stores: Sequence[tuple[Cell, Tensor]]) -> bool:
+    """Do all of the work, and let cells hold other tensors: the whole of it or nothing.
+
+    Returns:
+        False if some array is not as it was when the work was planned; then nothing has happened.
+    """
+    from fx.backends.cpu.llvm.commit import updater
+
+    update = updater()
+    if update is None:
+        return False
+    pairs = [x for cell, held in stores for x in (cell, held)]
+    call: list[Any] = [*[job.items for job in work], pairs]
+    while (done := update(call)) is None:
+        pause()
+    for job in work:
+        job.free.append(job.layout)
+    return done  # type: ignore[no-any-return]

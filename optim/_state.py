@@ -22,17 +22,20 @@ def number_of(p: Any, numbers: Mapping[int, int]) -> Any:
     return numbers[id(p)] if isinstance(p, Tensor) else p
 
 
-def saved(held: Any, rule: Rule | None) -> Any:
-    """The state of a parameter as a state dict has it: values of this moment."""
+def saved(held: Any, rule: Rule | None, values: Mapping[int, Tensor]) -> Any:
+    """The state of a parameter as a state dict has it: values of this moment, by ids of cells."""
     if isinstance(held, Cell):
-        return held.detach()
+        found = values.get(id(held))
+        return held.detach() if found is None else found
     if isinstance(held, list | tuple):
-        return type(held)([saved(x, None) for x in held])
+        return type(held)([saved(x, None, values) for x in held])
     if not isinstance(held, dict):
         return held
     unsaved, whole = ((), ()) if rule is None else (rule.unsaved, rule.whole)
     return {
-        k: int(v) if k in whole else saved(v, None) for k, v in held.items() if k not in unsaved
+        k: int(saved(v, None, values)) if k in whole else saved(v, None, values)
+        for k, v in held.items()
+        if k not in unsaved
     }
 
 

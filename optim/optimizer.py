@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from fx.autograd.methods import set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
 from fx.numbers import Numbers
@@ -17,7 +18,7 @@ from fx.optim._hooks import register_optimizer_step_post_hook as register_optimi
 from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from fx.optim._rule import Clock, Rule, first_count, zeros
 from fx.optim._state import number_of, option, restored, saved
-from fx.state import Cell, lasting
+from fx.state import Cell, lasting, rebind_all, snapshot
 from fx.tensor import Tensor
 from fx.versions import touch
 
@@ -148,12 +149,11 @@ class Optimizer(Hooks):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or make them zero."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.read_grad() is not None:
-                    p.grad = zeros(p.read_grad())
+        if set_to_none:  # whether there was one is not asked: jit would guard on it
+            set_gradients([(p, None) for p in self._parameters()])
+            return
+        found = [(p, p.read_grad()) for p in self._parameters()]
+        set_gradients([(p, zeros(grad)) for p, grad in found if grad is not None])
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -169,11 +169,11 @@ class Optimizer(Hooks):
             with enable_grad():
                 loss = closure()
         with no_grad():
-            for group in self.param_groups:
-                self._step_group(group, self.rule)
+            _make([self._ready(group, self.rule) for group in self.param_groups], self.rule)
         return loss
 
-    def _step_group(self, group: dict[str, Any], rule: Rule) -> None:
+    def _ready(self, group: dict[str, Any], rule: Rule) -> _Step:
+        """What a group's step is made from; state that is missing is made."""
         moving = [(p, p.read_grad()) for p in group["params"]]
         moving = [(p, g) for p, g in moving if g is not None]
         counts = rule.counts(group)
@@ -198,20 +198,7 @@ class Optimizer(Hooks):
                     clocks[key] = cells, Clock(rule, group, before)
                 clock = clocks[key][1]
             ready.append((p, g, held, clock))
-        fused = rule.elementwise and modes.stage is None and modes.journal is None
-        if not (fused and _fused.step(rule, group, ready, names)):
-            for p, g, held, clock in ready:
-                x = p.read()
-                if not rule.elementwise:
-                    names = rule.slots(group, p)
-                slots = {name: held[name].read() for name in names}
-                x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
-                p.rebind(x)
-                for name, value in slots.items():
-                    held[name].rebind(value)
-        for cells, clock in clocks.values():
-            for name, cell in cells.items():
-                cell.rebind(clock.after[name])
+        return _Step(group, ready, names, list(clocks.values()))
 
     def _begin_all(self) -> None:
         """Make the state of all parameters before the first step."""
@@ -264,9 +251,13 @@ class Optimizer(Hooks):
              "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]  # fmt: skip
+        items = list(self.state.items())
+        cells = {id(c): c for _, held in items if isinstance(held, dict)
+                 for c in held.values() if isinstance(c, Cell)}  # fmt: skip
+        values = dict(zip(cells, snapshot([*cells.values()])))
         state = {
-            number_of(p, numbers): saved(held, self.rule) if isinstance(p, Tensor) else held
-            for p, held in self.state.items()
+            number_of(p, numbers): saved(held, self.rule, values) if isinstance(p, Tensor) else held
+            for p, held in items
         }
         return self._run("state_dict_post", self, {"state": state, "param_groups": groups})
 
@@ -313,6 +304,55 @@ class Optimizer(Hooks):
             out += f"\nParameter Group {i}\n"
             out += "".join(f"    {k}: {group[k]}\n" for k in sorted(group) if k != "params")
         return out + ")"
+
+
+class _Step(NamedTuple):
+    """A group's step before it is made.
+
+    Attributes:
+        ready: for each parameter that moves, its gradient, its slots by name and its clock.
+        names: the slots of all; of rules that are not elementwise each parameter has its own.
+        clocks: cells of counts, and the clock that says what they become.
+    """
+
+    group: dict[str, Any]
+    ready: list[tuple[Cell, Tensor, dict[str, Any], Clock]]
+    names: tuple[str, ...]
+    clocks: list[tuple[dict[str, Cell], Clock]]
+
+
+def _make(steps: list[_Step], rule: Rule) -> None:
+    """Make the steps of all groups, and let everything that they change hold it at once."""
+    counts = [
+        (cell, clock.after[name])
+        for step in steps
+        for cells, clock in step.clocks
+        for name, cell in cells.items()
+    ]
+    if rule.elementwise and modes.stage is None and modes.journal is None:
+        work: list[Any] | None = []
+        for step in steps:
+            found = _fused.jobs(rule, step.group, step.ready, step.names)
+            if found is None:
+                work = None
+                break
+            work += found  # type: ignore[operator]
+        if work is not None and all(type(x) is Tensor for _, x in counts):
+            held = [(cell, cell.holding(x)) for cell, x in counts]
+            if _fused.run(work, held):
+                return
+    new: list[tuple[Cell, Tensor]] = []
+    for step in steps:
+        names = step.names
+        for p, g, held_slots, clock in step.ready:
+            x = p.read()
+            if not rule.elementwise:
+                names = rule.slots(step.group, p)
+            slots = {name: held_slots[name].read() for name in names}
+            x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
+            new.append((p, x))
+            new += [(held_slots[name], value) for name, value in slots.items()]
+    rebind_all([*new, *counts])
 
 
 def _check_parameter(p: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 from weakref import ref
 
 from fx.autograd.engine import backward_from
+from fx.away import Away, gradient_of
+from fx.commit import Stores
 from fx.config import modes
 from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
@@ -164,7 +166,8 @@ def read_grad(self: Tensor) -> Tensor | None:
     if type(node) is Leaf:
         if modes.stage is not None:
             modes.stage.read_gradient(node)
-        return node.grad
+        grad = node.grad
+        return grad if type(grad) is not Away else gradient_of(node)  # type: ignore[no-any-return]
     return node.extra.grad if node is not None and node.extra is not None else None
 
 
@@ -202,6 +205,35 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         node.grad = value
     else:
         node.extra.grad = value
+
+
+def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]) -> bool:
+    """List the stores of gradients; False where each must be set itself."""
+    if modes.stage is not None:
+        return False
+    for owner, grad in pairs:
+        leaf = owner._node
+        if leaf is None and grad is None:
+            continue
+        if type(leaf) is not Leaf or not (grad is None or type(grad) is Tensor):
+            return False
+        if type(leaf.grad) is Away:
+            gradient_of(leaf)
+        stores.add(leaf, "grad", grad)
+    return True
+
+
+def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
+    """Set gradients, all at once: what interrupts it finds each as before, or each after.
+
+    They are of the shapes and dtypes of their owners.
+    """
+    stores = Stores()
+    if plan_gradients(stores, pairs):
+        stores.commit()
+        return
+    for owner, grad in pairs:
+        owner.grad = grad  # type: ignore[attr-defined]
 
 
 def retain_grad(self: Tensor) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
+from fx.autograd.methods import set_gradients
 from fx.config import no_grad
 from fx.errors import BackwardError, ShapeError
 from fx.ops.norms import norm
@@ -122,8 +123,8 @@ def clip_grads_with_norm_(
     with no_grad():
         factor = max_norm / (argument("clip_grads_with_norm_", total_norm) + 1e-6)
         factor = elementwise.minimum(factor, constant_like(1.0, factor))
-        for p in _with_grad(parameters):
-            p.grad = p.read_grad() * factor.astype(p.dtype)
+        found = _with_grad(parameters)
+        set_gradients([(p, p.read_grad() * factor.astype(p.dtype)) for p in found])
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
@@ -138,10 +139,12 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
         tensor([ 6., -7.])
     """
     with no_grad():
+        clipped = []
         for p in _with_grad(parameters):
             g = p.read_grad()
             low, high = constant_like(-clip_value, g), constant_like(clip_value, g)
-            p.grad = elementwise.minimum(elementwise.maximum(g, low), high)
+            clipped.append((p, elementwise.minimum(elementwise.maximum(g, low), high)))
+        set_gradients(clipped)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

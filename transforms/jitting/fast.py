@@ -7,23 +7,24 @@ program has run once.
 
 A cell that is rebound lends its memory to its next value, if nobody else holds the tensor or its
 array: then the new value is written in place, and the cell's own tensor is given what came out.
-Gradients that are replaced lend theirs in the same way.
+Gradients that are replaced lend theirs in the same way. The look at who holds what, the run and the
+handing out are one builtin (``fx/backends/cpu/llvm/commit.py``), so that nothing comes in between.
 """
 
 from __future__ import annotations
 
-from sys import getrefcount
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from fx.away import pause
 from fx.config import modes
 from fx.graph.ir import Graph, Value, input_value
 from fx.graph.manager import optimize
 from fx.tensor import Tensor, _new
 from fx.transforms.jitting.compiled import executable_of
-from fx.transforms.jitting.donation import give_away
+from fx.transforms.jitting.donation import Gone, give_away
 from fx.transforms.jitting.fast_inputs import (
     MISS,
     Code,
@@ -31,16 +32,8 @@ from fx.transforms.jitting.fast_inputs import (
     fetch_input,
     fetch_numbers,
     settings,
-    unused_checks,
 )
-from fx.transforms.jitting.fast_outputs import (
-    at_once,
-    rebind_cells,
-    results_of,
-    spaces_of,
-    store_gradients,
-    store_numbers,
-)
+from fx.transforms.jitting.fast_outputs import effects_of, items_of, numbers_of, results_of
 from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
 
 
@@ -64,22 +57,26 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     owners = [owner for owner, _ in (*finish.grads, *program.gathered)]
     if any(type(owner) is not ref or getattr(owner(), "leaf", None) is None for owner in owners):
         return None  # the gradient of an argument
-    graph, sources = _graph_of(program)
-    spaces = [v for _, v in finish.grads if v is not None]
-    inputs = list(graph.inputs)
-    lent = [input_value(v.spec) for v in spaces]
-    donated = [
-        i
-        for i, v in enumerate(inputs)
-        if (type(s := sources[v]) is Held and id(s.cell()) in cells) or type(s) is Gathered
-    ]
-    donated += range(len(inputs), len(inputs) + len(lent))
     given = {signature.parts[i][1] for i in signature.donated if signature.parts[i][0] == "tensor"}
-    donated += [
-        i for i, v in enumerate(inputs) if type(s := sources[v]) is Argument and s.number in given
-    ]
+    graph, sources = _graph_of(program)
+    replaced = [id(owner()) for owner, v in finish.grads if v is not None]  # type: ignore[operator]
+    inputs = list(graph.inputs)
+    lent = [input_value(v.spec) for _, v in finish.grads if v is not None]
+    donated = []
+    for i, v in enumerate(inputs):
+        s = sources[v]
+        if (
+            (type(s) is Held and id(s.cell()) in cells)
+            or (type(s) is Gathered and id(s.owner()) in replaced)
+            or (type(s) is Argument and s.number in given)
+        ):
+            donated.append(i)
+    donated += range(len(inputs), len(inputs) + len(lent))
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
     executable = executable_of(whole, tuple(donated), optimized=True)
+    if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
+        donated = []
+        executable = executable_of(whole, (), optimized=True)
     return _write(jitted, program, signature, whole, sources, executable, set(donated))
 
 
@@ -107,14 +104,15 @@ def _write(
     executable: Any,
     donated: set[int],
 ) -> Any:
+    from fx.backends.cpu.llvm.commit import stepper
+
     assert program.root is not None and program.root.finish is not None
     finish = program.root.finish
     code = Code()
     names = code.names
     names.update(
-        Tensor=Tensor, new=_new, modes=modes, refs=getrefcount, empty=np.empty, array=np.array,
-        MISS=MISS, get=dict.__getitem__, put=dict.__setitem__, run=executable.run, float=float,
-        type=type, int=int, len=len, id=id,
+        Tensor=Tensor, new=_new, modes=modes, array=np.array, MISS=MISS, get=dict.__getitem__,
+        pause=pause, float=float, type=type, int=int, len=len, id=id,
     )  # fmt: skip
     settings(code, program)
     arguments(code, jitted, signature)
@@ -126,34 +124,45 @@ def _write(
         code.add(f"O = ({objects})")
         code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
     fetch_numbers(code, program)
-    arrays: dict[Value, str] = {}
-    state = (Held, Gathered)
+    leaves = {place: f"l{i}" for i, (kind, place) in enumerate(signature.parts) if kind == "tensor"}
+    listed, forget = [], []
     for i, value in enumerate(graph.inputs):
-        if value in sources and type(sources[value]) not in state:
-            arrays[value] = fetch_input(code, program, value, sources[value], False)
-            if i in donated:
-                x = arrays[value]  # 3: its tensor, the variable, the argument of getrefcount
-                code.add(f"if refs({x}) != 3 or {x}.base is not None: {x} = {x}.copy()")
+        source = sources.get(value)
+        if source is None or type(source) in (Held, Gathered):
+            listed.append("None")
+        elif i in donated:  # the tensor itself; nobody but it may hold its array
+            listed.append(leaves[source.number])
+            forget.append(f"x{source.number} = None")
+        else:
+            listed.append(fetch_input(code, program, value, source))
     lines, outputs, count = results_of(code, finish)
-    lines += store_numbers(code, finish, count + len(finish.rebinds) + len(spaces_of(finish)))
-    lines += [f"{code.name('effect', effect.run)}()" for effect in program.root.effects]
+    items = items_of(program, graph, sources, donated, count)
+    numbers = numbers_of(finish, count)
+    gone = Gone(program.name, "a call of it")
+    native = executable.native if donated else False
+    effects = program.root.effects
+    if items or numbers or effects:
+        step = stepper(items, numbers, executable.run, native, native and executable.free, gone)
+        constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
+        if step is None or (effects and not listed) or None in constants:
+            return None
+        code.names["step"] = step
+        code.add(*forget, f"list = [{', '.join(listed)}]")
+        code.add(*effects_of(code, effects, "out = step(list)"))
+        code.add("if out is False: return MISS")
+        code.add("if out is None:", "    pause()", "    continue")
+    else:
+        code.names["run"] = executable.run
+        code.add(f"out = run([{', '.join(listed)}])")
+    code.add(*lines)
     code.names["tally"] = program.tally
-    lines.append("tally[0] += 1")
+    code.add("tally[0] += 1")
     tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]
     if tensors:
         code.names["give_away"] = give_away
-        lines.append(f"give_away(({''.join(f'{t}, ' for t in tensors)}), {program.name!r})")
-    lines.append(f"return {outputs}")
-    at_once(code, program, graph, sources, donated, arrays, executable, count, lines)
-    for i, value in enumerate(graph.inputs):
-        if value in sources and type(sources[value]) in state:
-            arrays[value] = fetch_input(code, program, value, sources[value], i in donated)
-    unused_checks(code, program, graph, sources)
-    after = rebind_cells(code, finish, count)
-    after += store_gradients(code, finish, arrays, graph, sources, count + len(finish.rebinds))
-    listed = ", ".join(arrays[v] for v in graph.inputs)
-    code.add(f"out = run([{listed}])", *after, *lines)
-    body = "\n    ".join(["def plan(args, kwargs):", *code.lines])
+        code.add(f"give_away(({''.join(f'{t}, ' for t in tensors)}), {program.name!r})")
+    code.add(f"return {outputs}")
+    body = "\n        ".join(["def plan(args, kwargs):\n    while True:", *code.lines])
     scope: dict[str, Any] = names
     exec(compile(body, f"<plan of {program.name}>", "exec"), scope)
     return scope["plan"]

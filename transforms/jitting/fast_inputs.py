@@ -7,9 +7,9 @@ from weakref import ref
 
 from fx import limits, tree
 from fx.config import _Defaults, modes
-from fx.graph.ir import Graph, Value
+from fx.graph.ir import Value
 from fx.numbers import number_dtype
-from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
+from fx.transforms.jitting.program import Argument, Counted, Program
 from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -122,56 +122,20 @@ def fetch_numbers(code: Code, program: Program) -> None:
         )
 
 
-def fetch_input(code: Code, program: Program, value: Value, source: Any, donated: bool) -> str:
-    """The array of an input; the name of the variable that holds it."""
-    kind, spec = type(source), value.spec
-    if kind is Argument:
+def fetch_input(code: Code, program: Program, value: Value, source: Any) -> str:
+    """The array of an input that is no state; the name of the variable that holds it."""
+    if type(source) is Argument:
         return f"x{source.number}"
     i = len(code.names)
-    dtype = code.name("dtype", spec.dtype)
-    if kind is Counted:
+    if type(source) is Counted:
         wide = number_dtype(program.numbers[source.number][2](0))
         code.add(f"b{i} = array(n{source.number}, {code.name('dtype', wide)})")
         return f"b{i}"
-    if kind is Captured:
-        find = code.name("find", source.find)
-        code.add(f"t{i} = {find}(F, O)")
-        code.require(f"type(t{i}) is Tensor and t{i}._node is None")
-    elif kind is Held:
-        code.add(f"c{i} = {code.name('cell', source.cell)}()")
-        code.require(f"c{i} is not None")
-        code.add(f"t{i} = c{i}.value")
-        code.require(f"type(t{i}) is Tensor")
-        code.names[f"place of {id(source.cell)}"] = i
-    else:
-        code.add(f"c{i} = {code.name('owner', source.owner)}()")
-        code.require(f"c{i} is not None")
-        code.add(f"t{i} = c{i}.leaf.grad")
-        code.require(f"type(t{i}) is Tensor")
+    spec = value.spec
+    dtype = code.name("dtype", spec.dtype)
+    find = code.name("find", source.find)
+    code.add(f"t{i} = {find}(F, O)")
+    code.require(f"type(t{i}) is Tensor and t{i}._node is None")
     code.add(f"b{i} = t{i}._a")
     code.require(f"b{i}.dtype is {dtype} and b{i}.shape == {spec.shape!r}")
-    if donated:  # 2: the holder, and the argument of getrefcount; 3: the variable too
-        code.add(
-            f"s{i} = refs(t{i}) == 3 and refs(b{i}) == 3 and b{i}.base is None",
-            f"if not s{i}: b{i} = b{i}.copy()",
-        )
     return f"b{i}"
-
-
-def unused_checks(code: Code, program: Program, graph: Graph, sources: dict[Value, Any]) -> None:
-    """What the program assumes of cells and gradients besides the inputs that it uses."""
-    used = set(graph.inputs)
-    for value, source in sources.items():
-        if value not in used and type(source) is Held:
-            i = len(code.names)
-            code.add(f"c{i} = {code.name('cell', source.cell)}()")
-            code.require(f"c{i} is not None")
-            code.names[f"place of {id(source.cell)}"] = i
-            code.add(f"t{i} = c{i}.value")
-            code.require(f"type(t{i}) is Tensor")
-            dtype = code.name("dtype", value.spec.dtype)
-            code.require(f"t{i}._a.dtype is {dtype} and t{i}._a.shape == {value.spec.shape!r}")
-            code.add(f"s{i} = False")
-    for owner, had in program.gathered:
-        name = code.name("owner", owner)
-        code.require(f"({name}().leaf.grad is not None) is {had}")

@@ -10,6 +10,8 @@ from weakref import ref
 import numpy as np
 
 from fx import limits, tree
+from fx.autograd.methods import plan_gradients
+from fx.commit import Stores
 from fx.config import modes
 from fx.errors import StagingError
 from fx.graph.ir import Value, input_value
@@ -18,10 +20,12 @@ from fx.graph.staging import StageTracer
 from fx.handles import Handle
 from fx.levels import Level
 from fx.numbers import StagedNumber, number_dtype, on_host
+from fx.state import plan_rebinds
 from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.fast import MISS, make_plan
+from fx.transforms.jitting.fast_outputs import put_back
 from fx.transforms.jitting.program import (
     Argument,
     Branch,
@@ -54,6 +58,7 @@ class Call:
         self.staged = False  # whether the function ran
         self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
+        self.stores = Stores()  # of what comes out
 
     # values --------------------------------------------------------------------------------------
 
@@ -117,10 +122,10 @@ class Call:
         on_host(effect.run, effect.held, *args)
 
     def undo(self) -> None:
-        """Put back the numbers that effects have changed: the call failed."""
-        for held, was in reversed(self.before):
-            dict.clear(held)
-            dict.update(held, was)
+        """Put back the numbers that effects have changed: the call failed before its results were
+        stored."""
+        if not self.stores.done:
+            put_back(self.before[::-1])
         self.before, self.affected = [], {}
 
     def execute(self, segment: Segment) -> None:
@@ -321,16 +326,26 @@ class Call:
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
         for effect in [e for s in self.segments(finish) for e in s.effects if e.values]:
             self._run_effect(effect, *[self.get(v) for v in effect.values])
-        for cell, x in rebinds:
-            cell().rebind(x)
-        for owner, x in grads:
-            held = self.jitted.owner(owner, self.signature)
-            if held is not None:
-                held.grad = x if x is None or type(x) is not Tensor else new_tensor(x._a)
+        out = tree.unflatten(finish.treedef, results)
+        rebound = [(cell(), x) for cell, x in rebinds]
+        gathered = [
+            (held, x if type(x) is not Tensor else new_tensor(x._a))
+            for held, x in [(self.jitted.owner(o, self.signature), x) for o, x in grads]
+            if held is not None
+        ]
+        if plan_rebinds(self.stores, rebound) and plan_gradients(self.stores, gathered):
+            for held, key, x in numbers:
+                self.stores.put(held, key, x)
+            self.stores.commit()
+            return out
+        for held, x in rebound:  # inside a transform: values of it, which end with it
+            held.rebind(x)
+        for held, x in gathered:
+            held.grad = x
         for held, key, x in numbers:
             if modes.stage is None or not modes.stage.write_number(held, key, x):
                 dict.__setitem__(held, key, x)
-        return tree.unflatten(finish.treedef, results)
+        return out
 
     def segments(self, finish: Finish) -> list[Segment]:
         """The segments that this call went through."""

@@ -37,6 +37,13 @@ _PYTHON = (
     "PyEval_RestoreThread",
     "PyMem_RawMalloc",
     "PyMem_RawFree",
+    "PyGC_Disable",
+    "PyGC_Enable",
+    "PyType_GenericAlloc",
+    "PyObject_CallOneArg",
+    "PyObject_CallMethodObjArgs",
+    "PyDict_SetItem",
+    "PyList_SetSlice",
 )
 
 

@@ -2,7 +2,8 @@
 
 The loop that a flat nest makes serves every length (``loops/flat.py``), so an update of parameters
 is compiled once for each dtype, not once for each model. A call reads the addresses of all arrays,
-cuts them into tasks by their lengths alone, and does those on the threads of the native pool.
+cuts them into tasks by their lengths alone, and does those on the threads of the native pool. The
+builtin that calls it for an optimizer, and stores what comes out, is in ``commit.py``.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu.llvm import disk_cache, engine, python_api
-from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
+from fx.backends.cpu.llvm import disk_cache, engine
+from fx.backends.cpu.llvm.commit_code import HEAD
 from fx.graph.ir import Graph
 from fx.graph.key import graph_key
 
 LENGTH = 1 << 16  # of the arrays that a graph is made for; the code serves every length
-_HEAD = 4  # words of a layout before its parts
 
 
 class Layout:
-    """Where the tasks of a call begin: for arrays of given lengths, made once.
+    """Where the tasks of a call begin: for arrays of given lengths; one call at a time uses it.
 
     Attributes:
-        words: count of parts, tasks, tasks that a thread takes at once, address of the scalars;
-            then for each part its first task, its length, and room for the addresses.
+        words: count of parts, tasks, tasks that a thread takes at once, addresses of the scalars
+            and the code, count of vectors, a bit for each that is written, the dtype; for each part
+            its first task, its length, and room for the addresses; tasks again, and whether to give
+            up the GIL (1) or take several threads (2).
         scalars: the values of the 0-d inputs, one row of 8 bytes each.
     """
 
@@ -35,16 +37,19 @@ class Layout:
 
     def __init__(self, sweep: Sweep, lengths: Sequence[int]) -> None:
         width = sweep.width + 2
-        self.words = np.zeros(_HEAD + width * len(lengths) + 2, np.int64)
+        self.words = np.zeros(HEAD + width * len(lengths) + 2, np.int64)
         self.scalars = np.zeros((max(sweep.scalars, 1), 8 // sweep.dtype.itemsize), sweep.dtype)
-        parts = self.words[_HEAD : _HEAD + width * len(lengths)].reshape(-1, width)
+        parts = self.words[HEAD : HEAD + width * len(lengths)].reshape(-1, width)
         tasks = -(-np.asarray(lengths, np.int64) // sweep.chunk)
         parts[:, 1] = lengths
         parts[:, 0] = np.cumsum(tasks) - tasks
         total = int(tasks.sum())
         cost = sweep.each * sum(lengths)
         share = max(1, int(total * limits.SWEEP_CHUNK / max(cost, 1.0)))
-        self.words[:_HEAD] = len(lengths), total, share, self.scalars.ctypes.data
+        self.words[:HEAD] = (
+            len(lengths), total, share, self.scalars.ctypes.data, sweep.address, sweep.width,
+            sweep.written, id(sweep.dtype),
+        )  # fmt: skip
         self.words[-2] = total
         self.words[-1] = (cost > limits.SWEEP_RELEASE) + (
             cost > limits.SWEEP_PARALLEL and total > 1
@@ -82,26 +87,12 @@ class Sweep:
         from fx.backends.cpu.llvm.executable import link
 
         self._loaded = link([code], ["sweep"], head["externals"], parallel=True)
-        me = python_api.owner(1 + width)
-        me[0] = id(np.ndarray)
-        written = set(into)
-        for i in range(width):
-            me[1 + i] = DENSE | WRITEABLE if i in written else DENSE
-        me.keep = self._loaded
-        self._call = python_api.builtin("sweep", self._loaded.address("sweep"), me)
+        self.address = self._loaded.address("sweep")
+        self.written = sum(1 << i for i in set(into))
 
     def layout(self, lengths: Sequence[int]) -> Layout:
         """The layout of a call over arrays of these lengths, each at least 1."""
         return Layout(self, lengths)
-
-    def __call__(self, layout: Layout, arrays: list[Any]) -> bool:
-        """Run over ``arrays``: for each part its vectors, one after the other.
-
-        Returns:
-            False if an array is not dense, or may not be written into; then nothing has happened.
-        """
-        arrays.insert(0, layout.words)
-        return self._call(arrays)  # type: ignore[no-any-return]
 
 
 def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any], str]:
@@ -147,7 +138,7 @@ def _without(step: Any, wanted: Sequence[bool]) -> Any:
 
 
 def _driver(body: str, places: Sequence[int], width: int, chunk: int) -> str:
-    """``sweep_tasks``, which does a range of tasks, and the builtin ``sweep``."""
+    """``sweep``, which does a range of the tasks of a layout."""
     lines, args = [], []
     for k, place in enumerate(places):
         if place < width:
@@ -159,19 +150,12 @@ def _driver(body: str, places: Sequence[int], width: int, chunk: int) -> str:
     arguments = ", ".join(["i64 %low", "i64 %high", *args])
     loads = "\n".join(lines)
     return f"""
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
-@fx_true = external global i8
-@fx_false = external global i8
-
-define internal void @sweep_tasks(ptr %layout, i64 %begin, i64 %end, ptr %scratch) {{
+define void @sweep(ptr %layout, i64 %begin, i64 %end, ptr %scratch) {{
 start:
   %count = load i64, ptr %layout
   %scalars.at = getelementptr i64, ptr %layout, i64 3
   %scalars = load ptr, ptr %scalars.at
-  %first.part = getelementptr i64, ptr %layout, i64 {_HEAD}
+  %first.part = getelementptr i64, ptr %layout, i64 {HEAD}
   br label %look
 look:
   %i = phi i64 [0, %start], [%i.next, %next]
@@ -202,88 +186,5 @@ next:
   br label %look
 done:
   ret void
-}}
-
-define ptr @sweep(ptr %me, ptr %list) {{
-start:
-  %me.at = getelementptr i8, ptr %me, i64 {DATA}
-  %words = load ptr, ptr %me.at
-  %array.type = load ptr, ptr %words
-  %items.at = getelementptr i8, ptr %list, i64 {LIST_ITEMS}
-  %items = load ptr, ptr %items.at
-  %head = load ptr, ptr %items
-  %layout.at = getelementptr i8, ptr %head, i64 {DATA}
-  %layout = load ptr, ptr %layout.at
-  %count = load i64, ptr %layout
-  %first.part = getelementptr i64, ptr %layout, i64 {_HEAD}
-  %first.item = getelementptr ptr, ptr %items, i64 1
-  br label %parts
-parts:
-  %i = phi i64 [0, %start], [%i.next, %filled]
-  %part = phi ptr [%first.part, %start], [%part.next, %filled]
-  %from = phi ptr [%first.item, %start], [%from.next, %filled]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %fill, label %run
-fill:
-  %k = phi i64 [0, %parts], [%k.next, %fits]
-  %item.at = getelementptr ptr, ptr %from, i64 %k
-  %item = load ptr, ptr %item.at
-  %type.at = getelementptr i8, ptr %item, i64 {TYPE}
-  %type = load ptr, ptr %type.at
-  %is.array = icmp eq ptr %type, %array.type
-  br i1 %is.array, label %look, label %no
-look:
-  %flags.at = getelementptr i8, ptr %item, i64 {FLAGS}
-  %flags.narrow = load i32, ptr %flags.at
-  %flags = zext i32 %flags.narrow to i64
-  %k.next = add i64 %k, 1
-  %need.at = getelementptr i64, ptr %words, i64 %k.next
-  %need = load i64, ptr %need.at
-  %has = and i64 %flags, %need
-  %dense = icmp eq i64 %has, %need
-  br i1 %dense, label %fits, label %no
-fits:
-  %data.at = getelementptr i8, ptr %item, i64 {DATA}
-  %data = load ptr, ptr %data.at
-  %k.word = add i64 %k, 2
-  %place = getelementptr i64, ptr %part, i64 %k.word
-  store ptr %data, ptr %place
-  %k.more = icmp ult i64 %k.next, {width}
-  br i1 %k.more, label %fill, label %filled
-filled:
-  %i.next = add i64 %i, 1
-  %part.next = getelementptr i64, ptr %part, i64 {width + 2}
-  %from.next = getelementptr ptr, ptr %from, i64 {width}
-  br label %parts
-run:
-  %tasks = load i64, ptr %part
-  %how.at = getelementptr i64, ptr %part, i64 1
-  %how = load i64, ptr %how.at
-  %release = icmp ne i64 %how, 0
-  br i1 %release, label %free, label %short
-short:
-  call void @sweep_tasks(ptr %layout, i64 0, i64 %tasks, ptr null)
-  br label %yes
-free:
-  %thread = call ptr @PyEval_SaveThread()
-  %several = icmp eq i64 %how, 2
-  br i1 %several, label %share, label %alone
-share:
-  %chunk.at = getelementptr i64, ptr %layout, i64 2
-  %chunk = load i64, ptr %chunk.at
-  call void @fx_parallel(ptr @sweep_tasks, ptr %layout, i64 %tasks, i64 %chunk, i64 0, ptr null)
-  br label %back
-alone:
-  call void @sweep_tasks(ptr %layout, i64 0, i64 %tasks, ptr null)
-  br label %back
-back:
-  call void @PyEval_RestoreThread(ptr %thread)
-  br label %yes
-yes:
-  call void @Py_IncRef(ptr @fx_true)
-  ret ptr @fx_true
-no:
-  call void @Py_IncRef(ptr @fx_false)
-  ret ptr @fx_false
 }}
 """
