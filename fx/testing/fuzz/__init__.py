@@ -1,0 +1,19 @@
+"""A fuzzer that stays: programs made at random, against what they must be equal to.
+
+``python -m fx.testing.fuzz --minutes 5`` runs programs of every generator; ``--only graphs,loops``
+of some, ``--seed 3`` other ones, ``--programs 200`` as many of each. A program that fails is cut
+down by itself to the smallest that still fails and printed as a test; the exit status is then 1.
+
+| generator | its programs | equal to |
+| --- | --- | --- |
+| ``graphs`` | operators of all dtypes, layouts, special values | jit = eager, vmap = loop |
+| ``primitives`` | one primitive between two others | jit = eager |
+| ``numbers`` | Python numbers as arguments | jit = eager: value, dtype or exception |
+| ``loops`` | ``fori_loop``, ``scan``, ``while_loop`` with derivatives | a Python loop |
+
+How it works: a generator (``make(rng)`` in its file) gives a ``Program``: sections of operations in
+a template of source (``program.py``). The source is what is run, in a child process that says which
+program it is about to run (``child.py``); ``runner.py`` starts children, sees that they answer in
+time, and makes what fails smaller by dropping, merging and simplifying operations. What programs
+assert is in ``compare.py``. A new generator is a file here and a row in ``generator.py``.
+"""

@@ -1,0 +1,221 @@
+"""What found programs assert: that what is compiled, batched or looped is what runs eagerly."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import fx
+from fx import dtypes
+from fx.errors import BatchedValueError
+from fx.tensor import Tensor
+
+UNITS = 64  # in the last place of the largest value on the way: what rounding may differ by
+_INVALID = (NameError, SyntaxError, IndentationError)
+
+
+class Found(AssertionError):
+    """Two things that should be equal differ."""
+
+
+class Invalid(Exception):
+    """The program says nothing: it fails without fx."""
+
+
+# outcomes ---------------------------------------------------------------------------------------
+
+
+class Outcome:
+    """What a call gave: its result, or the exception that it raised.
+
+    Attributes:
+        value: the result.
+        error: the exception; None for a result.
+        scale: the largest magnitude among the tensors that the function held when it returned.
+        coarsest: the largest machine epsilon among their dtypes.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], watched: bool) -> None:
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.scale, self.coarsest, self.loose = 0.0, 0.0, False
+        code = getattr(function, "__code__", None)
+
+        def watch(frame: Any, event: str, arg: Any) -> None:
+            if event == "return" and frame.f_code is code:
+                for x in frame.f_locals.values():
+                    self.see(x)
+
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if watched and code is not None:
+                sys.setprofile(watch)
+            try:
+                self.value = function(*args)
+            except _INVALID as error:
+                raise Invalid(str(error)) from error
+            except Exception as error:
+                self.error = error
+            finally:
+                sys.setprofile(None)
+        self.see(self.value)
+
+    def see(self, x: Any) -> None:
+        """Take a value into account."""
+        for leaf in _leaves(x):
+            if isinstance(leaf, Tensor) and leaf.dtype in dtypes.INEXACT and leaf.level < 0:
+                array = numbers(leaf)
+                finite = np.abs(array[np.isfinite(array)])
+                size = float(finite.max()) if finite.size else 0.0
+                self.scale = max(self.scale, size)
+                limits = fx.finfo(dtypes.real_of(leaf.dtype))
+                self.coarsest = max(self.coarsest, float(limits.eps))
+                self.loose |= size > float(limits.max) ** 0.5  # the next product may overflow
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [leaf for v in value for leaf in _leaves(v)]
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    return [value]
+
+
+def numbers(x: Tensor) -> np.ndarray:
+    """The values of a tensor, in a dtype that NumPy has."""
+    array = np.asarray(x.detach())
+    return array.astype(np.float32) if array.dtype == dtypes.bfloat16 else array
+
+
+def same(got: Outcome, want: Outcome, what: str) -> None:
+    """Compare results: structure, dtypes, values; or the exceptions.
+
+    Raises:
+        Found: if they differ.
+    """
+    if want.error is not None or got.error is not None:
+        kinds = [type(o.error).__name__ if o.error else "a result" for o in (got, want)]
+        if kinds[0] != kinds[1]:
+            raise Found(
+                f"{what}: {kinds[0]}, expected {kinds[1]}: {got.error or got.value} against "
+                f"{want.error or want.value}"
+            ) from got.error
+        return
+    alike(got.value, want.value, what, want)
+
+
+def alike(got: Any, want: Any, what: str, measure: Outcome | None = None) -> None:
+    """Compare two values of the same structure; tensors by dtype, shape and values.
+
+    Raises:
+        Found: naming the first place where they differ.
+    """
+    if isinstance(want, Tensor | np.ndarray):
+        _tensors(got, want, what, measure)
+    elif isinstance(want, list | tuple):
+        if type(got) is not type(want) or len(got) != len(want):
+            raise Found(f"{what}: got {got!r:.200}, expected {want!r:.200}")
+        for i, (g, w) in enumerate(zip(got, want)):
+            alike(g, w, f"{what}[{i}]", measure)
+    elif isinstance(want, dict):
+        if type(got) is not type(want) or list(got) != list(want):
+            raise Found(f"{what}: got {got!r:.200}, expected {want!r:.200}")
+        for key in want:
+            alike(got[key], want[key], f"{what}[{key!r}]", measure)
+    else:
+        equal = type(got) is type(want) and (got == want or (got != got and want != want))
+        if not equal or (isinstance(want, float) and str(got) != str(want)):  # -0.0
+            raise Found(f"{what}: got {got!r:.200}, expected {want!r:.200}")
+
+
+def _tensors(got: Any, want: Any, what: str, measure: Outcome | None) -> None:
+    if type(got) is not type(want):
+        raise Found(f"{what}: got {type(got).__name__}, expected {type(want).__name__}")
+    if got.shape != want.shape or got.dtype != want.dtype:
+        raise Found(
+            f"{what}: got {got.dtype}{tuple(got.shape)}, expected {want.dtype}{tuple(want.shape)}"
+        )
+    g, w = (numbers(x) if isinstance(x, Tensor) else x for x in (got, want))
+    wrong = (g != w) & ~((g != g) & (w != w))
+    if want.dtype in dtypes.INEXACT and wrong.any():
+        finite = np.isfinite(g) & np.isfinite(w)
+        if measure is not None and measure.loose:
+            wrong &= finite  # near the end of the range the order of a sum decides
+        eps = max(
+            float(fx.finfo(dtypes.real_of(want.dtype)).eps), measure.coarsest if measure else 0
+        )
+        largest = np.abs(w[np.isfinite(w)]).max(initial=0.0)
+        allowed = UNITS * eps * max(float(largest), measure.scale if measure else 0.0)
+        with np.errstate(all="ignore"):
+            wrong &= ~(finite & (np.abs(g.astype(complex) - w.astype(complex)) <= allowed))
+    if wrong.any():
+        at = tuple(map(int, np.argwhere(wrong)[0]))
+        raise Found(
+            f"{what}: {int(wrong.sum())} of {wrong.size} elements of {want.dtype}{tuple(w.shape)} "
+            f"differ, the first at {at}: got {g[at]!r}, expected {w[at]!r}"
+        )
+
+
+# checks -----------------------------------------------------------------------------------------
+
+
+def compiled(function: Callable[..., Any], *args: Any) -> None:
+    """``jit(f)`` gives what ``f`` gives, twice."""
+    want = Outcome(function, args, True)
+    fast = fx.jit(function)
+    for turn in ("first", "second"):
+        same(Outcome(fast, args, False), want, f"jit, {turn} call")
+
+
+def batched(function: Callable[..., Any], *args: Any) -> None:
+    """``vmap(f)``, plain and compiled, gives what the loop over lanes gives."""
+    lanes = [args, tuple(np_rolled(x) for x in args)]
+    wants = [Outcome(function, lane, True) for lane in lanes]
+    if any(want.error for want in wants):
+        raise Invalid("a lane fails")
+    if any(_shapes(want.value) != _shapes(wants[0].value) for want in wants):
+        raise Invalid("shapes depend on values")
+    stacked = [fx.stack([a, b]) for a, b in zip(*lanes)]
+    for what, batch in (("vmap", fx.vmap(function)), ("jit(vmap)", fx.jit(fx.vmap(function)))):
+        got = Outcome(batch, stacked, False)
+        if isinstance(got.error, BatchedValueError):
+            raise Invalid(str(got.error))
+        if got.error is not None:
+            raise Found(f"{what}: {type(got.error).__name__}: {got.error}") from got.error
+        for i, want in enumerate(wants):
+            alike([x[i] for x in got.value], list(want.value), f"{what}, lane {i}", want)
+
+
+def np_rolled(x: Any) -> Any:
+    """Another lane of an argument: its values in another order."""
+    return fx.from_numpy(np.roll(np.asarray(x.detach()), 1)) if isinstance(x, Tensor) else x
+
+
+def _shapes(value: Any) -> list[Any]:
+    return [getattr(x, "shape", None) for x in _leaves(value)]
+
+
+def calls(function: Callable[..., Any], *each: Sequence[Any]) -> None:
+    """``jit(f)``, called with one tuple of arguments after the other, gives what ``f`` gives."""
+    fast = fx.jit(function)
+    for n, args in enumerate(each):
+        want = Outcome(function, args, True)
+        same(Outcome(fast, args, False), want, f"jit, call {n}")
+
+
+@contextmanager
+def unchanged_modes() -> Any:
+    """See that grad mode, default dtype and device are the same afterwards."""
+
+    def modes() -> tuple[Any, ...]:
+        return fx.is_grad_enabled(), fx.is_inference_mode_enabled(), str(fx.ones(1).spec)
+
+    before = modes()
+    yield
+    if modes() != before:
+        raise Found(f"modes: {modes()}, before {before}")

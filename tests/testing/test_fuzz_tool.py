@@ -1,0 +1,148 @@
+"""The fuzzer: programs on fixed seeds hold, and a fault that is planted is found and made small."""
+
+import subprocess
+import sys
+
+import pytest
+
+from fx.testing.fuzz import __main__ as command
+from fx.testing.fuzz.generator import GENERATORS, TEMPLATE, make
+from fx.testing.fuzz.program import Op, Program, from_data, smaller
+from fx.testing.fuzz.runner import Hunt
+
+PROGRAMS = {"graphs": 50, "primitives": 50, "loops": 50}
+
+
+@pytest.mark.parametrize("generator", PROGRAMS)
+def test_programs_of_fixed_seeds(generator):
+    hunt = Hunt(seed=3)
+    try:
+        for index in range(PROGRAMS[generator]):
+            found = hunt.one(generator, index)
+            assert found is None, f"number {index}\n{found.test()}"
+    finally:
+        hunt.stop()
+    assert hunt.counts == {generator: PROGRAMS[generator]}
+    assert hunt.void.get(generator, 0) <= PROGRAMS[generator] // 4, "too many say nothing"
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_programs_are_data(generator):
+    for index in range(6):
+        program = make(generator, 1, index)
+        again = from_data(program.as_data())
+        assert again == program == make(generator, 1, index)
+        compile(program.source(), "<program>", "exec")
+        assert len({p.source() for p in smaller(program)} - {program.source()}) > 2
+
+
+def test_smaller_programs():
+    """What fails is cut down to what makes it fail: here, a product whose result is returned."""
+    body = (
+        Op("a", "x + 1", ("x",)),
+        Op("b", "{0} * {1}", ("a", "x")),
+        Op("c", "{0} - 1", ("b",)),
+        Op("", "return [{all}]", ("b", "c")),
+    )
+    main = (
+        Op("", "def f({all}):\n    {body}", ("x", "y"), (), body),
+        Op("", "assert 6 not in f({all})", ("x", "y")),
+    )
+    inputs = (Op("x", "int('2')", (), ("2",)), Op("y", "int('3')"))
+    program = Program("none", TEMPLATE, {"inputs": inputs, "main": main})
+
+    def fails(program):
+        space = {}
+        try:
+            exec(program.source(), space)
+            space["test_found"]()
+        except AssertionError:
+            return True
+        except (NameError, TypeError, SyntaxError):
+            return False
+        return False
+
+    assert fails(program)
+    while found := next(filter(fails, smaller(program)), None):
+        program = found
+    words = " ".join(program.source().partition("def test_found():")[2].split())
+    assert words == "x = 2 def f(x): a = x + 1 b = a * x return [b] assert 6 not in f(x)"
+
+
+# faults -----------------------------------------------------------------------------------------
+
+WRONG = """
+import numpy as np
+from fx.testing.laws import primitive
+chosen = primitive({name!r})
+kernel = chosen.cpu
+def wrong(*args, **params):
+    {fault}
+chosen.cpu = chosen.kernels["cpu"] = wrong
+"""
+DROPS = "out = np.array(kernel(*args, **params)); out.reshape(-1)[-1:] = 0.25; return out"
+DIES = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+SUMS = ["sum", "mean", "norm", "var", "std"]
+HANGS = "import time; time.sleep(1000)"
+PLANTED = {
+    "the last element of a product": ("numbers", "multiply", DROPS, "differs", "*"),
+    "the last element of a cosine in a loop": (
+        "loops",
+        "cos",
+        DROPS,
+        "differs",
+        ["cos", "grad", "second", "jvp"],
+    ),
+    "the last element of a sum": ("graphs", "sum", DROPS, "differs", SUMS),
+    "a kernel that dies": ("loops", "cos", DIES, "crash", ["cos", "grad", "second", "jvp"]),
+}
+
+
+@pytest.mark.parametrize("case", PLANTED)
+def test_a_planted_fault_is_found_and_made_small(case):
+    generator, name, fault, kind, words = PLANTED[case]
+    hunt = Hunt(3, {"fault": WRONG.format(name=name, fault=fault)}, shrinking=8)
+    try:
+        found = next(filter(None, (hunt.one(generator, i) for i in range(300))))
+    finally:
+        hunt.stop()
+    assert found.kind == kind and found.alone, found.test()
+    assert any(word in found.test() for word in words), found.test()
+    assert found.program.size() <= 9, found.test()
+    text = found.test("test_of_a_fault")
+    assert "def test_of_a_fault" in text and text.startswith(f"# {kind} ({generator})")
+    compile(text, "<test>", "exec")
+
+
+def test_a_program_that_hangs_is_ended():
+    fault = WRONG.format(name="cos", fault=HANGS)
+    hunt = Hunt(3, {"fault": fault}, seconds=2, shrinking=0)
+    try:
+        found = next(filter(None, (hunt.one("loops", i) for i in range(50))))
+    finally:
+        hunt.stop()
+    assert found.kind == "hang"
+
+
+def test_the_command_counts(capsys):
+    assert command.main(["--only", "graphs", "--programs", "2", "--seed", "3"]) == 0
+    assert capsys.readouterr().out.endswith("2 programs (graphs 2), 0 findings\n")
+    with pytest.raises(SystemExit):
+        command.main(["--only", "nonsense"])
+    assert "there is no generator 'nonsense'; there are graphs" in capsys.readouterr().err
+
+
+def test_the_command_fails_when_something_is_found(monkeypatch, capsys):
+    planted = {"fault": WRONG.format(name="sum", fault="return kernel(*args, **params) * 2")}
+    hunt = command.Hunt
+    monkeypatch.setattr(command, "Hunt", lambda seed: hunt(seed, planted, shrinking=5))
+    assert command.main(["--only", "graphs", "--programs", "30", "--seed", "3"]) == 1
+    assert "de" in capsys.readouterr().out
+
+
+def test_it_is_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "fx.testing.fuzz", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "--minutes" in done.stdout
