@@ -245,7 +245,9 @@ _held = attrgetter("value")
 
 def snapshot(cells: Sequence[Cell]) -> list[Tensor]:
     """The values of cells, all of one instant and without history, that no step changes."""
-    if modes.stage is not None or not all(type(c).read is Cell.read for c in cells):
+    if modes.stage is not None or not all(
+        getattr(type(c), "read", None) is Cell.read for c in cells
+    ):
         return [cell.detach() for cell in cells]
     while True:
         held = [*map(_held, cells)]  # one call: no other thread runs in between

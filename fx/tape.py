@@ -19,6 +19,7 @@ from typing import Any
 from fx.config import modes
 from fx.levels import Tracer
 from fx.tensor import Tensor, _new, new_tensor
+from fx.versions import Hooks
 
 CELL = 1 << 62  # the level of a cell: above every transform, so that bind reads it first
 _sequence = count().__next__
@@ -105,10 +106,15 @@ class Extra:
     __slots__ = ("grad", "hooks", "post_hooks", "retain")
 
     def __init__(self) -> None:
-        self.hooks: dict[int, Callable[[Tensor], Tensor | None]] = {}
-        self.post_hooks: dict[int, Callable[[], None]] = {}
+        self.hooks = Hooks()  # Callable[[Tensor], Tensor | None]
+        self.post_hooks = Hooks()  # Callable[[], None]
         self.retain = False
         self.grad: Tensor | None = None
+
+    def numbers(self) -> tuple[Any, ...]:
+        """Those of the hooks, which no other hook ever has; () if there are none."""
+        found = *self.hooks, None, *self.post_hooks
+        return () if found == (None,) else found
 
 
 def extra_of(node: Node) -> Extra:

@@ -1,15 +1,24 @@
 """A count of the changes of Python state that compiled programs depend on, as a Module's settings.
 
 Whoever holds such state adds to the count when it changes; a program that was compiled looks at its
-settings again only if the count has moved.
+settings again only if the count has moved. The containers that Modules and optimizers keep it in do
+so by themselves: every method that changes one counts, after the change, so that whoever sees the
+old count has looked at nothing new.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_SIGNED = frozenset((float, complex))  # which have two zeros
+_MUTATORS = (
+    "__setitem__", "__delitem__", "__ior__", "__iadd__", "__imul__", "append", "clear", "extend",
+    "insert", "move_to_end", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update",
+)  # fmt: skip
 
 
 class Changes:
@@ -29,7 +38,12 @@ def note_change(before: Any, after: Any) -> None:
     if before is after:
         return
     kind = type(before)
-    if kind is type(after) and kind in _PLAIN and before == after and (after or kind is not float):
+    if (
+        kind is type(after)
+        and kind in _PLAIN
+        and before == after
+        and (after or kind not in _SIGNED)
+    ):
         return
     changes.count += 1
 
@@ -39,8 +53,59 @@ def touch() -> None:
     changes.count += 1
 
 
+def observed(cls: Any) -> Any:
+    """A container class whose inherited methods count when they change it."""
+    for name in _MUTATORS:
+        if name not in vars(cls) and hasattr(cls, name):
+            setattr(cls, name, _counting(getattr(cls, name)))
+    return cls
+
+
+def _counting(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def counted(self: Any, *args: Any, **more: Any) -> Any:
+        try:
+            return method(self, *args, **more)
+        finally:
+            changes.count += 1
+
+    return counted
+
+
+@observed
+class Watched(dict[Any, Any]):
+    """A dict whose changes count; what is set to what it was is none. Elsewhere it is a dict."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        before = dict.get(self, key, changes)
+        dict.__setitem__(self, key, value)
+        note_change(before, value)
+
+    def copy(self) -> dict[Any, Any]:  # type: ignore[override]
+        return dict(self)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+@observed
+class WatchedList(list[Any]):
+    """A list whose changes count. Elsewhere it is a list."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()
+
+
+@observed
 class Hooks(OrderedDict[int, Any]):
-    """Functions that a Module calls besides its own, by number; each change counts."""
+    """Functions that are called besides a Module, a step or a backward pass, by number."""
 
     @classmethod
     def of(cls, items: Any) -> Hooks:
@@ -50,29 +115,6 @@ class Hooks(OrderedDict[int, Any]):
             OrderedDict.__setitem__(out, number, hook)
         return out
 
-    def __setitem__(self, number: int, hook: Any) -> None:
-        touch()
-        super().__setitem__(number, hook)
-
-    def __delitem__(self, number: int) -> None:
-        touch()
-        super().__delitem__(number)
-
-    def pop(self, number: int, *default: Any) -> Any:
-        touch()
-        return super().pop(number, *default)
-
-    def popitem(self, last: bool = True) -> Any:
-        touch()
-        return super().popitem(last)
-
-    def clear(self) -> None:
-        touch()
-        super().clear()
-
-    def move_to_end(self, number: int, last: bool = True) -> None:
-        touch()
-        super().move_to_end(number, last)
-
 
 for_all: dict[str, Hooks] = {}  # by kind, the hooks that every Module calls
+around_steps = (Hooks(), Hooks())  # what every optimizer calls before and after its step

@@ -17,7 +17,7 @@ from fx.nn._hooks import Hook
 from fx.nn.parameter import Buffer
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.versions import Hooks
+from fx.versions import Hooks, Watched
 
 if TYPE_CHECKING:
     from fx.nn.module import Module
@@ -243,26 +243,31 @@ def unflatten(skeleton: Skeleton, leaves: Any, buffers: dict[Any, Any] | None = 
                 used[number] += 1
     ties = {number: object() for number, uses in enumerate(used) if uses > 1}
     for part, module in zip(skeleton.parts, modules, strict=True):
-        own = module.__dict__
+        own: dict[str, Any] = {}
         for name, value in part.attributes.items():
             own[name] = value if type(value) in _SIMPLE else _resolve(value, modules, leaves)
-        own["_parameters"] = {
-            name: None if number is None else leaves[number]
-            for name, number in part.parameters.items()
-        }
+        own["_parameters"] = Watched(
+            {
+                name: None if number is None else leaves[number]
+                for name, number in part.parameters.items()
+            }
+        )
         if ties:
             own["_ties"] = {
                 name: ties[number] for name, number in part.parameters.items() if number in ties
             }
-        own["_buffers"] = (
-            dict(part.buffers)
+        own["_buffers"] = Watched(
+            part.buffers
             if buffers is None
             else {name: buffers.get(id(cell), cell) for name, cell in part.buffers.items()}
         )
-        own["_modules"] = {
-            name: None if number is None else modules[number]
-            for name, number in part.modules.items()
-        }
+        own["_modules"] = Watched(
+            {
+                name: None if number is None else modules[number]
+                for name, number in part.modules.items()
+            }
+        )
+        object.__setattr__(module, "__dict__", Watched(own))
     return modules[0]
 
 

@@ -29,7 +29,9 @@ from fx.nn.parameter import Buffer, Parameter
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.tree import register_node
-from fx.versions import changes, note_change
+from fx.versions import Watched, changes, note_change
+
+_HELD = ("_parameters", "_buffers", "_modules")
 
 
 class Module(Traversal, Conversions, Hooking, Saving):
@@ -72,12 +74,11 @@ class Module(Traversal, Conversions, Hooking, Saving):
                 else f"takes 1 positional argument but {len(args) + 1} were given"
             )
             raise TypeError(f"{type(self).__name__}.__init__() {got}")
-        own = self.__dict__
-        own["training"] = True
-        own["_parameters"] = {}
-        own["_buffers"] = {}
-        own["_non_persistent_buffers_set"] = set()
-        own["_modules"] = {}
+        own = {
+            **self.__dict__, "training": True, "_parameters": Watched(), "_buffers": Watched(),
+            "_non_persistent_buffers_set": set(), "_modules": Watched(),
+        }  # fmt: skip
+        object.__setattr__(self, "__dict__", Watched(own))
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -342,16 +343,18 @@ class Module(Traversal, Conversions, Hooking, Saving):
     # copies ---------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = dict(self.__dict__)
+        state.update((kind, dict(state[kind])) for kind in _HELD if kind in state)
         forward = state.get("forward")
         if isinstance(forward, MethodType) and not isinstance(forward.__func__, FunctionType):
             del state["forward"]  # compiled code stays behind
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        own = self.__dict__
-        own.update(state)
+        own = {**self.__dict__, **state}
         own.setdefault("_non_persistent_buffers_set", set())
+        own.update((kind, Watched(own[kind])) for kind in _HELD if kind in own)
+        object.__setattr__(self, "__dict__", Watched(own))
 
     # printing -----------------------------------------------------------------------------------
 

@@ -189,6 +189,7 @@ class Job(NamedTuple):
     free: list[Any]
 
 
+_slot = dict.__getitem__
 _LAYOUTS = 16
 _programs: dict[Any, list[Program]] = {}
 limits.on_change(_programs.clear)
@@ -224,7 +225,7 @@ def _dtype(cell: Cell, g: Tensor, held: dict[str, Any], names: tuple[str, ...]) 
     dtype, shape = x.dtype, x.shape
     if dtype is not float32 and dtype is not float64:
         return None
-    for y in (x, g, *[value_of(held[name]) for name in names]):
+    for y in (x, g, *[value_of(_slot(held, name)) for name in names]):
         if type(y) is not Tensor or type(y._a) is not np.ndarray:
             return None
         if y._a.dtype is not dtype or y._a.shape != shape:
@@ -274,7 +275,7 @@ def jobs(
             flags = slope.flags
             dense = flags.c_contiguous and flags.aligned
             items += [cell, slope if dense else np.array(slope, order="C")]
-            items += [held[name] for name in names]
+            items += [_slot(held, name) for name in names]
             lengths.append(slope.size)
         if lengths:
             made.append(program.job(items, lengths, told, values))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from itertools import chain
 from typing import Any
 
+from fx import versions
 from fx.autograd.methods import RemovableHandle
+from fx.versions import around_steps
 
 Hook = Callable[..., Any]
 
-_before_every_step: OrderedDict[int, Hook] = OrderedDict()
-_after_every_step: OrderedDict[int, Hook] = OrderedDict()
+_before_every_step, _after_every_step = around_steps
 _KINDS = (
     "step_pre",
     "step_post",
@@ -84,7 +84,7 @@ class Hooks:
 
     def _begin_hooks(self) -> None:
         for kind in _KINDS:
-            self.__dict__.setdefault(f"_optimizer_{kind}_hooks", OrderedDict())
+            self.__dict__.setdefault(f"_optimizer_{kind}_hooks", versions.Hooks())
 
     def _register(self, kind: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
         hooks = self.__dict__[f"_optimizer_{kind}_hooks"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any
 from fx.dtypes import FLOATING, float32
 from fx.errors import StateError
 from fx.ops.interop import tensor
+from fx.optim._held import States
 from fx.optim._rule import Rule
 from fx.prims.compare import astype
 from fx.state import Cell
@@ -44,7 +44,8 @@ def restored(
     found: Sequence[Mapping[str, Any]],
     groups: Sequence[Mapping[str, Any]],
     rule: Rule | None,
-) -> defaultdict[Any, dict[str, Any]]:
+    make: Any,
+) -> States:
     """The state of an optimizer from that of a state dict.
 
     Args:
@@ -52,11 +53,12 @@ def restored(
         found: the groups in the state dict.
         groups: those of the optimizer, with parameters.
         rule: of the optimizer, None if it keeps state in its own way.
+        make: what the state of a parameter is kept in.
 
     Raises:
         StateError: if the shape of a slot does not match.
     """
-    out: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+    out = States((), make)
     owners = [(p, i) for i, g in enumerate(groups) for p in g["params"]]
     owner = dict(zip(chain.from_iterable(g["params"] for g in found), owners, strict=True))
     together: dict[Any, dict[str, Cell]] = {}  # equal counts of a group are one, and so one clock

@@ -61,6 +61,8 @@ class LBFGS(Optimizer):
         tensor(True)
     """
 
+    _slots = dict  # no step of it is compiled
+
     def __init__(
         self,
         params: Any,

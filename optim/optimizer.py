@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 from fx.autograd.methods import set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
-from fx.numbers import Numbers
 from fx.optim import _fused
+from fx.optim._held import Groups, Slots, States
 from fx.optim._hooks import Hooks, with_hooks
 from fx.optim._hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
@@ -20,7 +20,9 @@ from fx.optim._rule import Clock, Rule, first_count, zeros
 from fx.optim._state import number_of, option, restored, saved
 from fx.state import Cell, lasting, rebind_all, snapshot
 from fx.tensor import Tensor
-from fx.versions import touch
+from fx.versions import changes, note_change, touch
+
+_slot = dict.__getitem__
 
 
 class _Required:
@@ -58,8 +60,9 @@ class Optimizer(Hooks):
     """
 
     rule: ClassVar[Rule | None] = None
+    _slots: ClassVar[Any] = Slots  # what is kept for a parameter, where compiled steps change it
     param_groups: list[dict[str, Any]]
-    state: defaultdict[Any, dict[str, Any]]
+    state: States
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self._begin_hooks()
@@ -74,8 +77,8 @@ class Optimizer(Hooks):
                 f"function that every transform differentiates"
             )
         self.defaults = defaults
-        self.state = defaultdict(dict)
-        self.param_groups = []
+        self.state = States((), self._slots)
+        self.param_groups = Groups()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Parameters or "
@@ -144,8 +147,7 @@ class Optimizer(Hooks):
         known = {id(p) for p in self._parameters()}
         if len({id(p) for p in listed}) < len(listed) or known & {id(p) for p in listed}:
             raise ValueError("some parameters appear in more than one parameter group")
-        self.param_groups.append(Numbers(group))
-        touch()
+        self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or make them zero."""
@@ -191,9 +193,9 @@ class Optimizer(Hooks):
                 _begin(held, names, p, group, rule)
             clock = idle
             if clock is None:
-                key = id(held["step"])
+                key = id(_slot(held, "step"))
                 if key not in clocks:
-                    cells = {name: held[name] for name in counts}
+                    cells = {name: _slot(held, name) for name in counts}
                     before = {name: cell.read() for name, cell in cells.items()}
                     clocks[key] = cells, Clock(rule, group, before)
                 clock = clocks[key][1]
@@ -225,15 +227,18 @@ class Optimizer(Hooks):
                 before, device = 1 if held else 0, p.device
                 if (before, device) not in fresh:
                     fresh[before, device] = _first_counts(rule, group, counts, p, before)
-                held.update(fresh[before, device])
-            shared.setdefault(id(held["step"]), []).append(held)
-        sharers = Counter([id(held["step"]) for held in self.state.values() if "step" in held])
+                held.fill(fresh[before, device])
+            shared.setdefault(id(_slot(held, "step")), []).append(held)
+        steps = [_slot(held, "step") for held in self.state.values() if "step" in held]
+        sharers = Counter(map(id, steps))
         for number, together in shared.items():
             if len(together) < sharers[number]:
-                old = {name: together[0][name] for name in counts}
+                old = {name: _slot(together[0], name) for name in counts}
+                if any(map(_moved, old.values())):
+                    modes.stage.postpone()
                 own = {name: _made_for(cell, cell.read, name) for name, cell in old.items()}
                 for held in together:
-                    held.update(own)
+                    held.fill(own)
 
     # state --------------------------------------------------------------------------------------
 
@@ -281,10 +286,9 @@ class Optimizer(Hooks):
                 f"optimizer's group: {[b for _, b in sizes]} parameters, the optimizer's groups "
                 f"have {[a for a, _ in sizes]}"
             )
-        self.state = restored(state_dict["state"], found, self.param_groups, self.rule)
+        self.state = restored(state_dict["state"], found, self.param_groups, self.rule, self._slots)
         for group, options in zip(self.param_groups, found, strict=True):
             group.update((k, option(v)) for k, v in options.items() if k != "params")
-        touch()
         self._run("load_state_dict_post", self)
 
     def _parameters(self) -> Iterable[Cell]:
@@ -294,9 +298,23 @@ class Optimizer(Hooks):
         return {k: self.__dict__[k] for k in ("defaults", "state", "param_groups")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
         self.__dict__.setdefault("_opt_called", False)  # a scheduler may have come along
         self._begin_hooks()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "state" and type(value) is not States:
+            value = States(value, self._slots)
+        elif name == "param_groups" and type(value) is not Groups:
+            value = Groups(value)
+        before = self.__dict__.get(name, changes)
+        object.__setattr__(self, name, value)
+        note_change(before, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        touch()
 
     def __repr__(self) -> str:
         out = f"{type(self).__name__} ("
@@ -348,7 +366,7 @@ def _make(steps: list[_Step], rule: Rule) -> None:
             x = p.read()
             if not rule.elementwise:
                 names = rule.slots(step.group, p)
-            slots = {name: held_slots[name].read() for name in names}
+            slots = {name: _slot(held_slots, name).read() for name in names}
             x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
             new.append((p, x))
             new += [(held_slots[name], value) for name, value in slots.items()]
@@ -367,13 +385,15 @@ def _check_parameter(p: Any) -> None:
     raise TypeError(f"optimizer can only optimize Parameters, but one of the params is {type(p)}")
 
 
-def _begin(
-    held: dict[str, Any], names: tuple[str, ...], p: Cell, group: dict[str, Any], rule: Rule
-) -> None:
+def _moved(cell: Cell) -> bool:
+    """Whether a function that is being staged has given a cell from outside another value."""
+    return modes.stage is not None and id(cell) in getattr(modes.stage, "rebound", ())
+
+
+def _begin(held: Slots, names: tuple[str, ...], p: Cell, group: dict[str, Any], rule: Rule) -> None:
     """Fill in the slots that are missing: all of them before a parameter's first step."""
-    for name in names:
-        if name not in held:
-            held[name] = _made_for(p, partial(rule.begin, name, p, group), name)
+    made = [name for name in names if name not in held]
+    held.fill({name: _made_for(p, partial(rule.begin, name, p, group), name) for name in made})
 
 
 def _first_counts(

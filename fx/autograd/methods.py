@@ -301,7 +301,10 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
         tensor(60.)
         >>> handle.remove()
     """
-    extra = extra_of(_own_node(self, "register_hook"))
+    node = _own_node(self, "register_hook")
+    if modes.stage is not None:
+        modes.stage.hooked(node)
+    extra = extra_of(node)
 
     def checked(ct: Tensor) -> Tensor | None:
         out = hook(ct)
@@ -332,6 +335,8 @@ def register_post_accumulate_grad_hook(
             f"register_post_accumulate_grad_hook takes leaves, and {self.spec!r} was computed by "
             f"{node.name()}; write x.register_hook(hook)"
         )
+    if modes.stage is not None:
+        modes.stage.hooked(node)
     extra = extra_of(node)
     owner = ref(self)  # the leaf must not keep its tensor alive
 

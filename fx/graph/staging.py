@@ -225,12 +225,25 @@ class Stage:
         """
         raise StagingError(f"{self.name} cannot be staged: {why}")
 
+    def postpone(self) -> None:
+        """Stage nothing of this call, which changes what later ones find."""
+        if self.outer is None:
+            self.give_up("it changes which state there is; do that outside")
+        self.outer.postpone()
+
+    def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:
+        """A cell is put into a dict in the place of another: not in here."""
+        self.postpone()
+
     def refused(self, error: Exception) -> bool:
         """An error is raised that is of staging alone; whether this stage has taken note of it."""
         return False
 
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf."""
+
+    def hooked(self, leaf: Any) -> None:
+        """Somebody puts a hook on a leaf."""
 
     def write_gradient(self, leaf: Any) -> None:
         """Somebody sets the gradient of a leaf."""

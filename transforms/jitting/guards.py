@@ -49,6 +49,10 @@ class Guards:
         self.handles = walk.handles
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
+    def renew(self) -> None:
+        """Take the state that optimizers have begun meanwhile for what was there before."""
+        self._settings.renew()
+
     def why(self, function: Callable[..., Any], objects: Sequence[Any] = ()) -> str:
         """What has changed, from what to what; "" if nothing has."""
         found = self._writer.changed()(function, objects)

@@ -76,7 +76,7 @@ class Containers:
         write.scope["item"] = dict.__getitem__
         for key in keys:
             value = dict.__getitem__(x, key)
-            if type(x) is Numbers and is_dynamic(value):
+            if isinstance(x, Numbers) and is_dynamic(value):
                 continue
             k = repr(key) if type(key) in (str, int) and "{" not in repr(key) else None
             k = k or write.name("k", key)

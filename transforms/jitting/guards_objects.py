@@ -8,16 +8,20 @@ from functools import partial
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
+from fx.nn._hooks import Hook
 from fx.numbers import Number
+from fx.state import Cell
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
+from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
+from fx.versions import Hooks, around_steps
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 _INTERNAL = frozenset((
     "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
 ))  # fmt: skip
+_OPTIMIZERS = frozenset(("state", "param_groups", "defaults"))  # by settings, and as inputs
 
 
 class Objects:
@@ -83,6 +87,20 @@ class Objects:
             if not given:
                 self.writer.identity(place, x)
             self.settings.add(x, place.name, self.filters)
+            own = x.__dict__
+            for name, held in own.items():
+                if isinstance(held, Hooks):
+                    self.hooks(held, place.below(f"{{}}.__dict__[{name!r}]", place.name))
+            for i, hooks in enumerate(around_steps):
+                around = self.writer.name("k", around_steps)
+                self.hooks(hooks, Place(None, f"{around}[{i}]", "a hook"))
+            if whose == "user":
+                reads.of("step")
+                reads = self.methods(cls, self.read(("object", id(x)), reads))
+                for name in self._chosen(reads, own):
+                    if name not in _OPTIMIZERS and type(own[name]) not in PLAIN:
+                        below = place.below(f"{{}}.__dict__[{name!r}]", f"{place.name}.{name}")
+                        self.value(own[name], below, self._part(x, reads, name), depth + 1)
             for i, group in enumerate(x.param_groups):
                 for key, value in dict.items(group):
                     if isinstance(value, Tensor):
@@ -191,6 +209,13 @@ class Objects:
                     step = f"{{}}._modules[{self.writer.name('k', name)}]"
                     part = read.parts.get(name) or Reads()
                     todo.append((below, here.below(step, f"{here.name}.{name}"), part))
+            for name, p in module._parameters.items():
+                if isinstance(p, Cell):
+                    step = f"{{}}._parameters[{self.writer.name('k', name)}]"
+                    self.cell_hooks(p, here.below(step, f"{here.name}.{name}"))
+            for name, held in module.__dict__.items():
+                if isinstance(held, Hooks):
+                    self.hooks(held, here.below(f"{{}}.__dict__[{name!r}]", here.name))
             cls = type(module)
             if origin_of_module(cls.__module__) != "user":
                 filters[cls] = None
@@ -223,6 +248,27 @@ class Objects:
                     value, step = above[name], f"{{}}.{name}"
                 part = self._part(module, read, name)
                 self.value(value, here.below(step, f"{here.name}.{name}"), part, depth + 1)
+
+    # hooks ---------------------------------------------------------------------------------------
+
+    def hooks(self, hooks: Any, place: Place) -> None:
+        """What functions that are called besides read; which there are is compared elsewhere."""
+        for number, hook in hooks.items():
+            step = f"{{}}[{number}]" + (".function" if type(hook) is Hook else "")
+            hook = hook.function if type(hook) is Hook else hook
+            self.value(hook, place.below(step, f"hook|{shorten(hook)}"), called(), 0)
+
+    def cell_hooks(self, x: Any, place: Place, compared: bool = False) -> None:
+        """What the hooks of a cell that requires grad read."""
+        extra = None if x.leaf is None else x.leaf.extra
+        numbers = () if extra is None else extra.numbers()
+        if compared:
+            none = "({0}.leaf is None or {0}.leaf.extra is None or not {0}.leaf.extra.numbers())"
+            some = f"{{0}}.leaf.extra.numbers() == {numbers}"
+            self.writer.require(place, some if numbers else none, "with other hooks")
+        if numbers:
+            self.hooks(extra.hooks, place.below("{}.leaf.extra.hooks", place.name))
+            self.hooks(extra.post_hooks, place.below("{}.leaf.extra.post_hooks", place.name))
 
     def _chosen(self, reads: Reads, held: Any) -> list[str]:
         """The attributes among ``held`` that are read."""

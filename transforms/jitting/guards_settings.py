@@ -13,9 +13,11 @@ from weakref import ref
 from fx.numbers import Numbers, is_dynamic
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.versions import Hooks, changes, for_all
+from fx.transforms.jitting.guards_code import same
+from fx.versions import Hooks, around_steps, changes, for_all
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_STATE = ".state"
 _HELD = frozenset(("_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set"))
 
 
@@ -30,7 +32,7 @@ class Settings:
 
     def __init__(self) -> None:
         self.seen = changes.count
-        self._of: list[tuple[ref[Any], str, Any, dict[Any, Any]]] = []
+        self._of: list[tuple[ref[Any], str, Any, dict[str, Any]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -44,6 +46,13 @@ class Settings:
             filters: for a class of Modules, the attributes that matter; None for all.
         """
         self._of.append((ref(holder), name, filters, _found(holder, filters)))
+
+    def renew(self) -> None:
+        """Take the state that optimizers hold now for what they held."""
+        for holder, _, _, was in self._of:
+            held = holder()
+            if held is not None and _STATE in was:
+                was[_STATE] = _states(held)
 
     def same(self) -> bool:
         """Whether all of it is as it was."""
@@ -60,6 +69,8 @@ class Settings:
             if held is None:
                 return name, "an object", "gone"
             now = _found(held, filters)
+            if list(now) != list(was) and now.keys() == was.keys():
+                return name, "an order", "another one"
             for key, value in was.items():
                 if key not in now:
                     return f"{name}{key}", value, "missing"
@@ -74,18 +85,21 @@ class Settings:
 class _Object:
     """An object that is compared by identity and not kept alive."""
 
-    __slots__ = ("held", "leaf", "name")
+    __slots__ = ("held", "hooks", "leaf", "name")
 
     def __init__(self, held: Any) -> None:
         try:
             self.held: Any = ref(held)
         except TypeError:
             self.held = lambda: held
-        self.leaf = type(held) is not Tensor and isinstance(held, Cell) and held.leaf is not None
+        leaf = held.leaf if isinstance(held, Cell) else None
+        self.leaf = leaf is not None
+        self.hooks = () if leaf is None or leaf.extra is None else leaf.extra.numbers()
         self.name = type(held).__name__
 
     def __repr__(self) -> str:
-        return f"a {self.name}{' that requires grad' if self.leaf else ''}"
+        hooks = f" with {len(self.hooks)} hooks" if self.hooks else ""
+        return f"a {self.name}{' that requires grad' if self.leaf else ''}{hooks}"
 
 
 def _same(now: Any, was: Any) -> bool:
@@ -93,12 +107,13 @@ def _same(now: Any, was: Any) -> bool:
         if type(now) is not _Object:
             return False
         held = now.held()
-        return held is not None and held is was.held() and now.leaf == was.leaf
+        same_leaf = now.leaf == was.leaf and now.hooks == was.hooks
+        return held is not None and held is was.held() and same_leaf
     if type(now) is not type(was):
         return False
     if type(was) is tuple or type(was) is list:
         return len(now) == len(was) and all(map(_same, now, was))
-    return bool(now == was) or now != now
+    return same(now, was)
 
 
 def _entry(value: Any) -> Any:
@@ -146,20 +161,42 @@ def _module(
 
 
 def _optimizer(optimizer: Any, found: dict[str, Any]) -> None:
-    found[".state"] = id(optimizer.state)
+    for name, value in optimizer.__dict__.items():
+        if name not in ("state", "param_groups", "defaults"):
+            found[f".{name}"] = _entry(value)
+    found["the hooks of all optimizers"] = [_entry(hooks) for hooks in around_steps]
     groups = optimizer.param_groups
-    found[".param_groups"] = len(groups)
+    found[".param_groups"] = [_Object(group) for group in groups]
     for i, group in enumerate(groups):
         for key, value in _fixed(group):
-            found[f".param_groups[{i}][{key!r}]"] = _entry(value)
+            found[f".param_groups[{i}][{key!r}]"] = value
+    found[_STATE] = _states(optimizer)
 
 
-def _fixed(group: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
-    """The entries of a group that are no numbers and no tensors."""
-    tuples = group.tuples if type(group) is Numbers else {}
+def _states(optimizer: Any) -> list[Any]:
+    """What is kept for each parameter: which cells, and what is no number."""
+    state = optimizer.state
+    out: list[Any] = [id(state)]
+    for group in optimizer.param_groups:
+        for p in dict.__getitem__(group, "params"):
+            held = dict.get(state, p)
+            if isinstance(held, dict):
+                named = sorted(_fixed(held, True), key=lambda pair: str(pair[0]))
+                out.append([_Object(held), *named])
+            else:
+                out.append(_entry(held))
+    return out
+
+
+def _fixed(group: dict[Any, Any], cells: bool = False) -> Iterable[tuple[Any, Any]]:
+    """The entries of a group that are no numbers and no tensors, save cells."""
+    tuples = group.tuples if isinstance(group, Numbers) else {}
     for key, value in dict.items(group):
         if key in tuples:
             yield key, id(tuples[key])  # whose numbers are inputs
-            continue
-        if key == "params" or not (is_dynamic(value) or isinstance(value, Tensor)):
-            yield key, value
+        elif isinstance(value, Cell) and cells:
+            yield key, _Object(value)
+        elif is_dynamic(value):
+            yield key, type(value).__name__
+        elif key == "params" or not isinstance(value, Tensor):
+            yield key, _entry(list(value) if key == "params" else value)

@@ -32,6 +32,7 @@ from fx.transforms.jitting.guards_reads import (
     reads_of,
 )
 from fx.transforms.jitting.guards_settings import Settings
+from fx.versions import Watched, WatchedList
 
 _VALUES = (range, slice, np.generic, np.dtype)
 _VALUE_MODULES = frozenset(
@@ -228,11 +229,11 @@ class Walk(Containers, Objects):
             write.require(place, f"{{0}} is {k} or same({{0}}, {k})", repr(x))
         elif kind is np.ndarray:
             self.array(x, place)
-        elif kind in (list, tuple, deque):
+        elif kind in (list, tuple, deque) or isinstance(x, WatchedList):
             self.sequence(x, place, depth)
         elif kind in (set, frozenset):
             self.set(x, place)
-        elif isinstance(x, dict) and kind in (dict, Numbers, OrderedDict, defaultdict):
+        elif kind in (dict, OrderedDict, defaultdict) or isinstance(x, Numbers | Watched):
             self.mapping(x, place, depth)
         else:
             self.object_(x, place, reads, depth, given)
@@ -243,6 +244,7 @@ class Walk(Containers, Objects):
                 self.writer.identity(place, x)
             condition = f"({{}}.leaf is None) is {x.leaf is None}"
             self.writer.require(place, condition, "a cell that requires grad, or not")
+            self.cell_hooks(x, place, compared=True)
             if isinstance(x, Data):  # whose cell may have gone its own way
                 condition = f"({{}}.owner is None) is {x.owner is None}"
                 self.writer.require(place, condition, "a handle")

@@ -262,9 +262,14 @@ class Call:
                 if recording.ended is None or recording.ended.__cause__ is error:
                     raise
                 raise recording.ended from None
+            finally:
+                pairs = recording.put_back()
             if recording.ended is not None:  # the function has caught it
                 raise recording.ended
+            for cell, other in pairs:
+                cell.rebind(other.read())
             finish = self._finish(recording, out)
+        program.guards.renew()
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
             raise GiveUp("it draws random numbers inside vmap or a lane")
         return finish

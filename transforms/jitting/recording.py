@@ -23,6 +23,7 @@ from fx.levels import Level
 from fx.numbers import StagedNumber, is_dynamic, number_dtype
 from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
+from fx.state import Cell
 from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor, new_tensor
@@ -86,6 +87,7 @@ class Recording(Stage):
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
+        self.replaced: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.effects: list[Effect] = []  # of this segment
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
@@ -150,6 +152,7 @@ class Recording(Stage):
             source = Gathered(owner, getattr(owner, "name", ""))
             before = self.tracer(self.input(source, gathered.spec))
         leaf.grad = before
+        leaf.extra = getattr(outer, "extra", None)  # its hooks
         self.lifted[id(leaf)] = Lifted(owner, leaf, before)
         return grad_tracer(level, value, leaf)
 
@@ -311,6 +314,25 @@ class Recording(Stage):
         self.ended = self.ended or GiveUp(why)
         raise self.ended
 
+    def postpone(self) -> None:
+        self.ended = self.ended or GiveUp("", lasting=False)
+        raise self.ended
+
+    def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:
+        """A cell is put into a dict in the place of another, which gets its value in the end."""
+        if not isinstance(before, Cell):
+            self.postpone()
+        self.replaced.setdefault((id(held), key), (held, key, before))
+
+    def put_back(self) -> list[tuple[Any, Any]]:
+        """The cells that were replaced are where they were; pairs of one and the other."""
+        pairs = []
+        for held, key, before in self.replaced.values():
+            pairs.append((before, dict.get(held, key)))
+            dict.__setitem__(held, key, before)
+        self.replaced = {}
+        return pairs
+
     def refused(self, error: Exception) -> bool:
         self._end(GiveUp(f"it handles an error of staging: {error}"), error)
         return True
@@ -341,6 +363,11 @@ class Recording(Stage):
         lifted = self.lifted.get(id(leaf))
         if lifted is not None and not lifted.dropped:
             lifted.needed = True
+
+    def hooked(self, leaf: Any) -> None:
+        """Somebody puts a hook on a leaf: on one from outside it would stay."""
+        if id(leaf) in self.lifted:
+            self.give_up("it puts a hook on a tensor from outside, which stays; do that outside")
 
     def write_gradient(self, leaf: Any) -> None:
         """Somebody sets the gradient of a leaf."""

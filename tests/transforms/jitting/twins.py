@@ -1,0 +1,35 @@
+"""Results and state of an eager and of a jitted run, compared."""
+
+import math
+
+import numpy as np
+
+import fx
+
+
+def expect_equal_twins(want, got, where=""):
+    """Containers of the same types and order, tensors close, everything else equal."""
+    if isinstance(want, fx.Tensor):
+        assert isinstance(got, fx.Tensor), (where, got)
+        assert (got.shape, got.dtype) == (want.shape, want.dtype), where
+        a, b = got.detach().numpy(), want.detach().numpy()
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5, err_msg=where)
+        return
+    assert type(got) is type(want), (where, got, want)
+    if isinstance(want, dict):
+        assert list(got) == list(want), where
+        for key in want:
+            expect_equal_twins(want[key], got[key], f"{where}[{key!r}]")
+    elif isinstance(want, list | tuple):
+        assert len(got) == len(want), where
+        for i, (a, b) in enumerate(zip(want, got)):
+            expect_equal_twins(a, b, f"{where}[{i}]")
+    elif isinstance(want, np.ndarray):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5, err_msg=where)
+    elif isinstance(want, float):
+        same = math.isclose(want, got, rel_tol=2e-4, abs_tol=2e-5) or repr(want) == repr(got)
+        assert same, (where, got, want)
+    elif hasattr(want, "__dict__") and not isinstance(want, type):
+        expect_equal_twins(vars(want), vars(got), where)
+    else:
+        assert got == want, where
