@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
 
 _CARRIED = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
-_LARGE = 4096  # elements from which NumPy's conversions cost more than a kernel of our own
 
 _nb = None
 
@@ -67,7 +67,7 @@ def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.
 
 def _accumulate(ufunc: np.ufunc, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
     wide = widen(x)
-    if wide.dtype == np.float32 and wide.size >= _LARGE and ufunc is not np.logaddexp:
+    if wide.dtype == np.float32 and wide.size >= limits.SCAN_FROM and ufunc is not np.logaddexp:
         wide = contiguous(wide)
         shape = (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
         out = np.empty(x.shape, wide.dtype)

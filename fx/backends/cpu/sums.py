@@ -12,19 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu._arrays import narrowed, widen
 from fx.backends.cpu.llvm import library
 
 Axes = tuple[int, ...]
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-_COMPILED_FROM = 16  # elements; a toy example need not load a compiler
-_CHUNK = {"f": 1 << 14, "d": 1 << 11}  # elements of a row that one task adds up
-_ROWS = {"f": 1 << 9, "d": 1 << 7}  # rows that one task adds up, at most
-_PLACE = 1 << 16  # elements of those rows, about
-_NEAR = 1 << 19  # bytes that a core's own cache holds
-_COPIED = 1 << 22  # elements up to which an array that is not dense is copied
-
 _add = np.add.reduce
 _empty = np.empty
 
@@ -33,7 +27,7 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
     dtype = x.dtype
     if dtype is _F32 or dtype is _F64:
-        if x.size < _COMPILED_FROM or not axes:
+        if x.size < limits.FUSED_FROM or not axes:
             return _add(x, axes, dtype, None, keepdims)
         return _by_kernel(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
@@ -43,7 +37,7 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     return _add(x, axes, dtype, None, keepdims)
 
 
-_compiler = cache(library.available)
+_compiler = library.available
 
 
 def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
@@ -62,7 +56,7 @@ def _by_kernel(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     if not (flags.c_contiguous and flags.aligned):
         return _turned(x, axes, keepdims)
     shape, n = x.shape, x.size
-    if len(axes) == len(shape) and n <= _CHUNK["d"]:
+    if len(axes) == len(shape) and n <= limits.SUM_ROW >> 3:
         out = _empty((1,) * len(shape) if keepdims else (), x.dtype)
         _kernel("rows", x.dtype.char, x.dtype.char)([1, 0, x, out, n, n, 1])
         return out
@@ -93,7 +87,7 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)
     if not (turned.flags.c_contiguous and turned.flags.aligned):
-        if x.size > _COPIED:
+        if x.size > limits.SUM_COPIED:
             return _by_numpy(x, axes, keepdims)
         return _by_kernel(x.copy("C"), axes, keepdims)
     out = _by_kernel(turned, tuple(sorted([order.index(a) for a in axes])), True)
@@ -111,7 +105,7 @@ def summed(x: np.ndarray, outer: int, n: int, inner: int, out: np.ndarray) -> np
         return out
     char = x.dtype.char
     if inner == 1:
-        chunk = _CHUNK[char]
+        chunk = limits.SUM_ROW if char == "f" else limits.SUM_ROW >> 3
         parts = -(-n // chunk) if n > chunk else 1
         sums = out if parts == 1 else _empty((outer, parts), _F64)
         tasks = outer * parts
@@ -119,14 +113,15 @@ def summed(x: np.ndarray, outer: int, n: int, inner: int, out: np.ndarray) -> np
         _kernel("rows", char, sums.dtype.char)([tasks, many, x, sums, n, chunk, parts])
     else:
         block = _block(char)
-        small = n * inner < 1 << 14
+        small = n * inner < limits.SUM_BESIDE
+        most = limits.SUM_ROWS if char == "f" else limits.SUM_ROWS >> 2
         beside = 1 if small else max(1, block // inner)  # rows that share vectors
-        rows = _ROWS[char] if small else min(_ROWS[char], max(32, _PLACE // (beside * inner) & -32))
+        rows = most if small else min(most, max(32, limits.SUM_AREA // (beside * inner) & -32))
         chunk = beside * rows
         chunks = -(-n // chunk)
         parts = chunks * beside
         each = 0.06 * x.itemsize * min(chunk, n) * inner
-        if inner >= 4 * block and x.nbytes > _NEAR:
+        if inner >= 4 * block and x.nbytes > limits.SUM_NEAR:
             sums = _empty((outer, parts, inner), _F64)
             tasks = outer * chunks
             _kernel("wide", char, "d")(
@@ -159,3 +154,7 @@ def _block(char: str) -> int:
     from fx.backends.cpu.llvm.library import sums
 
     return sums.block_of(4 if char == "f" else 8)
+
+
+limits.on_change(_kernel.cache_clear)
+limits.on_change(_block.cache_clear)

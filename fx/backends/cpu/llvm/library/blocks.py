@@ -7,13 +7,12 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 
 Body = Callable[..., Sequence[Num] | None]
-
-_STRETCH = 64  # vectors that are added up before float64 takes over
 
 
 class Rows:
@@ -33,7 +32,7 @@ class Rows:
         self.kind = v.memory_type(dtype)
         self.size = v.size_of(self.kind)
         self.width = v.vector_bytes() // self.size
-        self.stretch = _STRETCH * self.width  # elements
+        self.stretch = limits.SUM_VECTORS * self.width  # elements
         kinds = [v.pointer, v.i64, v.i64, v.pointer]
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))

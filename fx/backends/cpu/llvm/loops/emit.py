@@ -11,8 +11,8 @@ from llvmlite import ir
 from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.plan import Plan
-from fx.backends.cpu.llvm.loops.reduce import combine, halved, identity
-from fx.backends.cpu.llvm.loops.stores import Stores
+from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
+from fx.backends.cpu.llvm.loops.sinks import Sinks
 from fx.backends.cpu.llvm.loops.vectors import (
     I32,
     POINTER,
@@ -20,8 +20,10 @@ from fx.backends.cpu.llvm.loops.vectors import (
     splat,
 )
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
-from fx.backends.cpu.llvm.vecmath.table import store_convert
-from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
+from fx.backends.cpu.llvm.vecmath.types import (
+    constant,
+    llvm_type,
+)
 
 
 def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
@@ -34,7 +36,7 @@ def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
     return function
 
 
-class Kernel(Stores):
+class Kernel(Sinks):
     """The emission of one nest."""
 
     def run(self) -> None:
@@ -59,49 +61,6 @@ class Kernel(Stores):
 
             self.levels.loop(first, last, 1, (), item, surely=True)
         b.ret_void()
-
-    def _task(self, task: Any, carried: list[Any]) -> list[Any]:
-        """One task of a nest with sinks: its row of partial results, and its items."""
-        plan, b, nest = self.plan, self.b, self.nest
-        row = prod([nest.sizes[d] for d in nest.rows])
-        self.sinks = []
-        for w, _, _, name in nest.sinks:
-            dtype = nest.writes[w][0]
-            kind = storage_type(dtype)
-            at = b.mul(task, const(row))
-            self.sinks.append(b.gep(self.writes[w], [at], source_etype=kind))
-            first = store_convert(b, constant(llvm_type(dtype), identity(name, dtype)), dtype)
-            self._fill(self.sinks[-1], splat(b, first, plan.lanes), first, row, dtype.itemsize)
-        low = b.mul(task, const(plan.per_task), flags=("nsw",))
-        high = b.add(low, const(plan.per_task))
-        if plan.items % plan.per_task:
-            total = const(plan.items)
-            high = b.select(b.icmp_signed("<", high, total), high, total)
-
-        def item(i: Any, carried: list[Any]) -> list[Any]:
-            self._item(i)
-            return []
-
-        self.levels.loop(low, high, 1, (), item, surely=True)
-        return []
-
-    def _fill(self, array: Any, wide: Any, one: Any, count: int, align: int) -> None:
-        """Store a value to each of ``count`` elements."""
-        b, lanes = self.b, self.plan.lanes
-        whole = count // lanes * lanes
-
-        def vectors(i: Any, carried: list[Any]) -> list[Any]:
-            b.store(wide, b.gep(array, [i], source_etype=one.type)).align = align
-            return []
-
-        def elements(i: Any, carried: list[Any]) -> list[Any]:
-            b.store(one, b.gep(array, [i], source_etype=one.type))
-            return []
-
-        if whole:
-            self.levels.loop(const(0), const(whole), lanes, (), vectors, surely=True)
-        if whole < count:
-            self.levels.loop(const(whole), const(count), 1, (), elements, surely=True)
 
     def run_range(self) -> None:
         """Emit the iterations ``begin`` to ``end`` of the only loop."""
@@ -210,18 +169,19 @@ class Kernel(Stores):
         b, levels = self.b, self.levels
         step = self.plan.lanes * self.unroll
         surely = steps is not None
-        if join is None or (steps is not None and steps <= 2 * limits.SUM_STRETCH):
+        length = self.stretch
+        if join is None or not length or (steps is not None and steps <= 2 * length):
             return levels.loop(start, main, step, carried, whole, surely=surely)
 
         def stretch(i: Any, values: list[Any]) -> list[Any]:
-            end = b.add(i, const(step * limits.SUM_STRETCH))
+            end = b.add(i, const(step * length))
             end = b.select(b.icmp_signed("<", end, main), end, main)
+            self.stretched = True
             now = levels.loop(i, end, step, self.fresh, whole, surely=True)
+            self.stretched = False
             return list(join(values, now))
 
-        return levels.loop(
-            start, main, step * limits.SUM_STRETCH, carried, stretch, surely=surely, hidden=True
-        )
+        return levels.loop(start, main, step * length, carried, stretch, surely=surely, hidden=True)
 
     def _column(self, carried: list[Any]) -> list[Any]:
         """One block of columns: everything about them."""
@@ -256,46 +216,47 @@ class Kernel(Stores):
         if plan.in_rows:
             self.unroll = plan.unrolls[self.pass_]
             self.copies, self.mask = self.unroll, None
-        start = []
-        for r in reductions:
-            e = exprs[r]
-            wide = self._is_vector(e.args[0]) or plan.in_rows
-            start += [self._identity(e, plan.lanes if wide else None)] * (
-                self.copies if wide else 1
-            )
+        sums = [self._accumulator(r) for r in reductions]
+        self.stretched = False
+        # what is heavy is added up in stretches; float64 takes up each tree of what is light
+        if any(not a.mixed for a in sums):
+            self.stretch = limits.SUM_STRETCH
+        else:
+            self.stretch = limits.SUM_STRETCH if plan.in_rows and not plan.light(self.pass_) else 0
+
+        def slots(values: list[Any]) -> list[list[Any]]:
+            found, at = [], 0
+            for a in sums:
+                n = len(a.start(self.stretched))
+                found.append(values[at : at + n])
+                at += n
+            return found
 
         def innermost(values: list[Any]) -> list[Any]:
-            out, at = list(values), 0
-            for r in reductions:
-                e = exprs[r]
-                width = len(start_of[r])
-                found = self.value(e.args[0])
+            out: list[Any] = []
+            for r, a, before in zip(reductions, sums, slots(values)):
+                operand = exprs[r].args[0]
+                found = self.value(operand)
                 if plan.in_rows:
                     found = self._spread(found)
-                for k, x in enumerate(found):
-                    if self.mask is not None and plan.in_rows:
-                        x = b.select(self.mask, x, self._identity(e, plan.lanes))
-                    out[at + k] = combine(b, e.name, e.dtype, out[at + k], x)
-                at += width
+                if self.mask is not None and plan.in_rows:
+                    nothing = self._identity(exprs[r].name, exprs[operand].dtype, plan.lanes)
+                    found = [b.select(self.mask, x, nothing) for x in found]
+                out += a.added(before, found, self.stretched)
             self._outputs(outputs)
             if plan.fetches and self.pass_ == plan.fetching:
                 self._fetch()
             return out
 
-        start_of: dict[int, list[Any]] = {}
-        at = 0
-        for r in reductions:
-            wide = self._is_vector(exprs[r].args[0]) or plan.in_rows
-            n = self.copies if wide else 1
-            start_of[r] = start[at : at + n]
-            at += n
-
-        names = [exprs[r] for r in reductions for _ in start_of[r]]
-
         def joined(before: list[Any], now: list[Any]) -> list[Any]:
-            return [combine(b, e.name, e.dtype, x, y) for e, x, y in zip(names, before, now)]
+            self.stretched = True
+            stretches = slots(now)
+            self.stretched = False
+            pairs = zip(sums, slots(before), stretches)
+            return [x for a, p, q in pairs for x in a.joined(p, q)]
 
-        self.fresh = start
+        start = [x for a in sums for x in a.start(False)]
+        self.fresh = [x for a in sums for x in a.start(True)]
 
         def nested(k: int, values: list[Any]) -> list[Any]:
             d = nest.rows[k]
@@ -310,24 +271,29 @@ class Kernel(Stores):
             stop = const(count) if isinstance(count, int) else count
             return self.levels.loop(const(0), stop, 1, values, one, surely=True)
 
-        found = nested(0, start)
+        found = slots(nested(0, start))
         self.copies, self.mask = outside
-        at = 0
-        for r in reductions:
-            e = exprs[r]
-            n = len(start_of[r])
-            parts = found[at : at + n]
-            at += n
-            if plan.in_rows:
-                while len(parts) > 1:
-                    parts = [
-                        combine(b, e.name, e.dtype, *parts[i : i + 2]) if i + 1 < len(parts)
-                        else parts[i]
-                        for i in range(0, len(parts), 2)
-                    ]  # fmt: skip
-                parts = [halved(b, e.name, e.dtype, parts[0])]
-            parts = [self._narrowed(x, e.dtype) for x in parts]
+        for r, a, values in zip(reductions, sums, found):
+            parts = [self._narrowed(x, exprs[r].dtype) for x in a.finished(values)]
             self.levels.shown[-1].values[r] = parts
+
+    def _accumulator(self, r: int) -> Accumulator:
+        """How a reduction grows in this pass."""
+        plan, nest = self.plan, self.nest
+        e = nest.exprs[r]
+        operand = e.args[0]
+        wide = self._is_vector(operand) or plan.in_rows
+        length = prod([nest.sizes[d] for d in nest.rows])
+        if plan.in_rows:
+            vectors = -(-length // (plan.lanes * self.copies))
+            most = 2 if plan.light(self.pass_) else 2 * limits.SUM_STRETCH
+            short = len(nest.rows) == 1 and vectors <= most
+        else:
+            short = length <= 2
+        return Accumulator(
+            self.b, e, nest.exprs[operand].dtype, plan.in_rows, plan.lanes if wide else None,
+            self.copies if wide else 1, short,
+        )  # fmt: skip
 
     def _count(self, loop: int) -> Any:
         """How often a loop of the rows runs: a number, or an i64 where the last chunk is short."""
@@ -342,5 +308,5 @@ class Kernel(Stores):
     def _narrowed(self, x: Any, dtype: Any) -> Any:
         return rounded(term(self.b, x, dtype), dtype).v
 
-    def _identity(self, e: Any, lanes: int | None) -> Any:
-        return constant(llvm_type(e.dtype, lanes), identity(e.name, e.dtype))
+    def _identity(self, name: str, dtype: Any, lanes: int | None) -> Any:
+        return constant(llvm_type(dtype, lanes), identity(name, dtype))

@@ -50,7 +50,11 @@ class Expressions:
         self.pass_ = 0
         self.tile: Any = None  # where a block of the tile loop begins
         self.row: Any = None  # the place in a block of the tile loop
+        self.stretch = 0  # iterations of the loop over whole vectors that make one; 0: no stretches
+        self.stretched = False  # whether a stretch is being emitted
+        self.fresh: list[Any] = []  # what reductions begin a stretch with
         self.sinks: list[Any] = []  # the rows of partial results of the task
+        self.near: dict[int, Any] = {}  # by sink, where float32 is added up before float64 takes it
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]

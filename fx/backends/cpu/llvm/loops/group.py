@@ -145,9 +145,11 @@ class _Builder:
             operand = nest.op("not_equal", (operand, zero), bool_)
         if not self.has_rows:
             return operand
-        if dtype in NARROW and name in ("sum", "prod"):  # added up in float32
-            wide = nest.expr("reduce", name, (self._cast(operand, dtype, _FLOAT32),), (), _FLOAT32)
-            return self._cast(wide, _FLOAT32, dtype)
+        if name in ("sum", "prod") and (dtype in NARROW or dtype == _FLOAT32):
+            # narrow ones go by float32, and a sum of float32 has a result of float64
+            result = _FLOAT64 if name == "sum" else _FLOAT32
+            wide = nest.expr("reduce", name, (self._cast(operand, dtype, _FLOAT32),), (), result)
+            return self._cast(wide, result, dtype)
         return nest.expr("reduce", name, (operand,), (), dtype)
 
     def _iota(self, node: Node, index: Map, dtype: Any) -> int:

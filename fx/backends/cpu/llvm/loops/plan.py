@@ -8,6 +8,7 @@ from typing import Any
 from fx import limits
 from fx.backends.cpu.llvm.loops.maps import Form
 from fx.backends.cpu.llvm.loops.nest import Nest, accesses, form_of
+from fx.backends.cpu.llvm.loops.reduce import mixed
 from fx.backends.cpu.llvm.vecmath.types import vector_bytes
 from fx.dtypes import bool_
 
@@ -22,6 +23,7 @@ _WEIGHTS = {
     "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
 }  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
+_LIGHT = 6  # instructions a vector of a pass whose sums are float64 throughout
 _WORK = 12  # instructions a vector from which a pass leaves the memory idle
 _STREAMS = 2  # arrays that are fetched ahead
 
@@ -62,6 +64,7 @@ class Plan:
         passes: the number of passes over a row, at least 1.
         buffers: expression -> (pass that computes it, offset in scratch).
         scratch: bytes of scratch.
+        kept: sinks that float64 takes up from rows in float32 -> the offset of those in scratch.
         fetches: what the pass ``fetching`` fetches into the cache for the next one.
     """
 
@@ -80,6 +83,7 @@ class Plan:
         self.body = self._body_weight()
         self._choose_blocks()
         self._choose_buffers()
+        self._choose_kept()
         self._choose_fetches()
 
     # the vector loop ----------------------------------------------------------------------------
@@ -109,7 +113,7 @@ class Plan:
         self.in_rows = self.vector in nest.rows
         counts: dict[int, int] = {}
         for e, deps in zip(nest.exprs, self.deps):
-            if self.vector in deps and e.dtype != bool_:
+            if self.vector in deps and e.dtype != bool_ and e.kind != "reduce":
                 size = max(4, e.dtype.itemsize) if e.dtype.kind in "fV" else e.dtype.itemsize
                 counts[size] = counts.get(size, 0) + 1 + (e.kind == "op") * weight(e.name)
         widest = max(counts, key=lambda s: (counts[s], s), default=4)
@@ -279,6 +283,17 @@ class Plan:
                 vectors = nest.sizes[self.vector] // self.lanes
                 self.unrolls[p] = _fitting(_unroll(work), vectors)
 
+    def _choose_kept(self) -> None:
+        """Sinks of float64 add up a few rows in float32 first, while those are near."""
+        nest = self.nest
+        self.kept: dict[int, int] = {}
+        size = -(-4 * prod([nest.sizes[d] for d in nest.rows]) // 64) * 64
+        for k, (w, _, e, _) in enumerate(nest.sinks):
+            heavy = not self.light(self.phases[e]) and size <= limits.ROW_BUFFER
+            if heavy and mixed(nest.writes[w][0], nest.exprs[e].dtype):
+                self.kept[k] = self.scratch
+                self.scratch += size
+
     def _choose_fetches(self) -> None:
         """What the pass with most work fetches ahead: the next row, and where this one is stored.
 
@@ -315,6 +330,10 @@ class Plan:
                 self.fetches.append((w, form, True))
         if len(self.fetches) > _STREAMS:
             self.fetches = []
+
+    def light(self, p: int) -> bool:
+        """Whether the pass computes so little that its sums can be as wide as they should."""
+        return (self.works[p] or self.body) <= _LIGHT
 
     def _work(self, i: int, p: int) -> int:
         """The instructions of one expression in a pass."""

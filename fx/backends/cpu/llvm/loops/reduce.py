@@ -1,4 +1,10 @@
-"""How reductions combine values, and what they start from."""
+"""How reductions combine values, what they start from, and how sums keep their digits.
+
+A sum of float32 has a result of float64 (``mixed``). In registers it grows in one of two layouts: a
+*stretch* of a few vectors is added up in float32, one accumulator for each vector that is computed
+at a time; *wide* accumulators of float64 take up stretches, or a tree of what is computed at a
+time. A row that is no longer than a stretch needs no wide ones.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.vecmath.types import suffix
-from fx.dtypes import FLOATING, bool_
+from fx.backends.cpu.llvm.vecmath.types import F64, constant, like, llvm_type, suffix
+from fx.dtypes import FLOATING, bool_, float64
 
 _I32 = ir.IntType(32)
 # loose_max: where one of two is NaN it gives either
@@ -67,3 +73,87 @@ def halved(b: Any, name: str, dtype: Any, x: Any) -> Any:
         )
         x = combine(b, name, dtype, low, high)
     return b.extract_element(x, ir.Constant(_I32, 0))
+
+
+def mixed(dtype: Any, source: Any) -> bool:
+    """Whether a reduction to ``dtype`` has more digits than its elements, of ``source``."""
+    return bool(dtype == float64 and source != float64)
+
+
+class Accumulator:
+    """How one reduction of a nest grows in registers.
+
+    Args:
+        b: the builder.
+        e: the reduction.
+        source: the dtype of its elements.
+        in_rows: whether the lanes of a vector are elements of one row.
+        lanes: of the vectors that it takes; None for scalars.
+        copies: how many it takes at a time.
+        short: whether the row is a single stretch.
+    """
+
+    def __init__(
+        self,
+        b: Any,
+        e: Any,
+        source: Any,
+        in_rows: bool,
+        lanes: int | None,
+        copies: int,
+        short: bool,
+    ) -> None:
+        self.b, self.e, self.source, self.in_rows = b, e, source, in_rows
+        self.lanes, self.copies = lanes, copies
+        self.mixed = mixed(e.dtype, source)
+        self.wide = self.mixed and not short
+
+    def start(self, stretch: bool) -> list[Any]:
+        """The values that it begins with, in a stretch or outside of one."""
+        wide = self.wide and not stretch
+        dtype = self.source if self.mixed and not wide else self.e.dtype
+        count = 1 if wide and self.in_rows else self.copies
+        return [constant(llvm_type(dtype, self.lanes), identity(self.e.name, dtype))] * count
+
+    def added(self, before: list[Any], xs: list[Any], stretch: bool) -> list[Any]:
+        """With elements, one vector for each of the first values."""
+        if self.wide and not stretch:
+            return self._taken_up(before, xs)
+        now = [self._combined(p, x) for p, x in zip(before, xs)]
+        return [*now, *before[len(now) :]]
+
+    def joined(self, before: list[Any], now: list[Any]) -> list[Any]:
+        """With what was added up in a stretch."""
+        if self.wide:
+            return self._taken_up(before, now)
+        return [self._combined(p, x) for p, x in zip(before, now, strict=True)]
+
+    def finished(self, values: list[Any]) -> list[Any]:
+        """The result: one of the row, or one for each column."""
+        if self.in_rows:
+            x = self._tree(values)
+            dtype = self.e.dtype if self.wide or not self.mixed else self.source
+            values = [halved(self.b, self.e.name, dtype, x)]
+        return [self._widened(x) for x in values]
+
+    def _taken_up(self, before: list[Any], xs: list[Any]) -> list[Any]:
+        xs = [self._tree(xs)] if self.in_rows else xs
+        return [self.b.fadd(p, self._widened(x)) for p, x in zip(before, xs, strict=True)]
+
+    def _combined(self, x: Any, y: Any) -> Any:
+        return combine(self.b, self.e.name, self.source if self.mixed else self.e.dtype, x, y)
+
+    def _widened(self, x: Any) -> Any:
+        kind = like(x.type, F64)
+        return x if not self.mixed or x.type == kind else self.b.fpext(x, kind)
+
+    def _tree(self, xs: list[Any]) -> Any:
+        while len(xs) > 1:
+            pairs = [xs[i : i + 2] for i in range(0, len(xs), 2)]
+            xs = [
+                combine(self.b, self.e.name, self._dtype(p), *p) if p[1:] else p[0] for p in pairs
+            ]
+        return xs[0]
+
+    def _dtype(self, xs: list[Any]) -> Any:
+        return self.source if self.mixed and xs[0].type != like(xs[0].type, F64) else self.e.dtype

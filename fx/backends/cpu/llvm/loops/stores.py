@@ -1,4 +1,4 @@
-"""What a nest stores: outputs, rows of partial results, tiles that are transposed."""
+"""What a nest stores: outputs, tiles that are transposed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.expressions import Expressions
-from fx.backends.cpu.llvm.loops.reduce import combine
 from fx.backends.cpu.llvm.loops.vectors import (
     I32,
     backwards,
@@ -19,7 +18,7 @@ from fx.backends.cpu.llvm.loops.vectors import (
     splat,
     transposed,
 )
-from fx.backends.cpu.llvm.vecmath.table import load_convert, store_convert
+from fx.backends.cpu.llvm.vecmath.table import store_convert
 from fx.backends.cpu.llvm.vecmath.types import storage_type
 
 
@@ -39,6 +38,9 @@ class Stores(Expressions):
                 self._sink(k - count, values)
             else:
                 self._store(k, values)
+
+    def _sink(self, k: int, values: list[Any]) -> None:
+        raise NotImplementedError
 
     def _store(self, k: int, values: list[Any]) -> None:
         b, plan = self.b, self.plan
@@ -77,28 +79,6 @@ class Stores(Expressions):
                     ir.VectorType(I64, lanes), [at + i * stride for i in range(lanes)]
                 )
                 scatter(b, x, pointer, b.add(splat(b, offset, lanes), steps), mask, align)
-
-    def _sink(self, k: int, values: list[Any]) -> None:
-        """Combine values into the task's row of a sink."""
-        b, plan, nest = self.b, self.plan, self.nest
-        w, form, _, name = nest.sinks[k]
-        dtype = nest.writes[w][0]
-        kind = ir.VectorType(storage_type(dtype), plan.lanes)
-        offset = self._offset(form)
-        align = dtype.itemsize
-        for j, x in enumerate(self._spread(values)):
-            at = b.add(offset, const(j * plan.lanes)) if j else offset
-            place = b.gep(self.sinks[k], [at], source_etype=kind.element)
-            if self.mask is None:
-                raw = b.load(place, typ=kind)
-                raw.align = align
-            else:
-                raw = masked_load(b, place, self.mask, kind, align)
-            x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
-            if self.mask is None:
-                b.store(x, place).align = align
-            else:
-                masked_store(b, x, place, self.mask, align)
 
     def _fetch(self) -> None:
         """Fetch memory that is needed soon into the cache."""

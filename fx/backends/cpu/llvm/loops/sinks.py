@@ -1,0 +1,159 @@
+"""Sinks: rows of partial results, which the tasks of a nest add up on the way.
+
+A task has a row of its own for each sink. That of a sum of float32 is float64; where the nest has
+more to do than to load and to add, a few rows are added up in float32 before, in a row of scratch:
+
+    for each group of ``limits.SINK_NEAR`` items: near += values of the items; far += near; near = 0
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from llvmlite import ir
+
+from fx import limits
+from fx.backends.cpu.llvm.loops.blocks import const
+from fx.backends.cpu.llvm.loops.reduce import combine, identity
+from fx.backends.cpu.llvm.loops.stores import Stores
+from fx.backends.cpu.llvm.loops.vectors import masked_load, masked_store, splat
+from fx.backends.cpu.llvm.vecmath.table import load_convert, store_convert
+from fx.backends.cpu.llvm.vecmath.types import (
+    F32,
+    F64,
+    I8,
+    constant,
+    like,
+    llvm_type,
+    storage_type,
+    widened,
+)
+from fx.dtypes import float32, float64
+
+
+class Sinks(Stores):
+    """What emits the tasks of a nest with sinks."""
+
+    def _item(self, number: Any) -> None:
+        raise NotImplementedError
+
+    def _task(self, task: Any, carried: list[Any]) -> list[Any]:
+        """One task of a nest with sinks: its row of partial results, and its items."""
+        plan, b, nest = self.plan, self.b, self.nest
+        row = prod([nest.sizes[d] for d in nest.rows])
+        self.sinks = []
+        for k, (w, _, _, name) in enumerate(nest.sinks):
+            dtype = nest.writes[w][0]
+            kind = storage_type(dtype)
+            at = b.mul(task, const(row))
+            self.sinks.append(b.gep(self.writes[w], [at], source_etype=kind))
+            first = store_convert(b, constant(llvm_type(dtype), identity(name, dtype)), dtype)
+            self._fill(self.sinks[-1], splat(b, first, plan.lanes), first, row, dtype.itemsize)
+            if k in plan.kept:
+                near = b.gep(self.scratch, [const(plan.kept[k])], source_etype=I8)
+                one = constant(F32, 0.0)
+                self._fill(near, splat(b, one, plan.lanes), one, row, 4)
+                self.near[k] = near
+        low = b.mul(task, const(plan.per_task), flags=("nsw",))
+        high = b.add(low, const(plan.per_task))
+        if plan.items % plan.per_task:
+            total = const(plan.items)
+            high = b.select(b.icmp_signed("<", high, total), high, total)
+
+        def item(i: Any, carried: list[Any]) -> list[Any]:
+            self._item(i)
+            return []
+
+        if not plan.kept:
+            self.levels.loop(low, high, 1, (), item, surely=True)
+            return []
+
+        def group(i: Any, carried: list[Any]) -> list[Any]:
+            end = b.add(i, const(limits.SINK_NEAR))
+            end = b.select(b.icmp_signed("<", end, high), end, high)
+            self.levels.loop(i, end, 1, (), item, surely=True)
+            for k, near in self.near.items():
+                self._take_up(self.sinks[k], near, row)
+            return []
+
+        self.levels.loop(low, high, limits.SINK_NEAR, (), group, surely=True, hidden=True)
+        return []
+
+    def _take_up(self, total: Any, near: Any, count: int) -> None:
+        """Add ``count`` float32 to as many float64, and set them to 0."""
+        b, lanes = self.b, self.plan.lanes
+        whole, left = count // lanes * lanes, count % lanes
+
+        def some(i: Any, width: int | None, mask: Any) -> None:
+            here = b.gep(near, [i], source_etype=F32)
+            there = b.gep(total, [i], source_etype=F64)
+            narrow, wide = widened(F32, width), widened(F64, width)
+            if mask is None:
+                x, y = b.load(here, typ=narrow), b.load(there, typ=wide)
+                x.align, y.align = 4, 8
+            else:
+                x = masked_load(b, here, mask, narrow, 4)
+                y = masked_load(b, there, mask, wide, 8)
+            z, nothing = b.fadd(y, b.fpext(x, wide)), constant(narrow, 0.0)
+            if mask is None:
+                b.store(z, there).align = 8
+                b.store(nothing, here).align = 4
+            else:
+                masked_store(b, z, there, mask, 8)
+                masked_store(b, nothing, here, mask, 4)
+
+        def vectors(i: Any, carried: list[Any]) -> list[Any]:
+            some(i, lanes, None)
+            return []
+
+        if whole:
+            self.levels.loop(const(0), const(whole), lanes, (), vectors, surely=True)
+        if left == 1:
+            some(const(whole), None, None)
+        elif left:
+            first = ir.VectorType(ir.IntType(1), lanes)
+            some(const(whole), lanes, ir.Constant(first, [int(k < left) for k in range(lanes)]))
+
+    def _fill(self, array: Any, wide: Any, one: Any, count: int, align: int) -> None:
+        """Store a value to each of ``count`` elements."""
+        b, lanes = self.b, self.plan.lanes
+        whole = count // lanes * lanes
+
+        def vectors(i: Any, carried: list[Any]) -> list[Any]:
+            b.store(wide, b.gep(array, [i], source_etype=one.type)).align = align
+            return []
+
+        def elements(i: Any, carried: list[Any]) -> list[Any]:
+            b.store(one, b.gep(array, [i], source_etype=one.type))
+            return []
+
+        if whole:
+            self.levels.loop(const(0), const(whole), lanes, (), vectors, surely=True)
+        if whole < count:
+            self.levels.loop(const(whole), const(count), 1, (), elements, surely=True)
+
+    def _sink(self, k: int, values: list[Any]) -> None:
+        """Combine values into the task's row of a sink."""
+        b, plan, nest = self.b, self.plan, self.nest
+        w, form, _, name = nest.sinks[k]
+        dtype = float32 if k in self.near else nest.writes[w][0]
+        kind = ir.VectorType(storage_type(dtype), plan.lanes)
+        row = self.near.get(k, self.sinks[k])
+        offset = self._offset(form)
+        align = dtype.itemsize
+        for j, x in enumerate(self._spread(values)):
+            if dtype == float64 and x.type.element != F64:
+                x = b.fpext(x, like(x.type, F64))
+            at = b.add(offset, const(j * plan.lanes)) if j else offset
+            place = b.gep(row, [at], source_etype=kind.element)
+            if self.mask is None:
+                raw = b.load(place, typ=kind)
+                raw.align = align
+            else:
+                raw = masked_load(b, place, self.mask, kind, align)
+            x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
+            if self.mask is None:
+                b.store(x, place).align = align
+            else:
+                masked_store(b, x, place, self.mask, align)
