@@ -213,8 +213,8 @@ class _Allocator:
 
     def __init__(self) -> None:
         code = disk_cache.code_of(_text())
-        loaded = engine.Loaded([code], (*_EXPORTS, "fx_waiting", "fx_kept"), {})
-        loaded.keep_forever()
+        exports = (*_EXPORTS, "fx_waiting", "fx_kept")
+        loaded = engine.Loaded([code], exports, {}, lasting=True)
         self.take, self.give = loaded.address("fx_take"), loaded.address("fx_give")
         self.flush = ctypes.CFUNCTYPE(None)(loaded.address("fx_flush"))
         self.waiting = ctypes.c_int64.from_address(loaded.address("fx_waiting"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from queue import SimpleQueue
@@ -68,15 +69,16 @@ def compile_text(text: str, level: int = 2) -> bytes:
     Raises:
         RuntimeError: if the text is no valid module; nothing is kept of it.
     """
-    machine = _machine(level)
     context = llvm.create_context()
     module = _parse(text, context)
+    tools = _tools(level)
     try:
-        _optimise(module, machine)
-        return _emit(module, machine)
+        tools.optimise(module)
+        return _emit(module, tools.machine)
     finally:
         module.close()
         context.close()
+        _idle[level].append(tools)
 
 
 # llvmlite lets one thread at a time into LLVM. These three take nearly all the time and work on a
@@ -94,20 +96,41 @@ def _parse(text: str, context: Any) -> Any:
     return module
 
 
-def _optimise(module: Any, machine: Any) -> None:
-    """Kernels come with explicit vectors and loops: what they need is cleaning, not discovery.
+class _Tools:
+    """A target machine and the passes: for one module at a time, and then for the next.
 
-    The whole pipeline of level 2 gives the same speed for twice the time.
+    Passes and their builder leave 5 KB behind when they go.
     """
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_new_gvn_pass()
-    passes.add_dead_store_elimination_pass()
-    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+
+    def __init__(self, level: int) -> None:
+        self.machine = _machine(level)
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        self._builder = llvm.create_pass_builder(self.machine, options)
+        passes = self._passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_new_gvn_pass()
+        passes.add_dead_store_elimination_pass()
+
+    def optimise(self, module: Any) -> None:
+        """Kernels come with explicit vectors and loops: what they need is cleaning, not discovery.
+
+        The whole pipeline of level 2 gives the same speed for twice the time.
+        """
+        _unlocked("LLVMPY_RunNewModulePassManager")(self._passes, module, self._builder)
+
+
+_idle: dict[int, list[_Tools]] = {0: [], 2: []}  # by the level of code generation
+
+
+def _tools(level: int) -> _Tools:
+    """Tools that no thread uses."""
+    try:
+        return _idle[level].pop()
+    except IndexError:
+        return _Tools(level)
 
 
 def _emit(module: Any, machine: Any) -> bytes:
@@ -179,16 +202,62 @@ def in_process(name: str) -> bool:
 
 def assembly(text: str) -> str:
     """The assembly of a module, for reading."""
-    machine = _machine()
+    tools = _Tools(2)
     module = _parse(text, None)
-    _optimise(module, machine)
-    return str(machine.emit_assembly(module))
+    tools.optimise(module)
+    return str(tools.machine.emit_assembly(module))
+
+
+class _Linker:
+    """An instance of LLJIT that links some libraries and goes with the last of them.
+
+    LLJIT keeps 10 to 20 KB for every library that it has dropped, until it goes itself; one for
+    each library would take 2 ms and 100 KB. No lock: a library may be dropped by the garbage
+    collector at any moment, in any thread, also where the lock is held.
+    """
+
+    def __init__(self, libraries: int) -> None:
+        self.jit = llvm.create_lljit_compiler(target())
+        self.jit._owned = True  # by the process: its code may run until that ends
+        self.room = [None] * libraries  # for those that are still to be linked
+        self.left = [None] * libraries  # that have not been dropped
+        _linkers.add(self)
+
+    def dropped(self) -> None:
+        """A library of it is gone."""
+        self.left.pop()
+        if not self.left:
+            try:
+                _linkers.remove(self)
+            except KeyError:  # another thread was as late
+                return
+            self.jit._owned = False
+            self.jit.close()
+
+
+_LIBRARIES = 8  # of an instance of LLJIT
+_linkers: set[_Linker] = set()  # so that the garbage collector finalizes none before its libraries
+_open: _Linker | None = None
+
+
+def _linker() -> _Linker:
+    """One that takes a library more."""
+    global _open
+    while True:
+        try:
+            if _open is not None:
+                _open.room.pop()
+                return _open
+        except IndexError:
+            pass
+        _open = _Linker(_LIBRARIES)
 
 
 @cache
-def _linker() -> Any:
-    linker = llvm.create_lljit_compiler(_machine())
-    linker._owned = True  # by the process: its code may run until that ends
+def _lasting() -> Any:
+    """The instance of LLJIT for what is never dropped."""
+    linker = llvm.create_lljit_compiler(target())
+    linker._owned = True
     return linker
 
 
@@ -202,13 +271,20 @@ class Loaded:
         code: object files, which may call each other.
         exports: the functions and globals whose addresses are wanted.
         imports: addresses of what it calls.
+        lasting: never free the code, not even when the process ends: something may still call it.
 
     Raises:
         RuntimeError: if the code calls what ``imports`` and the process do not have.
     """
 
+    _tracker: Any = None
+
     def __init__(
-        self, code: Sequence[bytes], exports: Iterable[str], imports: Mapping[str, int]
+        self,
+        code: Sequence[bytes],
+        exports: Iterable[str],
+        imports: Mapping[str, int],
+        lasting: bool = False,
     ) -> None:
         builder = llvm.JITLibraryBuilder()
         for file in code:
@@ -218,12 +294,24 @@ class Loaded:
         for name, address in imports.items():
             builder.import_symbol(name, address)
         builder.add_current_process()
-        self._tracker = builder.link(_linker(), f"fx{next(_numbers)}")
+        name = f"fx{next(_numbers)}"
+        if lasting:
+            self._tracker = builder.link(_lasting(), name)
+            self._tracker.detach()
+            return
+        linker = _linker()
+        try:
+            tracker = builder.link(linker.jit, name)
+        except BaseException:
+            linker.dropped()
+            raise
+        self._linker, self._tracker = linker, tracker
 
     def address(self, name: str) -> int:
         """Where an export is."""
         return int(self._tracker[name])
 
-    def keep_forever(self) -> None:
-        """Never free the code, not even when the process ends: something may still call it."""
-        self._tracker.detach()
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self._tracker is not None and not self._tracker.closed and not ends():
+            self._tracker.close()
+            self._linker.dropped()

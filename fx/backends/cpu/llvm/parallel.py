@@ -309,8 +309,8 @@ class _Native:
         with self.lock:
             if self.loaded is None:
                 exports = ("fx_parallel", "fx_worker", "fx_pool")
-                loaded = engine.Loaded([disk_cache.code_of(_text())], exports, {})
-                loaded.keep_forever()  # workers stay in it
+                code = [disk_cache.code_of(_text())]
+                loaded = engine.Loaded(code, exports, {}, lasting=True)  # workers stay in it
                 self.entry = loaded.address("fx_parallel")
                 self.worker = loaded.address("fx_worker")
                 self.words = (ctypes.c_int64 * WORDS).from_address(loaded.address("fx_pool"))

@@ -77,14 +77,24 @@ def _first_empty(spec: list[Any]) -> np.ndarray:
 empty: Callable[[list[Any]], np.ndarray] = _first_empty
 
 
-@cache
-def kernel(group: str, name: str, dtype: str) -> Run:
+def _kernel(group: str, name: str, dtype: str) -> Run:
     """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
     loaded = _loaded(group, name, dtype)
     return _builtin("fx_run", _entry(), loaded.address(name), loaded)
 
 
-limits.on_change(kernel.cache_clear)
+_made: dict[str, Callable[[str, str, str], Run]] = {}
+kernel: Callable[[str, str, str], Run]
+
+
+def _under_new_limits() -> None:
+    """Kernels are kept for ever: each once under the limits that it was made with."""
+    global kernel
+    kernel = _made.setdefault(limits.key(), cache(_kernel))
+
+
+_under_new_limits()
+limits.on_change(_under_new_limits)
 
 
 def chunk_of(tasks: int, each: float) -> int:
@@ -105,8 +115,7 @@ def _entry() -> Any:
     symbols["fx_parallel"] = parallel.address()
     symbols["PyLong_AsLongLong"] = python_api._address(ctypes.pythonapi.PyLong_AsLongLong)
     head = f'target triple = "{engine.triple()}"\ntarget datalayout = "{engine.data_layout()}"\n'
-    loaded = engine.Loaded([disk_cache.code_of(head + TEXT)], ("fx_run", "fx_empty"), symbols)
-    loaded.keep_forever()
+    loaded = engine.Loaded([disk_cache.code_of(head + TEXT)], ("fx_run", "fx_empty"), symbols, True)
     return loaded
 
 
@@ -126,8 +135,7 @@ def _loaded(group: str, name: str, dtype: str) -> Any:
         code = engine.compile_text(str(module))
         if entry is not None:
             disk_cache.store(entry, None, code, b"")
-    loaded = engine.Loaded([code], [name], {})
-    loaded.keep_forever()
+    loaded = engine.Loaded([code], [name], {}, lasting=True)
     return loaded
 
 
