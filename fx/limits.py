@@ -256,6 +256,8 @@ WHILE_MOST = _limit(1024, 4, "carries: that are kept, at most")
 
 # jit --------------------------------------------------------------------------------------------
 PROGRAMS = _limit(32, 4, "programs: for arguments of one kind; then the function runs uncompiled")
+KEPT_PROGRAMS = _limit(512, 10,
+    "programs: of one function, for arguments of all kinds; the one used longest ago goes")
 PLANS = _limit(8, 2, "short ways: that are tried before the arguments are looked up")
 ANSWERS = _limit(16, 8, "answers: to one question of one program")
 SEGMENTS = _limit(256, 32, "segments: of one program")

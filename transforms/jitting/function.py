@@ -173,7 +173,7 @@ class Jitted:
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
-        known = self.programs.setdefault(signature.key, [])
+        known = self.programs[signature.key] = self.programs.pop(signature.key, [])  # the last used
         for program in known:
             if self._serves(program, signature):
                 return program
@@ -195,7 +195,20 @@ class Jitted:
         self.made += 1
         program.key, program.number, program.line = signature.key, self.made, user_line()
         self.programs.setdefault(signature.key, []).append(program)
+        self._evict()
         return program
+
+    def _evict(self) -> None:
+        """Drop programs that were used longest ago, where there are too many of all kinds."""
+        spare = self.cache_size() - limits.KEPT_PROGRAMS
+        for key, known in list(self.programs.items())[:-1]:
+            if spare <= 0:
+                return
+            for program in [p for p in known if p.plan is None or p.plan not in self.plans]:
+                self._drop(key, program)
+                spare -= 1
+            if not known:
+                del self.programs[key]
 
     def _serves(self, program: Program, signature: Signature) -> bool:
         if program.guards is not None and not program.guards.hold(self.function, signature.objects):

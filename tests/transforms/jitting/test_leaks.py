@@ -1,0 +1,98 @@
+"""What is compiled and dropped gives its memory back: code, contexts of the compiler, programs."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+from weakref import ref
+
+import pytest
+
+import fx
+from fx import limits
+
+ROOT = Path(fx.__file__).resolve().parents[1]
+
+MEASURED = """
+import ctypes, gc, sys
+import fx
+from fx import limits
+
+def resident():
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/smaps_rollup") as told:
+        return next(int(line.split()[1]) for line in told if line.startswith("Rss"))
+
+{body}
+
+count = {count}
+with limits.given(KEPT_PROGRAMS=12):
+    for k in range(count):
+        run(k)
+    before = resident()
+    for k in range(count, 2 * count):
+        run(k)
+    print((resident() - before) / count)
+"""
+
+DISTINCT = """
+x = fx.ones((7, 5))
+def run(k):
+    f = fx.jit(lambda x: fx.exp(x * float(k)).sum(0))
+    f(x), f(x)
+"""
+
+SHAPES = """
+f = fx.jit(lambda x: x * 2 + 1)
+def run(k):
+    f(fx.ones(k + 1)), f(fx.ones(k + 1))
+"""
+
+MODULES = """
+from fx.backends.cpu.llvm import engine
+text = "define i64 @f(i64 %x) {\\n  %y = add i64 %x, 1\\n  ret i64 %y\\n}\\n"
+def run(k):
+    engine.Loaded([engine.compile_text(text)], ["f"], {}).address("f")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/smaps_rollup")
+@pytest.mark.parametrize(
+    ("body", "count", "most"), [(DISTINCT, 100, 10.0), (SHAPES, 100, 15.0), (MODULES, 200, 5.0)],
+    ids=["distinct functions", "shapes of one function", "modules"],
+)  # fmt: skip
+def test_a_compile_that_is_dropped_leaves_nothing(body, count, most):
+    program = MEASURED.format(body=body, count=count)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FX_CACHE": "0"}
+    environment["MALLOC_ARENA_MAX"] = "1"  # the compiler's threads do not each keep some
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    assert float(found.stdout) < most  # KiB each; one that stays takes 20 to 120, a module 10
+
+
+def test_the_programs_used_last_are_kept():
+    f = fx.jit(lambda x: x * 2 + 1)
+    with limits.given(KEPT_PROGRAMS=4, PLANS=1):
+        for n in range(1, 5):
+            f(fx.ones(n))
+        f(fx.ones(1))
+        dropped = ref(f.programs[next(iter(f.programs))][0])
+        f(fx.ones(5))
+        assert f.cache_size() == 4
+        assert [entry.reason for entry in f.explain().entries][-1] == (
+            "argument x: float32[4] -> float32[5]"
+        )
+        gc.collect()
+        assert dropped() is None
+        made = f.made
+        for n in (1, 3, 4, 5):
+            f(fx.ones(n))
+        assert f.made == made
+        f(fx.ones(2))
+        assert f.made == made + 1 and f.cache_size() == 4
