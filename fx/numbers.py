@@ -7,12 +7,15 @@ a jitted step is not compiled again because a scheduler moved.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fx.config import modes
-from fx.dtypes import dtype_of_scalar, float64, int64, result_dtype_with_scalar
+from fx.dtypes import as_dtype, dtype_of_scalar
 from fx.tensor import Tensor
 from fx.versions import changes, note_change, touch
 
@@ -20,34 +23,44 @@ from fx.versions import changes, note_change, touch
 class StagedNumber:
     """What stands for a Python number while a function is staged.
 
-    Arithmetic with numbers gives another one; together with a tensor it is as weak as any Python
-    number. Where Python asks for its value (``if``, ``int()``, ``range``), the value at hand
-    answers and is guarded: the compiled program serves only calls that give the same answer.
+    Arithmetic with numbers gives another one, which Python computes in each call; together with a
+    tensor it is as weak as any Python number. Where Python asks for its value (``if``, ``int()``,
+    ``range``), the value at hand answers and is guarded: the compiled program serves only calls
+    that give the same answer.
 
     Attributes:
-        tensor: float64 or int64, 0-d: the number in the graph.
+        tensor: the number in the graph; None where it becomes an input when it meets a tensor.
         now: the number in the call that is being staged.
-        host: computes the number from the numbers of another call; None if tensors went into it.
+        host: computes the number from the numbers of another call.
     """
 
     __slots__ = ("host", "now", "stage", "tensor")
 
-    def __init__(self, stage: Any, tensor: Tensor, now: Any, host: Callable[..., Any]) -> None:
+    def __init__(
+        self, stage: Any, tensor: Tensor | None, now: Any, host: Callable[..., Any]
+    ) -> None:
         self.stage = stage
         self.tensor = tensor
         self.now = now
         self.host = host
 
-    def operand(self, other: Tensor) -> Tensor:
-        """The number as the partner of ``other``: in its dtype, if that holds such numbers."""
-        dtype = result_dtype_with_scalar(other.dtype, self.now)
-        return self.in_dtype(dtype)
+    @property  # isinstance() is told what the number is
+    def __class__(self) -> Any:  # type: ignore[override]
+        return type(self.now)
 
     def in_dtype(self, dtype: Any = None) -> Tensor:
-        """The number as a 0-d tensor; of the dtype that ``fx.asarray`` gives unless told."""
+        """The number as a 0-d tensor; of the dtype that ``fx.asarray`` gives unless told.
+
+        Raises:
+            OverflowError: if the number does not fit the dtype.
+        """
         from fx.prims.compare import astype
 
-        dtype = dtype_of_scalar(self.now) if dtype is None else dtype
+        if dtype is None:
+            strong = isinstance(self.now, np.generic)
+            dtype = as_dtype(self.now.dtype) if strong else dtype_of_scalar(self.now)
+        if self.tensor is None:
+            return self.stage.meet(self, dtype)  # type: ignore[no-any-return]
         return self.tensor if self.tensor.dtype == dtype else astype(self.tensor, dtype=dtype)
 
     def known(self, ask: Callable[[Any], Any]) -> Any:
@@ -69,17 +82,23 @@ class StagedNumber:
     def __complex__(self) -> complex:
         return self.known(complex)  # type: ignore[no-any-return]
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.known(_itself), digits)
+    def __round__(self, digits: Any = None) -> Any:
+        args = (self,) if digits is None else (self, digits)
+        return self.stage.on_numbers(round, args)
 
-    def __trunc__(self) -> int:
-        return int(self)
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if not _is_number(other):
+            return NotImplemented
+        return self.stage.on_numbers(pow, (self, other) + (modulus is not None) * (modulus,))
 
     def __hash__(self) -> int:
         return hash(self.known(_itself))
 
     def __format__(self, spec: str) -> str:
         return format(self.known(_itself), spec)
+
+    def __str__(self) -> str:
+        return str(self.known(_itself))
 
     def __repr__(self) -> str:
         return repr(self.known(_itself))
@@ -93,65 +112,75 @@ class StagedNumber:
         return np.asarray(self.known(_itself), dtype)
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        return _divided(self, other) if _is_number(other) else NotImplemented
 
     def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+        return _divided(other, self) if _is_number(other) else NotImplemented
 
-    def is_integer(self) -> bool:
-        """Whether it is a whole number."""
-        return self.known(lambda x: float(x).is_integer())  # type: ignore[no-any-return]
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(type(self.now), name):
+            raise AttributeError(f"{type(self.now).__name__!r} object has no attribute {name!r}")
+        return getattr(self.known(_itself), name)
 
 
 def _itself(x: Any) -> Any:
     return x
 
 
-def _arithmetic(name: str, on_numbers: Callable[..., Any]) -> None:
-    """An operator and its reflection on StagedNumber."""
+def _quotient(x: Any, y: Any) -> Any:
+    return divmod(x, y)[0]
 
-    def apply(x: Any, y: Any) -> Any:
-        one = x if isinstance(x, StagedNumber) else y
-        return one.stage.on_numbers(on_numbers, (x, y))
+
+def _remainder(x: Any, y: Any) -> Any:
+    return divmod(x, y)[1]
+
+
+def _divided(x: Any, y: Any) -> tuple[Any, Any]:
+    stage = (x if type(x) is StagedNumber else y).stage
+    return stage.on_numbers(_quotient, (x, y)), stage.on_numbers(_remainder, (x, y))
+
+
+def _arithmetic(name: str, on_numbers: Callable[..., Any]) -> None:
+    """An operator and its reflection on StagedNumber; one with a tensor is the tensor's."""
 
     def forward(self: Any, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return on_numbers(self.operand(other), other)
-        return apply(self, other) if _is_number(other) else NotImplemented
+        return self.stage.on_numbers(on_numbers, (self, other)) if _is_number(other) else (
+            NotImplemented
+        )  # fmt: skip
 
     def reflected(self: Any, other: Any) -> Any:
-        return apply(other, self) if _is_number(other) else NotImplemented
+        return self.stage.on_numbers(on_numbers, (other, self)) if _is_number(other) else (
+            NotImplemented
+        )  # fmt: skip
 
-    setattr(StagedNumber, f"__{name}__", forward)
-    if name not in _COMPARISONS:
-        setattr(StagedNumber, f"__r{name}__", reflected)
+    if name != "pow":
+        setattr(StagedNumber, f"__{name}__", forward)
+    setattr(StagedNumber, f"__r{name}__", reflected)
 
 
 def _compare(name: str, on_numbers: Callable[..., Any]) -> None:
     """A comparison: of numbers, a guarded Python bool."""
 
     def method(self: Any, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return on_numbers(self.operand(other), other)
-        if isinstance(other, StagedNumber):
-            return bool(self.stage.on_numbers(operator.sub, (self, other)).known(
-                lambda d: on_numbers(d, 0)
-            ))  # fmt: skip
         if not _is_number(other):
             return NotImplemented
-        return self.known(lambda x: on_numbers(x, other))
+        found = self.stage.computed(on_numbers, (self, other))
+        return self.stage.assume(found, _itself)
 
     setattr(StagedNumber, f"__{name}__", method)
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | StagedNumber)
+    return isinstance(x, int | float | complex | StagedNumber | np.number)
 
 
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    _arithmetic(_name, getattr(operator, _name))
-for _name in _COMPARISONS:
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift",
+    "rshift",
+)  # fmt: skip
+for _name in _BINARY:
+    _arithmetic(_name, getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _compare(_name, getattr(operator, _name))
 
 
@@ -160,18 +189,28 @@ def _unary(name: str, on_numbers: Callable[..., Any]) -> None:
     setattr(StagedNumber, f"__{name}__", lambda self: self.stage.on_numbers(on_numbers, (self,)))
 
 
-for _name in ("neg", "pos", "abs"):
+for _name in ("neg", "pos", "abs", "invert"):
     _unary(_name, getattr(operator, _name))
+for _name in ("floor", "ceil", "trunc"):
+    _unary(_name, getattr(math, _name))
 
 
-def number_dtype(value: Any) -> Any:
-    """The dtype in which a Python number is staged."""
-    return int64 if isinstance(value, int) else float64
+def weak(value: Any) -> Any:
+    """A number as an operation with a tensor takes it: NumPy's are as weak as Python's."""
+    value = value.now if type(value) is StagedNumber else value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def is_dynamic(value: Any) -> bool:
     """Whether a Python value is a number that may become an input: no flag, and no subclass."""
     return type(value) is float or type(value) is int or type(value) is StagedNumber
+
+
+def is_dynamic_argument(value: Any) -> bool:
+    """The same of an argument, which may be one of NumPy's numbers too."""
+    return is_dynamic(value) or (
+        isinstance(value, np.number) and type(value.item()) in (int, float)
+    )
 
 
 class Number:

@@ -49,6 +49,15 @@ class _Rule(Stage):
         self.inputs.append((value, host))
         return StagedNumber(self, self.tracer(value), now, host)
 
+    def computed(self, function: Callable[..., Any], args: tuple[Any, ...]) -> StagedNumber:
+        """What a function gives for numbers, without an input: it is asked about."""
+        staged = [x.host if type(x) is StagedNumber else None for x in args]
+        now = function(*[x.now if type(x) is StagedNumber else x for x in args])
+        host = lambda values: function(
+            *[x if h is None else h(values) for x, h in zip(args, staged)]
+        )
+        return StagedNumber(self, None, now, host)
+
     def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> StagedNumber:
         """An operator on numbers, done in Python in every step."""
         now = function(*[x.now if type(x) is StagedNumber else x for x in args])

@@ -13,7 +13,7 @@ from fx.config import default_device
 from fx.devices import as_device, backend
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.levels import Tracer
-from fx.numbers import StagedNumber
+from fx.numbers import StagedNumber, weak
 from fx.prims.creation import constant
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
@@ -30,13 +30,15 @@ def as_operand(value: Any, other: Tensor) -> Any:
     """
     if isinstance(value, Tensor):
         return value
-    if type(value) in _SCALAR_SET:
-        dtype = dtypes.result_dtype_with_scalar(other.dtype, value)
+    staged = type(value) is StagedNumber
+    if staged or type(value) in _SCALAR_SET:
+        now = weak(value) if staged else value
+        dtype = dtypes.result_dtype_with_scalar(other.dtype, now)
         try:
-            return constant(value, dtype, other.device.name)
+            return value.in_dtype(dtype) if staged else constant(value, dtype, other.device.name)
         except OverflowError:
             raise DTypeError(
-                f"the Python scalar {value} does not fit {dtype.name}; "
+                f"the Python scalar {now} does not fit {dtype.name}; "
                 f"cast the tensor first: x.astype(fx.int64)"
             ) from None
     if isinstance(value, np.ndarray):
@@ -46,7 +48,7 @@ def as_operand(value: Any, other: Tensor) -> Any:
     for kind in (int, float, complex):
         if isinstance(value, kind):  # a subclass, as ``x.size`` is
             return as_operand(kind(value), other)
-    return value.operand(other) if type(value) is StagedNumber else NotImplemented
+    return NotImplemented
 
 
 def promote(x: Tensor, y: Tensor, float_only: bool = False) -> tuple[Tensor, Tensor]:
@@ -98,7 +100,11 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
     if isinstance(value, list | tuple):
         return _from_sequence(value, dtype, name, what)
     if type(value) is StagedNumber:
-        return value.in_dtype(dtype)
+        try:
+            return value.in_dtype(dtype)
+        except (OverflowError, TypeError, ValueError) as error:
+            dtype = dtype or dtypes.dtype_of_scalar(value.now)
+            raise _unfit(what, repr(value.now), dtype, error) from None
     if not isinstance(value, np.ndarray | np.generic):
         value = _array_of_other(value, what)
         if isinstance(value, Tensor):
@@ -134,6 +140,8 @@ def _from_sequence(data: Any, dtype: Any, device: str, what: str) -> Tensor:
     _leaf_types(data, kinds)
     if any(issubclass(kind, Tensor) for kind in kinds):
         return _stacked(data, dtype, device, what)
+    if StagedNumber in kinds:
+        return _of_numbers(data, dtype, device, what)
     wanted = dtype
     if wanted is None and not kinds:
         wanted = dtypes.to_float(dtypes.bool_)  # an empty list
@@ -149,6 +157,33 @@ def _from_sequence(data: Any, dtype: Any, device: str, what: str) -> Tensor:
     if wanted is None and not kinds - _SCALAR_SET:  # Python's numbers alone: weak
         array = _weak(array, what)
     return from_array(_numeric(array, data, what), device)
+
+
+def _of_numbers(data: Any, dtype: Any, device: str, what: str) -> Tensor:
+    """A nested sequence with staged numbers: of the dtype that these have now."""
+    staged: list[Any] = []
+
+    def now(x: Any) -> Any:
+        if type(x) is StagedNumber:
+            staged.append(x)
+            return x.now
+        return [now(child) for child in x] if isinstance(x, list | tuple) else x
+
+    plain = now(data)
+    try:
+        dtype = as_tensor(plain, dtype, device, what).dtype
+    except Exception:
+        for x in staged:
+            x.known(lambda value: value)
+        raise
+    for x in staged:
+        x.known(_width)
+    return _stacked(data, dtype, device, what)
+
+
+def _width(x: Any) -> int:
+    """What NumPy's choice of a dtype for integers depends on."""
+    return 0 if isinstance(x, float) or -(2**63) <= x < 2**63 else 1 if 0 <= x < 2**64 else 2
 
 
 def _weak(array: np.ndarray, what: str) -> np.ndarray:

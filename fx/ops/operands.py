@@ -16,6 +16,7 @@ import fx.prims.creation as creation
 from fx import dtypes
 from fx.errors import DeviceError, DTypeError
 from fx.numbers import StagedNumber
+from fx.numbers import weak as weak_number
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
 from fx.tape import CELL
@@ -115,7 +116,7 @@ def common_dtype(name: str, values: Iterable[Any]) -> Any:
         elif isinstance(value, np.generic):
             weak.append(value.item())
         elif type(value) is StagedNumber:
-            weak.append(value.now)
+            weak.append(weak_number(value))
         else:
             dtype = argument(name, value).dtype
             found = dtype if found is None else dtypes.promote_types(found, dtype)

@@ -12,7 +12,6 @@ import numpy as np
 from fx.debug import level, log
 from fx.errors import StagingError
 from fx.graph.ir import Graph
-from fx.numbers import number_dtype
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
@@ -267,7 +266,7 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
             )
     for owner, key, kind in last.numbers:
         now = signature.numbers[key] if owner == "argument" else owner[key]
-        if number_dtype(now) != number_dtype(kind(0)):
+        if type(now) is not kind:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
     return "a tensor that it reads has another shape, dtype or device"
 

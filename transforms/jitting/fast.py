@@ -53,6 +53,10 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
         return None
     if modes.journal is not None or modes.stage is not None:
         return None
+    if any(leaf.number and leaf.value is None for _, _, leaf in finish.numbers):
+        return None  # a number that no output holds is stored
+    if any(x.number and program.table.time(x.number.place) for x in finish.leaves):
+        return None  # one is given back that a scheduler has changed
     cells = {id(c()): c for c, _ in finish.rebinds}
     owners = [owner for owner, _ in (*finish.grads, *program.gathered)]
     if any(type(owner) is not ref or getattr(owner(), "leaf", None) is None for owner in owners):
@@ -123,7 +127,8 @@ def _write(
         )
         code.add(f"O = ({objects})")
         code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
-    fetch_numbers(code, program)
+    counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
+    fetched = fetch_numbers(code, program, counted, [x for x in finish.leaves if x.number])
     leaves = {place: f"l{i}" for i, (kind, place) in enumerate(signature.parts) if kind == "tensor"}
     listed, forget = [], []
     for i, value in enumerate(graph.inputs):
@@ -134,8 +139,8 @@ def _write(
             listed.append(leaves[source.number])
             forget.append(f"x{source.number} = None")
         else:
-            listed.append(fetch_input(code, program, value, source))
-    lines, outputs, count = results_of(code, finish)
+            listed.append(fetched.get(value) or fetch_input(code, value, source))
+    lines, outputs, count = results_of(code, finish, fetched)
     items = items_of(program, graph, sources, donated, count)
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+import numpy as np
+
 from fx import limits, tree
 from fx.config import _Defaults, modes
 from fx.graph.ir import Value
-from fx.numbers import number_dtype
-from fx.transforms.jitting.program import Argument, Counted, Program
+from fx.transforms.jitting.host import ERRORS, array_of
+from fx.transforms.jitting.program import Argument, Program
 from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -76,7 +78,8 @@ def arguments(code: Code, jitted: Any, signature: Any) -> None:
             dtype = code.name("dtype", spec.dtype)
             code.require(f"x{place}.dtype is {dtype} and x{place}.shape == {spec.shape!r}")
         elif kind == "number":
-            code.require(f"type(l{i}) is {type(signature.numbers[place]).__name__}")
+            kind = code.name("kind", type(signature.numbers[place]))
+            code.require(f"type(l{i}) is {kind}")
             code.add(f"a{place} = l{i}")
         else:
             held = code.name("object", signature.objects[place])
@@ -95,42 +98,67 @@ def _weakly(x: Any) -> Any:
         return lambda: x
 
 
-def fetch_numbers(code: Code, program: Program) -> None:
-    """Fetch the Python numbers; what is assumed of them is asked again when one has changed."""
+def fetch_numbers(
+    code: Code, program: Program, counted: dict[Value, Any], leaves: list[Any]
+) -> dict[Any, str]:
+    """Fetch the Python numbers, and what is computed of them where one has changed.
+
+    Args:
+        counted: the inputs that are numbers, with their sources.
+        leaves: the results that are numbers.
+
+    Returns:
+        the name of the variable that holds the array of each input, and the number of each leaf.
+    """
     if not program.numbers:
-        return
+        return {}
     for i, (owner, key, kind) in enumerate(program.numbers):
         if owner == "argument":
             code.add(f"n{i} = a{key}")
         else:
             code.add(f"n{i} = get({code.name('held', owner)}, {code.name('key', key)})")
-            code.require(f"type(n{i}) is {kind.__name__}")
-    if program.predicates:
-        predicates = tuple(program.predicates)
-        known: list[Any] = [None]
+            code.require(f"type(n{i}) is {code.name('kind', kind)}")
+    predicates, table = tuple(program.predicates), program.table
+    wanted = [(source.host.place, source.dtype) for source in counted.values()]
+    given = [leaf.number.place for leaf in leaves]
+    known: list[Any] = [(None, (), None)]
 
-        def holds(numbers: tuple[Any, ...]) -> bool:
-            if all(p.holds(numbers) for p in predicates):  # type: ignore[arg-type]
-                known[0] = numbers
-                return True
-            return False
+    def renewed(numbers: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        exact = repr(numbers)
+        if exact == known[0][2]:
+            return known[0][1]  # type: ignore[no-any-return]
+        if not all(p.holds(numbers) for p in predicates):  # type: ignore[arg-type]
+            return None
+        values: dict[int, Any] = {}
+        try:
+            arrays = [array_of(table.evaluate(p, numbers, values), d) for p, d in wanted]
+            made = (*arrays, *[table.evaluate(p, numbers, values) for p in given])
+        except ERRORS:
+            return None
+        # 0.0 == -0.0, so that numbers with a zero among them are told apart by their text
+        alike = any(isinstance(n, float | np.floating) and not n for n in numbers)
+        known[0] = (None if alike else numbers, made, exact if alike else None)
+        return made
 
-        listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
-        code.add(f"numbers = ({listed})")
-        code.require(
-            f"numbers == {code.name('known', known)}[0] or {code.name('ask', holds)}(numbers)"
-        )
+    listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
+    names = [f"m{i}" for i in range(len(wanted) + len(given))]
+    code.add(
+        f"numbers = ({listed})",
+        f"made = {code.name('known', known)}[0]",
+        f"made = made[1] if numbers == made[0] else {code.name('renewed', renewed)}(numbers)",
+        "if made is None: return MISS",
+    )
+    if names:
+        code.add(f"({''.join(f'{name}, ' for name in names)}) = made")
+    ids = [*counted, *map(id, leaves)]
+    return dict(zip(ids, names))
 
 
-def fetch_input(code: Code, program: Program, value: Value, source: Any) -> str:
-    """The array of an input that is no state; the name of the variable that holds it."""
+def fetch_input(code: Code, value: Value, source: Any) -> str:
+    """The name of the variable that holds the array of an argument or a tensor from outside."""
     if type(source) is Argument:
         return f"x{source.number}"
     i = len(code.names)
-    if type(source) is Counted:
-        wide = number_dtype(program.numbers[source.number][2](0))
-        code.add(f"b{i} = array(n{source.number}, {code.name('dtype', wide)})")
-        return f"b{i}"
     spec = value.spec
     dtype = code.name("dtype", spec.dtype)
     find = code.name("find", source.find)

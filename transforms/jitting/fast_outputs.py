@@ -11,21 +11,24 @@ from fx.transforms.jitting.fast_inputs import Code
 from fx.transforms.jitting.program import Gathered, Held, Program
 
 
-def results_of(code: Code, finish: Any) -> tuple[list[str], str, int]:
-    """The lines that make the results, what the call returns, and how many values that takes."""
+def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[str], str, int]:
+    """The lines that make the results, what the call returns, and how many values that takes.
+
+    ``numbers`` are the variables that hold those that are Python numbers.
+    """
     place = 0
     results = []
     lines = []
     for leaf in finish.leaves:
+        if leaf.number is not None:
+            results.append(numbers[id(leaf)])
+            continue
         if leaf.value is None:
             results.append(code.name("held", leaf.held))
             continue
-        if leaf.number is not None:
-            results.append(f"out[{place}].item()")
-        else:
-            i = len(results)
-            lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
-            results.append(f"r{i}")
+        i = len(results)
+        lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
+        results.append(f"r{i}")
         place += 1
     if finish.treedef.is_leaf():
         returned = results[0]

@@ -15,6 +15,7 @@ import attrs
 from fx.graph.ir import Graph, Node, Value
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import same
+from fx.transforms.jitting.host import Host, Table, answer
 
 # where the inputs of a program come from --------------------------------------------------------
 
@@ -52,12 +53,13 @@ class Captured:
 
 @attrs.frozen(eq=False)
 class Counted:
-    """A Python number, by its place among the numbers of the program.
+    """A Python number that meets a tensor in a dtype, by its place in the program's table.
 
     ``time`` is the number of effects that come before it is read.
     """
 
-    number: int
+    host: Host
+    dtype: Any
     time: int = 0
 
 
@@ -89,13 +91,13 @@ class Leaf:
     Attributes:
         value: None for a Python object.
         differentiable: whether ``.backward()`` goes on from it.
-        number: whether it is given back as a Python number.
+        number: computes the Python number that it is; then there is no value.
     """
 
     value: Value | None
     held: Any = None
     differentiable: bool = False
-    number: type | None = None
+    number: Host | None = None
 
 
 @attrs.define(eq=False)
@@ -173,21 +175,18 @@ class Segment:
 class Predicate:
     """An answer about a Python number that the program assumes."""
 
-    host: Callable[[list[Any]], Any]
+    host: Host
     ask: Callable[[Any], Any]
     answer: Any
     line: str
 
-    def holds(self, numbers: list[Any]) -> bool:
+    def holds(self, numbers: Any) -> bool:
         """Whether the numbers of a call give the same answer."""
         return same(self.answer_for(numbers), self.answer)
 
-    def answer_for(self, numbers: list[Any]) -> Any:
+    def answer_for(self, numbers: Any) -> Any:
         """What the numbers of a call answer; an error is an answer too: its type and its text."""
-        try:
-            return self.ask(self.host(numbers))
-        except (ArithmeticError, ValueError) as error:
-            return type(error), str(error)
+        return answer(self.ask, self.host, numbers)
 
 
 @attrs.define(eq=False)
@@ -197,6 +196,7 @@ class Program:
     Attributes:
         sources: where each input comes from.
         numbers: where Python numbers come from: an argument's place, or a dict and its key.
+        table: what is computed of them.
         predicates: what is assumed of them.
         gathered: for each leaf whose earlier gradient matters, whether there was one.
         random: whether it draws from a generator.
@@ -206,6 +206,7 @@ class Program:
     root: Segment | None = None
     sources: dict[Value, Source] = attrs.field(factory=dict)
     numbers: list[Any] = attrs.field(factory=list)
+    table: Table = attrs.field(factory=Table)
     predicates: list[Predicate] = attrs.field(factory=list)
     gathered: list[tuple[Owner, bool]] = attrs.field(factory=list)
     guards: Any = None

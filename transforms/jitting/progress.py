@@ -7,8 +7,6 @@ from inspect import isgenerator
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
 from fx import limits, tree
 from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
@@ -19,13 +17,14 @@ from fx.graph.named import Named, naming
 from fx.graph.staging import StageTracer
 from fx.handles import Handle
 from fx.levels import Level
-from fx.numbers import StagedNumber, number_dtype, on_host
+from fx.numbers import StagedNumber, on_host
 from fx.state import plan_rebinds
 from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.fast_outputs import put_back
+from fx.transforms.jitting.host import Host, array_of
 from fx.transforms.jitting.program import (
     Argument,
     Branch,
@@ -59,6 +58,8 @@ class Call:
         self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
         self.stores = Stores()  # of what comes out
+        self.moments: list[list[Any]] = []  # the numbers before each effect
+        self.numbers: dict[int, Any] = {}  # what was computed of them, by its place in the table
 
     # values --------------------------------------------------------------------------------------
 
@@ -81,11 +82,10 @@ class Call:
         if kind is Captured:
             return source.find(self.jitted.function, self.signature.objects)
         if kind is Counted:
-            owner, key, _ = self.program.numbers[source.number]
-            now = self.signature.numbers[key] if owner == "argument" else owner[key]
+            now = self.compute(source.host)
             if type(now) is StagedNumber:
-                return now.tensor
-            return new_tensor(np.asarray(now, number_dtype(now)))
+                return now.in_dtype(source.dtype)
+            return new_tensor(array_of(now, source.dtype))
         return self.jitted.owner(source.owner, self.signature).read_grad()
 
     def _bare(self, x: Any) -> Any:
@@ -105,15 +105,31 @@ class Call:
         self.found = self.program.guards.finders(f, objects)
         return [find(f, objects) for find in self.found.values()]
 
+    # numbers -------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: int) -> Any:
+        """A Python number of this call as it was before any effect."""
+        return self.number(index, 0)
+
+    def number(self, index: int, time: int) -> Any:
+        """A Python number of this call as it was after ``time`` effects."""
+        if time < len(self.moments) and index < len(self.moments[time]):
+            return self.moments[time][index]
+        owner, key, _ = self.program.numbers[index]
+        return self.signature.numbers[key] if owner == "argument" else owner[key]
+
+    def compute(self, host: Host) -> Any:
+        """What the program computes of numbers."""
+        return host.table.evaluate(host.place, self, self.numbers)
+
     # running -------------------------------------------------------------------------------------
 
     def affect(self, effect: Effect) -> None:
         """Do an effect on Python numbers, after the numbers that are read before it."""
         if effect.values or id(effect) in self.affected:
             return
-        for value, source in self.program.sources.items():
-            if type(source) is Counted and source.time == len(self.affected):
-                self.get(value)
+        time, count = len(self.moments), len(self.program.numbers)
+        self.moments.append([self.number(i, time) for i in range(count)])
         self.affected[id(effect)] = effect
         self._run_effect(effect)
 
@@ -126,7 +142,7 @@ class Call:
         stored."""
         if not self.stores.done:
             put_back(self.before[::-1])
-        self.before, self.affected = [], {}
+        self.before, self.affected, self.moments, self.numbers = [], {}, [], {}
 
     def execute(self, segment: Segment) -> None:
         """Run a segment."""
@@ -270,6 +286,9 @@ class Call:
                 cell.rebind(other.read())
             finish = self._finish(recording, out)
         program.guards.renew()
+        if modes.stage is not None:  # a function around this one assumes what this one does
+            for predicate in program.predicates:
+                predicate.holds(self)
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
             raise GiveUp("it draws random numbers inside vmap or a lane")
         return finish
@@ -287,8 +306,8 @@ class Call:
         for leaf in leaves:
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
-            if isinstance(leaf, StagedNumber):
-                found.append(Leaf(value_of(leaf.tensor), number=type(leaf.now)))
+            if type(leaf) is StagedNumber:
+                found.append(Leaf(None, number=leaf.host))
             elif isgenerator(leaf):
                 raise StagingError(
                     f"jit of {recording.name}: it returns a generator, which would run after it "
@@ -312,11 +331,10 @@ class Call:
                 program.gathered.append((lifted.owner, lifted.before is not None))
         numbers = []
         for held, key, written in recording.written.values():
-            leaf = (
-                Leaf(value_of(written.tensor), number=type(written.now))
-                if isinstance(written, StagedNumber)
-                else Leaf(None, written)
-            )
+            leaf = Leaf(None, written)
+            if type(written) is StagedNumber:
+                stored = recording.stored(written)
+                leaf = Leaf(stored and value_of(stored), number=written.host)
             numbers.append((held, key, leaf))
         finish = Finish(treedef, found, rebinds, grads, numbers)
         self._last = recording.close(gives)
@@ -363,14 +381,11 @@ class Call:
         return found if last is None else [*found, last]
 
     def _result(self, leaf: Leaf) -> Any:
+        if leaf.number is not None:
+            return self.compute(leaf.number)
         if leaf.value is None:
             return leaf.held
         x = self.get(leaf.value)
-        if leaf.number is not None:
-            if modes.stage is not None and x.level == modes.stage.number:
-                now = leaf.number(0)
-                raise GiveUp(f"it returns a Python number ({now!r}) out of a jitted function")
-            return leaf.number(x.item())
         if not leaf.differentiable and type(x) is Tensor and x._node is not None:
             return new_tensor(x._a)
         return x

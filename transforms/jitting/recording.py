@@ -8,25 +8,26 @@ operations does the same operations again; that it does is checked.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from weakref import ref
 
 from fx import limits
 from fx.config import modes
+from fx.dtypes import INEXACT, float64, int64
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.named import Named, node_of
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
-from fx.numbers import StagedNumber, is_dynamic, number_dtype
-from fx.prims.compare import astype, stop_gradient
+from fx.numbers import StagedNumber, is_dynamic, is_dynamic_argument
+from fx.prims.compare import stop_gradient
 from fx.spec import TensorSpec
 from fx.state import Cell
 from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor, new_tensor
+from fx.transforms.jitting.host import ERRORS, Fits, itself, kind_of, may_change
 from fx.transforms.jitting.program import (
     Argument,
     Captured,
@@ -44,7 +45,6 @@ from fx.transforms.jitting.program import (
     Source,
 )
 
-_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 _PLAIN = (Tensor, Named)
 
 
@@ -410,9 +410,7 @@ class Recording(Stage):
             if index is None:
                 index = len(numbers)
                 numbers.append((owner, key, type(now)))
-            dtype = number_dtype(now)
-            tensor = self.tracer(self.input(Counted(index, time), TensorSpec((), dtype)))
-            found = StagedNumber(self, tensor, now, _number_of(index, time))
+            found = StagedNumber(self, None, now, self.program.table.root(index, time))
             self.slots[slot] = found
         return found
 
@@ -428,73 +426,55 @@ class Recording(Stage):
 
     def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """A Python operator on numbers, some of them staged."""
-        nows = [x.now if isinstance(x, StagedNumber) else x for x in args]
-        hosts = [x.host if isinstance(x, StagedNumber) else _always(x) for x in args]
+        found = self.computed(function, args)
+        return found if is_dynamic_argument(found.now) else self.assume(found, itself)
+
+    def computed(self, function: Callable[..., Any], args: tuple[Any, ...]) -> StagedNumber:
+        """What a function gives for numbers, which Python computes in each call."""
+        nows = [x.now if type(x) is StagedNumber else x for x in args]
+        host = self.program.table.computed(function, args)
         try:
-            now = function(*nows)
-        except (ArithmeticError, ValueError):  # it may not be one with other numbers
-            for x in args:
-                if isinstance(x, StagedNumber):
-                    self.assume(x, _itself)
+            found = StagedNumber(self, None, function(*nows), host)
+        except ERRORS as error:  # it may not be one with other numbers
+            self._suppose(host, itself, (type(error), str(error)))
             raise
-        host = lambda numbers: function(*[h(numbers) for h in hosts])
-        if function is operator.pow:  # of ints it gives a float or an int, of floats even complex
-            self.assume(StagedNumber(self, None, now, host), _kind_of)  # type: ignore[arg-type]
-        elif function in _DIVISIONS and isinstance(args[1], StagedNumber):
-            self.assume(args[1], bool)  # by 0 is an error in Python
-        if isinstance(now, int) and not -(2**63) <= now < 2**63:
-            return self.assume(StagedNumber(self, None, now, host), _itself)  # type: ignore[arg-type]
-        if not is_dynamic(now):  # complex
-            return self.assume(StagedNumber(self, None, now, host), _itself)  # type: ignore[arg-type]
-        dtype = number_dtype(now)
-        tensors = [
-            x.in_dtype(dtype) if isinstance(x, StagedNumber) else _constant(x, dtype) for x in args
-        ]
-        out = function(*tensors)
-        return StagedNumber(
-            self, out if out.dtype == dtype else astype(out, dtype=dtype), now, host
-        )
+        if may_change(function, nows):
+            self._suppose(host, kind_of, type(found.now))
+        return found
+
+    def meet(self, number: StagedNumber, dtype: Any) -> Tensor:
+        """A number as an input of the graph, in a dtype.
+
+        Raises:
+            OverflowError: if it does not fit.
+        """
+        if not isinstance(number.now, float) or dtype not in INEXACT:
+            self.assume(number, Fits(dtype))
+        host: Any = number.host
+        source = Counted(host, dtype, host.table.time(host.place))
+        return self.tracer(self.input(source, TensorSpec((), dtype)))
+
+    def stored(self, number: StagedNumber) -> Tensor | None:
+        """A number that is written somewhere as a tensor that holds it; None where none does."""
+        dtype = {int: int64, float: float64}.get(type(number.now))
+        if dtype is None or not (type(number.now) is float or -(2**63) <= number.now < 2**63):
+            return None
+        return self.meet(number, dtype)
 
     def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
         """Ask about a number, and let the program serve only calls with the same answer."""
-        answer: Any = None
         try:
-            answer = ask(number.now)
-        except (ArithmeticError, ValueError) as error:  # int() of inf
-            answer = type(error), str(error)
+            found = ask(number.now)
+        except ERRORS as error:  # int() of inf
+            self._suppose(number.host, ask, (type(error), str(error)))
             raise
-        finally:
-            self.program.predicates.append(Predicate(number.host, ask, answer, user_line()))
-        return answer
+        self._suppose(number.host, ask, found)
+        return found
 
-
-def _number_of(index: int, time: int) -> Callable[[list[Any]], Any]:
-    """What finds a number among those of a call."""
-    return (lambda numbers: numbers[index]) if not time else _too_late
-
-
-def _too_late(numbers: list[Any]) -> Any:
-    raise GiveUp(
-        "Python asks for a number after a scheduler has changed it; call the scheduler last"
-    )
-
-
-def _always(x: Any) -> Callable[[Any], Any]:
-    return lambda numbers: x
-
-
-def _itself(x: Any) -> Any:
-    return x
-
-
-def _kind_of(x: Any) -> Any:
-    return type(x), not isinstance(x, int) or -(2**63) <= x < 2**63
-
-
-def _constant(x: Any, dtype: Any) -> Tensor:
-    from fx.prims.creation import constant
-
-    return constant(x, dtype)
+    def _suppose(self, host: Any, ask: Callable[[Any], Any], found: Any) -> None:
+        known = self.program.predicates
+        if not any(p.host.place == host.place and p.ask == ask for p in known):
+            known.append(Predicate(host, ask, found, user_line()))
 
 
 def _identity(source: Source) -> Any:
@@ -509,4 +489,4 @@ def _identity(source: Source) -> Any:
         return kind, owner.find.key if type(owner) is Found else id(owner)
     if kind is Captured:
         return kind, getattr(source.find, "key", id(source))
-    return (kind, source.number, source.time) if kind is Counted else (kind, source.number)
+    return (kind, source.host.place, source.dtype) if kind is Counted else (kind, source.number)

@@ -12,7 +12,7 @@ from fx import config, limits, tree
 from fx.config import modes
 from fx.graph.named import Named
 from fx.handles import Handle
-from fx.numbers import StagedNumber, is_dynamic
+from fx.numbers import StagedNumber, is_dynamic_argument
 from fx.ops.convert import as_tensor
 from fx.tape import CELL
 from fx.tensor import Tensor
@@ -40,11 +40,11 @@ class Signature:
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
-            elif is_dynamic(leaf) and _fits(leaf):
+            elif is_dynamic_argument(leaf):
                 self.parts.append(("number", len(self.numbers)))
                 self.numbers.append(leaf)
                 kinds.append(type(leaf.now if type(leaf) is StagedNumber else leaf))
-            elif isinstance(leaf, np.ndarray | np.generic):
+            elif isinstance(leaf, np.ndarray):
                 self.parts.append(("tensor", len(self.tensors)))
                 leaf = as_tensor(leaf)
                 self.tensors.append(leaf)
@@ -58,12 +58,8 @@ class Signature:
             self.donated = donated_leaves(
                 jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state
             )
-        settings = (modes.barrier >= 0, modes.inference, modes.device, limits.key())
+        settings = (limits.key(), modes.barrier >= 0, modes.inference, modes.device)
         self.key = (*kinds, *settings, config.default_dtype(), config.default_device())
-
-
-def _fits(x: Any) -> bool:
-    return type(x) is not int or -(2**63) <= x < 2**63
 
 
 def holds_state(x: Any) -> bool:
@@ -74,6 +70,8 @@ def holds_state(x: Any) -> bool:
 def _key_of(leaf: Any) -> Any:
     if isinstance(leaf, str | bytes | bool | int | float | complex | np.dtype | type(None)):
         return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
+    if isinstance(leaf, np.generic):
+        return type(leaf), leaf.tobytes()
     return Identity(leaf)
 
 

@@ -1,0 +1,157 @@
+"""Host numbers: what a program computes of Python numbers, done by Python in each call.
+
+Numbers have no size and no overflow in Python, and errors of their own. So what a staged function
+does with the numbers that it is given is written down in a ``Table`` and done again, operator by
+operator, in each call; only a number that meets a tensor becomes an input of the graph.
+
+    n * m + 1                 0: number 0    1: number 1    2: mul(0, 1)    3: add(2, 1)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.numbers import StagedNumber
+
+ERRORS = (ArithmeticError, ValueError, TypeError)  # what Python raises about numbers
+_TOTAL = frozenset(
+    (operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs)
+)
+
+
+class Table:
+    """What a program computes of numbers: entries that name earlier ones."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Any, tuple[tuple[bool, Any], ...]]] = []
+        self.known: dict[Any, int] = {}
+        self._steps: dict[int, tuple[int, ...]] = {}
+
+    def root(self, index: int, time: int) -> Host:
+        """A number of the call as it is after ``time`` effects."""
+        return self._entry((None, index, time), None, ((False, index), (False, time)))
+
+    def computed(self, function: Callable[..., Any], args: Sequence[Any]) -> Host:
+        """What ``function`` gives for numbers, some of them staged."""
+        found = tuple(
+            [
+                (True, x.host.place) if type(x) is StagedNumber else (False, x)
+                for x in args
+            ]
+        )  # fmt: skip
+        key = (function, *[(s, x) if s else (s, type(x), repr(x)) for s, x in found])
+        return self._entry(key, function, found)
+
+    def _entry(self, key: Any, function: Any, args: Any) -> Host:
+        place = self.known.get(key)
+        if place is None:
+            place = self.known[key] = len(self.entries)
+            self.entries.append((function, args))
+        return Host(self, place)
+
+    def steps(self, place: int) -> tuple[int, ...]:
+        """The entries that one needs, itself the last."""
+        found = self._steps.get(place)
+        if found is None:
+            needed, waiting = set(), [place]
+            while waiting:
+                at = waiting.pop()
+                if at not in needed:
+                    needed.add(at)
+                    function, args = self.entries[at]
+                    if function is not None:
+                        waiting += [x for staged, x in args if staged]
+            found = self._steps[place] = tuple(sorted(needed))
+        return found
+
+    def time(self, place: int) -> int:
+        """How many effects come before the last of the numbers that an entry needs."""
+        entries = [self.entries[i] for i in self.steps(place)]
+        return max([args[1][1] for function, args in entries if function is None], default=0)
+
+    def evaluate(self, place: int, numbers: Any, values: dict[int, Any]) -> Any:
+        """An entry for the numbers of a call; ``values`` keeps what was computed."""
+        from fx.transforms.jitting.program import GiveUp
+
+        for at in self.steps(place):
+            if at in values:
+                continue
+            function, args = self.entries[at]
+            if function is not None:
+                values[at] = function(*[values[x] if staged else x for staged, x in args])
+                continue
+            index, time = args[0][1], args[1][1]
+            if time and not hasattr(numbers, "number"):
+                raise GiveUp(
+                    "Python asks for a number after a scheduler has changed it; call the scheduler "
+                    "last"
+                )
+            values[at] = numbers.number(index, time) if time else numbers[index]
+        return values[place]
+
+
+class Host:
+    """An entry of a table, as a function of the numbers of a call."""
+
+    __slots__ = ("place", "table")
+
+    def __init__(self, table: Table, place: int) -> None:
+        self.table = table
+        self.place = place
+
+    def __call__(self, numbers: Any) -> Any:
+        return self.table.evaluate(self.place, numbers, {})
+
+
+class Fits:
+    """Whether a number can be a tensor of a dtype; raises what NumPy says if not."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def __call__(self, x: Any) -> bool:
+        if type(x) is StagedNumber:  # of a function around this one
+            return x.known(self)  # type: ignore[no-any-return]
+        array_of(x, self.dtype)
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Fits and other.dtype is self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+def array_of(x: Any, dtype: Any) -> np.ndarray:
+    """A number as an array () of a dtype, weak as Python's own where it is NumPy's."""
+    return np.asarray(x.item() if isinstance(x, np.generic) else x, dtype)
+
+
+def may_change(function: Callable[..., Any], nows: Sequence[Any]) -> bool:
+    """Whether an operator may raise, or give another type, for other numbers of these types."""
+    return function not in _TOTAL or len(set(map(type, nows))) > 1
+
+
+def itself(x: Any) -> Any:
+    """The question what a number is."""
+    return x
+
+
+def kind_of(x: Any) -> Any:
+    """The question of which type it is."""
+    return x.known(type) if type(x) is StagedNumber else type(x)
+
+
+def answer(ask: Callable[[Any], Any], host: Host, numbers: Any) -> Any:
+    """What a question gives for the numbers of a call; an error is an answer: its type and text."""
+    try:
+        found = ask(host(numbers))
+    except ERRORS as error:
+        return type(error), str(error)
+    return found.known(itself) if type(found) is StagedNumber else found
