@@ -10,7 +10,10 @@ from fx.testing.fuzz.generator import GENERATORS, TEMPLATE, make
 from fx.testing.fuzz.program import Op, Program, from_data, smaller
 from fx.testing.fuzz.runner import Hunt
 
-PROGRAMS = {"graphs": 50, "primitives": 50, "loops": 50}
+PROGRAMS = {
+    "graphs": 40, "primitives": 40, "derivatives": 30, "loops": 40, "interrupts": 5, "threads": 5,
+    "files": 60,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("generator", PROGRAMS)

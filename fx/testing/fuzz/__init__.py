@@ -9,7 +9,12 @@ down by itself to the smallest that still fails and printed as a test; the exit 
 | ``graphs`` | operators of all dtypes, layouts, special values | jit = eager, vmap = loop |
 | ``primitives`` | one primitive between two others | jit = eager |
 | ``numbers`` | Python numbers as arguments | jit = eager: value, dtype or exception |
+| ``derivatives`` | compositions of grad, jvp, vjp, hessian, vmap, jit | differences; jit = eager |
 | ``loops`` | ``fori_loop``, ``scan``, ``while_loop`` with derivatives | a Python loop |
+| ``pystate`` | globals, closures, attributes, containers, ``random``, changed meanwhile | eager |
+| ``interrupts`` | exceptions of signal handlers in training steps | the state before or after |
+| ``threads`` | readers of a model in training; jitted functions that call each other | calm ones |
+| ``files`` | mutated ``.pt``, ``.npz``, ``.npy``, safetensors, checkpoints | a value or an error |
 
 How it works: a generator (``make(rng)`` in its file) gives a ``Program``: sections of operations in
 a template of source (``program.py``). The source is what is run, in a child process that says which

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import traceback
+import types
 from typing import Any
 
 from fx.testing.fuzz.compare import Found, Invalid
@@ -28,10 +29,11 @@ def run(program: Program) -> tuple[str, str] | None:
     source = program.source()
     filename = f"<program of {program.generator}>"
     linecache.cache[filename] = len(source), None, source.splitlines(True), filename
-    space: dict[str, Any] = {"__name__": "found"}
+    module: Any = types.ModuleType("found")
+    sys.modules["found"] = module  # where dataclasses look their module up
     try:
-        exec(compile(source, filename, "exec"), space)
-        space["test_found"]()
+        exec(compile(source, filename, "exec"), vars(module))
+        module.test_found()
     except (SyntaxError, NameError) as error:
         raise Invalid(f"{type(error).__name__}: {error}") from error
     except Invalid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -219,3 +220,31 @@ def unchanged_modes() -> Any:
     yield
     if modes() != before:
         raise Found(f"modes: {modes()}, before {before}")
+
+
+def worlds(world: Callable[[], Any], turns: int) -> None:
+    """A jitted function gives and leaves what the plain one gives and leaves, turn after turn.
+
+    Args:
+        world: makes a function of a tensor, one that changes the state before a turn, and one
+            that shows the state.
+        turns: how many calls there are.
+    """
+    records = []
+    for how in (lambda f: f, fx.jit):
+        random.seed(1)
+        np.random.seed(1)
+        function, change, seen = world()
+        called = how(function)
+        record: list[tuple[Outcome, Any]] = []
+        for turn in range(turns):
+            change(turn)
+            x = fx.arange(3.0) + turn
+            record.append((Outcome(called, (x,), called is function), repr(seen())))
+        records.append(record)
+    for turn, ((want, left), (got, state)) in enumerate(zip(*records)):
+        if turn == 0 and want.error is not None:
+            raise Invalid(str(want.error))
+        same(got, want, f"call {turn}")
+        if state != left:
+            raise Found(f"state after call {turn}: {state}, expected {left}")

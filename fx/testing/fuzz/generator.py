@@ -7,16 +7,25 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import attrs
+
 from fx.testing.fuzz.program import Op, Program
 
 # what each does, and the share of the programs that it gets
 GENERATORS = {
     "graphs": 6,
     "primitives": 4,
-    "numbers": 4,
+    "derivatives": 4,
     "loops": 4,
+    "numbers": 4,
+    "pystate": 4,
+    "interrupts": 1,
+    "threads": 1,
+    "files": 3,
 }
 
+SIZED = ("graphs", "primitives", "loops", "derivatives")  # what changes its way by size
+TINY = "with limits.tiny():\n    {body}"
 Make = Callable[[random.Random], Program]
 
 
@@ -29,7 +38,12 @@ def make(generator: str, seed: int, index: int) -> Program:
         True
     """
     module: Any = import_module(f"fx.testing.fuzz.{generator}")
-    return module.make(random.Random(f"{generator} {seed} {index}"))  # type: ignore[no-any-return]
+    rng = random.Random(f"{generator} {seed} {index}")
+    program: Program = module.make(rng)
+    if generator in SIZED and rng.random() < 0.6:
+        inside = Op("", TINY, (), (), program.sections["main"])
+        return attrs.evolve(program, sections={**program.sections, "main": (inside,)})
+    return program
 
 
 class Names:

@@ -13,10 +13,7 @@ def test_found():
 
     {inputs}
 
-    def step(i, a, b, x):
-        {body}
-
-    {check}
+    {main}
 """
 SMOOTH = (
     "fx.sin({0})", "fx.tanh({0})", "{0} * 0.5", "{0} + {1}", "{0} * {1}", "{0} - 0.25 * {1}",
@@ -88,6 +85,5 @@ def make(rng: random.Random) -> Program:
         for k, w in (("fori", "value"), (rng.choice(KINDS), "grad"))
     )
     check = Op("", f"looped.{rng.choice(KINDS)}(step, a0, b0, xs, {ask!r})", (), simpler)
-    return Program(
-        "loops", TEMPLATE, {"inputs": tuple(inputs), "body": tuple(body), "check": (check,)}
-    )
+    step = Op("", "def step(i, a, b, x):\n    {body}\n", (), (), tuple(body))
+    return Program("loops", TEMPLATE, {"inputs": tuple(inputs), "main": (step, check)})

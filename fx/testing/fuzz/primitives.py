@@ -13,7 +13,7 @@ TEMPLATE = """\
 def test_found():
     from fx.testing.fuzz import single
 
-    {case}
+    {main}
 """
 
 
@@ -31,4 +31,4 @@ def make(rng: random.Random) -> Program:
         f"{plain}, {dtype!r}, {layout!r}, {before!r})",
         f"{plain}, {dtype!r}, {layout!r}, after={after!r})",
     )  # fmt: skip
-    return Program("primitives", TEMPLATE, {"case": (Op("", text, (), simpler),)})
+    return Program("primitives", TEMPLATE, {"main": (Op("", text, (), simpler),)})

@@ -26,6 +26,7 @@ HEADER = """\
 import numpy as np
 
 import fx
+from fx import limits
 from fx.testing.fuzz import compare, values
 
 """

@@ -1,0 +1,254 @@
+"""Small models in training: interrupted at random instants, read by other threads meanwhile."""
+
+from __future__ import annotations
+
+import io
+import random
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import fx
+from fx.testing.fuzz.compare import Found, Invalid, unchanged_modes
+
+STEPS = 50
+SECONDS = 20.0  # after which threads are taken to wait for each other
+Layers = Callable[[], list[Any]]
+Snapshot = dict[str, bytes]
+
+
+class Hit(Exception):
+    """What the signal handler raises."""
+
+
+class World:
+    """A model, its optimizer and a step.
+
+    Args:
+        layers: makes the layers.
+        optimizer: makes the optimizer of parameters.
+        how: "jit" for a compiled step, "eager", or "backward" for a plain one of a jitted loss.
+    """
+
+    def __init__(self, layers: Layers, optimizer: Callable[[Any], Any], how: str) -> None:
+        fx.manual_seed(3)
+        self.model = fx.nn.Sequential(*layers())
+        self.optimizer = optimizer(list(self.model.parameters()))
+        self.x = fx.random.normal(fx.random.key(1), (96, 64))
+
+        def loss(x: Any) -> Any:
+            return (self.model(x) ** 2).mean()
+
+        inner = fx.jit(loss) if how == "backward" else loss
+
+        def step(x: Any) -> Any:
+            self.optimizer.zero_grad()
+            out = inner(x)
+            out.backward()
+            self.optimizer.step()
+            return out
+
+        self.step = fx.jit(step) if how == "jit" else step
+
+    def snapshot(self) -> Snapshot:
+        """The bytes of parameters and of the optimizer's state."""
+        out = {k: _bytes(v) for k, v in self.model.state_dict().items()}
+        for i, slots in self.optimizer.state_dict()["state"].items():
+            out |= {f"{i}.{name}": _bytes(v) for name, v in slots.items()}
+        return out
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, fx.Tensor):
+        return np.asarray(value.detach()).tobytes()
+    return repr(value).encode()
+
+
+def _path(layers: Layers, optimizer: Callable[[Any], Any], how: str) -> list[Snapshot]:
+    """The states of a training that nobody disturbs."""
+    calm = World(layers, optimizer, how)
+    out = [calm.snapshot()]
+    try:
+        for _ in range(STEPS):
+            calm.step(calm.x)
+            out.append(calm.snapshot())
+    except Exception as error:
+        raise Invalid(str(error)) from error
+    return out
+
+
+def interrupted(
+    layers: Layers, optimizer: Callable[[Any], Any], how: str, seed: int, hits: int
+) -> None:
+    """Raise in steps, at random instants: each happened whole or not at all.
+
+    Raises:
+        Found: if a state is neither that before the step nor that after it.
+    """
+    rng = random.Random(seed)
+    path = _path(layers, optimizer, how)
+    world = World(layers, optimizer, how)
+    at = 0
+    took = 1.0
+    for _ in range(4):
+        start = time.perf_counter()
+        world.step(world.x)
+        took, at = min(took, time.perf_counter() - start), at + 1
+
+    def hit(*_: Any) -> None:
+        raise Hit
+
+    before = signal.signal(signal.SIGALRM, hit)
+    try:
+        with unchanged_modes():
+            for _ in range(hits):
+                if at + 1 >= len(path):
+                    return
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, max(rng.random() * took, 1e-6))
+                    world.step(world.x)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Hit:
+                    pass
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                state = world.snapshot()
+                if state == path[at + 1]:
+                    at += 1
+                elif state != path[at]:
+                    wrong = [
+                        k for k in state if state[k] not in (path[at].get(k), path[at + 1].get(k))
+                    ]
+                    raise Found(f"after a hit in step {at} the state is a mixture; wrong: {wrong}")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def read_meanwhile(
+    layers: Layers, optimizer: Callable[[Any], Any], how: str, readers: Sequence[str]
+) -> None:
+    """Read a model in threads while another trains it: what was read is a value, and whole.
+
+    Raises:
+        Found: if a snapshot changes afterwards, or a tensor was in no state of the training.
+    """
+    path = _path(layers, optimizer, how)
+    known: dict[str, set[bytes]] = {}
+    for state in path:
+        for key, data in state.items():
+            known.setdefault(key, set()).add(data)
+    world = World(layers, optimizer, how)
+    world.step(world.x)
+    taken: list[tuple[str, Any, bytes]] = []
+    errors: list[BaseException] = []
+    over = threading.Event()
+
+    def read(kind: str) -> None:
+        try:
+            while not over.is_set():
+                for name, value in _read(world, kind):
+                    taken.append((name, value, _bytes(value)))
+                time.sleep(0.0005)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=(kind,), daemon=True) for kind in readers]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(STEPS - 1):
+            world.step(world.x)
+            time.sleep(0.0005)
+    finally:
+        over.set()
+    _join(threads)
+    if errors:
+        raise Found(f"a reader fails: {type(errors[0]).__name__}: {errors[0]}") from errors[0]
+    for name, value, data in taken:
+        if _bytes(value) != data:
+            raise Found(f"a snapshot of {name} has changed")
+        if name in known and data not in known[name]:
+            raise Found(f"a snapshot of {name} was in no state of the training")
+
+
+def _read(world: World, kind: str) -> list[tuple[str, Any]]:
+    """What one reader takes, by name."""
+    if kind == "state_dict":
+        return list(world.model.state_dict().items())
+    if kind == "detach":
+        return [(k, p.detach()) for k, p in world.model.named_parameters()]
+    if kind == "clone":
+        return [(k, p.data.clone()) for k, p in world.model.named_parameters()]
+    if kind == "optimizer":
+        states = world.optimizer.state_dict()["state"]
+        return [(f"{i}.{k}", v) for i, slots in states.items() for k, v in slots.items()]
+    if kind == "save":
+        file = io.BytesIO()
+        fx.save(world.model.state_dict(), file)
+        return list(fx.load(file).items())
+    with fx.no_grad():
+        return [("an output", world.model(world.x))]
+
+
+def call_each_other(calls: Sequence[tuple[int, int]], threads: int) -> None:
+    """Jitted functions that call each other, for the first time, in several threads at once.
+
+    Args:
+        calls: pairs of numbers from 0 to 2: the first calls the second.
+        threads: how many there are; each begins with another function.
+
+    Raises:
+        Found: if they do not end, or give something else than plain functions.
+    """
+
+    def family(jitted: bool) -> list[Callable[[Any], Any]]:
+        made: list[Callable[[Any], Any]] = []
+        for i in range(3):
+            called = [b for a, b in calls if a == i]
+
+            def plain(x: Any, i: int = i, called: list[int] = called) -> Any:
+                out = fx.sin(x) + i
+                for b in called:
+                    out = out + made[b](x * 0.5)
+                return out
+
+            made.append(fx.jit(plain) if jitted else plain)
+        return made
+
+    x = fx.arange(5.0)
+    want = [np.asarray(f(x)) for f in family(False)]
+    fast = family(True)
+    got: list[Any] = []
+    barrier = threading.Barrier(threads)
+
+    def run(number: int) -> None:
+        try:
+            barrier.wait()
+            for k in range(3):
+                which = (number + k) % 3
+                got.append((which, np.asarray(fast[which](x))))
+        except BaseException as error:
+            got.append((number, error))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(threads)]
+        for thread in started:
+            thread.start()
+        _join(started)
+    for which, value in got:
+        if isinstance(value, BaseException) or not np.allclose(value, want[which], rtol=1e-5):
+            raise Found(f"function {which} gave {value!r}, expected {want[which]!r}")
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    end = time.monotonic() + SECONDS
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0.01))
+    if any(thread.is_alive() for thread in threads):
+        raise Found("threads wait for each other for ever")
