@@ -11,7 +11,7 @@ from fx.testing.fuzz.program import Op, Program, from_data, smaller
 from fx.testing.fuzz.runner import Hunt
 
 PROGRAMS = {
-    "graphs": 40, "primitives": 40, "derivatives": 30, "loops": 40, "interrupts": 5, "threads": 5,
+    "graphs": 30, "primitives": 30, "derivatives": 25, "loops": 30, "interrupts": 5, "threads": 5,
     "files": 60,
 }  # fmt: skip
 
@@ -36,7 +36,7 @@ def test_programs_are_data(generator):
         again = from_data(program.as_data())
         assert again == program == make(generator, 1, index)
         compile(program.source(), "<program>", "exec")
-        assert len({p.source() for p in smaller(program)} - {program.source()}) > 2
+        assert len({p.source() for p in smaller(program)} - {program.source()}) > 0
 
 
 def test_smaller_programs():
