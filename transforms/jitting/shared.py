@@ -29,7 +29,8 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def _key(jitted: Any, key: Any) -> Any:
-    return type(jitted.function), jitted.static_argnums, jitted.static_argnames, key
+    kinds = jitted.static_argnums, jitted.static_argnames, jitted.donate_argnums
+    return type(jitted.function), *kinds, key
 
 
 def publish(jitted: Any, program: Program) -> None:

@@ -60,3 +60,32 @@ def test_a_transform_around_donates_nothing():
     x = fx.tensor([1.0, 2.0])
     np.testing.assert_array_equal(fx.grad(f)(x).numpy(), [2, 4])
     np.testing.assert_array_equal((x + 0).numpy(), [1, 2])
+
+
+FUNCTIONS = [
+    lambda: lambda p, x: p,
+    lambda: lambda p, x: (p, x),
+    lambda: lambda p, x: (x, p * 2),
+    lambda: lambda p, x: {"p": p, "sum": (p + x).sum(), "again": p},
+    lambda: lambda p, x: p + x if p.sum() > 0 else x,
+    lambda: lambda p, x: fx.reshape(p, (2, 2)),
+]
+SETTINGS = [(), (0,), (1,), (0, 1)]
+
+
+@pytest.mark.parametrize("make", FUNCTIONS, ids=range(len(FUNCTIONS)))
+@pytest.mark.parametrize("first", SETTINGS, ids=str)
+@pytest.mark.parametrize("second", SETTINGS, ids=str)
+def test_functions_of_one_code_donate_each_what_they_are_told_to(make, first, second):
+    function = make()
+    jitted = [(fx.jit(function, donate_argnums=given), given) for given in (first, second)]
+    for f, given in (*jitted, *jitted, *reversed(jitted)):
+        p, x = fx.arange(4.0) + 1, fx.arange(4.0) - 2
+        want = fx.tree.map(lambda t: t.tolist(), function(p, x))
+        assert fx.tree.map(lambda t: t.tolist(), f(p, x)) == want
+        for i, argument in enumerate((p, x)):
+            if i in given:
+                with pytest.raises(DonatedError):
+                    argument.tolist()
+            else:
+                argument.tolist()
