@@ -386,8 +386,12 @@ class Call:
         if leaf.value is None:
             return leaf.held
         x = self.get(leaf.value)
-        if not leaf.differentiable and type(x) is Tensor and x._node is not None:
+        if type(x) is not Tensor:
+            return x
+        if not leaf.differentiable and x._node is not None:
             return new_tensor(x._a)
+        if self.signature.donated and any(x is given for given in self.signature.tensors):
+            return new_tensor(x._a)  # the argument will be gone
         return x
 
 
