@@ -16,6 +16,7 @@ from fx.errors import TreeError
 from fx.tensor import Tensor
 
 NAMESPACE = "fx"
+ORDERED = "fx.ordered"  # where a dict's structure is the order of its keys, too
 _LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
 Treedef = optree.PyTreeSpec
 
@@ -33,6 +34,17 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     for leaf in leaves:
         if type(leaf) not in _LEAF_TYPES and _register_class(type(leaf)):
             return flatten(tree, is_leaf)
+    return leaves, treedef
+
+
+def flatten_in_order(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], Treedef]:
+    """``flatten`` for which dicts of another order are of another structure."""
+    leaves, treedef = optree.tree_flatten(tree, is_leaf, namespace=ORDERED)
+    for leaf in leaves:
+        if type(leaf) not in _LEAF_TYPES and _register_class(type(leaf)):
+            return flatten_in_order(tree, is_leaf)
     return leaves, treedef
 
 
@@ -122,7 +134,7 @@ def transpose(outer: Treedef, inner: Treedef, tree: Any) -> Any:
 
 def register_node(
     cls: type,
-    flatten_node: Callable[[Any], tuple[Any, Any]],
+    flatten_node: Callable[[Any], tuple[Any, ...]],
     unflatten_node: Callable[[Any, Any], Any],
 ) -> None:
     """Make a class a node.
@@ -132,7 +144,8 @@ def register_node(
         flatten_node: gives the children and hashable auxiliary data.
         unflatten_node: ``(aux, children) -> instance``.
     """
-    optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=NAMESPACE)
+    for namespace in (NAMESPACE, ORDERED):
+        optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=namespace)
 
 
 def _register_class(cls: type) -> bool:
@@ -155,5 +168,9 @@ def _register_class(cls: type) -> bool:
             object.__setattr__(value, name, child)
         return value
 
-    optree.register_pytree_node(cls, flatten_node, unflatten_node, namespace=NAMESPACE)
+    register_node(cls, flatten_node, unflatten_node)
     return True
+
+
+_in_order = optree.dict_insertion_ordered(True, namespace=ORDERED)  # as long as this is held
+_in_order.__enter__()

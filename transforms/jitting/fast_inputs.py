@@ -58,13 +58,13 @@ def settings(code: Code, program: Program) -> None:
 def arguments(code: Code, jitted: Any, signature: Any) -> None:
     """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …"""
     treedef, parts = signature.treedef, signature.parts
-    plain = tree.structure((tuple([0] * len(parts)), {}))
+    plain = tree.flatten_in_order((tuple([0] * len(parts)), {}))[1]
     if treedef == plain:  # every argument is a leaf, none has a keyword
         code.require(f"not kwargs and len(args) == {len(parts)}")
         if parts:
             code.add(f"({''.join(f'l{i}, ' for i in range(len(parts)))}) = args")
     else:
-        code.names["flatten"] = tree.flatten
+        code.names["flatten"] = tree.flatten_in_order
         code.names["holds_state"] = holds_state
         code.add("leaves, treedef = flatten((args, kwargs), holds_state)")
         code.require(f"treedef == {code.name('treedef', treedef)}")

@@ -32,7 +32,7 @@ def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[s
         place += 1
     if finish.treedef.is_leaf():
         returned = results[0]
-    elif finish.treedef == tree.structure(tuple([0] * len(results))):
+    elif finish.treedef == tree.flatten_in_order(tuple([0] * len(results)))[1]:
         returned = f"({''.join(f'{r}, ' for r in results)})"
     else:
         unflatten = code.name("unflatten", tree.unflatten)

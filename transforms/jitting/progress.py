@@ -294,7 +294,7 @@ class Call:
         return finish
 
     def _finish(self, recording: Recording, out: Any) -> Finish:
-        leaves, treedef = tree.flatten(out, is_leaf=holds_state)
+        leaves, treedef = tree.flatten_in_order(out, is_leaf=holds_state)
         gives: list[Value] = []
 
         def value_of(x: Any) -> Value:

@@ -25,7 +25,8 @@ class Signature:
     __slots__ = ("donated", "key", "numbers", "objects", "parts", "tensors", "treedef")
 
     def __init__(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        leaves, self.treedef = tree.flatten(jitted.dynamic(args, kwargs), is_leaf=holds_state)
+        given = jitted.dynamic(args, kwargs)
+        leaves, self.treedef = tree.flatten_in_order(given, is_leaf=holds_state)
         self.tensors: list[Tensor] = []
         self.numbers: list[Any] = []
         self.objects: list[Any] = []
