@@ -25,20 +25,29 @@ TOLERANCE = {
 
 def _check(primitive: Primitive, sample: Sample) -> None:
     for dtype in (float64, float32, bfloat16, float16):
-        given = cast(sample, dtype)
-        want = call(primitive, given.args, given.params)
-        compiled = jit(lambda *xs, given=given: primitive(*xs, **given.params))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what runs uncompiled says so
-            for turn in ("first", "second"):
-                got = [array_of(x) for x in as_tuple(compiled(*map(tensor, given.args)))]
-                for i, (g, w) in enumerate(zip(got, want, strict=True)):
-                    what = f"{dtype.name}, {turn} call, output {i}"
-                    if g.dtype != w.dtype:
-                        raise Mismatch(f"{what}: {g.dtype.name}, expected {w.dtype.name}")
-                    expect_close(g, w, TOLERANCE.get(w.dtype, 0.0), what)
+        compiled_in(primitive, sample, dtype)
         if not any(a.dtype in FLOATING for a in sample.args):
             return
+
+
+def compiled_in(primitive: Primitive, sample: Sample, dtype: np.dtype) -> None:
+    """The law for a sample whose floating arguments are of one dtype.
+
+    Raises:
+        Mismatch: where it does not hold.
+    """
+    given = cast(sample, dtype)
+    want = call(primitive, given.args, given.params)
+    compiled = jit(lambda *xs: primitive(*xs, **given.params))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what runs uncompiled says so
+        for turn in ("first", "second"):
+            got = [array_of(x) for x in as_tuple(compiled(*map(tensor, given.args)))]
+            for i, (g, w) in enumerate(zip(got, want, strict=True)):
+                what = f"{dtype.name}, {turn} call, output {i}"
+                if g.dtype != w.dtype:
+                    raise Mismatch(f"{what}: {g.dtype.name}, expected {w.dtype.name}")
+                expect_close(g, w, TOLERANCE.get(w.dtype, 0.0), what)
 
 
 compiled_is_the_kernel = Law(

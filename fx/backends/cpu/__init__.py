@@ -5,6 +5,7 @@ Modules whose names start with ``_nb_`` hold the Numba kernels; they are importe
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -33,3 +34,9 @@ def from_numpy(array: np.ndarray) -> np.ndarray:
 def to_numpy(array: np.ndarray) -> np.ndarray:
     """The array itself: no copy."""
     return array
+
+
+if os.environ.get("FX_GUARD_MEMORY"):  # from here on every array is guarded
+    from fx.backends.cpu.llvm import allocation
+
+    allocation.allocator()

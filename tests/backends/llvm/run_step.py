@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from fx.backends.cpu.llvm import engine
+from fx.backends.cpu.llvm import engine, guarded
 
 
 @cache
@@ -131,8 +131,10 @@ def node_of(primitive: Any, arrays: Sequence[np.ndarray], **params: Any) -> Any:
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised array that starts on 64 bytes."""
+    """An uninitialised array that starts on 64 bytes, or lies beside a guard."""
     dtype = np.dtype(dtype)
+    if guarded.side():
+        return np.empty(shape, dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64

@@ -6,6 +6,7 @@ next result of that size; in a loop every step finds what the last one left.
 
 Blocks reach NumPy with a handler of our own (``PyDataMem_Handler``, the interface of NEP 49), so
 that an array frees its memory wherever and whenever it ends. All of this runs under the GIL.
+With ``FX_GUARD_MEMORY`` set, ``guarded.py`` gives all memory instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import threading
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm import disk_cache, engine
+from fx.backends.cpu.llvm import disk_cache, engine, guarded, python_api
 
 _HEAD = 64  # bytes before a block: its capacity, and the next block of its bucket
 
@@ -212,7 +213,8 @@ class _Allocator:
     """The loaded code, and NumPy's handler that points into it. It lives as long as the process."""
 
     def __init__(self) -> None:
-        code = disk_cache.code_of(_text())
+        side = guarded.side()
+        code = disk_cache.code_of(guarded.text(side) if side else _text())
         exports = (*_EXPORTS, "fx_waiting", "fx_kept")
         loaded = engine.Loaded([code], exports, {}, lasting=True)
         self.take, self.give = loaded.address("fx_take"), loaded.address("fx_give")
@@ -226,6 +228,8 @@ class _Allocator:
         make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         self._name = b"mem_handler"
         self.capsule: Any = make(ctypes.addressof(self._handler), self._name, None)
+        if side:
+            guarded.guard_arrays(self.capsule, python_api.symbols()["numpy_set_handler"])
 
 
 def allocator() -> _Allocator:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm import allocation, engine, python_api
+from fx.backends.cpu.llvm import allocation, engine, guarded, python_api
 from fx.backends.cpu.llvm.entry import (
     ARENA,
     ARRAY_TYPE,
@@ -93,6 +93,8 @@ class Executable:
             self.run: Run = entries[0]
         else:
             self.run = _orchestra(recipe, entries, constants, python)
+        if guarded.side():
+            self.run = arena.poisoned(self.run)
 
     def code(self, asm: bool = False) -> str:
         """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""
@@ -112,9 +114,20 @@ class _Arena:
     """
 
     def __init__(self, size: int) -> None:
-        self._memory = np.empty(size + ALIGN, np.uint8)
+        # a guarded block lies on a page's border, where so many bytes are on cache lines anyway
+        self._memory = np.empty(size if guarded.side() else size + ALIGN, np.uint8)
         start = self._memory.ctypes.data
         self.box = np.array([0, -(-start // ALIGN) * ALIGN], np.uint64)
+
+    def poisoned(self, run: Run) -> Run:
+        """``run``, before which nothing in the arena is a number."""
+
+        def fresh(arrays: list[Any]) -> list[Any]:
+            if not self.box[0]:
+                self._memory.fill(255)
+            return run(arrays)
+
+        return fresh
 
 
 def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:

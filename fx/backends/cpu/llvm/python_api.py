@@ -25,7 +25,8 @@ DENSE = 0x0001 | 0x0100  # C-contiguous, aligned
 WRITEABLE = 0x0400
 
 # places in NumPy's table of C functions, which its ABI fixes
-_TABLE = {"array_type": 2, "copy": 85, "new": 94, "set_base": 282, "handler": 305}
+_TABLE = {"array_type": 2, "copy": 85, "new": 94, "set_base": 282, "set_handler": 304,
+          "handler": 305}  # fmt: skip
 _PYTHON = (
     "Py_IncRef",
     "Py_DecRef",

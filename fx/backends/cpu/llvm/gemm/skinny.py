@@ -104,7 +104,8 @@ class Dots(Skinny):
             x, x_row, x_dtype = self._copy(x), p.k, None
 
         def vector(j: ir.Value) -> None:
-            left = b.sub(v.const(p.n), j)
+            known = isinstance(j, ir.Constant)
+            left = v.const(p.n - j.constant) if known else b.sub(v.const(p.n), j)
             groups = v.smaller(
                 b, v.const(width // plan.across), v.split(b, v.add(b, left, plan.across - 1),
                                                           plan.across)[0],

@@ -149,7 +149,9 @@ def zeros(kind: ir.Type, width: int) -> ir.Constant:
 
 
 def first_lanes(b: ir.IRBuilder, count: ir.Value | int, width: int) -> ir.Value:
-    """The mask of the lanes below ``count``."""
+    """The mask of the lanes below ``count``, a constant where that is known."""
+    if isinstance(count, ir.Constant):
+        count = count.constant
     if isinstance(count, int):
         return _lanes(i1, [int(i < count) for i in range(width)])
     lanes = _lanes(i32, range(width))
@@ -174,6 +176,13 @@ def store(b: ir.IRBuilder, x: ir.Value, address: ir.Value, mask: ir.Value | None
     kind = x.type.element
     if mask is None:
         b.store(x, address, align=size_of(kind))
+        return
+    live = [lane.constant for lane in mask.constant] if isinstance(mask, ir.Constant) else ()
+    if sum(live) == 1:
+        # LLVM 22 stores too many bytes for a narrowed vector and a constant mask of one lane
+        lane = live.index(1)
+        one = b.extract_element(x, ir.Constant(i32, lane))
+        b.store(one, at(b, address, lane, kind), align=size_of(kind))
         return
     name = f"llvm.masked.store.{mangled(x.type)}.p0"
     masks = ir.VectorType(i1, x.type.count)

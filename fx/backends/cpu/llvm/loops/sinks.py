@@ -155,5 +155,7 @@ class Sinks(Stores):
             x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
             if self.mask is None:
                 b.store(x, place).align = align
+            elif self.single:
+                self._store_first(x, place, align)
             else:
                 masked_store(b, x, place, self.mask, align)

@@ -54,6 +54,10 @@ class Stores(Expressions):
             b.store(store_convert(b, values[0], dtype),
                     b.gep(pointer, [offset], source_etype=kind))  # fmt: skip
             return
+        if self.single:
+            x = store_convert(b, self._spread(values)[0], dtype)
+            self._store_first(x, b.gep(pointer, [offset], source_etype=kind), dtype.itemsize)
+            return
         lanes, align = plan.lanes, dtype.itemsize
         for j, x in enumerate(self._spread(values)):
             x = store_convert(b, x, dtype)
@@ -68,10 +72,6 @@ class Stores(Expressions):
                               source_etype=kind)  # fmt: skip
                 if mask is None:
                     b.store(x, place).align = align
-                elif self.single and stride == 1:
-                    # LLVM 22 stores too many bytes for a narrowed vector and a constant mask of
-                    # one lane
-                    b.store(b.extract_element(x, ir.Constant(I32, 0)), place).align = align
                 else:
                     masked_store(b, x, place, mask, align)
             else:
@@ -79,6 +79,13 @@ class Stores(Expressions):
                     ir.VectorType(I64, lanes), [at + i * stride for i in range(lanes)]
                 )
                 scatter(b, x, pointer, b.add(splat(b, offset, lanes), steps), mask, align)
+
+    def _store_first(self, x: Any, place: Any, align: int) -> None:
+        """Store the first lane, the only one that the mask leaves.
+
+        LLVM 22 stores too many bytes for a narrowed vector and a constant mask of one lane.
+        """
+        self.b.store(self.b.extract_element(x, ir.Constant(I32, 0)), place).align = align
 
     def _fetch(self) -> None:
         """Fetch memory that is needed soon into the cache."""

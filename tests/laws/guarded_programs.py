@@ -1,0 +1,148 @@
+"""``python -m tests.laws.guarded_programs``: kernels on operands that lie beside forbidden pages.
+
+With ``FX_GUARD_MEMORY`` set what touches memory outside of an operand, a result or an arena ends
+this process. The last line that was printed then says which program it was.
+"""
+
+import ctypes
+import faulthandler
+import random
+import sys
+
+import numpy as np
+
+import fx
+import fx.nn.functional as F
+from fx.backends.cpu.llvm.schedule import schedule
+from fx.dtypes import bfloat16
+from fx.tensor import new_tensor
+from fx.testing import all_primitives, draw
+from fx.testing.compiled import compiled_in
+from tests.backends.llvm.schedules import run_schedule
+from tests.backends.llvm.test_schedule_random import _Program
+
+WIDE = np.lib.stride_tricks.as_strided
+# of a dense array one with the same shape that lies otherwise, and ends or begins where its memory
+# does
+LAYOUTS = {
+    "dense": lambda x: x,
+    "column": lambda x: np.repeat(x[..., None], 3, -1)[..., 2],
+    "first column": lambda x: np.repeat(x[..., None], 3, -1)[..., 0],
+    "every second": lambda x: np.repeat(x, 2, -1)[..., 1::2],
+    "reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "transposed": lambda x: x.T.copy().T,
+    "repeated": lambda x: np.broadcast_to(x[..., :1], x.shape),
+    "overlapping": lambda x: WIDE(x.reshape(-1), x.shape, x.ndim * (x.itemsize,)),
+}
+# functions of x (m, n), y (n, m) and numbers i (n,) below m
+FUNCTIONS = {
+    "product": lambda x, y, i: x @ y,
+    "product with a transpose": lambda x, y, i: x.T @ x + y @ y.T,
+    "one row": lambda x, y, i: (x[:1] @ y, y @ x[:, 0]),
+    "softmax": lambda x, y, i: (fx.softmax(x, axis=1), fx.log_softmax(y, axis=0)),
+    "layer norm": lambda x, y, i: F.layer_norm(x, (x.shape[1],), x[0], x[-1]),
+    "sums": lambda x, y, i: (x.sum(), x.sum(0), fx.max(y, axis=1), fx.var(x, axis=0)),
+    "sums of views": lambda x, y, i: (x[:, -1].sum(), x[::2].sum(), fx.flip(x).max(), y[1:].sum(0)),
+    "elements": lambda x, y, i: fx.where(x > 0, fx.exp(-x), y.T) * x[:, :1],
+    "joined": lambda x, y, i: fx.pad(fx.concat([x, y.T[:, 1:]], axis=1), ((1, 0), (0, 2))),
+    "scans": lambda x, y, i: (fx.cumulative_sum(x, axis=0), fx.cumulative_sum(y, axis=1)),
+    "places": lambda x, y, i: (fx.take(x, i, axis=0), x.at[i, 0].add(1.0), fx.argmax(y, axis=0)),
+    "sorted": lambda x, y, i: (fx.sort(x, axis=0), fx.argsort(y, axis=1)),
+    "narrow": lambda x, y, i: (
+        fx.flip(fx.astype(x, bfloat16) * 2), fx.max(fx.astype(y, fx.int8), axis=0),
+        fx.any(x > 0, axis=0), fx.astype(x, bfloat16) @ fx.astype(y, bfloat16),
+    ),
+    "convolution": lambda x, y, i: (
+        F.conv2d(x[None, None], y[None, None, :2, :1], stride=2, padding=1),
+    ),
+    "pooling": lambda x, y, i: (
+        F.max_pool2d(x[None, None], 2, stride=3, padding=1), F.avg_pool1d(y[None], 2, padding=1),
+    ),
+    "gelu": lambda x, y, i: (F.gelu(x), F.silu(y)),
+    "loss": lambda x, y, i: F.cross_entropy(y, i),
+}  # fmt: skip
+SIZES = (1, 2, 3, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100)
+
+
+def laws(side):
+    """Every primitive, compiled, on a drawn sample."""
+    for seed, (name, primitive) in enumerate(all_primitives().items()):
+        print("law:", name, flush=True)
+        dtype = (np.float32, np.float64, bfloat16)[seed % 3]
+        for turn in (0, 1):
+            source = random.Random(f"{side} {turn}")
+            compiled_in(primitive, draw(primitive, source), np.dtype(dtype))
+
+
+def steps(side):
+    """Generated graphs, each value of which, those in between too, has memory of its own."""
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        program = _Program(random.Random(f"{side} {seed}"))
+        print("steps:", seed, [node.primitive.name for node in program.nodes], flush=True)
+        arrays = [rng.standard_normal(v.spec.shape).astype("f4") for v in program.inputs]
+        plan = schedule(program.graph)
+        got = run_schedule(plan, *arrays)
+        want = program.graph.run(*map(new_tensor, arrays))
+        for mine, tensor in zip(got, want, strict=True):
+            np.testing.assert_allclose(
+                mine, tensor._a, 1e-2, 1e-2 * np.abs(tensor._a).max(initial=1)
+            )
+
+
+def layouts(side):
+    """Functions of operands in every layout, compiled and eager."""
+    source = random.Random(side)
+    for name, function in FUNCTIONS.items():
+        for m, n in ((source.choice(SIZES), source.choice(SIZES)), (1, 17)):
+            in_layouts(f"layouts: {name} {m} {n}", function, m, n)
+    print("layouts: nothing", flush=True)
+    empty = fx.from_numpy(np.zeros((0, 5), np.float32))
+    padded = fx.jit(lambda x: (fx.pad(x, ((1, 2), (0, 0))) + x.sum(), x.sum(0), x * 2))(empty)
+    assert all(np.isfinite(np.asarray(a)).all() for a in padded)
+
+
+def in_layouts(what, function, m, n):
+    """One function for one size."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype("f4") for s in ((m, n), (n, m)))
+    i = rng.integers(0, m, n)
+    compiled = fx.jit(function)
+    for layout, change in LAYOUTS.items():
+        print(what, layout, flush=True)
+        given = [change(x), change(y), i]
+        want = as_tuple(function(*[fx.from_numpy(a.copy()) for a in given]))
+        for how in (function, compiled):
+            got = as_tuple(how(*map(fx.from_numpy, given)))
+            for mine, other in zip(got, want, strict=True):
+                mine, other = (np.asarray(fx.astype(a, fx.float64)) for a in (mine, other))
+                np.testing.assert_allclose(mine, other, 1e-2, 1e-3)
+
+
+def outside(side):
+    """Touches what it must not: shows that the guards hold."""
+    x = np.arange(10.0)
+    at = {"end": x.nbytes, "begin": -1}[side]
+    assert ctypes.c_byte.from_address(x.ctypes.data + at % x.nbytes) is not None
+    print("outside: beside an array", flush=True)
+    print(ctypes.c_byte.from_address(x.ctypes.data + at))
+
+
+def after(side):
+    """Touches what was given back."""
+    x = np.arange(1000.0)
+    at = x.ctypes.data
+    del x
+    print("after: an array that ended", flush=True)
+    print(ctypes.c_byte.from_address(at))
+
+
+def as_tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    for part in sys.argv[2:] or ("laws", "steps", "layouts"):
+        globals()[part](sys.argv[1])
+    print("done")
