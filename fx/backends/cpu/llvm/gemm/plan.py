@@ -83,7 +83,8 @@ def _tasks(
     while True:
         tasks = p.batches * -(-row_tiles // rt) * -(-column_tiles // ct)
         short = tasks < 4
-        tall = rt * rows >= (4 if pack_y and not own and not short else 2) * limits.GEMM_ROWS
+        least = (4 if pack_y and not own and not short else 2) * limits.GEMM_ROWS
+        tall = rt > 1 and rt * rows >= least
         broad = ct > 1 and (own or short or ct * columns >= 4 * limits.GEMM_ROWS)
         if own:
             tall = tall and short and not broad
