@@ -42,7 +42,7 @@ class Compiled:
         parsed = llvm.parse_assembly(self.text)
         parsed.verify()
         if optimise == 2:
-            engine._optimise(parsed, machine)
+            engine._Tools(2).optimise(parsed)
         elif optimise:
             options = llvm.create_pipeline_tuning_options(speed_level=optimise)
             options.loop_vectorization = False

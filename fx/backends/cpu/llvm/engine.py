@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from queue import SimpleQueue
@@ -70,15 +71,16 @@ def compile_text(text: str, level: int = 2) -> bytes:
         RuntimeError: if the text is no valid module; nothing is kept of it.
     """
     context = llvm.create_context()
-    module = _parse(text, context)
-    tools = _tools(level)
     try:
-        tools.optimise(module)
-        return _emit(module, tools.machine)
+        with _parsed(text, context) as module:
+            tools = _tools(level)
+            try:
+                tools.optimise(module)
+                return _emit(module, tools.machine)
+            finally:
+                _idle[level].append(tools)
     finally:
-        module.close()
         context.close()
-        _idle[level].append(tools)
 
 
 # llvmlite lets one thread at a time into LLVM. These three take nearly all the time and work on a
@@ -90,10 +92,18 @@ def _unlocked(name: str) -> Any:
     return getattr(found, "_cfn", found)
 
 
-def _parse(text: str, context: Any) -> Any:
+@contextmanager
+def _parsed(text: str, context: Any) -> Iterator[Any]:
+    """The module of a text, closed at the end: one that outlives its context ends the process.
+
+    That holds for one that LLVM refuses, too, which the error's traceback would keep.
+    """
     module = llvm.parse_assembly(text, context)
-    module.verify()
-    return module
+    try:
+        module.verify()
+        yield module
+    finally:
+        module.close()
 
 
 class _Tools:
@@ -203,9 +213,9 @@ def in_process(name: str) -> bool:
 def assembly(text: str) -> str:
     """The assembly of a module, for reading."""
     tools = _Tools(2)
-    module = _parse(text, None)
-    tools.optimise(module)
-    return str(tools.machine.emit_assembly(module))
+    with _parsed(text, None) as module:
+        tools.optimise(module)
+        return str(tools.machine.emit_assembly(module))
 
 
 class _Linker:
