@@ -55,13 +55,13 @@ def backward_pass(
     sums: dict[Any, Tensor] = {}  # of leaves and extras, what arrives at them
     saved_modes = (modes.barrier, modes.silent)
     switch = create_graph or level == 0 or level & 1
-    if create_graph:
-        set_modes(ENABLED, ENABLED)
-    elif level == 0:  # by the barrier: a pass on another tape may run within this one
-        set_modes(max(modes.barrier, 0), modes.silent)
-    elif switch:
-        set_modes(modes.barrier, level)
     try:
+        if create_graph:
+            set_modes(ENABLED, ENABLED)
+        elif level == 0:  # by the barrier: a pass on another tape may run within this one
+            set_modes(max(modes.barrier, 0), modes.silent)
+        elif switch:
+            set_modes(modes.barrier, level)
         for root, start in roots:
             if useful is None or root in useful:
                 before = cts.get(root)
@@ -141,8 +141,10 @@ def backward_pass(
                     node.saved = _NONE
         _store(sums)
     finally:
-        if switch:
-            set_modes(*saved_modes)
+        if switch:  # no call, which a signal could come into
+            barrier, modes.silent = saved_modes
+            modes.barrier = barrier
+            modes.record0 = barrier < 0
     return found
 
 

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Generator
 from functools import wraps
 from inspect import isgeneratorfunction
-from types import TracebackType
 from typing import Any
 
 from fx import dtypes
+from fx.blocks import Block
 from fx.errors import DTypeError
 
 ENABLED = -1  # a barrier below every level: everything records
@@ -51,17 +51,18 @@ def set_modes(barrier: int, silent: int) -> None:
     modes.record0 = barrier < 0
 
 
-class _GradMode:
+class _GradMode(Block):
     """A context manager and decorator that sets the barrier."""
 
     enable: bool = False
     inference: bool | None = None
 
-    __slots__ = ("_saved",)
+    __slots__ = ()
 
     def __enter__(self) -> None:
-        saved = getattr(self, "_saved", ())
-        self._saved = (*saved, (modes.barrier, modes.silent, modes.inference))
+        saved = (modes.barrier, modes.silent, modes.inference, self._watch)
+        self._watch = None
+        self._entries = (*self._entries, saved)
         if self.enable:  # within a running backward pass too, as a hand-written checkpoint needs
             set_modes(ENABLED, ENABLED)
         else:
@@ -71,16 +72,11 @@ class _GradMode:
         if self.inference is not None:
             modes.inference = self.inference
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        *rest, (barrier, silent, inference) = self._saved
-        self._saved = tuple(rest)
-        set_modes(barrier, silent)
-        modes.inference = inference
+    def leave(self) -> None:
+        barrier, modes.silent, modes.inference, _ = self._entries[-1]
+        modes.barrier = barrier
+        modes.record0 = barrier < 0
+        self._entries = self._entries[:-1]
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         kind = type(self)
@@ -96,6 +92,7 @@ class _GradMode:
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         self = super().__new__(cls)
+        self._entries, self._watch = (), None
         return self if function is None else self(function)
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None: ...
@@ -181,21 +178,25 @@ class set_grad_enabled(_GradMode):
     """Switch recording on or off, at once or for a ``with`` block, as in PyTorch."""
 
     __slots__ = ()
+    _made_entered = 1
 
     def __new__(cls, mode: bool) -> Any:
-        return object.__new__(cls)
+        self = object.__new__(cls)
+        self._entries, self._watch = (), None
+        return self
 
     def __init__(self, mode: bool) -> None:
-        before = (modes.barrier, modes.silent, modes.inference)
+        before = (modes.barrier, modes.silent, modes.inference, None)
         (enable_grad() if mode else no_grad()).__enter__()
-        self._saved = (before,)
+        self._entries = (before,)
 
     def __enter__(self) -> None:
-        return None
+        self._entries = (*self._entries[:-1], (*self._entries[-1][:-1], self._watch))
+        self._watch = None
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         enabled = is_grad_enabled()
-        self.__exit__(None, None, None)
+        self.leave()
         return (enable_grad if enabled else no_grad)(function)
 
 

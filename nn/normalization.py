@@ -9,6 +9,7 @@ from fx.errors import ShapeError
 from fx.nn import functional as F
 from fx.nn import init
 from fx.nn._factory import filled, parameter
+from fx.nn.functional.normalization import batch_norm_counting
 from fx.nn.module import Module
 from fx.ops.axes import integers
 from fx.ops.operands import argument
@@ -95,15 +96,16 @@ class _BatchNorm(_NormBase):
         training, follows = self.training, self.training and self.track_running_stats
         mean, var = self.running_mean, self.running_var
         momentum: Any = self.momentum
+        counts = []
         if follows:
             with no_grad():
                 seen = self.num_batches_tracked.read() + 1
-                self.num_batches_tracked.rebind(seen)
+                counts.append((self.num_batches_tracked, seen))
                 if momentum is None:  # the mean over all batches so far
                     momentum = 1.0 / seen.astype(mean.dtype)
         elif training:
             mean = var = None
-        return F.batch_norm(
+        return batch_norm_counting(
             input,
             mean,
             var,
@@ -112,6 +114,7 @@ class _BatchNorm(_NormBase):
             training or mean is None,
             0.0 if momentum is None else momentum,
             self.eps,
+            counts,
         )
 
 

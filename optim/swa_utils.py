@@ -18,7 +18,7 @@ from fx.optim.optimizer import Optimizer
 from fx.prims.compare import astype, where
 from fx.prims.creation import constant
 from fx.prims.shape import broadcast_to
-from fx.state import Cell
+from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
@@ -152,17 +152,22 @@ class AveragedModel(Module):
             count = self.n_averaged.detach()
             if self.multi_avg_fn is None:
                 average = self.avg_fn or get_swa_avg_fn()
-                for held, value in zip(averages, now, strict=True):
-                    held.rebind(_first_or(count, value, average(held.detach(), value, count)))
+                found = [
+                    (held, _first_or(count, value, average(held.detach(), value, count)))
+                    for held, value in zip(averages, now, strict=True)
+                ]
             elif count == 0:
-                for held, value in zip(averages, now, strict=True):
-                    held.copy_(value)
+                found = [
+                    (held, value.astype(held.dtype))
+                    for held, value in zip(averages, now, strict=True)
+                ]
             else:
-                self.multi_avg_fn(averages, now, count)
+                self.multi_avg_fn(averages, now, count)  # rebinds them itself
+                found = []
             if not self.use_buffers:
                 for held, other in zip(self.module.buffers(), model.buffers(), strict=True):
-                    held.copy_(other.detach())
-            self.n_averaged.rebind(count + 1)
+                    found.append((held, other.detach().to(held.device, held.dtype)))
+            rebind_all([*found, (self.n_averaged, count + 1)])
 
 
 def _held(model: Module, use_buffers: bool) -> list[Any]:

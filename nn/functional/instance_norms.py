@@ -13,9 +13,10 @@ import fx.prims.shape as shape_prims
 from fx._namespace import finfo
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
-from fx.nn.functional.normalization import _centred, _follow, batch_norm
+from fx.nn.functional.normalization import _centred, _followed, batch_norm
 from fx.ops.axes import integer, integers
 from fx.ops.operands import floating
+from fx.state import rebind_all
 from fx.tensor import Tensor
 
 
@@ -76,13 +77,15 @@ def instance_norm(
         given = (running_mean, running_var, weight, bias, True, momentum, eps)
         return widened(instance_norm, x, *given)
     mean, centred, variance = _centred(x, tuple(range(2, x.ndim)))
+    followed = []
     for name, cell, value, factor in (
         ("running_mean", running_mean, mean, 1.0),
         ("running_var", running_var, variance, count / max(count - 1, 1)),
     ):
         if cell is not None:
             over_samples = reduction.sum(value.detach(), axes=(0,), keepdims=False) / x.shape[0]
-            _follow(name, cell, over_samples, momentum, factor)
+            followed += _followed(name, cell, over_samples, momentum, factor)
+    rebind_all(followed)
     line = (channels, *[1] * (x.ndim - 2))
     scale = elementwise.rsqrt(variance + eps)
     if weight is not None:

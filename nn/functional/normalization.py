@@ -18,7 +18,7 @@ from fx.ops.axes import integers, normal_axis
 from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like, full
-from fx.state import Cell
+from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
 
 
@@ -72,6 +72,22 @@ def batch_norm(
         tensor([[-1.],
                 [ 1.]])
     """
+    given = (running_mean, running_var, weight, bias, training, momentum, eps)
+    return batch_norm_counting(input, *given)
+
+
+def batch_norm_counting(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any,
+    bias: Any,
+    training: bool,
+    momentum: Any,
+    eps: Any,
+    counts: Sequence[tuple[Cell, Tensor]] = (),
+) -> Tensor:
+    """``batch_norm`` that rebinds cells of counts along with the statistics: all at once."""
     x = floating("batch_norm", input)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
@@ -84,8 +100,8 @@ def batch_norm(
                 f"the input {x.shape}, got {getattr(v, 'shape', v)}"
             )
     if x.dtype.itemsize == 2:
-        given = (weight, bias, training, momentum, eps)
-        return _widened(lambda x: batch_norm(x, running_mean, running_var, *given), x)
+        given = (weight, bias, training, momentum, eps, counts)
+        return _widened(lambda x: batch_norm_counting(x, running_mean, running_var, *given), x)
     line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
     if training:
         axes = (0, *range(2, x.ndim))
@@ -95,17 +111,28 @@ def batch_norm(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
+        factor = count / max(count - 1, 1)
         if weight is not None and bias is not None and type(eps) is float:
             w, b = argument("batch_norm", weight), argument("batch_norm", bias)
             if _plain(x, w, b) and x.dtype == w.dtype == b.dtype:
                 with no_grad():
                     mean, variance = norms.moments(x)
-                _follow("running_mean", running_mean, mean, momentum)
-                _follow("running_var", running_var, variance, momentum, count / max(count - 1, 1))
+                rebind_all(
+                    [
+                        *_followed("running_mean", running_mean, mean, momentum),
+                        *_followed("running_var", running_var, variance, momentum, factor),
+                        *counts,
+                    ]
+                )
                 return norms.batch_norm(x, w, b, mean, variance, eps=eps)
         mean, centred, variance = _centred(x, axes)
-        _follow("running_mean", running_mean, mean, momentum)
-        _follow("running_var", running_var, variance, momentum, count / max(count - 1, 1))
+        rebind_all(
+            [
+                *_followed("running_mean", running_mean, mean, momentum),
+                *_followed("running_var", running_var, variance, momentum, factor),
+                *counts,
+            ]
+        )
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: with training=False it takes running_mean and running_var")
     else:
@@ -132,10 +159,12 @@ def _fuses(x: Tensor) -> bool:
     return isinstance(x, Tracer) and x.fuses
 
 
-def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0) -> None:
-    """Let a running statistic follow the new one."""
+def _followed(
+    name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0
+) -> list[tuple[Cell, Tensor]]:
+    """What a running statistic is rebound to: it follows the new one."""
     if cell is None:
-        return
+        return []
     if not isinstance(cell, Cell):
         raise InPlaceError(
             f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
@@ -144,7 +173,7 @@ def _follow(name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 
     with no_grad():
         new = shape_prims.reshape(value.detach(), shape=cell.shape)
         held = cell.read()
-        cell.rebind(cast(held * (1 - momentum) + new * (momentum * factor), held.dtype))
+        return [(cell, cast(held * (1 - momentum) + new * (momentum * factor), held.dtype))]
 
 
 def layer_norm(

@@ -15,7 +15,7 @@ from fx.errors import BackwardError, ShapeError
 from fx.ops.norms import norm
 from fx.ops.operands import argument
 from fx.prims.creation import constant, constant_like
-from fx.state import Cell
+from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
 
 
@@ -184,8 +184,10 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Cell]) -> None:
             f"shape {vec.shape}"
         )
     start = 0
+    values = []
     for p in cells:
         stop = start + math.prod(p.shape)
         part = shape_prims.slice(vec, start=(start,), stop=(stop,), step=(1,))
-        p.rebind(shape_prims.reshape(part, shape=p.shape).astype(p.dtype))
+        values.append((p, shape_prims.reshape(part, shape=p.shape).astype(p.dtype)))
         start = stop
+    rebind_all(values)

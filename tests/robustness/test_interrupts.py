@@ -1,0 +1,86 @@
+"""A step happens whole or not at all, wherever it is interrupted."""
+
+import contextlib
+import random
+import signal
+import threading
+from time import perf_counter
+
+import pytest
+
+import fx
+from fx.config import modes
+from tests.robustness.interrupts import (
+    PROGRAMS,
+    Interrupt,
+    Program,
+    at_opcode,
+    by_signal,
+    hunt,
+    opcodes,
+)
+
+SIGNALS = 8  # a program
+OPCODES = 2
+
+
+@pytest.fixture
+def interrupting():
+    """SIGALRM raises, as Ctrl-C does."""
+
+    def handler(number, frame):
+        raise Interrupt
+
+    assert threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGALRM, handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _seconds(name, way):
+    """How long a step takes, about."""
+    program = Program(name, way)
+    program.warm(5)
+    began = perf_counter()
+    program.warm(3)
+    return (perf_counter() - began) / 3
+
+
+@pytest.mark.parametrize(("name", "way"), PROGRAMS, ids=[f"{n} {w}" for n, w in PROGRAMS])
+def test_signals_at_random_instants(name, way, interrupting):
+    chance = random.Random(f"{name} {way}")
+    seconds = _seconds(name, way)
+    hunt(name, way, SIGNALS, by_signal(lambda: chance.uniform(1e-6, 2.5 * seconds)))
+
+
+@pytest.mark.parametrize(("name", "way"), PROGRAMS, ids=[f"{n} {w}" for n, w in PROGRAMS])
+def test_random_byte_codes(name, way):
+    chance = random.Random(f"{name} {way}")
+    hunt(name, way, OPCODES, at_opcode(lambda count: chance.randrange(1, count + 1)))
+
+
+@pytest.mark.parametrize("name", ["SGD", "NAdam"])
+def test_every_byte_code_of_a_compiled_step(name):
+    program = Program(name, "jit")
+    program.warm(3)
+    (step,) = program.phases
+    turn = iter(range(1, opcodes(step, None) + 1))
+    hunt(name, "jit", opcodes(step, None) - 1, at_opcode(lambda count: next(turn, 1)))
+
+
+@pytest.mark.parametrize("block", [fx.no_grad, fx.enable_grad, fx.inference_mode])
+def test_every_byte_code_of_a_mode(block):
+    def run():
+        with block():
+            fx.is_grad_enabled()
+
+    before = modes_now()
+    for at in range(1, opcodes(run, None) + 1):
+        with contextlib.suppress(Interrupt):
+            opcodes(run, at)
+        assert modes_now() == before, at
+
+
+def modes_now():
+    return (modes.barrier, modes.silent, modes.record0, modes.inference)
