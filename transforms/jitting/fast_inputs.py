@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
 from fx import limits, tree
 from fx.config import _Defaults, modes
 from fx.graph.ir import Value
-from fx.transforms.jitting.host import ERRORS, array_of
+from fx.transforms.jitting.host import ERRORS
 from fx.transforms.jitting.program import Argument, Program
 from fx.transforms.jitting.signature import holds_state
 
@@ -123,22 +121,23 @@ def fetch_numbers(
     given = [leaf.number.place for leaf in leaves]
     known: list[Any] = [(None, (), None)]
 
+    compute = table.function(wanted, given, len(program.numbers))
+
     def renewed(numbers: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        exact = repr(numbers)
-        if exact == known[0][2]:
-            return known[0][1]  # type: ignore[no-any-return]
-        if not all(p.holds(numbers) for p in predicates):  # type: ignore[arg-type]
-            return None
-        values: dict[int, Any] = {}
+        # 0.0 == -0.0, so that numbers with a zero among them are told apart by their text
+        exact = repr(numbers) if 0 in numbers else None
+        _, made, before = known[0]
+        if exact is not None and exact == before:
+            return made  # type: ignore[no-any-return]
+        for p in predicates:
+            if not p.holds(numbers):
+                return None
         try:
-            arrays = [array_of(table.evaluate(p, numbers, values), d) for p, d in wanted]
-            made = (*arrays, *[table.evaluate(p, numbers, values) for p in given])
+            made = compute(*numbers)
         except ERRORS:
             return None
-        # 0.0 == -0.0, so that numbers with a zero among them are told apart by their text
-        alike = any(isinstance(n, float | np.floating) and not n for n in numbers)
-        known[0] = (None if alike else numbers, made, exact if alike else None)
-        return made
+        known[0] = (numbers if exact is None else None, made, exact)
+        return made  # type: ignore[no-any-return]
 
     listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
     names = [f"m{i}" for i in range(len(wanted) + len(given))]

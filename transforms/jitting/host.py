@@ -93,6 +93,32 @@ class Table:
             values[at] = numbers.number(index, time) if time else numbers[index]
         return values[place]
 
+    def function(
+        self, wanted: Sequence[tuple[int, Any]], given: Sequence[int], count: int
+    ) -> Callable[..., tuple[Any, ...]]:
+        """Entries as a function of ``count`` numbers before any effect, written for them.
+
+        Args:
+            wanted: entries that it gives as arrays (), with their dtypes.
+            given: entries that it gives as they are.
+        """
+        names: dict[str, Any] = {"array": np.array}
+        lines = [f"def compute({', '.join([f'n{i}' for i in range(count)])}):"]
+        for at in sorted({i for p in (*[p for p, _ in wanted], *given) for i in self.steps(p)}):
+            function, args = self.entries[at]
+            if function is None:
+                lines.append(f"    v{at} = n{args[0][1]}")
+                continue
+            names[f"f{at}"] = function
+            names.update({f"c{at}_{i}": x for i, (staged, x) in enumerate(args) if not staged})
+            listed = [f"v{x}" if staged else f"c{at}_{i}" for i, (staged, x) in enumerate(args)]
+            lines.append(f"    v{at} = f{at}({', '.join(listed)})")
+        names.update({f"d{i}": dtype for i, (_, dtype) in enumerate(wanted)})
+        made = [f"array(v{p}, d{i}), " for i, (p, _) in enumerate(wanted)]
+        lines.append(f"    return ({''.join([*made, *[f'v{p}, ' for p in given]])})")
+        exec(compile("\n".join(lines), "<numbers>", "exec"), names)
+        return names["compute"]  # type: ignore[no-any-return]
+
 
 class Host:
     """An entry of a table, as a function of the numbers of a call."""
