@@ -125,7 +125,10 @@ def fetch_numbers(
 
     def renewed(numbers: tuple[Any, ...]) -> tuple[Any, ...] | None:
         # 0.0 == -0.0, so that numbers with a zero among them are told apart by their text
-        exact = repr(numbers) if 0 in numbers else None
+        exact = None
+        for n in numbers:
+            if not n and type(n) is not int:
+                exact = repr(numbers)
         _, made, before = known[0]
         if exact is not None and exact == before:
             return made  # type: ignore[no-any-return]
