@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
@@ -21,6 +20,7 @@ from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.fast import MISS
 from fx.transforms.jitting.program import (
+    Busy,
     Captured,
     Found,
     Given,
@@ -39,7 +39,11 @@ MOST_CHANGES = 4  # of what a function reads, by itself
 
 
 class Jitted:
-    """A jitted function. Calling it runs compiled code; ``jit`` makes one."""
+    """A jitted function. Calling it runs compiled code; ``jit`` makes one.
+
+    No lock is held while user code runs. One thread at a time stages a program (``staging``);
+    another one that would need it meanwhile runs the function as it is, and waits for nobody.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,6 @@ class Jitted:
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
-        self._lock = threading.RLock()
 
     # arguments -----------------------------------------------------------------------------------
 
@@ -125,42 +128,45 @@ class Jitted:
         if handled or modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)
-        with self._lock:
-            if signature.key in self.eager:
-                return self.function(*args, **kwargs)
-            try:
-                program = self._find(signature, args)
-            except GiveUp as reason:
-                self._forget(signature.key, reason)
-                return self.function(*args, **kwargs)
-            if program.random and (modes.lanes or modes.turn is not None):
-                return self.function(*args, **kwargs)
-            call = Call(self, program, signature)
-            try:
-                began, tally = perf_counter(), program.tally[0]
-                out = call.run(args, kwargs)
-                program.calls += program.tally[0] == tally
-                if call.staged:
-                    if program.seconds is None:
-                        program.seconds = perf_counter() - began
-                    lazily("explain").report(self, program, call.path)
-                    self._settle(program, signature)
-                if signature.donated:
-                    given = [signature.parts[i] for i in signature.donated]
-                    give_away(
-                        [signature.tensors[i] for kind, i in given if kind == "tensor"],
-                        name_of(self.function),
-                    )
-                return out
-            except GiveUp as reason:
-                call.undo()
-                self._forget(signature.key, reason)
-            except BaseException as error:
-                call.undo()
-                if program.root is None or (call.staged and not program.calls):
-                    self._drop(signature.key, program)
-                if not isinstance(error, Exception) or not self._handles([program]):
-                    raise
+        if signature.key in self.eager:
+            return self.function(*args, **kwargs)
+        try:
+            program = self._find(signature, args)
+        except Busy:
+            return self.function(*args, **kwargs)
+        except GiveUp as reason:
+            self._forget(signature.key, reason)
+            return self.function(*args, **kwargs)
+        if program.random and (modes.lanes or modes.turn is not None):
+            return self.function(*args, **kwargs)
+        call = Call(self, program, signature)
+        try:
+            began, tally = perf_counter(), program.tally[0]
+            out = call.run(args, kwargs)
+            program.calls += program.tally[0] == tally
+            if call.staged:
+                if program.seconds is None:
+                    program.seconds = perf_counter() - began
+                lazily("explain").report(self, program, call.path)
+                self._settle(program, signature)
+            if signature.donated:
+                given = [signature.parts[i] for i in signature.donated]
+                give_away(
+                    [signature.tensors[i] for kind, i in given if kind == "tensor"],
+                    name_of(self.function),
+                )
+            return out
+        except Busy:
+            call.undo()
+        except GiveUp as reason:
+            call.undo()
+            self._forget(signature.key, reason)
+        except BaseException as error:
+            call.undo()
+            if program.root is None or (call.staged and not program.calls):
+                self._drop(signature.key, program)
+            if not isinstance(error, Exception) or not self._handles([program]):
+                raise
         return self.function(*args, **kwargs)
 
     def _handles(self, programs: Iterable[Program]) -> bool:
@@ -173,10 +179,17 @@ class Jitted:
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
-        known = self.programs[signature.key] = self.programs.pop(signature.key, [])  # the last used
-        for program in known:
-            if self._serves(program, signature):
+        known = self.programs.setdefault(signature.key, [])
+        self.programs.pop(signature.key, None)
+        self.programs[signature.key] = known  # the last used
+        busy = False
+        for program in list(known):
+            if program.staged_elsewhere():
+                busy = True
+            elif self._serves(program, signature):
                 return program
+        if busy:
+            raise Busy
         found = lazily("shared").adopt(self, signature)
         if found is not None:
             found.reason = "a function of the same code was compiled for such arguments"
@@ -213,7 +226,7 @@ class Jitted:
     def _serves(self, program: Program, signature: Signature) -> bool:
         if program.guards is not None and not program.guards.hold(self.function, signature.objects):
             return False
-        for value, source in program.sources.items():
+        for value, source in list(program.sources.items()):
             if type(source) is Held:
                 cell = source.cell()
                 if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
@@ -351,20 +364,24 @@ class Jitted:
         """
         signature = Signature(self, args, kwargs)
         lazily("explain").refuse_tracers(name_of(self.function), signature.tensors)
-        with self._lock:
+        try:
+            program = self._find(signature, args)
+            call = Call(self, program, signature)
             try:
-                program = self._find(signature, args)
-                call = Call(self, program, signature)
-                try:
-                    call._to_the_end()
-                finally:
-                    call.undo()
-            except GiveUp as reason:
-                raise StagingError(
-                    f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
-                    f"since {reason}"
-                ) from None
-            return lazily("explain").lowered(program, call.path)  # type: ignore[no-any-return]
+                call._to_the_end()
+            finally:
+                call.undo()
+        except Busy:
+            raise StagingError(
+                f"lower of {name_of(self.function)}: another thread compiles it for these "
+                f"arguments now; call lower again when it has"
+            ) from None
+        except GiveUp as reason:
+            raise StagingError(
+                f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "
+                f"since {reason}"
+            ) from None
+        return lazily("explain").lowered(program, call.path)  # type: ignore[no-any-return]
 
     def cache_size(self) -> int:
         """The number of programs that are kept."""
@@ -372,11 +389,10 @@ class Jitted:
 
     def cache_clear(self) -> None:
         """Forget every program, and what runs uncompiled."""
-        with self._lock:
-            self.plans = ()
-            lazily("shared").forget(self)
-            for kept in (self.programs, self.eager, self.unsettled):
-                kept.clear()
+        self.plans = ()
+        lazily("shared").forget(self)
+        for kept in (self.programs, self.eager, self.unsettled):
+            kept.clear()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -6,7 +6,9 @@ A segment is a graph that runs in one go. It ends where the function asked for a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
@@ -223,6 +225,11 @@ class Program:
     seconds: float | None = None  # that its first call took
     history: list[str] = attrs.field(factory=list)  # why branches were added
 
+    def staged_elsewhere(self) -> bool:
+        """Whether another thread stages it now."""
+        me = get_ident()
+        return _stagers.get(id(self), me) != me
+
 
 class GiveUp(BaseException):
     """The function cannot be compiled for these arguments, for a reason; it runs as it is.
@@ -238,6 +245,43 @@ class GiveUp(BaseException):
     def __init__(self, reason: str, lasting: bool = True) -> None:
         super().__init__(reason)
         self.lasting = lasting
+
+
+class Busy(GiveUp):
+    """Another thread stages the program that would serve: the function runs as it is, this once.
+
+    Nobody waits for a thread that stages, since that thread may wait for this one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", lasting=False)
+
+
+class staging:
+    """A block in which this thread alone stages a program.
+
+    Raises:
+        Busy: if another thread does.
+    """
+
+    __slots__ = ("_first", "_program")
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        place, me = id(self._program), get_ident()
+        self._first = place not in _stagers
+        if _stagers.setdefault(place, me) != me:
+            raise Busy
+
+    def __exit__(self, *error: object) -> None:
+        if self._first:
+            _stagers.pop(id(self._program), None)
+
+
+_stagers: dict[int, int] = {}  # the thread that stages a program, by the program's id
+os.register_at_fork(after_in_child=_stagers.clear)  # a child has none of the other threads
 
 
 def concrete(x: Any) -> Tensor:

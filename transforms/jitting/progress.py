@@ -38,6 +38,7 @@ from fx.transforms.jitting.program import (
     Program,
     Segment,
     concrete,
+    staging,
 )
 from fx.transforms.jitting.recording import Recording
 from fx.transforms.jitting.signature import Signature, holds_state
@@ -215,7 +216,7 @@ class Call:
             finish = self._to_the_end()
         if self._learns(finish):
             self.program.differentiates = self.records = True
-            counted = {v for v, s in self.program.sources.items() if type(s) is Counted}
+            counted = {v for v, s in list(self.program.sources.items()) if type(s) is Counted}
             self.env = {v: x for v, x in self.env.items() if v in counted}
             self.path = []
             finish = self._to_the_end()
@@ -225,7 +226,8 @@ class Call:
         """Whether ``.backward()`` may go on from a result, which nobody has seen to yet."""
         if self.records or not any(leaf.differentiable for leaf in finish.leaves):
             return False
-        inputs = (self._fetch(v) for v, s in self.program.sources.items() if type(s) is not Counted)
+        sources = list(self.program.sources.items())
+        inputs = (self._fetch(v) for v, s in sources if type(s) is not Counted)
         return modes.record0 and any(type(x) is Tensor and x._node is not None for x in inputs)
 
     def _to_the_end(self) -> Finish:
@@ -243,6 +245,10 @@ class Call:
 
     def _stage(self) -> Finish:
         """Stage the function along the answers so far, and on from there."""
+        with staging(self.program):
+            return self._staged()
+
+    def _staged(self) -> Finish:
         jitted, program, signature = self.jitted, self.program, self.signature
         self.staged = True
         if program.root is not None and self.path:
