@@ -264,10 +264,13 @@ SEGMENTS = _limit(256, 32, "segments: of one program")
 SHARED_PROGRAMS = _limit(32, 3, "programs: that functions of one code share")
 SHARED_CONSTANT = _limit(1024, 4, "elements: of constants of programs that are shared")
 GUARD_ITEMS = _limit(1024, 64, "items: of a container that are looked at one by one")
-GUARD_PLAIN = _limit(10_000, 100, "items: of a container of plain values")
-GUARD_BYTES = _limit(1 << 20, 1 << 10, "bytes: of an array that is compared")
+GUARD_PLAIN = _limit(131_072, 100, "values: of a container of plain values and of those in it")
+GUARD_BYTES = _limit(1 << 24, 1 << 10, "bytes: of an array that is compared")
 GUARD_CHECKS = _limit(4096, 4096, "comparisons: of one program")
 GUARD_DEPTH = _limit(12, 12, "attributes: along which objects are walked")
+GUARD_USED_CHECKS = _limit(16_384, 8192, "comparisons: with those on what was seen to be read")
+GUARD_USED_DEPTH = _limit(200, 200, "attributes: along which what was seen to be read is walked")
+GUARD_GIVEN = _limit(10_000, 200, "objects: below one that is given to code in C")
 # fmt: on
 
 TABLE: dict[str, Limit] = dict(

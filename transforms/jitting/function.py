@@ -62,6 +62,7 @@ class Jitted:
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
+        self.touched: Any = lazily("watching").Touched()  # what it was seen to read
 
     # arguments -----------------------------------------------------------------------------------
 
@@ -200,7 +201,9 @@ class Jitted:
             raise GiveUp(f"{limits.PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
         program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
-        program.guards = lazily("guards").watch(self.function, signature.objects, args)
+        program.guards = lazily("guards").watch(
+            self.function, signature.objects, args, self.touched
+        )
         program.guards.death.then = self._dropper(signature.key, program)
         return self._add(program, signature)
 

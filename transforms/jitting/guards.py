@@ -9,15 +9,18 @@ by identity otherwise. The comparisons are one generated function without loops.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from fx.transforms.jitting.guards_code import MISSING, Place, shorten
-from fx.transforms.jitting.guards_reads import Reads, reads_of
+from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
 from fx.transforms.jitting.guards_walk import Walk
+from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.watching import Touched
 from fx.versions import changes
 
 _PASSES = 5
@@ -31,21 +34,30 @@ class Guards:
         reusable: False where the function reads a value of a transform that is running, so that
             what is staged for it serves no other call.
         death: is told when an object dies that the function reads.
-        truncated: whether something that it reads was too large to be looked at.
+        tensors: by their ids, those that are found anew in each call.
+        opaque: objects whose state cannot be compared, by their ids: what they are.
         handles: whether the function, or what it calls, handles errors.
+        free: whether all of it is found from the function that is called and its arguments.
+        looked_at: objects that are guarded, by their ids, each with the attributes that are.
     """
 
     __slots__ = (
-        "_settings", "_tensors", "_writer", "death", "handles", "hold", "reusable", "truncated",
+        "_settings", "_tensors", "_writer", "death", "free", "handles", "hold", "looked_at",
+        "opaque", "reusable",
     )  # fmt: skip
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: Walk, tensors: list[Place] | None = None) -> None:
         self._writer = walk.writer
         self._settings: Settings = walk.settings
-        self._tensors = list(walk.tensors.values())
+        self._tensors = list(walk.tensors.values()) if tensors is None else tensors
         self.reusable = walk.reusable
         self.death = walk.writer.death
-        self.truncated = walk.truncated
+        self.opaque = walk.opaque
+        self.free = walk.free
+        self.looked_at = {
+            key: frozenset(read.parts) if (read := walk.reads.get(("object", key))) else frozenset()
+            for key in walk.seen
+        }
         self.handles = walk.handles
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
@@ -114,7 +126,10 @@ def _shown(x: Any) -> str:
 
 
 def watch(
-    function: Callable[..., Any], objects: Sequence[Any] = (), args: Sequence[Any] = ()
+    function: Callable[..., Any],
+    objects: Sequence[Any] = (),
+    args: Sequence[Any] = (),
+    touched: Touched | None = None,
 ) -> Guards:
     """The guards of a function.
 
@@ -122,19 +137,128 @@ def watch(
         function: what is jitted.
         objects: the leaves of its arguments that are neither tensors nor numbers.
         args: its positional arguments, by which the parameters of ``objects`` are known.
+        touched: what it was seen to read when it was staged before.
     """
+    return Guards(_walked(function, objects, args, touched or Touched(), None))
+
+
+def widen(
+    guards: Guards,
+    function: Callable[..., Any],
+    objects: Sequence[Any],
+    args: Sequence[Any],
+    touched: Touched,
+) -> Guards:
+    """The guards of a function that has been staged: also on what it was seen to read.
+
+    Raises:
+        GiveUp: if something that it read cannot be compared.
+    """
+    inputs = guards.finders(function, objects)
+    walk = _walked(function, objects, args, touched, frozenset(inputs))
+    for found, why in ((walk.cut, "too large"), (walk.opaque, "of a kind that shows no state")):
+        for key, what in found.items():
+            if key in touched.ids or (walk.full and found is walk.cut):
+                raise GiveUp(f"it reads {what}, which is {why} to be compared in each call")
+    for key, name in touched.written:
+        names = touched.names.get(key, ())
+        if key not in walk.seen or (name is not None and name not in names):
+            continue
+        before = guards.looked_at.get(key)
+        if before is None or (name is not None and name not in before):
+            raise GiveUp(f"it changes what it reads: {_named(walk.seen[key].name)}")
+    return Guards(walk, list(guards._tensors))
+
+
+def _walked(
+    function: Any,
+    objects: Sequence[Any],
+    args: Sequence[Any],
+    touched: Touched,
+    inputs: frozenset[int] | None,
+) -> Walk:
     walk: Walk | None = None
     size = None
     for _ in range(_PASSES):
-        walk = Walk(walk)
+        walk = Walk(walk, touched, inputs)
         _start(walk, function, objects, args)
+        _reached(walk)
         if walk.size() == size:
             break
         size = walk.size()
     assert walk is not None
     if walk.settings:
         _add_settings(walk)
-    return Guards(walk)
+    return walk
+
+
+def _reached(walk: Walk) -> None:
+    """Guard what the function was seen to come to in other ways than by its own names."""
+    touched, write = walk.touched, walk.writer
+    for key, held in list(touched.functions.items()):
+        f = held()
+        if f is None or ("function", key) in walk.slots or f.__code__ in touched.made:
+            continue
+        if origin(f.__code__.co_filename) == "user":
+            walk.free = False
+            place = Place(None, f"{write.weak(f)}()", f"function|{f.__qualname__}")
+            write.require(place, f"{{}}.__code__ is {write.name('k', f.__code__)}", f.__name__)
+            walk.function(f, place)
+        else:
+            _of_library(walk, f)
+    for key, held in list(touched.owners.items()):
+        x = held()
+        if x is None or key in walk.seen or ("shared", key) in walk.slots:
+            continue
+        walk.free = False
+        if isinstance(x, ModuleType):
+            write.scope["modules"] = sys.modules
+            known = sys.modules.get(x.__name__) is x
+            step = f"modules[{x.__name__!r}]" if known else f"{write.weak(x)}()"
+            walk.value(x, Place(None, step, f"module|{x.__name__}"), Reads(), 0)
+        elif isinstance(x, type):
+            if origin_of_module(x.__module__) == "user" and x.__qualname__ not in touched.classes:
+                walk.value(x, walk.class_place(x), Reads(), 0, given=True)
+        elif isinstance(x, FunctionType):
+            if x.__code__ not in touched.made:
+                place = Place(None, f"{write.weak(x)}()", f"function|{x.__qualname__}")
+                walk.attributes_of(x, place, Reads(), 0)
+        else:  # what a cache gave
+            kind = type(x).__qualname__
+            walk.value(x, Place(None, f"{write.weak(x)}()", f"a cached {kind}|"), Reads(), 0, True)
+    for x in touched.kept.values():
+        if id(x) not in walk.seen:
+            walk.free = False
+            place = Place(None, write.name("k", x), f"a cached {type(x).__name__}|")
+            walk.value(x, place, Reads(), 0, given=True)
+    for held in list(touched.special.values()):
+        cls = held()
+        if cls is not None and cls.__qualname__ not in touched.classes:
+            walk.special_methods(cls)
+    for key, names in touched.spaces.items():
+        space = walk.namespaces.get(key)
+        if space is None:
+            module = sys.modules.get(names.get("__name__", ""))
+            if module is None or vars(module) is not names:
+                continue  # made inside, as the names that are given to eval
+            write.scope["modules"] = sys.modules
+            space = Place(None, f"modules[{module.__name__!r}].__dict__", f"{module.__name__}|")
+            walk.namespaces[key] = space
+        for name in touched.names.get(key, ()):
+            walk.global_(names, space, name, Reads(), names.get("__builtins__", {}))
+
+
+def _of_library(walk: Walk, f: FunctionType) -> None:
+    """The objects that a function of a library knows by a global name, as ``os.environ``."""
+    module = sys.modules.get(f.__globals__.get("__name__", ""))
+    if module is None or vars(module) is not f.__globals__:
+        return
+    for name in reads_of(f.__code__).globals:
+        x = f.__globals__.get(name)
+        if id(x) in walk.touched.names and not isinstance(x, ModuleType | type | FunctionType):
+            walk.writer.scope["modules"] = sys.modules
+            step = f"modules[{module.__name__!r}].{name}"
+            walk.value(x, Place(None, step, f"{module.__name__}.{name}|"), Reads(), 0)
 
 
 def _start(walk: Walk, function: Any, objects: Sequence[Any], args: Sequence[Any]) -> None:

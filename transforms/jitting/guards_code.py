@@ -179,19 +179,38 @@ def same(now: Any, was: Any) -> bool:
         return repr(now) == repr(was)
     if kind is tuple or kind is list:
         return len(now) == len(was) and all(map(same, now, was))
+    if kind is frozenset or kind is set:
+        return same_set(now, was)
     if isinstance(was, np.generic):
-        return bool(now.tobytes() == was.tobytes())
-    return bool(now == was)
+        return bool(now.dtype == was.dtype and now.tobytes() == was.tobytes())
+    if kind is str or kind is int or kind is bytes:
+        return bool(now == was)
+    return bool(now == was) and repr(now) == repr(was)  # a Decimal, a time of a zone
+
+
+def same_set(now: Any, was: Any) -> bool:
+    """Whether a set holds the same plain values, 1 not being True."""
+    return bool(now == was) and {*map(_exactly, now)} == {*map(_exactly, was)}
+
+
+def _exactly(x: Any) -> Any:
+    if type(x) in (tuple, frozenset):
+        return type(x), (tuple if type(x) is tuple else frozenset)(map(_exactly, x))
+    return type(x), repr(x)
 
 
 def same_array(now: Any, was: Any) -> bool:
-    """Whether an array holds what it held."""
-    return (
-        type(now) is type(was)
-        and now.dtype == was.dtype
-        and now.shape == was.shape
-        and now.tobytes() == was.tobytes()
-    )
+    """Whether an array holds what it held, bit by bit."""
+    if type(now) is not type(was) or now.dtype != was.dtype or now.shape != was.shape:
+        return False
+    if now.nbytes > 4096 and now.flags.c_contiguous and was.flags.c_contiguous:
+        return bool(np.array_equal(_bits(now), _bits(was)))
+    return bool(now.tobytes() == was.tobytes())
+
+
+def _bits(x: Any) -> Any:
+    flat = np.asarray(x).reshape(-1)
+    return flat.view(np.uint64 if flat.nbytes % 8 == 0 and flat.itemsize % 8 == 0 else np.uint8)
 
 
 def shorten(value: Any) -> str:

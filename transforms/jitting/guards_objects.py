@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from abc import ABC
 from collections import deque
-from functools import partial
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType, SimpleNamespace
+from functools import lru_cache, partial
+from io import BufferedWriter, TextIOBase
+from operator import attrgetter, itemgetter, methodcaller
+from struct import Struct
+from threading import Lock, RLock
+from time import struct_time
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+    TracebackType,
+    UnionType,
+    WrapperDescriptorType,
+)
 from typing import TYPE_CHECKING, Any, Generic, Protocol
+
+import numpy as np
 
 from fx.nn._hooks import Hook
 from fx.numbers import Number
@@ -15,9 +42,20 @@ from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
+from fx.transforms.jitting.watching import shows_state
 from fx.versions import Hooks, around_steps
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
+_OWNERS = (ModuleType, type, FunctionType)
+_CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
+    BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
+    ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, CodeType, GenericAlias,
+    UnionType, CellType, FrameType, TracebackType, np.ufunc, np.dtype, np.random.Generator,
+    np.random.RandomState, np.random.BitGenerator, re.Pattern, re.Match, Struct, property,
+    staticmethod, classmethod, attrgetter, itemgetter, methodcaller, type(Ellipsis),
+    type(NotImplemented), type(lru_cache(len)), type(np.mean), type(Lock()), type(RLock()),
+    super, struct_time, BaseException, TextIOBase, BufferedWriter, type(sys.flags),
+)  # fmt: skip
 _INTERNAL = frozenset((
     "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
 ))  # fmt: skip
@@ -34,6 +72,7 @@ class Objects:
     filters: dict[type, frozenset[str] | None]
     names: set[str]
     anything: bool
+    opaque: dict[int, str]
 
     if TYPE_CHECKING:
 
@@ -42,6 +81,9 @@ class Objects:
         ) -> None: ...
         def function(self, f: FunctionType, place: Place) -> None: ...
         def methods(self, cls: type, read: Reads) -> Reads: ...
+        def class_place(self, cls: type) -> Place: ...
+        def used(self, x: Any) -> bool: ...
+        def array(self, x: Any, place: Place) -> None: ...
         def read(self, key: Any, reads: Reads) -> Reads: ...
         def sequence(self, x: Any, place: Place, depth: int) -> None: ...
         def set(self, x: Any, place: Place) -> None: ...
@@ -50,9 +92,20 @@ class Objects:
     def namespace(self, x: ModuleType, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of(x)
         self.writer.identity(place, x, weak=whose == "user")
+        reads = self.read(("object", id(x)), reads)
+        held = vars(x)
         if whose == "user":
-            for name in self._chosen(reads, vars(x)):
-                self.value(vars(x)[name], _attribute(place, name), self._part(x, reads, name), 0)
+            for name in self._chosen(reads, held):
+                self.value(held[name], _attribute(place, name), self._part(x, reads, name), 0)
+            for name in reads.parts:
+                if name not in held:
+                    condition = f"not hasattr({{}}, {name!r})"
+                    self.writer.require(place, condition, f"without {name}")
+        elif whose == "library":  # as os.environ
+            for name in reads.parts:
+                value = held.get(name)
+                if self.used(value) and value is not sys.modules and not isinstance(value, _OWNERS):
+                    self.value(value, _attribute(place, name), self._part(x, reads, name), depth)
 
     def class_(self, x: type, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of_module(x.__module__)
@@ -69,6 +122,9 @@ class Objects:
         if _has_foreign_base(x):
             reads.merge(_all_methods(x))
         reads = self.methods(x, reads)
+        for name in reads.parts:
+            if not hasattr(x, name):
+                self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
         found = {name: v for base in reversed(x.__mro__[:-1]) for name, v in vars(base).items()}
         for name in self._chosen(reads, found):
             value = found[name]
@@ -129,7 +185,10 @@ class Objects:
             if not given:
                 self.writer.identity(place, x, weak=bool(x.__closure__))
             self.function(x, place)
-        elif _is_namespace(cls) or (whose == "user" and not _is_fx(cls)):
+        elif _is_namespace(cls) or (
+            not _is_fx(cls)
+            and (whose == "user" or (whose == "library" and self.used(x) and shows_state(cls)))
+        ):
             self._instance(x, place, reads, depth, given)
             base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
             if base is dict:
@@ -138,12 +197,21 @@ class Objects:
                 self.set(x, place)
             elif base is not None:
                 self.sequence(x, place, depth)
+            elif isinstance(x, np.ndarray):
+                self.array(x, place)
+            elif not shows_state(cls):
+                self.opaque[id(x)] = _called_by(x, place)
         else:
             if not given:
                 self.writer.identity(place, x)
             self._callables(x, place, whose, depth)
             if whose == "user":
                 self.methods(cls, _all_methods(cls))
+                for name in self.read(("object", id(x)), Reads()).parts:
+                    if name in getattr(x, "__dict__", {}):
+                        self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
+            elif whose == "library" and not shows_state(cls) and not isinstance(x, _CONSTANT):
+                self.opaque[id(x)] = _called_by(x, place)
 
     def _callables(self, x: Any, place: Place, whose: str, depth: int) -> None:
         """The user's functions that an object of a library wraps."""
@@ -166,11 +234,15 @@ class Objects:
         reads = self.methods(cls, self.read(("object", id(x)), reads))
         own = getattr(x, "__dict__", {})
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
-        if self.anything and reads.whole and hasattr(x, "__dict__"):
+        if _any_of(reads, self) and hasattr(x, "__dict__"):
             condition = f"len({{}}.__dict__) == {len(own)}"
             self.writer.require(place, condition, f"with {len(own)} attributes")
         for name in reads.parts:
-            if hasattr(x, "__dict__") and name not in own and name not in above:
+            if name in own or name == "__dict__" or name == "__class__":
+                continue
+            if name not in above and not hasattr(cls, name) and not hasattr(cls, "__getattr__"):
+                self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
+            elif hasattr(x, "__dict__") and not _has_setter(above.get(name)):
                 self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
         for name in self._chosen(reads, {**above, **own}):
             raw = above.get(name)
@@ -182,8 +254,15 @@ class Objects:
                 try:
                     value = getattr(x, name)
                 except AttributeError:
+                    self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
                     continue
             elif _is_descriptor(raw):
+                if origin_of_module(type(raw).__module__) == "user":
+                    base = next(b for b in cls.__mro__ if name in vars(b))
+                    below = self.class_place(base).below(
+                        f"{{}}.__dict__[{name!r}]", f"{place.name}.{name}"
+                    )
+                    self.value(raw, below, called(), depth + 1)
                 continue
             else:
                 value = raw
@@ -272,13 +351,25 @@ class Objects:
 
     def _chosen(self, reads: Reads, held: Any) -> list[str]:
         """The attributes among ``held`` that are read."""
-        if reads.whole and self.anything:
+        if _any_of(reads, self):
             return [n for n in held if not (n[:2] == "__" == n[-2:])]
         names = self.names if reads.whole else ()
         return [n for n in held if n in reads.parts or n in names]
 
     def _part(self, x: Any, reads: Reads, name: str) -> Reads:
         return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
+
+
+def _any_of(reads: Reads, walk: Any) -> bool:
+    """Whether attributes may be read under names that are not in the code."""
+    return reads.any or (reads.whole and walk.anything)
+
+
+def _called_by(x: Any, place: Place) -> str:
+    """An object and where it is, for people."""
+    kind, _, path = place.name.partition("|")
+    cls = type(x)
+    return f"a {cls.__module__}.{cls.__qualname__}, {kind} `{path}`"
 
 
 def called() -> Reads:
@@ -322,6 +413,11 @@ def _extends_layer(cls: type) -> bool:
 
     own = {base for base in cls.__mro__ if origin_of_module(base.__module__) == "fx"}
     return not own <= set(Module.__mro__)
+
+
+def _has_setter(x: Any) -> bool:
+    """Whether an entry of a class goes before the attributes of an instance."""
+    return hasattr(type(x), "__set__") or hasattr(type(x), "__delete__")
 
 
 def _is_descriptor(x: Any) -> bool:

@@ -29,14 +29,16 @@ class Reads:
         parts: the attributes that are looked at, and what is read of those.
         whole: whether it is also passed on, so that anything may be read of it.
         called: whether it is called.
+        any: whether it is known that attributes are read whose names are not in the code.
     """
 
-    __slots__ = ("called", "parts", "whole")
+    __slots__ = ("any", "called", "parts", "whole")
 
     def __init__(self, whole: bool = False) -> None:
         self.parts: dict[str, Reads] = {}
         self.whole = whole
         self.called = False
+        self.any = False
 
     def of(self, name: str) -> Reads:
         """What is read of an attribute."""
@@ -49,6 +51,7 @@ class Reads:
         """Read what another one reads too."""
         self.whole |= other.whole
         self.called |= other.called
+        self.any |= other.any
         for name, part in other.parts.items():
             self.of(name).merge(part)
 

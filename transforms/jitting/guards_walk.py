@@ -7,11 +7,13 @@ at by identity alone.
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict, defaultdict, deque
 from enum import Enum
 from functools import cached_property, partial, partialmethod
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from fx.transforms.jitting.guards_reads import (
     reads_of,
 )
 from fx.transforms.jitting.guards_settings import Settings
+from fx.transforms.jitting.watching import Touched, holds_others
 from fx.versions import Watched, WatchedList
 
 _VALUES = (range, slice, np.generic, np.dtype)
@@ -51,24 +54,54 @@ class Walk(Containers, Objects):
     Args:
         known: what an earlier walk found to be read, by object and by slot, so that this one knows
             it from the beginning; None for the first.
+        touched: what was read while the function was staged.
+        inputs: the tensors that are inputs, by their ids; None if all are.
+
+    Attributes:
+        cut: what was not looked at, by the ids of objects: what it is, in words.
+        opaque: objects whose state cannot be seen, by their ids: what they are, in words.
     """
 
-    def __init__(self, known: Walk | None) -> None:
+    def __init__(
+        self, known: Walk | None, touched: Touched, inputs: frozenset[int] | None = None
+    ) -> None:
         self.writer = Writer()
         self.settings = Settings()
+        self.touched = touched
+        self.inputs = inputs
         self.tensors: dict[int, Place] = {}
-        self.truncated = False  # whether something was too large to be looked at
+        self.cut: dict[int, str] = {}
+        self.opaque: dict[int, str] = {}
+        self.free = True  # whether nothing is found but from the function and its arguments
+        self.full = False  # whether there is more to compare than any guard may
         self.reusable = True  # False where a value is of a transform that is running
         self.handles = False  # whether code that is reached handles errors
         self.seen: dict[int, Place] = {}
         self.slots: dict[Any, None] = {}
         self.methods_found: dict[Any, Place] = {}
+        self.classes: dict[type, Place] = {}
         self.alive: list[Any] = []
         self.namespaces: dict[int, Place] = {}
         self.filters: dict[type, frozenset[str] | None] = {}
         self.reads: dict[Any, Reads] = {} if known is None else known.reads
         self.names: set[str] = set() if known is None else known.names
         self.anything = False if known is None else known.anything
+        if known is None:
+            for key, names in touched.names.items():
+                reads = self.reads.setdefault(("object", key), Reads())
+                for name in names:
+                    reads.of(name)
+            for key in touched.whole:
+                self.reads.setdefault(("object", key), Reads()).any = True
+
+    def used(self, x: Any) -> bool:
+        """Whether an object is known to be read."""
+        return id(x) in self.touched.ids
+
+    def leave(self, x: Any, place: Place, what: str) -> None:
+        """Do not look at an object, or at all that it holds."""
+        kind, _, path = place.name.partition("|")
+        self.cut[id(x)] = f"{kind} `{path}`, {what}" if path else f"{kind}, {what}"
 
     def size(self) -> Any:
         """A measure of how much is known to be read."""
@@ -97,6 +130,8 @@ class Walk(Containers, Objects):
                 try:
                     value = cell.cell_contents
                 except ValueError:  # a variable of an enclosing function that is not bound yet
+                    self.writer.scope["is_unbound"] = is_unbound
+                    self.writer.require(cells, f"is_unbound({{}}[{i}])", f"without `{name}`")
                     continue
                 if name != "__class__" and ("cell", id(cell)) not in self.slots:
                     self.slots["cell", id(cell)] = None
@@ -130,13 +165,46 @@ class Walk(Containers, Objects):
             space = place.below("{}.__globals__", f"{f.__name__}|")
             self.namespaces[id(names)] = space
         for name, read in reads.globals.items():
-            slot = ("global", id(names), name)
-            if name in names:
-                read = self.read(slot, read)
-                if slot not in self.slots:
-                    self.slots[slot] = None
-                    below = space.below(f"{{}}[{name!r}]", f"global|{name}")
-                    self.value(names[name], below, read, 0)
+            self.global_(names, space, name, read, f.__builtins__)
+
+    def global_(
+        self, names: dict[str, Any], space: Place, name: str, read: Reads, builtins: dict[str, Any]
+    ) -> None:
+        """What a name stands for in a namespace; or among the builtins, as long as it does."""
+        slot = ("global", id(names), name)
+        if name in names:
+            read = self.read(slot, read)
+        if slot in self.slots:
+            return
+        self.slots[slot] = None
+        if name in names:
+            self.value(names[name], space.below(f"{{}}[{name!r}]", f"global|{name}"), read, 0)
+            return
+        self.writer.require(space, f"{name!r} not in {{}}", f"without the global `{name}`")
+        self.writer.scope["builtins"] = builtins
+        built = Place(None, "builtins", f"builtin|{name}")
+        if name in builtins:
+            k = self.writer.name("k", builtins[name])
+            self.writer.require(built, f"{{}}[{name!r}] is {k}", f"the builtin `{name}`")
+        else:
+            self.writer.require(built, f"{name!r} not in {{}}", "missing")
+
+    def attributes_of(self, f: FunctionType, place: Place, reads: Reads, depth: int) -> None:
+        """What is read of a function besides its code."""
+        reads = self.read(("object", id(f)), reads)
+        own = vars(f)
+        if reads.any:
+            self.writer.require(place, f"len({{}}.__dict__) == {len(own)}", "its attributes")
+        for name in own if reads.any else reads.parts:
+            if name in own:
+                below = place.below(f"{{}}.{name}", f"{place.name}.{name}")
+                self.value(own[name], below, reads.parts.get(name) or Reads(whole=True), depth + 1)
+            elif not hasattr(f, name):
+                self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
+            elif type(getattr(f, name)) in PLAIN:
+                self.writer.plain(
+                    place.below(f"{{}}.{name}", f"{place.name}.{name}"), getattr(f, name)
+                )
 
     def methods(self, cls: type, read: Reads) -> Reads:
         """What the methods that are reached read of an instance, together with ``read``."""
@@ -144,6 +212,7 @@ class Walk(Containers, Objects):
         found.merge(read)
         todo = list(read.parts)
         done: set[str] = set()
+        supers: set[str] = set()
         users = [base for base in cls.__mro__ if origin_of_module(base.__module__) == "user"]
         for base in users:
             todo += [n for n in vars(base) if n[:2] == "__" == n[-2:] and n not in _UNCALLED]
@@ -152,6 +221,7 @@ class Walk(Containers, Objects):
             if name in done:
                 continue
             done.add(name)
+            self._resolves(cls, name, name in supers)
             for base in users:
                 for f, has_self in _functions(vars(base).get(name)):
                     filename = f.__code__.co_filename
@@ -161,7 +231,9 @@ class Walk(Containers, Objects):
                         continue  # a method that dataclass has written
                     self.function(f, self._method(base, name, f))
                     reads = reads_of(f.__code__)
-                    todo += reads.supers
+                    todo += [n for n in reads.supers if n not in supers]
+                    done -= reads.supers - supers
+                    supers |= reads.supers
                     if has_self and f.__code__.co_argcount:
                         own = reads.variables.get(f.__code__.co_varnames[0])
                         if own is not None:
@@ -173,39 +245,96 @@ class Walk(Containers, Objects):
         return found
 
     def _method(self, cls: type, name: str, f: FunctionType) -> Place:
-        """Where a method is found; that it is the same one is guarded."""
+        """Where a method is found."""
         found = self.methods_found.get((cls, name, f))
         if found is None:
-            if vars(cls).get(name) is f and (name[:2] != "__" or name == "__call__"):
-                owner = Place(None, f"{self.writer.weak(cls)}()", f"class|{cls.__qualname__}")
-                found = owner.below(f"{{}}.{name}", f"method|{f.__qualname__}")
-                self.writer.identity(found, f)
+            if vars(cls).get(name) is f:
+                found = self.class_place(cls).below(f"{{}}.{name}", f"method|{f.__qualname__}")
             else:
                 found = Place(None, f"{self.writer.weak(f)}()", f"method|{f.__qualname__}")
             self.methods_found[cls, name, f] = found
         return found
+
+    def class_place(self, cls: type) -> Place:
+        """A class, wherever it is found."""
+        found = self.classes.get(cls)
+        if found is None:
+            step = f"{self.writer.weak(cls)}()"
+            found = self.classes[cls] = Place(None, step, f"class|{cls.__qualname__}")
+        return found
+
+    def _resolves(self, cls: type, name: str, supers: bool) -> None:
+        """Guard which method a name stands for: in a class, and in those that ``super()`` asks."""
+        if name[:2] == "__" == name[-2:] and name != "__call__":
+            return  # those that are used are guarded together
+        bases = [b for b in cls.__mro__ if origin_of_module(b.__module__) == "user"]
+        holders = [b for b in bases if name in vars(b)]
+        if not holders or not _functions(vars(holders[0])[name]):
+            return
+        self._stands(cls, name)
+        if not supers:
+            return
+        for base in cls.__mro__[1 : cls.__mro__.index(holders[-1]) + 1]:
+            if name in vars(base):
+                self._stands(base, name)
+            elif base in bases and ("absent", base, name) not in self.slots:
+                self.slots["absent", base, name] = None
+                condition = f"{name!r} not in {{}}.__dict__"
+                self.writer.require(self.class_place(base), condition, f"without {name}")
+
+    def _stands(self, cls: type, name: str) -> None:
+        """Guard which method of a class a name stands for."""
+        if ("method", cls, name) in self.slots:
+            return
+        self.slots["method", cls, name] = None
+        found = getattr(cls, name, None)
+        place = self.class_place(cls)
+        below = place.below(f"{{}}.{name}", f"method|{cls.__qualname__}.{name}")
+        if isinstance(found, MethodType):
+            self.writer.identity(below.below("{}.__func__", below.name), found.__func__)
+        elif isinstance(found, property):
+            self.writer.identity(below.below("{}.fget", below.name), found.fget)
+        elif found is getattr(cls, name, None):  # no new object each time
+            self.writer.identity(below, found)
+
+    def special_methods(self, cls: type) -> None:
+        """Guard the operators of a class: which methods with ``__names__`` it has."""
+        if origin_of_module(cls.__module__) != "user":
+            return
+        self.writer.scope["same_special"] = same_special
+        k = self.writer.name("k", special_of(cls))
+        place = self.class_place(cls)
+        self.writer.require(place, f"same_special({{}}, {k})", f"the operators of {cls.__name__}")
 
     # values -------------------------------------------------------------------------------------
 
     def value(self, x: Any, place: Place, reads: Reads, depth: int, given: bool = False) -> None:
         """Guard what is at a place; ``given``: the object itself is known to be the same."""
         write = self.writer
-        if depth > limits.GUARD_DEPTH or len(write.checks) > limits.GUARD_CHECKS:
-            self.truncated = True
-            return
         kind = type(x)
+        if len(write.checks) > limits.GUARD_USED_CHECKS:
+            self.leave(x, place, "among too many things that it reads")
+            self.full = True
+            return
         if kind in PLAIN:
             write.plain(place, x)
             return
-        if kind in (tuple, frozenset) and is_plain(x):
+        if kind in (tuple, frozenset) and len(x) <= limits.GUARD_ITEMS and is_plain(x):
             write.plain(place, x)
+            return
+        deep = depth > limits.GUARD_DEPTH or len(write.checks) > limits.GUARD_CHECKS
+        if deep and (depth > limits.GUARD_USED_DEPTH or not self.used(x)) and holds_others(kind):
+            self.leave(x, place, "too deep in what it reads")
             return
         fresh = kind is FunctionType and ("shared", id(x)) not in self.slots and not given
         if fresh and origin(x.__code__.co_filename) == "user":
             self.slots["shared", id(x)] = None
+            if id(x) in self.touched.identity:
+                write.identity(place, x)
             k = write.name("k", x.__code__)
             write.require(place, f"{{}}.__code__ is {k}", x.__qualname__)
             self.function(x, place)
+            self.attributes_of(x, place, reads, depth)
             return
         before = self.seen.get(id(x))
         if before is not None and not given:
@@ -214,6 +343,8 @@ class Walk(Containers, Objects):
             return
         self.alive.append(x)
         self.seen[id(x)] = place
+        if id(x) in self.touched.identity and not given:
+            write.identity(place, x)
         if isinstance(x, Tensor):
             self._tensor(x, place, given)
         elif isinstance(x, StagedNumber):
@@ -233,8 +364,15 @@ class Walk(Containers, Objects):
             self.sequence(x, place, depth)
         elif kind in (set, frozenset):
             self.set(x, place)
-        elif kind in (dict, OrderedDict, defaultdict) or isinstance(x, Numbers | Watched):
+        elif kind in (dict, OrderedDict, defaultdict, MappingProxyType) or isinstance(
+            x, Numbers | Watched
+        ):
             self.mapping(x, place, depth)
+            if kind is defaultdict:
+                below = place.below("{}.default_factory", f"{place.name}.default_factory")
+                self.value(x.default_factory, below, called(), depth + 1)
+        elif kind in (bytearray, array, memoryview):
+            self.bytes_(x, place)
         else:
             self.object_(x, place, reads, depth, given)
 
@@ -250,6 +388,8 @@ class Walk(Containers, Objects):
                 self.writer.require(place, condition, "a handle")
             return
         self.tensors[id(x)] = place
+        if self.inputs is not None and id(x) not in self.inputs:
+            self.writer.identity(place, x)  # a constant of what was staged
         if type(x) is Tensor or type(x) is Named:
             self.writer.scope.update(Tensor=Tensor, Named=Named, node_of=node_of)
             condition = "(type({0}) is Tensor or type({0}) is Named) and "
@@ -259,8 +399,57 @@ class Walk(Containers, Objects):
         self.writer.require(place, condition, "a tensor")
 
 
+def is_unbound(cell: Any) -> bool:
+    """Whether the variable of a closure has no value yet."""
+    try:
+        cell.cell_contents  # noqa: B018 - to see whether there is one
+    except ValueError:
+        return True
+    return False
+
+
+def special_of(cls: type) -> list[tuple[ref[type], list[str], list[tuple[str, Any]]]]:
+    """For a class and those above it that are the user's: its names, and its special methods."""
+    found = []
+    for base in cls.__mro__:
+        if origin_of_module(base.__module__) == "user":
+            names = [n for n in vars(base) if n[:2] == "__" == n[-2:] and _acts(base, n)]
+            methods = [(n, _weakly(vars(base)[n])) for n in names]
+            found.append((ref(base), [*vars(base)], methods))
+    return found
+
+
+def same_special(cls: Any, was: list[tuple[ref[type], list[str], list[tuple[str, Any]]]]) -> bool:
+    """Whether the methods with special names are those that they were."""
+    for holder, names, methods in was:
+        base = holder()
+        if base is None or base not in cls.__mro__:
+            return False
+        held = base.__dict__
+        if [*held] != names:
+            return False
+        for name, method in methods:
+            if held[name] is not method():
+                return False
+    return True
+
+
+def _acts(cls: type, name: str) -> bool:
+    value = vars(cls)[name]
+    return isinstance(value, FunctionType | staticmethod | classmethod | property) or (
+        name == "__hash__" and value is None
+    )
+
+
+def _weakly(x: Any) -> Any:
+    try:
+        return ref(x)
+    except TypeError:
+        return lambda: x
+
+
 def _size(reads: Reads) -> int:
-    return 1 + reads.whole + reads.called + sum(map(_size, reads.parts.values()))
+    return 1 + reads.whole + reads.called + reads.any + sum(map(_size, reads.parts.values()))
 
 
 def _functions(raw: Any) -> list[tuple[FunctionType, bool]]:

@@ -279,7 +279,8 @@ class Call:
                     given.append(signature.objects[place])
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             try:
-                out = jitted.function(*args, **kwargs)
+                with lazily("watching").Watching(program.guards.opaque) as touched:
+                    out = jitted.function(*args, **kwargs)
             except Exception as error:
                 if recording.ended is None or recording.ended.__cause__ is error:
                     raise
@@ -292,12 +293,24 @@ class Call:
                 cell.rebind(other.read())
             finish = self._finish(recording, out)
         program.guards.renew()
+        self._watch(touched, args)
         if modes.stage is not None:  # a function around this one assumes what this one does
             for predicate in program.predicates:
                 predicate.holds(self)
         if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
             raise GiveUp("it draws random numbers inside vmap or a lane")
         return finish
+
+    def _watch(self, touched: Any, args: Any) -> None:
+        """Guard what the function was seen to read, if it is as it was before it ran."""
+        jitted, program, objects = self.jitted, self.program, self.signature.objects
+        jitted.touched.merge(touched)
+        if program.guards.hold(jitted.function, objects):
+            guards = lazily("guards")
+            death = program.guards.death
+            program.guards = guards.widen(program.guards, jitted.function, objects, args, touched)
+            program.guards.death.then = death.then
+            program.guards.death.dead |= death.dead
 
     def _finish(self, recording: Recording, out: Any) -> Finish:
         leaves, treedef = tree.flatten_in_order(out, is_leaf=holds_state)

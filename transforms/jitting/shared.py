@@ -36,7 +36,7 @@ def _key(jitted: Any, key: Any) -> Any:
 def publish(jitted: Any, program: Program) -> None:
     """Let other functions of the same code use a program, if it holds nothing of this one."""
     code = _code_of(jitted.function)
-    if code is None or not _is_free(program):
+    if code is None or not program.guards.free or not _is_free(program):
         return
     known = _store.setdefault(code, {})
     mine = known.setdefault(_key(jitted, program.key), [])

@@ -1,0 +1,110 @@
+"""Impure calls: functions in C whose results are not those of their arguments alone.
+
+Clocks, randomness of the operating system, files, the terminal, other processes and threads: what
+they give is of the moment. Python code of libraries is not listed, since its own calls are seen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from types import BuiltinMethodType, MethodType
+from typing import Any
+
+import numpy as np
+
+_OF_THE_MOMENT = {
+    "time": "the clock",
+    "posix": "the operating system",
+    "nt": "the operating system",
+    "io": "a file",
+    "_io": "a file",
+    "_socket": "the network",
+    "select": "the network",
+    "_ssl": "the network",
+    "_uuid": "randomness of the operating system",
+    "_random": "random numbers",
+    "_posixsubprocess": "another process",
+    "mmap": "a file",
+    "resource": "the operating system",
+    "_sqlite3": "a database",
+}
+_PURE = frozenset((
+    "fspath", "_path_normpath", "strerror", "text_encoding", "cpu_count", "_path_splitroot",
+    "gmtime", "mktime", "strftime", "strptime", "asctime", "StringIO", "BytesIO", "get_clock_info",
+    "getpid", "fsencode", "fsdecode", "_path_isdir", "register_at_fork", "WIFEXITED",
+))  # fmt: skip
+_THREADS = frozenset(("start_new_thread", "start_new", "start_joinable_thread"))
+_QUESTIONS = frozenset(("input", "breakpoint"))
+_NOWS = frozenset(("now", "utcnow", "today"))
+_MAKERS = (random.Random, np.random.RandomState, np.random.Generator, np.random.SeedSequence)
+GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
+def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
+    """What a call asks the outside for, in words; None if its result is that of its arguments.
+
+    Args:
+        f: what is called.
+        args: its positional arguments, as far as they are known.
+        given: whether it has any.
+    """
+    if isinstance(f, type):
+        if (issubclass(f, _MAKERS) and f is not np.random.Generator) and _unseeded(args, given):
+            return "randomness of the operating system"
+        return None
+    name = getattr(f, "__name__", "")
+    if name == "default_rng" and f is np.random.default_rng and _unseeded(args, given):
+        return "randomness of the operating system"
+    if type(f) is not BuiltinMethodType:
+        return None
+    owner = f.__self__
+    if isinstance(owner, type):
+        if issubclass(owner, datetime.date) and name in _NOWS:
+            return "the clock"
+        return None
+    module = f.__module__ or ""
+    if module in _OF_THE_MOMENT and not isinstance(owner, type) and name not in _PURE:
+        return _OF_THE_MOMENT[module]
+    if module == "_thread" and name in _THREADS:
+        return "another thread"
+    if module == "builtins" and name in _QUESTIONS:
+        return "the terminal"
+    return None
+
+
+def generator_of(f: Any) -> Any:
+    """The random generator whose method is called; None for other calls."""
+    if type(f) is MethodType or type(f) is BuiltinMethodType or hasattr(f, "__self__"):
+        owner = f.__self__
+        if isinstance(owner, GENERATORS):
+            return owner
+    return None
+
+
+def state_of(generator: Any) -> Any:
+    """A function that puts a random generator back to where it is."""
+    if isinstance(generator, random.Random):
+        try:
+            state: Any = generator.getstate()
+        except NotImplementedError:  # SystemRandom
+            return lambda: None
+        return lambda: generator.setstate(state)
+    if isinstance(generator, np.random.RandomState):
+        state = generator.get_state()
+        return lambda: generator.set_state(state)
+    bits = generator.bit_generator
+    state = bits.state
+    return lambda: setattr(bits, "state", state)
+
+
+def _unseeded(args: list[Any], given: bool) -> bool:
+    return not given or (len(args) == 1 and args[0] is None)
+
+
+QUIET = frozenset((
+    "logging", "warnings", "linecache", "traceback", "tokenize", "importlib", "inspect", "re",
+    "_weakrefset", "abc", "typing", "enum", "numpy", "codecs", "encodings", "sre_compile",
+    "sre_parse", "ast", "dis", "attr", "attrs",
+))  # fmt: skip
+"""Libraries whose Python code is not looked into: their state is theirs, and they say, not ask."""

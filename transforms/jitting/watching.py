@@ -1,0 +1,673 @@
+"""Watching: what a function reads while it is staged, instruction by instruction.
+
+Byte code tells which names a function may read (``guards_reads.py``); what it has read, it tells
+when it runs. So while a function is staged each instruction of its Python code is looked at before
+it runs, together with what it works on: attributes are read of this object, this list is walked
+over, this function in C is called. The code of libraries that is run on the way is looked at too,
+fx's own is not. A later call costs nothing for that.
+
+What is found is kept by the ids of objects: those that come from outside live as long as the
+staging lasts, and others are met by no guard.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import gc
+import operator
+import random
+import sys
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from enum import Enum
+from functools import lru_cache, partial
+from threading import get_ident
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
+from typing import Any
+from weakref import ref
+
+import attrs
+import numpy as np
+
+from fx import limits
+from fx.frames import is_internal
+from fx.tensor import Tensor
+from fx.transforms.jitting.guards_reads import origin, origin_of_module
+from fx.transforms.jitting.impure import QUIET, generator_of, moment_of, state_of
+from fx.transforms.jitting.operands import NOTHING, are_known, function_of, operands
+from fx.transforms.jitting.program import GiveUp
+
+# what an instruction works on: how many values, of those that are looked at
+_COUNTS = {
+    "BINARY_SUBSCR": 2, "BINARY_SLICE": 3, "STORE_SLICE": 4, "BINARY_OP": 2, "COMPARE_OP": 2,
+    "CONTAINS_OP": 2, "IS_OP": 2, "UNARY_NEGATIVE": 1, "UNARY_INVERT": 1, "UNARY_POSITIVE": 1,
+    "UNARY_NOT": 1, "GET_ITER": 1, "FOR_ITER": 1, "UNPACK_SEQUENCE": 1, "UNPACK_EX": 1,
+    "FORMAT_VALUE": 2, "FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2, "CONVERT_VALUE": 1,
+    "LIST_EXTEND": 1, "SET_UPDATE": 1, "DICT_UPDATE": 1, "DICT_MERGE": 1, "MATCH_KEYS": 2,
+    "MATCH_MAPPING": 1, "MATCH_SEQUENCE": 1, "GET_LEN": 1, "TO_BOOL": 1, "BEFORE_WITH": 1,
+    "GET_YIELD_FROM_ITER": 1, "SEND": 2, "STORE_SUBSCR": 3, "DELETE_SUBSCR": 2,
+    "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1,
+}  # fmt: skip
+_COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
+_WRITERS = frozenset((
+    "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
+    "add", "discard", "sort", "reverse", "appendleft", "extendleft", "popleft", "rotate",
+    "__setitem__", "__delitem__", "move_to_end", "fill", "put", "resize", "itemset",
+))  # fmt: skip
+_HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
+_UNREAD = frozenset(("isinstance", "issubclass", "callable", "print", "append", "super"))
+_SPECIAL = frozenset((  # modules of functions in C that use objects by special methods alone
+    "builtins", "math", "cmath", "_operator", "_functools", "itertools", "_collections", "_bisect",
+    "_heapq", "numpy", "_abc", "_thread", "_statistics", "_random",
+))  # fmt: skip
+_READERS = (operator.attrgetter, operator.methodcaller)
+_BY_NAME = (getattr, hasattr, vars, dir)
+_ASIDE = frozenset(("__del__",))  # code that runs by the way
+_WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__", "<guards")
+_CACHE = type(lru_cache(len))
+_AT = dis.opname
+_build_class = builtins.__build_class__
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType, slice, range)
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+@attrs.define(eq=False)
+class Touched:
+    """What was read, by the ids of objects.
+
+    Attributes:
+        ids: of objects that an instruction worked on.
+        names: by object, the attributes that were read; and by namespace, the names.
+        whole: objects of which any attribute may have been read.
+        identity: objects of which it mattered which one they are.
+        written: objects, with the attribute or None for a container, that were changed.
+        functions: those that were run and not made while they were.
+        owners: classes whose special methods were used, and modules and classes that were read.
+        spaces: namespaces of which names were read that are in no function's code.
+        kept: containers that a cache gave.
+        made: the code of functions that were made.
+        classes: the qualified names of classes that were made.
+        why: why the function cannot be compiled, if so.
+    """
+
+    ids: set[int] = attrs.field(factory=set)
+    names: dict[int, set[str]] = attrs.field(factory=dict)
+    whole: set[int] = attrs.field(factory=set)
+    identity: set[int] = attrs.field(factory=set)
+    written: set[tuple[int, str | None]] = attrs.field(factory=set)
+    functions: dict[int, ref[Any]] = attrs.field(factory=dict)
+    special: dict[int, ref[Any]] = attrs.field(factory=dict)
+    owners: dict[int, ref[Any]] = attrs.field(factory=dict)
+    spaces: dict[int, dict[str, Any]] = attrs.field(factory=dict)
+    kept: dict[int, Any] = attrs.field(factory=dict)
+    made: set[CodeType] = attrs.field(factory=set)
+    classes: set[str] = attrs.field(factory=set)
+    why: str = ""
+
+    def merge(self, other: Touched) -> None:
+        """Add what another one knows."""
+        self.ids |= other.ids
+        for key, names in other.names.items():
+            self.names.setdefault(key, set()).update(names)
+        self.whole |= other.whole
+        self.identity |= other.identity
+        self.functions.update(other.functions)
+        self.special.update(other.special)
+        self.owners.update(other.owners)
+        self.made |= other.made
+        self.classes |= other.classes
+
+
+class Watching:
+    """A block in which a function is staged, and what it reads is found out.
+
+    Args:
+        opaque: by id, objects from outside whose state nobody can compare, with what they are.
+    """
+
+    def __init__(self, opaque: dict[int, str]) -> None:
+        self.touched = Touched()
+        self.opaque = opaque
+        self.kinds: dict[type, int] = {}
+        self.restore: dict[int, Callable[[], None]] = {}  # of random generators
+        self.chained: dict[FrameType, Any] = {}
+        self.awaited: FrameType | None = None  # which gets what a cache gives
+        self.entered: set[int] = set()  # containers that were looked into
+
+    def __enter__(self) -> Touched:
+        self.before = sys.gettrace()
+        self.active = are_known()
+        self.collecting = False
+        self.thread = get_ident()
+        if self.active:
+            gc.callbacks.append(self._has_collected)  # first: a collection may start here
+            gc.callbacks.insert(0, self._collects)
+            sys.settrace(self._called)
+        return self.touched
+
+    def _collects(self, phase: str, info: Any) -> None:
+        """Callbacks of the garbage collector run wherever Python is, and are no part of it."""
+        if phase == "start" and get_ident() == self.thread:
+            self.collecting = True
+
+    def _has_collected(self, phase: str, info: Any) -> None:
+        if phase == "stop" and get_ident() == self.thread:
+            self.collecting = False
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self.active:
+            if sys.gettrace() not in (None, self._called, self._step):
+                self.touched.why = self.touched.why or "it sets a tracer"
+            else:
+                sys.settrace(self.before)
+            gc.callbacks.remove(self._collects)
+            gc.callbacks.remove(self._has_collected)
+        if self.touched.why:
+            for back in self.restore.values():
+                back()
+            raise GiveUp(self.touched.why) from None
+
+    # events --------------------------------------------------------------------------------------
+
+    def _called(self, frame: FrameType, event: str, arg: Any) -> Any:
+        code = frame.f_code
+        whose = _whose(code.co_filename)
+        follow = None
+        if self.before is not None:
+            follow = self.before(frame, event, arg)
+        if whose == "no" or self.collecting or code.co_name in _ASIDE:
+            return follow
+        if whose == "library" or code.co_name == "<module>":  # called by code that is watched
+            caller = frame.f_back
+            if caller is None or not caller.f_trace_opcodes:
+                return follow
+        if code not in self.touched.made:
+            f = function_of(frame)
+            if type(f) is FunctionType:
+                self.touched.functions[id(f)] = ref(f)
+        frame.f_trace_opcodes = True
+        if follow is None:
+            frame.f_trace_lines = False
+            return self._step
+        self.chained[frame] = follow
+        return self._follow
+
+    def _follow(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The same with another tracer, as a debugger's, that looks on."""
+        if event == "opcode":
+            self._step(frame, event, arg)
+        else:
+            follow = self.chained.get(frame)
+            if follow is not None:
+                self.chained[frame] = follow(frame, event, arg)
+        return self._follow
+
+    def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "opcode":
+            if self.awaited is frame and _AT[frame.f_code.co_code[frame.f_lasti]] != "CALL":
+                self.awaited = None
+                self.comes_from_cache(operands(frame, 1)[0])
+            found = _instructions(frame.f_code).get(frame.f_lasti)
+            if found is not None:
+                look, what, count = found
+                look(self, frame, what, count)
+        return self._step
+
+    def comes_from_cache(self, x: Any) -> None:
+        """What a cache gives is found nowhere else."""
+        kind = self.kind(x)
+        if kind == _INSTANCE:
+            try:
+                self.touched.owners[id(x)] = ref(x)
+            except TypeError:
+                self.touched.kept[id(x)] = x
+        elif kind == _CONTAINER:
+            self.touched.kept[id(x)] = x
+
+    def give_up(self, frame: FrameType, why: str) -> None:
+        """Stop, before the instruction has run: the function runs as it is."""
+        at = frame
+        while _whose(at.f_code.co_filename) != "user" and at.f_back is not None:
+            at = at.f_back
+        self.touched.why = self.touched.why or (
+            f"{why} ({at.f_code.co_filename}:{at.f_lineno}), "
+            f"which no compiled code can do again; do that outside, and pass the result"
+        )
+        raise GiveUp(self.touched.why)
+
+    # instructions --------------------------------------------------------------------------------
+
+    def attribute(self, frame: FrameType, name: str, count: int) -> None:
+        x = operands(frame, 1)[0]
+        self.read(frame, x, name)
+
+    def read(self, frame: FrameType, x: Any, name: str) -> None:
+        """An attribute of an object is read."""
+        kind = self.kind(x)
+        if kind == _IGNORED:
+            return
+        touched = self.touched
+        key = id(x)
+        touched.ids.add(key)
+        if key in self.opaque:
+            if name not in _HARMLESS:
+                self.unknown(frame, x)
+        elif kind in (_INSTANCE, _OWNER):
+            touched.names.setdefault(key, set()).add(name)
+            if name == "__dict__":
+                touched.whole.add(key)
+            if kind == _OWNER:
+                touched.owners[key] = ref(x)
+
+    def unknown(self, frame: FrameType, x: Any) -> None:
+        """An object is used whose state nobody can compare."""
+        self.give_up(frame, f"it uses {self.opaque[id(x)]}, whose state cannot be compared")
+
+    def store(self, frame: FrameType, name: str, count: int) -> None:
+        x = operands(frame, 1)[0]
+        if self.kind(x) in (_INSTANCE, _OWNER):
+            self.touched.written.add((id(x), name))
+
+    def use(self, frame: FrameType, name: str, count: int) -> None:
+        """Objects are used through their special methods, or as containers."""
+        values = operands(frame, count)
+        if name == "BINARY_SUBSCR" or name == "GET_ITER" or name == "FOR_ITER":
+            if self.of_namespace(frame, values):
+                return
+            self.touched.ids.add(id(values[0]))
+            if type(values[0]) in _CONTAINERS:
+                values = values[1:]
+        for x in values:
+            self.used(frame, x, name in _COMPARING)
+        if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            self.touched.written.add((id(values[1 if count == 3 else 0]), None))
+
+    def of_namespace(self, frame: FrameType, values: list[Any]) -> bool:
+        """Whether the first of some values is a namespace, of which a name is read: the second."""
+        names = values[0]
+        if type(names) is not dict or "__builtins__" not in names:
+            return False
+        if len(values) < 2 or type(values[1]) is not str:
+            self.give_up(frame, "it reads all names of a module")
+        self.space(names, values[1])
+        return True
+
+    def used(self, frame: FrameType, x: Any, compares: bool = True) -> None:
+        """An object is used as a whole, but not its attributes under their names."""
+        kind = self.kind(x)
+        if kind == _IGNORED:
+            return
+        key = id(x)
+        self.touched.ids.add(key)
+        if key in self.opaque:
+            self.unknown(frame, x)
+        elif kind == _INSTANCE and not hasattr(x, "_modules"):  # which is guarded by identity
+            cls = type(x)
+            self.touched.special[id(cls)] = ref(cls)
+            if compares and cls.__eq__ is object.__eq__:
+                self.touched.identity.add(key)
+        elif kind == _CONTAINER:
+            self.entered_by(frame, x)
+
+    def entered_by(self, frame: FrameType, x: Any) -> None:
+        """A container is compared, shown or given away: so is what it holds."""
+        todo = [x]
+        while todo:
+            x = todo.pop()
+            self.touched.ids.add(id(x))
+            if id(x) in self.entered or len(x) > limits.GUARD_GIVEN:
+                continue
+            self.entered.add(id(x))
+            for item in x.values() if isinstance(x, dict) else x:
+                kind = self.kind(item)
+                if kind == _CONTAINER:
+                    todo.append(item)
+                elif kind == _INSTANCE:
+                    self.used(frame, item)
+
+    def load_name(self, frame: FrameType, name: str, count: int) -> None:
+        """A name is read in a class body or in code of ``eval``."""
+        self.space(frame.f_globals, name)
+
+    def space(self, names: dict[str, Any], name: str) -> None:
+        self.touched.spaces[id(names)] = names
+        self.touched.names.setdefault(id(names), set()).add(name)
+
+    def made(self, frame: FrameType, name: str, count: int) -> None:
+        code = operands(frame, 1)[0]
+        if type(code) is CodeType:
+            self.touched.made.add(code)
+
+    def match(self, frame: FrameType, name: str, count: int) -> None:
+        subject, cls, names = operands(frame, 3)
+        if self.kind(cls) == _OWNER:
+            self.read(frame, cls, "__match_args__")
+        if isinstance(subject, cls):
+            for attribute in (*getattr(cls, "__match_args__", ()), *names):
+                self.read(frame, subject, attribute)
+
+    def call(self, frame: FrameType, name: str, count: int) -> None:
+        values = operands(frame, count + 2)
+        first, second, *args = values
+        if _CALLABLE_FIRST:
+            first, second = (NOTHING, first) if second is NOTHING else (first, second)
+        if first is not NOTHING:  # a function and the object that it is a method of
+            args.insert(0, second)
+            second = first
+        self.calls(frame, second, args, bool(args))
+
+    def call_with(self, frame: FrameType, name: str, count: int) -> None:
+        """``f(*args, **kwargs)``."""
+        *_, f, args, kwargs = [NOTHING, *operands(frame, 2 + count)][: 3 + count] + (
+            [] if count else [{}]
+        )
+        given = [*args] if isinstance(args, list | tuple) else []
+        if isinstance(kwargs, dict):
+            given += kwargs.values()
+        self.calls(frame, f, given, bool(given))
+
+    def calls(self, frame: FrameType, f: Any, args: list[Any], given: bool) -> None:
+        """A function is called."""
+        kind = type(f)
+        if kind is FunctionType:
+            if is_internal(f.__code__.co_filename):
+                self.hand_over(frame, args)
+            return
+        if kind is partial:
+            self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True)
+            return
+        generator = generator_of(f)
+        if generator is not None:
+            self.draws(frame, generator, f.__name__)
+            return
+        if kind is MethodType:
+            self.calls(frame, f.__func__, [f.__self__, *args], True)
+            return
+        why = moment_of(f, args, given)
+        if why is not None:
+            self.give_up(frame, f"it asks {why} by {_name(f)}")
+        for x in args:  # what may be called from C
+            if type(x) is BuiltinMethodType:
+                drawn, asked = generator_of(x), moment_of(x, [], False)
+                if drawn is not None:
+                    self.draws(frame, drawn, x.__name__)
+                elif asked is not None:
+                    self.give_up(frame, f"it asks {asked} by {_name(x)}")
+        if isinstance(f, type) and kind is not type:
+            return
+        name = getattr(f, "__name__", "")
+        if f in _BY_NAME if kind is BuiltinMethodType else False:
+            self.by_name(frame, f, args)
+            return
+        if f is _build_class and args and isinstance(args[0], FunctionType):
+            self.touched.classes.add(args[0].__qualname__)
+            return
+        if name in ("globals", "locals") and kind is BuiltinMethodType:
+            return
+        if f is type or (name in _UNREAD and kind is not FunctionType):
+            if name == "append" and args:
+                self.writes(args[0])
+            return
+        if f is setattr or f is delattr or name in ("__setattr__", "__delattr__"):
+            if len(args) > 1 and isinstance(args[1], str):
+                self.touched.written.add((id(args[0]), args[1]))
+            return
+        owner = getattr(f, "__self__", None)
+        if owner is not None and not isinstance(owner, ModuleType | type):
+            args = [owner, *args]
+        if kind is _CACHE:
+            self.awaited = frame
+        if name in ("get", "__getitem__", "__contains__") and self.of_namespace(frame, args[:2]):
+            return
+        if name in _WRITERS and args:
+            self.writes(args[0])
+        if name in _HARMLESS or (f is next and _is_dropped(frame)):
+            return
+        if name == "__getattribute__" and len(args) > 1 and isinstance(args[1], str):
+            self.read(frame, args[0], args[1])
+            return
+        deep = isinstance(f, _READERS) or any(
+            isinstance(x, _READERS) or (type(x) is BuiltinMethodType and x in _BY_NAME)
+            for x in args
+        )
+        module = getattr(f, "__module__", None) or getattr(
+            getattr(f, "__objclass__", None), "__module__", ""
+        )
+        top = (module or type(owner).__module__).partition(".")[0]
+        known = isinstance(f, type) or top in _SPECIAL or kind.__module__ == "numpy"
+        for x in args:
+            if type(x) is partial:
+                self.calls(frame, x, [], True)
+            elif deep or not known:
+                self.passed(frame, x)
+            else:
+                self.used(frame, x)
+        if id(f) in self.opaque:
+            self.unknown(frame, f)
+
+    def by_name(self, frame: FrameType, f: Any, args: list[Any]) -> None:
+        """``getattr`` and its kin."""
+        if not args:
+            return
+        if f in (getattr, hasattr) and len(args) > 1 and type(args[1]) is str:
+            self.read(frame, args[0], args[1])
+        elif self.kind(args[0]) != _IGNORED:
+            self.touched.ids.add(id(args[0]))
+            self.touched.whole.add(id(args[0]))
+            if self.kind(args[0]) == _OWNER:
+                self.touched.owners[id(args[0])] = ref(args[0])
+
+    def writes(self, x: Any) -> None:
+        self.touched.written.add((id(x), None))
+
+    def draws(self, frame: FrameType, generator: Any, name: str) -> None:
+        """A random generator of Python or NumPy is used."""
+        kind = type(generator)
+        self.restore.setdefault(id(generator), state_of(generator))
+        self.give_up(frame, f"it draws from a {kind.__module__}.{kind.__qualname__} by {name}()")
+
+    def hand_over(self, frame: FrameType, args: list[Any]) -> None:
+        """Objects are given to a function of fx."""
+        for x in args:
+            if type(x) is BuiltinMethodType:
+                drawn, asked = generator_of(x), moment_of(x, [], False)
+                if drawn is not None:
+                    self.draws(frame, drawn, x.__name__)
+                elif asked is not None:
+                    self.give_up(frame, f"it asks {asked} by {_name(x)}")
+            elif self.kind(x) in (_CONTAINER, _OPAQUE):
+                self.used(frame, x)
+            elif self.kind(x) == _INSTANCE and (
+                hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__")
+            ):
+                self.passed(frame, x)
+
+    def passed(self, frame: FrameType, x: Any) -> None:
+        """Anything may be read of an object, and of what it holds."""
+        todo, seen = [x], {id(x)}
+        while todo:
+            x = todo.pop()
+            kind = self.kind(x)
+            if kind == _IGNORED:
+                continue
+            self.touched.ids.add(id(x))
+            below: list[Any] = []
+            if kind == _OWNER:
+                self.touched.whole.add(id(x))
+                self.touched.owners[id(x)] = ref(x)
+                continue
+            if kind == _INSTANCE:
+                self.touched.whole.add(id(x))
+                self.touched.identity.add(id(x)) if type(x).__eq__ is object.__eq__ else None
+                below += getattr(x, "__dict__", {}).values()
+                below += [getattr(x, n, None) for n in _slots(type(x))]
+            if isinstance(x, dict):
+                below += dict.values(x)
+            elif isinstance(x, list | tuple | set | frozenset):
+                below += x
+            if id(x) in self.opaque:
+                self.unknown(frame, x)
+            for y in below:
+                if id(y) not in seen:
+                    seen.add(id(y))
+                    todo.append(y)
+            if len(seen) > limits.GUARD_GIVEN:
+                self.give_up(
+                    frame, f"it gives an object with more than {limits.GUARD_GIVEN} others away"
+                )
+
+    def kind(self, x: Any) -> int:
+        """How objects of a type are read."""
+        cls = type(x)
+        found = self.kinds.get(cls)
+        if found is None:
+            found = self.kinds[cls] = _kind_of(cls)
+        return found
+
+
+_IGNORED, _CONTAINER, _INSTANCE, _OWNER, _OPAQUE = range(5)
+_CALLABLE_FIRST = sys.version_info >= (3, 13)
+
+
+def _kind_of(cls: type) -> int:
+    from fx.nn.module import Module
+
+    if cls in _PLAIN or cls is type(NOTHING) or issubclass(cls, Tensor):
+        return _IGNORED
+    if cls is FunctionType or issubclass(cls, type | ModuleType):
+        return _OWNER
+    if cls in _CONTAINERS:
+        return _CONTAINER
+    if origin_of_module(cls.__module__) == "fx" and not issubclass(cls, Module):
+        return _IGNORED
+    return _INSTANCE if shows_state(cls) else _OPAQUE
+
+
+@lru_cache(maxsize=4096)
+def holds_others(cls: type) -> bool:
+    """Whether instances hold what may be read one by one, which is noted when it is."""
+    return _kind_of(cls) in (_CONTAINER, _INSTANCE, _OPAQUE) and not issubclass(
+        cls, np.generic | Enum
+    )
+
+
+@lru_cache(maxsize=4096)
+def shows_state(cls: type) -> bool:
+    """Whether what instances hold is in attributes and items, not in what a class in C hides."""
+    return all(
+        base is object or base in _SHOWN or issubclass(base, BaseException) or not _is_native(base)
+        for base in cls.__mro__
+    )
+
+
+_SHOWN = frozenset((
+    *_PLAIN, *_CONTAINERS, OrderedDict, defaultdict, deque, SimpleNamespace, random.Random,
+    random.Random.__base__,
+))  # fmt: skip
+
+
+def _is_native(cls: type) -> bool:
+    heap, immutable = 1 << 9, 1 << 8  # of tp_flags: made when the program runs; is never changed
+    if not cls.__flags__ & heap or cls.__flags__ & immutable:
+        return True
+    return type(vars(cls).get("__new__")) is BuiltinMethodType
+
+
+@lru_cache(maxsize=1024)
+def _slots(cls: type) -> tuple[str, ...]:
+    found: list[str] = []
+    for base in cls.__mro__:
+        names = vars(base).get("__slots__", ())
+        found += (names,) if isinstance(names, str) else names
+    return tuple([n for n in found if n not in ("__dict__", "__weakref__")])
+
+
+@lru_cache(maxsize=4096)
+def _whose(filename: str) -> str:
+    """Whether a file's code is looked into: ``"user"``, ``"library"``, or ``"no"``."""
+    whose = origin(filename)
+    if whose == "fx" or filename.startswith(_WRITTEN):
+        return "no"
+    if whose == "library":
+        filename = filename.removeprefix("<frozen ").removesuffix(">").removesuffix(".py")
+        parts = filename.replace("\\", "/").split("/")
+        if any(part in QUIET for part in parts[-4:]):
+            return "no"
+    return whose
+
+
+def _is_dropped(frame: FrameType) -> bool:
+    """Whether nobody looks at the result of the call that a frame is about to make."""
+    return frame.f_lasti in _dropping(frame.f_code)
+
+
+@lru_cache(maxsize=4096)
+def _dropping(code: CodeType) -> frozenset[int]:
+    """Where a code object calls something and drops what that gives."""
+    listed = [at for at in dis.get_instructions(code) if at.opname != "EXTENDED_ARG"]
+    calls = ("CALL", "PRECALL")
+    found = set()
+    for at, after, third in zip(listed, listed[1:], [*listed[2:], listed[-1]]):
+        if at.opname in calls:
+            then = third if after.opname in calls else after
+            if then.opname == "POP_TOP":
+                found.add(at.offset)
+    return frozenset(found)
+
+
+def _name(f: Any) -> str:
+    return f"{getattr(f, '__module__', None) or type(f.__self__).__name__}.{f.__name__}()"
+
+
+@lru_cache(maxsize=4096)
+def _instructions(code: CodeType) -> dict[int, tuple[Any, str, int]]:
+    """By the offset of an instruction: what looks at it, with what, and how many values."""
+    found: dict[int, tuple[Any, str, int]] = {}
+    extended: list[int] = []
+    for at in dis.get_instructions(code):
+        if at.opname == "EXTENDED_ARG":
+            extended.append(at.offset)
+            continue
+        entry = _entry(at.opname, at.argval, at.arg or 0)
+        if entry is not None:
+            for offset in (*extended, at.offset):
+                found[offset] = entry
+        extended = []
+    return found
+
+
+def _entry(op: str, value: Any, arg: int) -> tuple[Any, str, int] | None:
+    if op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
+        return Watching.attribute, value, 1
+    if op in ("STORE_ATTR", "DELETE_ATTR"):
+        return Watching.store, value, 1
+    if op in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+        return Watching.load_name, value, 0
+    if op == "MAKE_FUNCTION":
+        return Watching.made, "", 1
+    if op == "MATCH_CLASS":
+        return Watching.match, "", 3
+    if op == _CALL:
+        return Watching.call, "", arg
+    if op == "CALL_FUNCTION_EX":
+        return Watching.call_with, "", arg & 1
+    if op == "FORMAT_VALUE":
+        return Watching.use, op, 2 if arg & 4 else 1
+    count = _COUNTS.get(op)
+    if count is None:
+        if "JUMP" in op and ("TRUE" in op or "FALSE" in op):
+            return Watching.use, op, 1
+        return None
+    return Watching.use, op, count
+
+
+_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
