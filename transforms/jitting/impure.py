@@ -105,6 +105,6 @@ def _unseeded(args: list[Any], given: bool) -> bool:
 QUIET = frozenset((
     "logging", "warnings", "linecache", "traceback", "tokenize", "importlib", "inspect", "re",
     "_weakrefset", "abc", "typing", "enum", "numpy", "codecs", "encodings", "sre_compile",
-    "sre_parse", "ast", "dis", "attr", "attrs",
+    "sre_parse", "ast", "dis", "attr", "attrs", "threading", "queue",
 ))  # fmt: skip
 """Libraries whose Python code is not looked into: their state is theirs, and they say, not ask."""
