@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from fx import forking
 from fx.versions import Hooks
 
 
@@ -17,7 +18,7 @@ class _Captures(threading.local):
 
 _captures = _Captures()
 _users: dict[int, int] = {}  # how many running captures want a module, by its id
-_lock = threading.Lock()
+_lock = forking.instant(threading.Lock())
 
 
 class capturing:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from fx import forking
 from fx.config import modes
 from fx.devices import Device, device_of_array
 from fx.tape import CELL
@@ -80,17 +81,27 @@ class naming:
     def __enter__(self) -> None:
         with _lock:
             for x in self._tensors:
-                _blocks[id(x)] = _blocks.get(id(x), 0) + 1
+                _blocks[id(x)] = (_blocks[id(x)][0] + 1 if id(x) in _blocks else 1, x)
                 x.__class__ = Named
 
     def __exit__(self, *error: object) -> None:
         with _lock:
             for x in self._tensors:
-                _blocks[id(x)] -= 1
-                if not _blocks[id(x)]:
-                    del _blocks[id(x)]
+                count, _ = _blocks.pop(id(x))
+                if count > 1:
+                    _blocks[id(x)] = (count - 1, x)
+                else:
                     x.__class__ = Tensor
 
 
-_blocks: dict[int, int] = {}  # how many blocks name a tensor, by its id
-_lock = threading.Lock()
+def _forget() -> None:
+    """In a forked child: the threads that named tensors are not there."""
+    if modes.stage is None:
+        for _, x in _blocks.values():
+            x.__class__ = Tensor
+        _blocks.clear()
+
+
+_blocks: dict[int, tuple[int, Any]] = {}  # how many blocks name a tensor, and that, by its id
+_lock = forking.instant(threading.Lock())
+forking.in_child(_forget)

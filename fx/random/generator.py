@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fx import forking
 from fx.config import modes
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
@@ -45,7 +46,7 @@ class Generator:
 
     def __init__(self, device: Any = None) -> None:
         self._device = device
-        self._lock = threading.Lock()
+        self._lock = forking.lasting(threading.Lock())
         self.calls = 0  # draws so far, for lanes to see whether somebody else drew
         self.seeded = 0  # how often the state was set from outside
         self.cell = Cell(_state(_SEED), name="generator")

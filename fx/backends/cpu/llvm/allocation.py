@@ -16,7 +16,7 @@ import sys
 import threading
 from typing import Any
 
-from fx import limits
+from fx import forking, limits
 from fx.backends.cpu.llvm import disk_cache, engine, guarded, python_api
 
 _HEAD = 64  # bytes before a block: its capacity, and the next block of its bucket
@@ -205,7 +205,7 @@ class _Handler(ctypes.Structure):
 
 
 _EXPORTS = ("fx_take", "fx_give", "fx_flush", "fx_malloc", "fx_calloc", "fx_realloc")
-_lock = threading.Lock()
+_lock = forking.lasting(threading.Lock())
 _loaded: _Allocator | None = None
 
 

@@ -23,6 +23,7 @@ from weakref import ref
 import attrs
 import numpy as np
 
+from fx import forking
 from fx.away import Away
 from fx.backends.cpu.llvm import commit_code as code
 from fx.backends.cpu.llvm import disk_cache, engine, parallel, python_api
@@ -131,7 +132,7 @@ def updater() -> Any:
 
 
 class _Gate:
-    """Closed, it lends no memory: no step has anything away from there on."""
+    """Closed, no step begins, and what is away is back: a process can be copied."""
 
     def __init__(self, loaded: engine.Loaded) -> None:
         self.closed = ctypes.c_int64.from_address(loaded.address("fx_gate"))
@@ -147,21 +148,6 @@ class _Gate:
         self.closed.value = 0
 
 
-_gates: list[_Gate] = []  # one, once there are builtins
-
-
-def close() -> None:
-    """Have everything in its place until ``open``: a process is about to be copied."""
-    for gate in _gates:
-        gate.close()
-
-
-def open() -> None:
-    """Let steps lend memory again."""
-    for gate in _gates:
-        gate.open()
-
-
 @cache
 def _loaded() -> engine.Loaded:
     places = _places()
@@ -173,7 +159,8 @@ def _loaded() -> engine.Loaded:
     )  # fmt: skip
     exports = ["step", "update", "fx_gate", "fx_inside"]
     loaded = engine.Loaded([disk_cache.code_of(text)], exports, symbols)
-    _gates.append(_Gate(loaded))
+    gate = _Gate(loaded)
+    forking.around(gate.close, gate.open)
     return loaded
 
 

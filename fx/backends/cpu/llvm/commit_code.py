@@ -717,7 +717,8 @@ entry:
   call void @begin()
   %gate = load i64, ptr @fx_gate
   %open = icmp eq i64 %gate, 0
-  %state = call i32 @take(ptr %words, ptr %items, ptr %records, i1 %open)
+  %found = call i32 @take(ptr %words, ptr %items, ptr %records, i1 %open)
+  %state = select i1 %open, i32 %found, i32 2
   %ready = icmp eq i32 %state, 1
   br i1 %ready, label %go, label %refuse
 refuse:
@@ -1036,7 +1037,8 @@ taking:
 one:
   %job.at = getelementptr ptr, ptr %items, i64 %i
   %job = load ptr, ptr %job.at
-  %state = call i32 @take_sweep(ptr %job, ptr %r, i1 %open)
+  %found = call i32 @take_sweep(ptr %job, ptr %r, i1 %open)
+  %state = select i1 %open, i32 %found, i32 2
   %fine = icmp eq i32 %state, 1
   br i1 %fine, label %took, label %refuse
 took:

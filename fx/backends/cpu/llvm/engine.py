@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from fx import forking
 from fx.backends.cpu.threads import get_num_threads
 
 
@@ -87,6 +88,9 @@ def compile_text(text: str, level: int = 2) -> bytes:
 # context of their own, so they go past that lock where llvmlite shows the function behind it.
 
 
+forking.around(ffi.lib._lock._lock.acquire, ffi.lib._lock._lock.release)
+
+
 def _unlocked(name: str) -> Any:
     found = getattr(ffi.lib, name)
     return getattr(found, "_cfn", found)
@@ -129,7 +133,8 @@ class _Tools:
 
         The whole pipeline of level 2 gives the same speed for twice the time.
         """
-        _unlocked("LLVMPY_RunNewModulePassManager")(self._passes, module, self._builder)
+        run = _unlocked("LLVMPY_RunNewModulePassManager")
+        forking.in_llvm(run, self._passes, module, self._builder)
 
 
 _idle: dict[int, list[_Tools]] = {0: [], 2: []}  # by the level of code generation
@@ -145,7 +150,8 @@ def _tools(level: int) -> _Tools:
 
 def _emit(module: Any, machine: Any) -> bytes:
     with ffi.OutputString() as error:
-        emitted = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+        emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+        emitted = forking.in_llvm(emit, machine, module, 1, error)
         if not emitted:
             raise RuntimeError(str(error))
     start = ffi.lib.LLVMPY_GetBufferStart(emitted)
