@@ -82,6 +82,7 @@ class CodeReads:
         self.handles |= bool(code.co_exceptiontable)
         place: Reads | None = None  # of the object on top of the stack
         called = False  # whether the object that is loaded next is called
+        above = False  # whether the attribute that is read next may be one of base classes
         for at in dis.get_instructions(code):
             op, name = at.opname, at.argval
             if op in ("EXTENDED_ARG", "CACHE", "RESUME"):
@@ -89,6 +90,9 @@ class CodeReads:
             if op in ("LOAD_ATTR", "LOAD_METHOD"):
                 self.names.add(name)
                 self.anything |= name == "__dict__"
+                if above and place is None:
+                    self.supers.add(name)
+                    above = False
                 if place is not None:
                     place = place.of(name)
                     if op == "LOAD_METHOD" or "NULL" in at.argrepr:
@@ -113,8 +117,7 @@ class CodeReads:
                 called = called or "NULL" in at.argrepr
                 if name in _LOOKS_AT_ALL:
                     self.anything = True
-                elif name == "super":
-                    self.supers.add(code.co_name)
+                above = above or name == "super"
             elif op.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")):
                 several = name if isinstance(name, tuple) else (name,)
                 for variable in several[:-1]:

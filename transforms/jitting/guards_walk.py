@@ -216,6 +216,7 @@ class Walk(Containers, Objects):
         users = [base for base in cls.__mro__ if origin_of_module(base.__module__) == "user"]
         for base in users:
             todo += [n for n in vars(base) if n[:2] == "__" == n[-2:] and n not in _UNCALLED]
+            todo += vars(base) if read.any else ()
         while todo:
             name = todo.pop()
             if name in done:

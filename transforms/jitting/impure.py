@@ -73,6 +73,11 @@ def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
     return None
 
 
+def is_maker(f: Any) -> bool:
+    """Whether a call makes a random generator."""
+    return f is np.random.default_rng or (isinstance(f, type) and issubclass(f, _MAKERS))
+
+
 def generator_of(f: Any) -> Any:
     """The random generator whose method is called; None for other calls."""
     if type(f) is MethodType or type(f) is BuiltinMethodType or hasattr(f, "__self__"):

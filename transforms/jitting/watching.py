@@ -42,7 +42,14 @@ from fx import limits
 from fx.frames import is_internal
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_reads import origin, origin_of_module
-from fx.transforms.jitting.impure import QUIET, generator_of, moment_of, state_of
+from fx.transforms.jitting.impure import (
+    GENERATORS,
+    QUIET,
+    generator_of,
+    is_maker,
+    moment_of,
+    state_of,
+)
 from fx.transforms.jitting.operands import NOTHING, are_known, function_of, operands
 from fx.transforms.jitting.program import GiveUp
 
@@ -65,6 +72,7 @@ _WRITERS = frozenset((
 ))  # fmt: skip
 _HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
 _UNREAD = frozenset(("isinstance", "issubclass", "callable", "print", "append", "super"))
+_UNREAD_CALLS = frozenset(map(id, (isinstance, type, id, callable, hash, repr, str)))
 _SPECIAL = frozenset((  # modules of functions in C that use objects by special methods alone
     "builtins", "math", "cmath", "_operator", "_functools", "itertools", "_collections", "_bisect",
     "_heapq", "numpy", "_abc", "_thread", "_statistics", "_random",
@@ -142,6 +150,8 @@ class Watching:
         self.chained: dict[FrameType, Any] = {}
         self.awaited: FrameType | None = None  # which gets what a cache gives
         self.entered: set[int] = set()  # containers that were looked into
+        self.making = False  # whether a random generator is being made
+        self.own: list[Any] = []  # the random generators that were made
 
     def __enter__(self) -> Touched:
         self.before = sys.gettrace()
@@ -216,6 +226,7 @@ class Watching:
             if self.awaited is frame and _AT[frame.f_code.co_code[frame.f_lasti]] != "CALL":
                 self.awaited = None
                 self.comes_from_cache(operands(frame, 1)[0])
+                self.making = False
             found = _instructions(frame.f_code).get(frame.f_lasti)
             if found is not None:
                 look, what, count = found
@@ -223,7 +234,10 @@ class Watching:
         return self._step
 
     def comes_from_cache(self, x: Any) -> None:
-        """What a cache gives is found nowhere else."""
+        """What a cache gives is found nowhere else; and a new random generator is its own."""
+        if self.making:
+            self.own.append(x)
+            return
         kind = self.kind(x)
         if kind == _INSTANCE:
             try:
@@ -286,6 +300,8 @@ class Watching:
             self.touched.ids.add(id(values[0]))
             if type(values[0]) in _CONTAINERS:
                 values = values[1:]
+        if name == "IS_OP" and not any(self.kind(x) == _IGNORED for x in values):
+            self.touched.identity.update(map(id, values))
         for x in values:
             self.used(frame, x, name in _COMPARING)
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
@@ -377,7 +393,13 @@ class Watching:
 
     def calls(self, frame: FrameType, f: Any, args: list[Any], given: bool) -> None:
         """A function is called."""
+        if self.making:
+            return
         kind = type(f)
+        for x in args[:1] if id(f) not in _UNREAD_CALLS else ():
+            if isinstance(x, GENERATORS) and not _is_user(f):
+                self.draws(frame, x, getattr(f, "__name__", kind.__name__))
+                return
         if kind is FunctionType:
             if is_internal(f.__code__.co_filename):
                 self.hand_over(frame, args)
@@ -395,8 +417,11 @@ class Watching:
         why = moment_of(f, args, given)
         if why is not None:
             self.give_up(frame, f"it asks {why} by {_name(f)}")
+        if is_maker(f):
+            self.awaited, self.making = frame, True
+            return
         for x in args:  # what may be called from C
-            if type(x) is BuiltinMethodType:
+            if type(x) in (BuiltinMethodType, MethodType):
                 drawn, asked = generator_of(x), moment_of(x, [], False)
                 if drawn is not None:
                     self.draws(frame, drawn, x.__name__)
@@ -471,6 +496,8 @@ class Watching:
 
     def draws(self, frame: FrameType, generator: Any, name: str) -> None:
         """A random generator of Python or NumPy is used."""
+        if any(generator is x for x in self.own):
+            return
         kind = type(generator)
         self.restore.setdefault(id(generator), state_of(generator))
         self.give_up(frame, f"it draws from a {kind.__module__}.{kind.__qualname__} by {name}()")
@@ -603,6 +630,11 @@ def _whose(filename: str) -> str:
         if any(part in QUIET for part in parts[-4:]):
             return "no"
     return whose
+
+
+def _is_user(f: Any) -> bool:
+    """Whether a function is Python code of the user's."""
+    return type(f) is FunctionType and _whose(f.__code__.co_filename) == "user"
 
 
 def _is_dropped(frame: FrameType) -> bool:
