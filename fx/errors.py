@@ -109,6 +109,10 @@ class GraphError(FxError, RuntimeError):
     """A graph is not valid, or a pass failed or made one that is not."""
 
 
+class CompileError(FxError, RuntimeError):
+    """LLVM refuses the code that a graph became: a fault of the compiler, not of the graph."""
+
+
 class DonatedError(FxError, RuntimeError):
     """A tensor was used after its memory had been donated to a jitted function."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from fx import limits
 from fx.debug import ordered
+from fx.errors import CompileError
 from fx.graph.ir import Graph
 from fx.graph.manager import optimize
 from fx.graph.passes.kinds import has_effects
@@ -41,7 +43,16 @@ def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
 def _compile_pure(graph: Graph, donated: tuple[int, ...]) -> Any:
     from fx.backends.cpu.llvm.driver import compile_graph  # LLVM loads when first needed
 
-    return compile_graph(graph, donated=donated)
+    try:
+        return compile_graph(graph, donated=donated)
+    except CompileError as error:
+        warnings.warn(
+            f"jit: {graph.name} runs kernel by kernel, with the same results: {error}\n"
+            "This is a fault of fx; what FX_DEBUG=2 prints shows the graph for a report.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return Interpreted(graph)
 
 
 class Ordered:
@@ -64,6 +75,7 @@ class Interpreted:
     """Runs a graph one primitive after the other."""
 
     __slots__ = ("graph",)
+    native = free = False
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

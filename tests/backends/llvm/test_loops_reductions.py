@@ -100,3 +100,48 @@ def test_at_the_true_thresholds(layout):
     for reduction in draw.sample(sorted(REDUCTIONS), 2):
         # in float64 one element more or less is far above the rounding
         check(layout, reduction, "float64", draw.choice(lengths_around(1 << 16, 1 << 18, 700_000)))
+
+
+# rows of which some loops repeat what they reduce: values are kept outside of those loops
+REPEATED = {
+    "rows": lambda m, x: m.repeat(x, 2, axis=0),
+    "columns": lambda m, x: m.repeat(x, 3, axis=1),
+    "joined rows": lambda m, x: m.repeat(m.concat([x, x], axis=1), 2, axis=0),
+    "joined columns": lambda m, x: m.repeat(m.concat([x, 2 * x], axis=0), 2, axis=1),
+    "tiles": lambda m, x: m.tile(x, (2, 3)),
+    "in the middle": lambda m, x: m.broadcast_to(x[:, None, :], (x.shape[0], 4, x.shape[1])),
+    "at the end": lambda m, x: m.broadcast_to(x[:, :, None], (*x.shape, 4)),
+    "of a transpose": lambda m, x: m.repeat(x.T, 2, axis=0),
+}
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+OF_ROWS = {
+    "softmax": (fx.softmax, softmax),
+    "log_softmax": (fx.log_softmax, lambda x, axis: np.log(softmax(x, axis))),
+    "logsumexp": (fx.logsumexp, lambda x, axis: np.log(np.exp(x).sum(axis))),
+    "spread": (
+        lambda x, axis: fx.var(fx.tanh(x), axis=axis), lambda x, axis: np.var(np.tanh(x), axis),
+    ),
+    "picked": (
+        lambda x, axis: fx.sum(fx.where(x > 0, fx.log_softmax(x, axis=axis), 0.0), axis=axis),
+        lambda x, axis: np.where(x > 0, np.log(softmax(x, axis)), 0).sum(axis),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", REPEATED)
+def test_passes_over_rows_that_repeat_their_values(view):
+    draw = random.Random(view)
+    x = np.random.default_rng(0).standard_normal(draw.choice([(130, 31), (17, 40), (3, 17)]))
+    operand = REPEATED[view](np, x)
+    for name, (function, oracle) in OF_ROWS.items():
+        axis = draw.randrange(operand.ndim)
+        graph = staged(lambda x, f=function, a=axis: f(REPEATED[view](fx, x), a), x)
+        with limits.tiny() if draw.random() < 0.3 else limits.given():
+            (got,) = run_schedule(schedule(graph), x)
+        np.testing.assert_allclose(got, oracle(operand, axis), 1e-9, 1e-11, err_msg=name)

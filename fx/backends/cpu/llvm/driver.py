@@ -31,7 +31,7 @@ def compile_graph(
         scheduler: ``schedule`` of this package unless told.
 
     Raises:
-        RuntimeError: if LLVM refuses what a kernel emitted. Nothing is kept of it.
+        CompileError: if LLVM refuses what a kernel emitted. Nothing is kept of it.
 
     Example:
         >>> import fx, numpy as np

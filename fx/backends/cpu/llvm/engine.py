@@ -17,6 +17,7 @@ from llvmlite.binding import ffi
 
 from fx import forking
 from fx.backends.cpu.threads import get_num_threads
+from fx.errors import CompileError
 
 
 def _machine(level: int = 2) -> Any:
@@ -69,7 +70,7 @@ def compile_text(text: str, level: int = 2) -> bytes:
             quarter of the time.
 
     Raises:
-        RuntimeError: if the text is no valid module; nothing is kept of it.
+        CompileError: if the text is no valid module; nothing is kept of it.
     """
     context = llvm.create_context()
     try:
@@ -80,6 +81,8 @@ def compile_text(text: str, level: int = 2) -> bytes:
                 return _emit(module, tools.machine)
             finally:
                 _idle[level].append(tools)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses what a kernel became: {error}") from None
     finally:
         context.close()
 
@@ -195,7 +198,7 @@ class Workshop:
         """The object code of all modules, in order.
 
         Raises:
-            RuntimeError: if one is not valid.
+            CompileError: if one is not valid.
         """
         self.close()
         if self._error is not None:

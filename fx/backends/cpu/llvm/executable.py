@@ -94,7 +94,7 @@ class Executable:
         else:
             self.run = _orchestra(recipe, entries, constants, python)
         if guarded.side():
-            self.run = arena.poisoned(self.run)
+            self.run, self.native = arena.poisoned(self.run), False
 
     def code(self, asm: bool = False) -> str:
         """The LLVM IR of all kernels and the entry; its assembly with ``asm=True``."""

@@ -228,6 +228,8 @@ class Expressions:
         width = plan.lanes if plan.in_rows else plan.lanes * plan.unroll
         form, stride = [], 1
         for d in reversed(nest.rows):
+            if d not in plan.deps[i]:  # it is computed, and kept, outside of that loop
+                continue
             n = nest.sizes[d]
             if d == plan.vector:
                 form.append((d, 1))
