@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 from fx.data._utils.collate import default_collate, default_convert
 from fx.data._utils.worker import get_worker_info
 from fx.data.dataset import IterableDataset
+from fx.data.errors import WorkerError
+from fx.data.loading.failures import NoWorkerError
 from fx.data.loading.fetching import Job
 from fx.data.loading.iterators import Ahead, Batches, Here
 from fx.data.loading.position import VERSION, Position, begun
@@ -241,10 +243,27 @@ class DataLoader(Generic[T]):
         if self.num_workers == 0:
             batches = Here(self, position, resumed)
         else:
-            batches = Ahead(self, position, resumed, self._workers)
+            try:
+                batches = Ahead(self, position, resumed, self._workers)
+            except NoWorkerError as error:
+                batches = self._without_workers(error, position, resumed)
         self._resume = None
         self.epochs, self._position = position.epoch, position
         return batches
+
+    def _without_workers(self, error: Exception, position: Position, resumed: bool) -> Batches:
+        """The same batches, fetched here."""
+        if self.is_stream and self.num_workers > 1:
+            raise WorkerError(
+                f"DataLoader: {error}; each of {self.num_workers} workers has a stream of its own, "
+                f"so that fewer give other batches; write num_workers=0"
+            ) from error
+        warnings.warn(
+            f"DataLoader: {error}; batches are fetched by the loop itself, as with num_workers=0",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return Here(self, position, resumed)
 
     def _workers(self, key: list[int]) -> Any:
         """The workers of an epoch: new ones, or those that have stayed."""

@@ -10,6 +10,10 @@ from typing import Any
 from fx.data.errors import WorkerError
 
 
+class NoWorkerError(WorkerError):
+    """The system has no thread or process to be a worker."""
+
+
 class _Text(str):
     """A message that ``KeyError`` shows as it is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 import weakref
@@ -9,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from fx import forking
 from fx.data.errors import WorkerError
 from fx.data.loading.failures import Failure, late
 from fx.data.loading.fetching import Ended, Job, Stream
@@ -28,6 +30,8 @@ class Batches:
     """
 
     def __init__(self, loader: Any, position: Position, resumed: bool) -> None:
+        # a dataset may ask the iterator that asks it
+        self._lock = forking.lasting(threading.RLock())
         self._position = position
         self._job = Job(loader)
         self._length = loader.__len__
@@ -51,6 +55,11 @@ class Batches:
         return self
 
     def __next__(self) -> Any:
+        with self._lock:  # several threads may ask: each gets batches that no other gets
+            return self._next()
+
+    def _next(self) -> Any:
+        """The next batch; one thread at a time comes here."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -91,7 +100,7 @@ class Here(Batches):
             resume = position.streams[0] if resumed else None
             self._stream = Stream(self._job, self._generator.set_state, base, resume)
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         if self._closed:
             raise StopIteration
         if self._job.stream:
@@ -211,7 +220,7 @@ class Ahead(Batches):
     def _busiest(self) -> int:
         return max(range(self._count), key=self._asked.__getitem__)
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         if self._broken or self._position.done:
             raise StopIteration
         if self._pool.turn != self._turn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import pickle
@@ -14,7 +15,7 @@ from typing import Any
 
 from fx.config import modes
 from fx.data.loading import child, packing
-from fx.data.loading.failures import death
+from fx.data.loading.failures import NoWorkerError, death
 from fx.data.loading.fetching import Job
 from fx.data.loading.seeding import STARTS, fold_in, key_of, words
 from fx.data.loading.slots import Views
@@ -139,8 +140,10 @@ class Processes:
                 own = words(fold_in(start, number))
                 setup = child.Setup(job, number, count, init, own, modes.device, packs)
                 self.workers.append(_Worker(number, context, setup))
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM):
+                raise NoWorkerError(f"no process can be started for a worker: {error}") from error
             raise
 
     def begin(self, key: list[int], resumes: list[Any]) -> int:

@@ -7,8 +7,10 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from fx.backends.cpu.threads import started
 from fx.config import modes
 from fx.data._utils.worker import WorkerInfo, here
+from fx.data.loading.failures import NoWorkerError
 from fx.data.loading.fetching import Ended, Job, Stream
 from fx.data.loading.seeding import (
     STARTS,
@@ -36,9 +38,12 @@ class Threads:
         start = fold_in(key_of(key), STARTS)
         for number in range(count):
             arguments = (self, number, fold_in(start, number))
-            threading.Thread(
+            thread = threading.Thread(
                 target=_serve, args=arguments, name=f"fx-data-{number}", daemon=True
-            ).start()
+            )
+            if not started(thread):
+                self.close()
+                raise NoWorkerError(f"no thread can be started for worker {number}")
 
     def begin(self, key: list[int], resumes: list[Any]) -> int:
         """An epoch begins; answers to what was asked before it are dropped."""

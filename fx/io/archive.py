@@ -14,12 +14,12 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from fx.errors import FileFormatError
+from fx.io.beside import Beside
 from fx.io.inspection import Allowance
 
 ALIGNMENT = 64
@@ -92,7 +92,7 @@ class ArchiveWriter:
             for name, data in listed:
                 self.add(name, data)
             return
-        with ThreadPoolExecutor(1, "fx-crc") as pool:
+        with Beside("fx-crc") as pool:
             sums = [pool.submit(zlib.crc32, data) for _, data in listed]
             for (name, data), crc in zip(listed, sums):
                 self.add(name, data, crc=crc.result())
@@ -215,7 +215,7 @@ class ArchiveReader:
             for name, out in rooms:
                 self._fill(name, out, lambda sums, piece: sums.add(piece)).check()
             return
-        with ThreadPoolExecutor(1, "fx-crc") as pool:
+        with Beside("fx-crc") as pool:
             listed = [
                 self._fill(name, out, lambda sums, piece: pool.submit(sums.add, piece))
                 for name, out in rooms

@@ -7,12 +7,13 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from fx.errors import FileFormatError
 from fx.io.archive import END_SIZE, read_fully
+from fx.io.beside import Beside
 
 _MARK = b"fx checkpoint, sha256 of all before this: "
 _LARGE = 1 << 16  # bytes from which hashing in another thread pays
@@ -28,7 +29,7 @@ class Sealed:
     def __init__(self, file: Any) -> None:
         self._file = file
         self._hash = hashlib.sha256()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Beside | None = None
         self._pending: Future[None] | None = None
 
     def __enter__(self) -> Sealed:
@@ -44,7 +45,7 @@ class Sealed:
             self._wait()
             self._hash.update(data)
         else:
-            self._pool = self._pool or ThreadPoolExecutor(1, "fx-hash")
+            self._pool = self._pool or Beside("fx-hash")
             self._pending = self._pool.submit(self._hash.update, data)
         self._file.write(data)
 

@@ -10,11 +10,16 @@ The number of threads is NumPy's own setting and is put back when the last produ
 has ended: a user's NumPy code, and a limit that a user has set, are not touched.
 
 ctypes rather than threadpoolctl: the calls are on the way of every layer, at 0.2 us each.
+
+Each thread that is inside OpenBLAS has a buffer of 32 MiB there, made when one is first needed and
+kept. Where there is no memory for it OpenBLAS ends the process. So the buffers are asked for before
+the first product, after a look whether they can be had: a MemoryError is an answer.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import threading
 from collections.abc import Callable
@@ -23,8 +28,56 @@ from typing import Any
 
 import numpy as np
 
-from fx import limits
-from fx.backends.cpu.threads import run_chunks
+from fx import forking, limits
+from fx.backends.cpu.threads import get_num_threads, run_chunks
+
+
+class _Buffers:
+    """The buffers that NumPy's OpenBLAS keeps, one for each thread that is inside it."""
+
+    BYTES = 32 << 20
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.ready = 0
+        self.lock = forking.instant(threading.Lock())
+        try:
+            self._take, self._give = library.blas_memory_alloc, library.blas_memory_free
+        except AttributeError:  # another library, or another way to have memory
+            self.ready = _UNKNOWN
+            return
+        self._take.restype, self._take.argtypes = ctypes.c_void_p, (ctypes.c_int,)
+        self._give.restype, self._give.argtypes = None, (ctypes.c_void_p,)
+
+    def have(self, wanted: int) -> int:
+        """See that there are ``wanted`` buffers, or as many as memory has room for; how many.
+
+        Raises:
+            MemoryError: if there is not room for one.
+        """
+        with self.lock:
+            held: list[int] = []
+            try:
+                while self.ready < wanted and _room(self.BYTES):  # others may hold the ready ones
+                    held.append(self._take(0))
+                    self.ready = max(self.ready, len(held))
+            finally:
+                for buffer in held:
+                    self._give(buffer)
+        if not self.ready:
+            raise MemoryError("no memory for the buffer of a product")
+        return self.ready
+
+
+_UNKNOWN = 1 << 20  # buffers
+
+
+def _room(nbytes: int) -> bool:
+    """Whether the process can have more memory, and a little beside it."""
+    try:
+        mmap.mmap(-1, nbytes + (1 << 20)).close()
+    except (OSError, ValueError, MemoryError):
+        return False
+    return True
 
 
 class _OneThread:
@@ -33,13 +86,13 @@ class _OneThread:
     def __init__(self, get: Callable[[], int], put: Callable[[int], Any]) -> None:
         self._get, self._put = get, put
         self._lock = threading.Lock()
-        self._running = 0
+        self.running = 0
         self.threads = 1  # what the user's setting is
 
     def __enter__(self) -> _OneThread:
         with self._lock:
-            self._running += 1
-            if self._running == 1:
+            self.running += 1
+            if self.running == 1:
                 self.threads = self._get()
                 if self.threads > 1:
                     self._put(1)
@@ -47,14 +100,18 @@ class _OneThread:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._running -= 1
-            if self._running == 0 and self.threads > 1:
+            self.running -= 1
+            if self.running == 0 and self.threads > 1:
                 self._put(self.threads)
+
+
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(np._core._multiarray_umath.__file__)
 
 
 def _setting() -> _OneThread:
     """The setting of NumPy's OpenBLAS; one thread for ever if NumPy stands on something else."""
-    library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    library = _library()
     for prefix in ("scipy_openblas", "openblas"):
         for suffix in ("64_", ""):
             try:
@@ -69,6 +126,8 @@ def _setting() -> _OneThread:
 
 
 _one_thread: _OneThread | None = None
+_buffers: _Buffers | None = None
+ready = False  # whether there is a buffer for the thread that comes
 
 
 def _after_fork() -> None:
@@ -81,10 +140,27 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def prepared(threads: int = 1) -> int:
+    """See that so many threads can be in a product at a time; how many can.
+
+    Raises:
+        MemoryError: if none can.
+    """
+    global _buffers, ready
+    if _buffers is None:
+        _buffers = _Buffers(_library())
+    if not ready:
+        _buffers.have(max(get_num_threads(), 2, threads))
+        ready = True
+    return _buffers.ready if _buffers.ready >= threads else _buffers.have(threads)
+
+
 def product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """``np.matmul(x, y, out)`` of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     if x.size * y.shape[-1] > limits.BLAS_SERIAL:
         return _product(x, y, out)
+    if not ready:
+        prepared()
     if out is None and x.ndim == 2 == y.ndim:
         return np.dot(x, y)  # the same BLAS call as np.matmul, with less around it
     return np.matmul(x, y) if out is None else np.matmul(x, y, out=out)
@@ -104,12 +180,13 @@ def _product(x: np.ndarray, y: np.ndarray, out: np.ndarray | None) -> np.ndarray
         return out
     blocks = min(prod(lead) * m * k * n // limits.BLAS_BLOCK, limits.BLAS_BLOCKS)
     with _one_thread as setting:
+        threads = min(setting.threads, prepared(setting.running + blocks - 1))
         if blocks > 1:
             cut = _cut(x, y, lead, blocks)
             if cut is not None:
                 if out is None:
                     out = np.empty((*lead, m, n), x.dtype)
-                _in_blocks(x, y, out, *cut, setting.threads)
+                _in_blocks(x, y, out, *cut, threads)
                 return out
         if out is None and not lead:
             return np.dot(x, y)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import fused
+from fx.backends.cpu import blas, fused
 from fx.backends.cpu._arrays import is_narrow, widen
-from fx.backends.cpu.blas import product as blas_product
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -24,7 +23,8 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     plain = x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype
     if plain and x.shape[1] == y.shape[0] != 1:
-        return np.dot(x, y) if x.size * y.shape[1] <= limits.BLAS_SERIAL else product(x, y)
+        small = blas.ready and x.size * y.shape[1] <= limits.BLAS_SERIAL
+        return np.dot(x, y) if small else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -41,7 +41,7 @@ def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = _compiled(x, y)
         if out is not None:
             return out
-    return blas_product(x, y)
+    return blas.product(x, y)
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
@@ -60,7 +60,8 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     if work >= limits.EAGER_GEMM_FROM:
         out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
     if out is None:
-        out = np.dot(flat, weight.T) if work <= limits.BLAS_SERIAL else blas_product(flat, weight.T)
+        small = blas.ready and work <= limits.BLAS_SERIAL
+        out = np.dot(flat, weight.T) if small else blas.product(flat, weight.T)
         if bias is not None:
             out += bias
     return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)

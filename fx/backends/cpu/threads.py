@@ -1,7 +1,8 @@
 """Threads: the independent chunks of one kernel call, on the cores that are free.
 
 The calling thread takes chunks itself; a worker that wakes in time takes some from it, one that
-does not (another process holds its core) costs nothing but the chunk it had begun. What the chunks
+does not (another process holds its core) costs nothing but the chunk it had begun. Where no worker
+can be started, there are fewer, or none. What the chunks
 are never depends on the number of threads, and so the bits of a result do not either.
 
 After a fork the child has no workers and runs serially.
@@ -78,11 +79,22 @@ class _Pool:
             with self._lock:
                 while self.workers < wanted:
                     name = f"fx-worker-{self.workers}"
-                    threading.Thread(
+                    worker = threading.Thread(
                         target=_serve, args=(self.queue,), name=name, daemon=True
-                    ).start()
+                    )
+                    if not started(worker):
+                        return self.workers
                     self.workers += 1
         return wanted
+
+
+def started(thread: threading.Thread) -> bool:
+    """Start a thread; False where the system has no more of them, which is no fault of a task."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _serve(queue: SimpleQueue[_Task]) -> None:

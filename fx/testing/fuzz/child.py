@@ -15,6 +15,7 @@ import traceback
 import types
 from typing import Any
 
+import fx
 from fx.testing.fuzz.compare import Found, Invalid
 from fx.testing.fuzz.generator import make
 from fx.testing.fuzz.program import Program, from_data
@@ -29,6 +30,7 @@ def run(program: Program) -> tuple[str, str] | None:
     source = program.source()
     filename = f"<program of {program.generator}>"
     linecache.cache[filename] = len(source), None, source.splitlines(True), filename
+    fx.set_grad_enabled(True)  # what a program before has left is that one's finding
     module: Any = types.ModuleType("found")
     sys.modules["found"] = module  # where dataclasses look their module up
     try:

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from fx import forking
-from fx.backends.cpu.threads import get_num_threads
+from fx.backends.cpu.threads import get_num_threads, started
 from fx.errors import CompileError
 
 
@@ -182,8 +182,8 @@ class Workshop:
         self._count += 1
         if len(self._workers) < min(self._most, self._count):
             worker = threading.Thread(target=self._work, name="fx-compiler", daemon=True)
-            self._workers.append(worker)
-            worker.start()
+            if started(worker):
+                self._workers.append(worker)
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
@@ -200,6 +200,9 @@ class Workshop:
         Raises:
             CompileError: if one is not valid.
         """
+        if not self._workers:  # no thread could be started
+            self._queue.put(None)
+            self._work()
         self.close()
         if self._error is not None:
             raise self._error
