@@ -19,23 +19,26 @@ def _count(shape):
     return n
 
 
-def squares(gap, axes, count):
-    """The sum of the squares of ``gap``, x less its mean, about what is left of a mean in it.
+def centred_and_variance(x, axes):
+    """The mean over ``axes``, x less the mean, and its biased variance; the axes are kept.
 
     A mean is rounded: where it is 10^6 and the deviation is 1, squares about it would be wrong by
-    10^-3. What the rounding left is the sum of the gaps, a number without a derivative.
+    10^-3. The sum of the gaps is what the rounding left, a number without a derivative.
     """
-    total = sum(elementwise.square(gap), axes=axes, keepdims=True)
-    left = stop_gradient(sum(gap, axes=axes, keepdims=True))
-    excess = elementwise.square(left) / count
-    return total - stop_gradient(elementwise.minimum(excess, total))
+    count = _count([x.shape[i] for i in axes])
+    mean = sum(x, axes=axes, keepdims=True) / count
+    gap = x - mean
+    square = sum(elementwise.square(gap), axes=axes, keepdims=True) / count
+    left = stop_gradient(sum(gap, axes=axes, keepdims=True) / count)
+    mean = mean + left
+    excess = elementwise.minimum(elementwise.square(left), square)
+    return mean, x - mean, square - stop_gradient(excess)
 
 
 def standardised(x, axes, eps):
     """x with mean 0 and variance 1 over ``axes``, and what it was multiplied with for that."""
-    count = _count([x.shape[i] for i in axes])
-    centred = x - sum(x, axes=axes, keepdims=True) / count
-    scale = elementwise.rsqrt(squares(centred, axes, count) / count + eps)
+    _, centred, variance = centred_and_variance(x, axes)
+    scale = elementwise.rsqrt(variance + eps)
     return centred * scale, scale
 
 
@@ -45,7 +48,9 @@ def standardised(x, axes, eps):
 def _variance(x, *, axes, freedom):
     count = _count([x.shape[i] for i in axes])
     mean = sum(x, axes=axes, keepdims=True) / count
-    return squares(x - mean, axes, count) / freedom, mean
+    gap = x - mean
+    gap = gap - stop_gradient(sum(gap, axes=axes, keepdims=True) / count)
+    return sum(elementwise.square(gap), axes=axes, keepdims=True) / freedom, mean
 
 
 def _variance_vjp(needs, x, *, axes, freedom):
@@ -111,10 +116,7 @@ def _over(x):
 
 
 def _moments(x):
-    axes, _ = _over(x)
-    count = _count([x.shape[i] for i in axes])
-    mean = sum(x, axes=axes, keepdims=True) / count
-    variance = squares(x - mean, axes, count) / count
+    mean, _, variance = centred_and_variance(x, _over(x)[0])
     return reshape(mean, shape=x.shape[1:2]), reshape(variance, shape=x.shape[1:2])
 
 

@@ -7,13 +7,14 @@ from math import prod
 from typing import Any
 
 import fx.prims.elementwise as elementwise
+import fx.prims.norms as norms
 import fx.prims.pooling as pool_prims
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx._namespace import finfo
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
-from fx.nn.functional.normalization import _centred, _followed, batch_norm
+from fx.nn.functional.normalization import _followed, batch_norm
 from fx.ops.axes import integer, integers
 from fx.ops.operands import floating
 from fx.state import rebind_all
@@ -76,7 +77,7 @@ def instance_norm(
     if narrow(x):
         given = (running_mean, running_var, weight, bias, True, momentum, eps)
         return widened(instance_norm, x, *given)
-    mean, centred, variance = _centred(x, tuple(range(2, x.ndim)))
+    mean, centred, variance = norms.centred_and_variance(x, tuple(range(2, x.ndim)))
     followed = []
     for name, cell, value, factor in (
         ("running_mean", running_mean, mean, 1.0),

@@ -8,7 +8,6 @@ from typing import Any
 
 import fx.prims.elementwise as elementwise
 import fx.prims.norms as norms
-import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import modes, no_grad
 from fx.dtypes import float32
@@ -20,14 +19,6 @@ from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like, full
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
-
-
-def _centred(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean over ``axes``, ``x`` without it, and the biased variance; axes are kept as 1."""
-    count = prod([x.shape[i] for i in axes])
-    mean = reduction.sum(x, axes=axes, keepdims=True) / count
-    centred = x - mean
-    return mean, centred, norms.squares(centred, axes, count) / count
 
 
 def _widened(function: Any, x: Tensor) -> Tensor:
@@ -125,7 +116,7 @@ def batch_norm_counting(
                     ]
                 )
                 return norms.batch_norm(x, w, b, mean, variance, eps=eps)
-        mean, centred, variance = _centred(x, axes)
+        mean, centred, variance = norms.centred_and_variance(x, axes)
         rebind_all(
             [
                 *_followed("running_mean", running_mean, mean, momentum),
@@ -268,7 +259,7 @@ def group_norm(
     grouped = shape_prims.reshape(
         x, shape=(shape[0], num_groups, prod(shape[1:]) // num_groups)
     )  # (batch, groups, channels // groups * positions)
-    _, centred, variance = _centred(grouped, (2,))
+    _, centred, variance = norms.centred_and_variance(grouped, (2,))
     out = shape_prims.reshape(centred * elementwise.rsqrt(variance + eps), shape=shape)
     line = (shape[1], *[1] * (len(shape) - 2))
     if weight is not None:

@@ -183,8 +183,8 @@ class Rows:
             step //= 2
         return x
 
-    def about_mean(self, squares: Num, rest: Num, count: Num) -> Num:
-        """A variance, from the sums of squares about a rounded mean and of the gaps themselves."""
-        mean, left = squares / count, rest / count
+    def moments(self, mean: Num, squares: Num, rest: Num, count: Num) -> tuple[Num, Num]:
+        """Mean and variance, from a rounded mean and sums of squares about it and of the gaps."""
+        square, left = squares / count, rest / count
         excess = left * left
-        return mean - (excess < mean).pick(excess, mean)
+        return mean + left, square - (excess < square).pick(excess, square)

@@ -85,8 +85,9 @@ def _moments(
         return [centred.mad(centred, t), u + centred]
 
     total, rest = _lines(r, task, shape, [x], squares, 2)
+    middle, spread = r.moments(middle, total, rest, count)
     _put(r, middle, mean, task)
-    _put(r, r.about_mean(total, rest, count), variance, task)
+    _put(r, spread, variance, task)
 
 
 def _batch_norm(

@@ -142,7 +142,7 @@ def _statistics(r: Rows, x: ir.Value, n: ir.Value, eps: Num) -> tuple[Num, Num]:
         centred = r.only(mask, r.load(x, i, mask) - mean, r.full(0.0))
         return [centred.mad(centred, t), u + centred]
 
-    variance = r.about_mean(*r.sums(n, squares, 2), count)
+    mean, variance = r.moments(mean, *r.sums(n, squares, 2), count)
     return mean, 1.0 / (variance + eps).sqrt()
 
 

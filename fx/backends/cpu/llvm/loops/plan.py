@@ -23,7 +23,7 @@ _WEIGHTS = {
     "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
 }  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
-_LIGHT = 6  # instructions a vector of a pass whose sums are float64 throughout
+_LIGHT = 8  # instructions a vector of a pass whose sums are float64 throughout
 _WORK = 12  # instructions a vector from which a pass leaves the memory idle
 _STREAMS = 2  # arrays that are fetched ahead
 
