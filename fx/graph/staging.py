@@ -80,6 +80,7 @@ class Stage:
         self.kept: list[Tensor] = []
         self.cells: dict[int, tuple[Any, Tensor]] = {}
         self.outer: Any = None
+        self.touched: Any = None  # what the function was seen to read, where it is watched
 
     # as a context: the stage of this thread -----------------------------------------------------
 

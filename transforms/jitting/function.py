@@ -62,7 +62,7 @@ class Jitted:
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
-        self.touched: Any = lazily("watching").Touched()  # what it was seen to read
+        self.touched: Any = lazily("touched").Touched()  # what it was seen to read
 
     # arguments -----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, 
 from fx.transforms.jitting.guards_settings import Settings
 from fx.transforms.jitting.guards_walk import Walk
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.watching import Touched
+from fx.transforms.jitting.touched import Touched
 from fx.versions import changes
 
 _PASSES = 5
@@ -38,12 +38,13 @@ class Guards:
         opaque: objects whose state cannot be compared, by their ids: what they are.
         handles: whether the function, or what it calls, handles errors.
         free: whether all of it is found from the function that is called and its arguments.
+        touched: what the function was seen to read when it was staged.
         looked_at: objects that are guarded, by their ids, each with the attributes that are.
     """
 
     __slots__ = (
         "_settings", "_tensors", "_writer", "death", "free", "handles", "hold", "looked_at",
-        "opaque", "reusable",
+        "opaque", "reusable", "touched",
     )  # fmt: skip
 
     def __init__(self, walk: Walk, tensors: list[Place] | None = None) -> None:
@@ -54,6 +55,7 @@ class Guards:
         self.death = walk.writer.death
         self.opaque = walk.opaque
         self.free = walk.free
+        self.touched = Touched()
         self.looked_at = {
             key: frozenset(read.parts) if (read := walk.reads.get(("object", key))) else frozenset()
             for key in walk.seen
@@ -155,19 +157,25 @@ def widen(
         GiveUp: if something that it read cannot be compared.
     """
     inputs = guards.finders(function, objects)
+    before, this = guards.touched, touched
+    touched = Touched()
+    for known in (before, this):  # other branches were staged before
+        touched.merge(known, held=True)
     walk = _walked(function, objects, args, touched, frozenset(inputs))
     for found, why in ((walk.cut, "too large"), (walk.opaque, "of a kind that shows no state")):
         for key, what in found.items():
-            if key in touched.ids or (walk.full and found is walk.cut):
+            if key in this.ids or (walk.full and found is walk.cut):
                 raise GiveUp(f"it reads {what}, which is {why} to be compared in each call")
-    for key, name in touched.written:
-        names = touched.names.get(key, ())
+    for key, name in this.written:
+        names = this.names.get(key, ())
         if key not in walk.seen or (name is not None and name not in names):
             continue
         before = guards.looked_at.get(key)
         if before is None or (name is not None and name not in before):
             raise GiveUp(f"it changes what it reads: {_named(walk.seen[key].name)}")
-    return Guards(walk, list(guards._tensors))
+    wider = Guards(walk, list(guards._tensors))
+    wider.touched = touched
+    return wider
 
 
 def _walked(

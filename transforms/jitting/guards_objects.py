@@ -42,7 +42,7 @@ from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
-from fx.transforms.jitting.watching import shows_state
+from fx.transforms.jitting.kinds import shows_state
 from fx.versions import Hooks, around_steps
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)

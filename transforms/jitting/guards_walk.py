@@ -34,7 +34,8 @@ from fx.transforms.jitting.guards_reads import (
     reads_of,
 )
 from fx.transforms.jitting.guards_settings import Settings
-from fx.transforms.jitting.watching import Touched, holds_others
+from fx.transforms.jitting.kinds import holds_others
+from fx.transforms.jitting.touched import Touched
 from fx.versions import Watched, WatchedList
 
 _VALUES = (range, slice, np.generic, np.dtype)

@@ -190,6 +190,11 @@ class Call:
     def run(self, args: Any, kwargs: Any) -> Any:
         """Go through the known segments, stage what is not known, and hand out the results."""
         program = self.program
+        around = modes.stage
+        while around is not None:  # functions around this one read what this one was seen to read
+            if around.touched is not None and program.guards is not None:
+                around.touched.merge(program.guards.touched, held=True)
+            around = around.outer
         if program.root is None:
             finish = self._stage()
             plan = make_plan(self.jitted, program, self.signature)
@@ -280,6 +285,7 @@ class Call:
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             try:
                 with lazily("watching").Watching(program.guards.opaque) as touched:
+                    recording.touched = touched
                     out = jitted.function(*args, **kwargs)
             except Exception as error:
                 if recording.ended is None or recording.ended.__cause__ is error:

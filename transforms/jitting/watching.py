@@ -16,11 +16,8 @@ import builtins
 import dis
 import gc
 import operator
-import random
 import sys
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from enum import Enum
 from functools import lru_cache, partial
 from threading import get_ident
 from types import (
@@ -30,18 +27,13 @@ from types import (
     FunctionType,
     MethodType,
     ModuleType,
-    SimpleNamespace,
 )
 from typing import Any
 from weakref import ref
 
-import attrs
-import numpy as np
-
 from fx import limits
 from fx.frames import is_internal
-from fx.tensor import Tensor
-from fx.transforms.jitting.guards_reads import origin, origin_of_module
+from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.impure import (
     GENERATORS,
     QUIET,
@@ -50,20 +42,21 @@ from fx.transforms.jitting.impure import (
     moment_of,
     state_of,
 )
+from fx.transforms.jitting.instructions import instructions, is_dropped
+from fx.transforms.jitting.kinds import (
+    CONTAINER,
+    CONTAINERS,
+    IGNORED,
+    INSTANCE,
+    OPAQUE,
+    OWNER,
+    kind_of,
+    slots_of,
+)
 from fx.transforms.jitting.operands import NOTHING, are_known, function_of, operands
 from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.touched import Touched
 
-# what an instruction works on: how many values, of those that are looked at
-_COUNTS = {
-    "BINARY_SUBSCR": 2, "BINARY_SLICE": 3, "STORE_SLICE": 4, "BINARY_OP": 2, "COMPARE_OP": 2,
-    "CONTAINS_OP": 2, "IS_OP": 2, "UNARY_NEGATIVE": 1, "UNARY_INVERT": 1, "UNARY_POSITIVE": 1,
-    "UNARY_NOT": 1, "GET_ITER": 1, "FOR_ITER": 1, "UNPACK_SEQUENCE": 1, "UNPACK_EX": 1,
-    "FORMAT_VALUE": 2, "FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2, "CONVERT_VALUE": 1,
-    "LIST_EXTEND": 1, "SET_UPDATE": 1, "DICT_UPDATE": 1, "DICT_MERGE": 1, "MATCH_KEYS": 2,
-    "MATCH_MAPPING": 1, "MATCH_SEQUENCE": 1, "GET_LEN": 1, "TO_BOOL": 1, "BEFORE_WITH": 1,
-    "GET_YIELD_FROM_ITER": 1, "SEND": 2, "STORE_SUBSCR": 3, "DELETE_SUBSCR": 2,
-    "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1,
-}  # fmt: skip
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
 _WRITERS = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
@@ -84,55 +77,7 @@ _WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__
 _CACHE = type(lru_cache(len))
 _AT = dis.opname
 _build_class = builtins.__build_class__
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType, slice, range)
-_CONTAINERS = (list, tuple, dict, set, frozenset)
-
-
-@attrs.define(eq=False)
-class Touched:
-    """What was read, by the ids of objects.
-
-    Attributes:
-        ids: of objects that an instruction worked on.
-        names: by object, the attributes that were read; and by namespace, the names.
-        whole: objects of which any attribute may have been read.
-        identity: objects of which it mattered which one they are.
-        written: objects, with the attribute or None for a container, that were changed.
-        functions: those that were run and not made while they were.
-        owners: classes whose special methods were used, and modules and classes that were read.
-        spaces: namespaces of which names were read that are in no function's code.
-        kept: containers that a cache gave.
-        made: the code of functions that were made.
-        classes: the qualified names of classes that were made.
-        why: why the function cannot be compiled, if so.
-    """
-
-    ids: set[int] = attrs.field(factory=set)
-    names: dict[int, set[str]] = attrs.field(factory=dict)
-    whole: set[int] = attrs.field(factory=set)
-    identity: set[int] = attrs.field(factory=set)
-    written: set[tuple[int, str | None]] = attrs.field(factory=set)
-    functions: dict[int, ref[Any]] = attrs.field(factory=dict)
-    special: dict[int, ref[Any]] = attrs.field(factory=dict)
-    owners: dict[int, ref[Any]] = attrs.field(factory=dict)
-    spaces: dict[int, dict[str, Any]] = attrs.field(factory=dict)
-    kept: dict[int, Any] = attrs.field(factory=dict)
-    made: set[CodeType] = attrs.field(factory=set)
-    classes: set[str] = attrs.field(factory=set)
-    why: str = ""
-
-    def merge(self, other: Touched) -> None:
-        """Add what another one knows."""
-        self.ids |= other.ids
-        for key, names in other.names.items():
-            self.names.setdefault(key, set()).update(names)
-        self.whole |= other.whole
-        self.identity |= other.identity
-        self.functions.update(other.functions)
-        self.special.update(other.special)
-        self.owners.update(other.owners)
-        self.made |= other.made
-        self.classes |= other.classes
+_CALLABLE_FIRST = sys.version_info >= (3, 13)
 
 
 class Watching:
@@ -175,9 +120,9 @@ class Watching:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self.active:
-            if sys.gettrace() not in (None, self._called, self._step):
-                self.touched.why = self.touched.why or "it sets a tracer"
-            else:
+            if sys.gettrace() != self._called:
+                self.touched.why = self.touched.why or "it sets a tracer, or takes one away"
+            if sys.gettrace() in (None, self._called):
                 sys.settrace(self.before)
             gc.callbacks.remove(self._collects)
             gc.callbacks.remove(self._has_collected)
@@ -212,13 +157,14 @@ class Watching:
         return self._follow
 
     def _follow(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """The same with another tracer, as a debugger's, that looks on."""
+        """The same with another tracer that looks on: a debugger's, or that of a jit around it."""
+        follow = self.chained.get(frame)
         if event == "opcode":
             self._step(frame, event, arg)
-        else:
-            follow = self.chained.get(frame)
-            if follow is not None:
-                self.chained[frame] = follow(frame, event, arg)
+            if not isinstance(getattr(follow, "__self__", None), Watching):
+                return self._follow
+        if follow is not None:
+            self.chained[frame] = follow(frame, event, arg)
         return self._follow
 
     def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -227,10 +173,13 @@ class Watching:
                 self.awaited = None
                 self.comes_from_cache(operands(frame, 1)[0])
                 self.making = False
-            found = _instructions(frame.f_code).get(frame.f_lasti)
+            found = instructions(frame.f_code).get(frame.f_lasti)
             if found is not None:
                 look, what, count = found
-                look(self, frame, what, count)
+                try:
+                    getattr(self, look)(frame, what, count)
+                except Exception as error:  # of what an object does when it is asked for its class
+                    self.give_up(frame, f"what it does cannot be watched, for {error!r} is raised")
         return self._step
 
     def comes_from_cache(self, x: Any) -> None:
@@ -239,12 +188,12 @@ class Watching:
             self.own.append(x)
             return
         kind = self.kind(x)
-        if kind == _INSTANCE:
+        if kind == INSTANCE:
             try:
                 self.touched.owners[id(x)] = ref(x)
             except TypeError:
                 self.touched.kept[id(x)] = x
-        elif kind == _CONTAINER:
+        elif kind == CONTAINER:
             self.touched.kept[id(x)] = x
 
     def give_up(self, frame: FrameType, why: str) -> None:
@@ -267,7 +216,7 @@ class Watching:
     def read(self, frame: FrameType, x: Any, name: str) -> None:
         """An attribute of an object is read."""
         kind = self.kind(x)
-        if kind == _IGNORED:
+        if kind == IGNORED:
             return
         touched = self.touched
         key = id(x)
@@ -275,11 +224,11 @@ class Watching:
         if key in self.opaque:
             if name not in _HARMLESS:
                 self.unknown(frame, x)
-        elif kind in (_INSTANCE, _OWNER):
+        elif kind in (INSTANCE, OWNER):
             touched.names.setdefault(key, set()).add(name)
             if name == "__dict__":
                 touched.whole.add(key)
-            if kind == _OWNER:
+            if kind == OWNER:
                 touched.owners[key] = ref(x)
 
     def unknown(self, frame: FrameType, x: Any) -> None:
@@ -288,7 +237,7 @@ class Watching:
 
     def store(self, frame: FrameType, name: str, count: int) -> None:
         x = operands(frame, 1)[0]
-        if self.kind(x) in (_INSTANCE, _OWNER):
+        if self.kind(x) in (INSTANCE, OWNER):
             self.touched.written.add((id(x), name))
 
     def use(self, frame: FrameType, name: str, count: int) -> None:
@@ -298,9 +247,9 @@ class Watching:
             if self.of_namespace(frame, values):
                 return
             self.touched.ids.add(id(values[0]))
-            if type(values[0]) in _CONTAINERS:
+            if type(values[0]) in CONTAINERS:
                 values = values[1:]
-        if name == "IS_OP" and not any(self.kind(x) == _IGNORED for x in values):
+        if name == "IS_OP" and not any(self.kind(x) == IGNORED for x in values):
             self.touched.identity.update(map(id, values))
         for x in values:
             self.used(frame, x, name in _COMPARING)
@@ -320,18 +269,18 @@ class Watching:
     def used(self, frame: FrameType, x: Any, compares: bool = True) -> None:
         """An object is used as a whole, but not its attributes under their names."""
         kind = self.kind(x)
-        if kind == _IGNORED:
+        if kind == IGNORED:
             return
         key = id(x)
         self.touched.ids.add(key)
         if key in self.opaque:
             self.unknown(frame, x)
-        elif kind == _INSTANCE and not hasattr(x, "_modules"):  # which is guarded by identity
+        elif kind == INSTANCE and not hasattr(x, "_modules"):  # which is guarded by identity
             cls = type(x)
             self.touched.special[id(cls)] = ref(cls)
             if compares and cls.__eq__ is object.__eq__:
                 self.touched.identity.add(key)
-        elif kind == _CONTAINER:
+        elif kind == CONTAINER:
             self.entered_by(frame, x)
 
     def entered_by(self, frame: FrameType, x: Any) -> None:
@@ -345,9 +294,9 @@ class Watching:
             self.entered.add(id(x))
             for item in x.values() if isinstance(x, dict) else x:
                 kind = self.kind(item)
-                if kind == _CONTAINER:
+                if kind == CONTAINER:
                     todo.append(item)
-                elif kind == _INSTANCE:
+                elif kind == INSTANCE:
                     self.used(frame, item)
 
     def load_name(self, frame: FrameType, name: str, count: int) -> None:
@@ -365,7 +314,7 @@ class Watching:
 
     def match(self, frame: FrameType, name: str, count: int) -> None:
         subject, cls, names = operands(frame, 3)
-        if self.kind(cls) == _OWNER:
+        if self.kind(cls) == OWNER:
             self.read(frame, cls, "__match_args__")
         if isinstance(subject, cls):
             for attribute in (*getattr(cls, "__match_args__", ()), *names):
@@ -455,7 +404,7 @@ class Watching:
             return
         if name in _WRITERS and args:
             self.writes(args[0])
-        if name in _HARMLESS or (f is next and _is_dropped(frame)):
+        if name in _HARMLESS or (f is next and is_dropped(frame)):
             return
         if name == "__getattribute__" and len(args) > 1 and isinstance(args[1], str):
             self.read(frame, args[0], args[1])
@@ -485,10 +434,10 @@ class Watching:
             return
         if f in (getattr, hasattr) and len(args) > 1 and type(args[1]) is str:
             self.read(frame, args[0], args[1])
-        elif self.kind(args[0]) != _IGNORED:
+        elif self.kind(args[0]) != IGNORED:
             self.touched.ids.add(id(args[0]))
             self.touched.whole.add(id(args[0]))
-            if self.kind(args[0]) == _OWNER:
+            if self.kind(args[0]) == OWNER:
                 self.touched.owners[id(args[0])] = ref(args[0])
 
     def writes(self, x: Any) -> None:
@@ -511,9 +460,9 @@ class Watching:
                     self.draws(frame, drawn, x.__name__)
                 elif asked is not None:
                     self.give_up(frame, f"it asks {asked} by {_name(x)}")
-            elif self.kind(x) in (_CONTAINER, _OPAQUE):
+            elif self.kind(x) in (CONTAINER, OPAQUE):
                 self.used(frame, x)
-            elif self.kind(x) == _INSTANCE and (
+            elif self.kind(x) == INSTANCE and (
                 hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__")
             ):
                 self.passed(frame, x)
@@ -524,19 +473,19 @@ class Watching:
         while todo:
             x = todo.pop()
             kind = self.kind(x)
-            if kind == _IGNORED:
+            if kind == IGNORED:
                 continue
             self.touched.ids.add(id(x))
             below: list[Any] = []
-            if kind == _OWNER:
+            if kind == OWNER:
                 self.touched.whole.add(id(x))
                 self.touched.owners[id(x)] = ref(x)
                 continue
-            if kind == _INSTANCE:
+            if kind == INSTANCE:
                 self.touched.whole.add(id(x))
                 self.touched.identity.add(id(x)) if type(x).__eq__ is object.__eq__ else None
                 below += getattr(x, "__dict__", {}).values()
-                below += [getattr(x, n, None) for n in _slots(type(x))]
+                below += [getattr(x, n, None) for n in slots_of(type(x))]
             if isinstance(x, dict):
                 below += dict.values(x)
             elif isinstance(x, list | tuple | set | frozenset):
@@ -557,65 +506,8 @@ class Watching:
         cls = type(x)
         found = self.kinds.get(cls)
         if found is None:
-            found = self.kinds[cls] = _kind_of(cls)
+            found = self.kinds[cls] = kind_of(cls)
         return found
-
-
-_IGNORED, _CONTAINER, _INSTANCE, _OWNER, _OPAQUE = range(5)
-_CALLABLE_FIRST = sys.version_info >= (3, 13)
-
-
-def _kind_of(cls: type) -> int:
-    from fx.nn.module import Module
-
-    if cls in _PLAIN or cls is type(NOTHING) or issubclass(cls, Tensor):
-        return _IGNORED
-    if cls is FunctionType or issubclass(cls, type | ModuleType):
-        return _OWNER
-    if cls in _CONTAINERS:
-        return _CONTAINER
-    if origin_of_module(cls.__module__) == "fx" and not issubclass(cls, Module):
-        return _IGNORED
-    return _INSTANCE if shows_state(cls) else _OPAQUE
-
-
-@lru_cache(maxsize=4096)
-def holds_others(cls: type) -> bool:
-    """Whether instances hold what may be read one by one, which is noted when it is."""
-    return _kind_of(cls) in (_CONTAINER, _INSTANCE, _OPAQUE) and not issubclass(
-        cls, np.generic | Enum
-    )
-
-
-@lru_cache(maxsize=4096)
-def shows_state(cls: type) -> bool:
-    """Whether what instances hold is in attributes and items, not in what a class in C hides."""
-    return all(
-        base is object or base in _SHOWN or issubclass(base, BaseException) or not _is_native(base)
-        for base in cls.__mro__
-    )
-
-
-_SHOWN = frozenset((
-    *_PLAIN, *_CONTAINERS, OrderedDict, defaultdict, deque, SimpleNamespace, random.Random,
-    random.Random.__base__,
-))  # fmt: skip
-
-
-def _is_native(cls: type) -> bool:
-    heap, immutable = 1 << 9, 1 << 8  # of tp_flags: made when the program runs; is never changed
-    if not cls.__flags__ & heap or cls.__flags__ & immutable:
-        return True
-    return type(vars(cls).get("__new__")) is BuiltinMethodType
-
-
-@lru_cache(maxsize=1024)
-def _slots(cls: type) -> tuple[str, ...]:
-    found: list[str] = []
-    for base in cls.__mro__:
-        names = vars(base).get("__slots__", ())
-        found += (names,) if isinstance(names, str) else names
-    return tuple([n for n in found if n not in ("__dict__", "__weakref__")])
 
 
 @lru_cache(maxsize=4096)
@@ -637,69 +529,5 @@ def _is_user(f: Any) -> bool:
     return type(f) is FunctionType and _whose(f.__code__.co_filename) == "user"
 
 
-def _is_dropped(frame: FrameType) -> bool:
-    """Whether nobody looks at the result of the call that a frame is about to make."""
-    return frame.f_lasti in _dropping(frame.f_code)
-
-
-@lru_cache(maxsize=4096)
-def _dropping(code: CodeType) -> frozenset[int]:
-    """Where a code object calls something and drops what that gives."""
-    listed = [at for at in dis.get_instructions(code) if at.opname != "EXTENDED_ARG"]
-    calls = ("CALL", "PRECALL")
-    found = set()
-    for at, after, third in zip(listed, listed[1:], [*listed[2:], listed[-1]]):
-        if at.opname in calls:
-            then = third if after.opname in calls else after
-            if then.opname == "POP_TOP":
-                found.add(at.offset)
-    return frozenset(found)
-
-
 def _name(f: Any) -> str:
     return f"{getattr(f, '__module__', None) or type(f.__self__).__name__}.{f.__name__}()"
-
-
-@lru_cache(maxsize=4096)
-def _instructions(code: CodeType) -> dict[int, tuple[Any, str, int]]:
-    """By the offset of an instruction: what looks at it, with what, and how many values."""
-    found: dict[int, tuple[Any, str, int]] = {}
-    extended: list[int] = []
-    for at in dis.get_instructions(code):
-        if at.opname == "EXTENDED_ARG":
-            extended.append(at.offset)
-            continue
-        entry = _entry(at.opname, at.argval, at.arg or 0)
-        if entry is not None:
-            for offset in (*extended, at.offset):
-                found[offset] = entry
-        extended = []
-    return found
-
-
-def _entry(op: str, value: Any, arg: int) -> tuple[Any, str, int] | None:
-    if op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
-        return Watching.attribute, value, 1
-    if op in ("STORE_ATTR", "DELETE_ATTR"):
-        return Watching.store, value, 1
-    if op in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-        return Watching.load_name, value, 0
-    if op == "MAKE_FUNCTION":
-        return Watching.made, "", 1
-    if op == "MATCH_CLASS":
-        return Watching.match, "", 3
-    if op == _CALL:
-        return Watching.call, "", arg
-    if op == "CALL_FUNCTION_EX":
-        return Watching.call_with, "", arg & 1
-    if op == "FORMAT_VALUE":
-        return Watching.use, op, 2 if arg & 4 else 1
-    count = _COUNTS.get(op)
-    if count is None:
-        if "JUMP" in op and ("TRUE" in op or "FALSE" in op):
-            return Watching.use, op, 1
-        return None
-    return Watching.use, op, count
-
-
-_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"

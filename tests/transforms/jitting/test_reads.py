@@ -414,3 +414,56 @@ def test_an_item(place, way):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name(name):
     agree(*NAMES[name], name in MAY_SAY_SO)
+
+
+# functions around others, and branches ------------------------------------------------------------
+
+OTHERS = ("attrgetter", "eval", "match", "vars", "repr")
+AROUND = {
+    "inside, known before": ("inner(x) + 1", True),
+    "inside, first met there": ("inner(x) + 1", False),
+    "in a branch": ("(inner(x) if x.sum() > 0 else x * 5.0)", False),
+    "in grad": ("fx.grad(lambda v: inner(v).sum())(x)", False),
+    "in scan": ("fx.scan(lambda c, v: (inner(c), v), x, fx.ones(2))[0]", False),
+}
+
+
+@pytest.mark.parametrize("way", OTHERS)
+@pytest.mark.parametrize("around", AROUND)
+def test_functions_around_one_that_reads(around, way):
+    """What an inner jitted function was seen to read is guarded by the outer one as well."""
+    outer, before = AROUND[around]
+    expression = {**OF_OBJECTS, **WITH_DICT, **OF_DATA}[way].format(o="box")
+    program = Program("box = Data(2.0)", expression, "2.0")
+    program.names.update(fx=fx, inner=program.jitted)
+    program.run(f"def whole(x):\n    return {outer}\n")
+    program.plain, plain = program.names["whole"], program.plain
+    with interpreted():
+        if before:
+            program.jitted(X)
+        program.jitted = fx.jit(program.plain)
+        for value in ("2.0", "3.0", "-0.0"):
+            program.run(f"box.rate = {value}")
+            for x in (X, -X):
+                program.names["inner"] = plain
+                expected = np.asarray(program.plain(x)).tobytes()
+                program.names["inner"] = program.names["kept"] = program.names.get(
+                    "kept"
+                ) or fx.jit(plain)
+                assert np.asarray(program.jitted(x)).tobytes() == expected
+
+
+@pytest.mark.parametrize("way", OTHERS)
+def test_each_branch_keeps_what_it_reads(way):
+    """A branch that is staged later does not make the program forget what another one read."""
+    ways = {**OF_OBJECTS, **WITH_DICT, **OF_DATA}
+    one, two = ways[way].format(o="box"), ways[way].format(o="other")
+    with interpreted(), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        program = Program("box, other = Data(2.0), Data(3.0)", "1", "2.0")
+        program.run(f"def f(x):\n    return x * ({one}) if x.sum() > 0 else x * ({two})\n")
+        plain, jitted = program.names["f"], fx.jit(program.names["f"])
+        for change in ("pass", "box.rate = 5.0", "other.rate = 7.0", "box.rate = -0.0"):
+            program.run(change)
+            for x in (X, -X):
+                assert jitted(x).tolist() == plain(x).tolist()

@@ -1,0 +1,59 @@
+"""Touched: what a function was seen to read while it was staged."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+from weakref import ref
+
+import attrs
+
+
+@attrs.define(eq=False)
+class Touched:
+    """What was read, by the ids of objects.
+
+    Attributes:
+        ids: of objects that an instruction worked on.
+        names: by object, the attributes that were read; and by namespace, the names.
+        whole: objects of which any attribute may have been read.
+        identity: objects of which it mattered which one they are.
+        written: objects, with the attribute or None for a container, that were changed.
+        functions: those that were run and not made while they were.
+        owners: classes whose special methods were used, and modules and classes that were read.
+        spaces: namespaces of which names were read that are in no function's code.
+        kept: containers that a cache gave.
+        made: the code of functions that were made.
+        classes: the qualified names of classes that were made.
+        why: why the function cannot be compiled, if so.
+    """
+
+    ids: set[int] = attrs.field(factory=set)
+    names: dict[int, set[str]] = attrs.field(factory=dict)
+    whole: set[int] = attrs.field(factory=set)
+    identity: set[int] = attrs.field(factory=set)
+    written: set[tuple[int, str | None]] = attrs.field(factory=set)
+    functions: dict[int, ref[Any]] = attrs.field(factory=dict)
+    special: dict[int, ref[Any]] = attrs.field(factory=dict)
+    owners: dict[int, ref[Any]] = attrs.field(factory=dict)
+    spaces: dict[int, dict[str, Any]] = attrs.field(factory=dict)
+    kept: dict[int, Any] = attrs.field(factory=dict)
+    made: set[CodeType] = attrs.field(factory=set)
+    classes: set[str] = attrs.field(factory=set)
+    why: str = ""
+
+    def merge(self, other: Touched, held: bool = False) -> None:
+        """Add what another one knows; what that keeps alive only if ``held``."""
+        if held:
+            self.spaces.update(other.spaces)
+            self.kept.update(other.kept)
+        self.ids |= other.ids
+        for key, names in other.names.items():
+            self.names.setdefault(key, set()).update(names)
+        self.whole |= other.whole
+        self.identity |= other.identity
+        self.functions.update(other.functions)
+        self.special.update(other.special)
+        self.owners.update(other.owners)
+        self.made |= other.made
+        self.classes |= other.classes
