@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.ops import complex_rows
 from fx.ops.axes import Axis, normal_axes, normal_axis
 from fx.ops.operands import (
     accumulator,
@@ -212,6 +213,8 @@ def logsumexp(
     """
     x = floating("logsumexp", x)
     axes = normal_axes("logsumexp", axis if dim is None else dim, x.shape)
+    if x.dtype in dtypes.COMPLEX:
+        return complex_rows.logsumexp(x, axes, keepdims or keepdim)
     return prims.logsumexp(x, axes=axes, keepdims=keepdims or keepdim)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
-import fx.prims.reduction as reduction
 from fx.ops import activations as ops
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, partner, requested
@@ -178,7 +177,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", input), dtype))
-    return reduction.softmax(x, axis=_axis("softmax", dim, x))
+    return ops.softmax_along(x, _axis("softmax", dim, x))
 
 
 def log_softmax(
@@ -192,7 +191,7 @@ def log_softmax(
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(argument("log_softmax", input), dtype))
-    return reduction.log_softmax(x, axis=_axis("log_softmax", dim, x))
+    return ops.log_softmax_along(x, _axis("log_softmax", dim, x))
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -204,7 +203,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.7311, 0.2689])
     """
     x = floating("softmin", requested(argument("softmin", input), dtype))
-    return reduction.softmax(-x, axis=_axis("softmin", dim, x))
+    return ops.softmax_along(-x, _axis("softmin", dim, x))
 
 
 def _axis(name: str, dim: int | None, x: Tensor) -> int:

@@ -21,7 +21,7 @@ from fx.backends.cpu.llvm.special.kernel import (
     tasks_for,
 )
 from fx.backends.cpu.llvm.step import Step
-from fx.dtypes import int64
+from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node
 
 Body = Callable[[Frame, Any, Any], None]
@@ -71,6 +71,16 @@ def wrap_index(node: Node) -> Step | None:
     return checked_step(node, "indexing", n, "the axis", body, tasks=tasks, cost=float(size))
 
 
+def _move(b: Any, source: Any, place: Any, target: Any, to: Any, dtype: Any) -> None:
+    """One element to another array; registers hold no complex numbers."""
+    if dtype in COMPLEX:
+        size = dtype.itemsize
+        moved = offset(b, source, b.mul(place, i64(size)))
+        copy(b, offset(b, target, b.mul(to, i64(size))), moved, size)
+    else:
+        store(b, load(b, source, place, dtype), target, to, dtype)
+
+
 def take(node: Node) -> Step | None:
     """out[a, *j, b] = x[a, idx[*j], b]."""
     if not has_elements(node):
@@ -92,7 +102,7 @@ def take(node: Node) -> Step | None:
             if before > 1:
                 place = b.add(b.mul(b.udiv(row, i64(m)), i64(n)), place)
             if after == 1:
-                store(b, load(b, source, place, x.dtype), target, row, x.dtype)
+                _move(b, source, place, target, row, x.dtype)
             else:
                 moved = offset(b, source, b.mul(place, i64(nbytes)))
                 copy(b, offset(b, target, b.mul(row, i64(nbytes))), moved, nbytes)
@@ -124,7 +134,7 @@ def take_along_axis(node: Node) -> Step | None:
                 here = b.add(b.mul(row, i64(after)), column)
                 place = b.add(first, guard.read(here, end))
                 place = b.add(b.mul(place, i64(after)), column)
-                store(b, load(b, source, place, x.dtype), target, here, x.dtype)
+                _move(b, source, place, target, here, x.dtype)
         b.branch(end)
         b.position_at_end(end)
 
