@@ -11,6 +11,7 @@ import pytest
 import fx
 from fx.config import modes
 from tests.robustness.interrupts import (
+    OPTIMIZERS,
     PROGRAMS,
     Interrupt,
     Program,
@@ -84,3 +85,41 @@ def test_every_byte_code_of_a_mode(block):
 
 def modes_now():
     return (modes.barrier, modes.silent, modes.record0, modes.inference)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+@pytest.mark.parametrize("where", ["first", "between", "last"])
+def test_a_step_that_fails_changes_nothing(name, where):
+    """An index out of range is found while the step runs, after parts of it have run."""
+    w, count = fx.nn.Parameter(fx.ones((5, 300))), fx.nn.Buffer(fx.ones(300))
+    optimizer = OPTIMIZERS[name]([w])
+    table = fx.arange(300.0)
+
+    @fx.jit
+    def step(i):
+        optimizer.zero_grad()
+        if where != "first":
+            count.add_(1.0)
+        loss = (w[i if where == "first" else fx.tensor([0, 1])] * count).sum()
+        loss.backward()
+        scale = table[i * 60].sum() if where == "between" else 1.0
+        count.mul_(scale * 0.001 + 1.0)
+        optimizer.step()
+        if where == "last":
+            count.add_(table[i * 60].sum())
+        return loss
+
+    def state():
+        slots = optimizer.state[w].values()
+        return [x.numpy(force=True).tobytes() for x in (w, w.grad, count, *slots)]
+
+    good, bad = fx.tensor([0, 1]), fx.tensor([0, 9])
+    for _ in range(4):
+        step(good)
+    before = state()
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            step(bad)
+        assert state() == before
+    step(good)
+    assert state() != before

@@ -171,6 +171,7 @@ class Planner:
         self._next: dict[Value, Value] = {}
         self._joined: set[Value] = set()
         self._lifetimes()
+        self._settled = self._last_doubt()
         self._owned = donated
         self.donated = [v for v in inputs if v in donated and v not in self._handed]
         self._chains()
@@ -189,6 +190,24 @@ class Planner:
             found = root(value)
             self._handed.setdefault(found, value)
             end[found] = _END
+
+    def _last_doubt(self) -> int:
+        """The last step that may fail: until then donated inputs keep what they hold.
+
+        A check of indices that an earlier step has made does not fail.
+        """
+        last, passed = -1, set()
+        for t, step in enumerate(self.steps):
+            if getattr(step, "status", None) is None:
+                continue
+            checks = getattr(step, "checks", None)
+            if checks is not None:
+                key = (self.root(checks[0]), checks[1])
+                if key in passed:
+                    continue
+                passed.add(key)
+            last = t
+        return last
 
     def _chains(self) -> None:
         """Join a written value to one that is read for the last time in the same step."""
@@ -215,6 +234,8 @@ class Planner:
                 if any((write, i) not in step.inplace for i in places):
                     continue
                 begun = head.get(old)
+                if begun is not None and t <= self._settled:
+                    continue
                 if begun is not None:
                     handed = self._handed.get(new)
                     if handed is not None and handed.spec != begun.spec:
@@ -273,7 +294,7 @@ class Planner:
     def _place_result(
         self, last: Value, free: dict[object, list[tuple[int, Value]]], t: int
     ) -> Place:
-        waiting = free.get(self._handed[last].spec, ())
+        waiting = free.get(self._handed[last].spec, ()) if t > self._settled else ()
         for i, (end, value) in enumerate(waiting):
             if end < t:  # nothing needs that input any more
                 del waiting[i]  # type: ignore[union-attr]

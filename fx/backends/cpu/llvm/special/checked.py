@@ -31,7 +31,10 @@ class CheckedStep(SpecialStep):
     Attributes:
         status: the position in ``writes`` of the words that tell.
         failure: the message as a format of C, which takes the index as 64 bits.
+        checks: the indices and the size of their axis; None for those of a step within it.
     """
+
+    checks: tuple[Value, int] | None = None
 
     def __init__(self, node: Node, body: Callable[[Frame], None], failure: str, **more: Any):
         tasks = more.get("tasks", 1)

@@ -42,7 +42,9 @@ def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: 
     if safe:
         return SpecialStep(node, inside, key=key, **more)
     failure = message(name, n, where, idx.spec.dtype)
-    return CheckedStep(node, inside, failure, key=key, **more)
+    step = CheckedStep(node, inside, failure, key=key, **more)
+    step.checks = (idx, n)
+    return step
 
 
 def named(node: Node) -> tuple[int, str]:
