@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from time import sleep
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from fx.optim import lr_scheduler
 
 class Interrupt(BaseException):
     """What Ctrl-C raises here."""
+
+
+class TimeIsUp(Interrupt, Exception):
+    """What the handler of an alarm raises: nobody but the caller may take it for an error."""
 
 
 OPTIMIZERS = {
@@ -200,6 +205,9 @@ def by_signal(delay):
             disturb.armed = True
             signal.setitimer(signal.ITIMER_REAL, delay())
         phase()
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:
+            sleep(0.01)  # the handler may still be on its way
+            raise AssertionError("an interrupt was swallowed")
 
     return disturb
 

@@ -4,6 +4,7 @@ import contextlib
 import random
 import signal
 import threading
+from itertools import cycle
 from time import perf_counter
 
 import pytest
@@ -15,6 +16,7 @@ from tests.robustness.interrupts import (
     PROGRAMS,
     Interrupt,
     Program,
+    TimeIsUp,
     at_opcode,
     by_signal,
     hunt,
@@ -27,10 +29,11 @@ OPCODES = 2
 
 @pytest.fixture
 def interrupting():
-    """SIGALRM raises, as Ctrl-C does."""
+    """SIGALRM raises, as Ctrl-C does and as an alarm does, in turn."""
+    kinds = cycle((Interrupt, TimeIsUp))
 
     def handler(number, frame):
-        raise Interrupt
+        raise next(kinds)
 
     assert threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGALRM, handler)

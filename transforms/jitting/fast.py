@@ -34,6 +34,7 @@ from fx.transforms.jitting.fast_inputs import (
     settings,
 )
 from fx.transforms.jitting.fast_outputs import effects_of, items_of, numbers_of, results_of
+from fx.transforms.jitting.handled import PLAN
 from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
 
 
@@ -169,5 +170,5 @@ def _write(
     code.add(f"return {outputs}")
     body = "\n        ".join(["def plan(args, kwargs):\n    while True:", *code.lines])
     scope: dict[str, Any] = names
-    exec(compile(body, f"<plan of {program.name}>", "exec"), scope)
+    exec(compile(body, f"{PLAN}{program.name}>", "exec"), scope)
     return scope["plan"]

@@ -8,6 +8,7 @@ from weakref import ref
 from fx import limits, tree
 from fx.config import _Defaults, modes
 from fx.graph.ir import Value
+from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.host import ERRORS
 from fx.transforms.jitting.program import Argument, Program
 from fx.transforms.jitting.signature import holds_state
@@ -137,7 +138,9 @@ def fetch_numbers(
                 return None
         try:
             made = compute(*numbers)
-        except ERRORS:
+        except ERRORS as error:
+            if was_sent(error):
+                raise
             return None
         known[0] = (numbers if exact is None else None, made, exact)
         return made  # type: ignore[no-any-return]

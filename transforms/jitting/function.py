@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from time import perf_counter
 from types import MethodType
@@ -19,6 +19,7 @@ from fx.tensor import Tensor
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.fast import MISS
+from fx.transforms.jitting.handled import may_handle
 from fx.transforms.jitting.program import (
     Busy,
     Captured,
@@ -122,8 +123,9 @@ class Jitted:
                 out = plan(args, kwargs)
                 if out is not MISS:
                     return out
-        except Exception:
-            handled = self._handles(p for known in list(self.programs.values()) for p in known)
+        except Exception as error:
+            programs = [p for known in list(self.programs.values()) for p in known]
+            handled = may_handle(self, error, programs)
             if not handled:
                 raise
         if handled or modes.axes:  # collectives name a vmap around this call
@@ -166,17 +168,9 @@ class Jitted:
             call.undo()
             if program.root is None or (call.staged and not program.calls):
                 self._drop(signature.key, program)
-            if not isinstance(error, Exception) or not self._handles([program]):
+            if call.stores.done or not may_handle(self, error, [program]):
                 raise
         return self.function(*args, **kwargs)
-
-    def _handles(self, programs: Iterable[Program]) -> bool:
-        """Whether the function may handle an error that was raised by a compiled call.
-
-        Python would have raised it at another line, where the function goes on in its own way: it
-        runs as it is then. Results that lie in the memory of arguments leave nothing to run on.
-        """
-        return not self.donate_argnums and any(p.guards.handles for p in programs)
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""

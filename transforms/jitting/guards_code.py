@@ -12,6 +12,8 @@ from weakref import ref
 
 import numpy as np
 
+from fx.transforms.jitting.handled import GUARDS, was_sent
+
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 MISSING = object()  # what cannot be read any more
 
@@ -136,10 +138,11 @@ class Writer:
         else:
             lines = [f"def {name}(F, O):", "    try:"]
             lines += [f"        {line}" for line in body]
-            lines += [f"    except ERRORS: return {failed}", f"    return {done}"]
-        self.scope.update(ERRORS=Exception)
+            lines += ["    except Exception as error:", "        if sent(error): raise"]
+            lines += [f"        return {failed}", f"    return {done}"]
+        self.scope.update(sent=was_sent)
         self.scope["MISSING"] = MISSING
-        exec(compile("\n".join(lines), "<guards>", "exec"), self.scope)
+        exec(compile("\n".join(lines), GUARDS, "exec"), self.scope)
         return self.scope[name]
 
     # kinds of checks -----------------------------------------------------------------------------

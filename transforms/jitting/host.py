@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx.numbers import StagedNumber
+from fx.transforms.jitting.handled import was_sent
 
 ERRORS = (ArithmeticError, ValueError, TypeError)  # what Python raises about numbers
 _TOTAL = frozenset(
@@ -179,5 +180,7 @@ def answer(ask: Callable[[Any], Any], host: Host, numbers: Any) -> Any:
     try:
         found = ask(host(numbers))
     except ERRORS as error:
+        if was_sent(error):
+            raise
         return type(error), str(error)
     return found.known(itself) if type(found) is StagedNumber else found

@@ -1,0 +1,63 @@
+"""Errors of compiled calls that the function itself may handle, with ``try`` or ``with``.
+
+Python would have raised such an error at another line, where the function goes on in its own way.
+So a call that has failed, and has changed nothing, runs again as it is. That is not for what merely
+came while it ran, from a signal handler or another thread: the step may have happened by then, and
+the exception is for whoever called it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any
+
+from fx.frames import is_internal
+
+PLAN, GUARDS = "<plan of ", "<guards>"  # how the file names of generated code begin
+
+
+def may_handle(jitted: Any, error: BaseException, programs: Iterable[Any]) -> bool:
+    """Whether one of the programs' functions may handle what a compiled call has raised.
+
+    Results that lie in the memory of arguments leave nothing to run on.
+    """
+    return (
+        isinstance(error, Exception)
+        and not jitted.donate_argnums
+        and not was_sent(error)
+        and any(p.guards.handles for p in programs)
+    )
+
+
+def was_sent(error: Exception) -> bool:
+    """Whether an exception has nothing to do with the code that it was raised in.
+
+    A signal handler has raised it, or it is of a class of the user's and no line of the user's has
+    raised it, as one that another thread sends; or it came when a step had stored its results.
+    """
+    handlers = _codes_of_handlers()
+    trace, last = error.__traceback__, ""
+    while trace is not None:
+        frame = trace.tb_frame
+        last = frame.f_code.co_filename
+        if frame.f_code in handlers:
+            return True
+        if last.startswith(PLAN) and frame.f_locals.get("list", True) == []:
+            return True  # the builtin empties the list when it has stored what came out
+        trace = trace.tb_next
+    if not (is_internal(last) or last.startswith((PLAN, GUARDS))):
+        return False
+    return type(error).__module__.partition(".")[0] not in ("builtins", "fx", "numpy")
+
+
+def _codes_of_handlers() -> set[CodeType]:
+    found = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for f in (handler, vars(type(handler)).get("__call__")):
+            code = getattr(getattr(f, "__func__", f), "__code__", None)
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found
