@@ -105,6 +105,10 @@ class StagingError(_OfStaging, RuntimeError):
     """A function cannot be staged, or Python asked for a value that is not known while it is."""
 
 
+class CheckError(FxError, AssertionError):
+    """A compiled call gives something else than the function does eagerly (``jit``'s ``check``)."""
+
+
 class GraphError(FxError, RuntimeError):
     """A graph is not valid, or a pass failed or made one that is not."""
 

@@ -14,5 +14,13 @@ def test_block_runs(number):
     exec(compile(BLOCKS[number], f"README block {number}", "exec"), {})
 
 
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+@pytest.mark.filterwarnings("error:jit check")
+def test_block_is_eagerly_what_it_is_compiled(number, monkeypatch):
+    """Every tenth call of what is jitted is checked."""
+    monkeypatch.setenv("FX_CHECK", "10")
+    exec(compile(BLOCKS[number], f"README block {number}", "exec"), {})
+
+
 def test_there_is_one_block_for_each_of_the_three_users():
     assert len(BLOCKS) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
@@ -404,6 +405,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    check: bool | int | None = None,
 ) -> Any:
     """Compile ``function``: it is staged once for each kind of arguments, and runs as native code.
 
@@ -418,9 +420,13 @@ def jit(
         static_argnames: the same for keyword arguments.
         donate_argnums: positional arguments whose memory results may take; they must not be used
             after the call.
+        check: run every ``check``-th call (each for True) eagerly too, in a copy of the process,
+            and compare results, cells, gradients and numbers. None: as ``FX_CHECK`` says, where a
+            difference is a warning.
 
     Raises:
         StagingError: if a static argument is not hashable.
+        CheckError: if a checked call differs from its eager run: it names the first node that does.
 
     Example:
         >>> import fx
@@ -436,16 +442,21 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            check=check,
         )
     check_function(function, "jit")
     if holds_state(function):  # a Module: its forward
         function.compile(  # type: ignore[attr-defined]
-            static_argnums=static_argnums, static_argnames=static_argnames
+            static_argnums=static_argnums, static_argnames=static_argnames, check=check
         )
         return function
-    return Jitted(
+    options = (
         function,
         several("static_argnums", static_argnums, int),
         several("static_argnames", static_argnames, str),
         several("donate_argnums", donate_argnums, int),
     )
+    every = int(os.environ.get("FX_CHECK") or 0) if check is None else int(check)
+    if not every:
+        return Jitted(*options)
+    return lazily("check").Checked(*options, every=every, raises=check is not None)

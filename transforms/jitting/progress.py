@@ -372,7 +372,7 @@ class Call:
         rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
         grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
-        for effect in [e for s in self.segments(finish) for e in s.effects if e.values]:
+        for effect in [e for s in self.segments() for e in s.effects if e.values]:
             self._run_effect(effect, *[self.get(v) for v in effect.values])
         out = tree.unflatten(finish.treedef, results)
         rebound = [(cell(), x) for cell, x in rebinds]
@@ -395,7 +395,7 @@ class Call:
                 dict.__setitem__(held, key, x)
         return out
 
-    def segments(self, finish: Finish) -> list[Segment]:
+    def segments(self) -> list[Segment]:
         """The segments that this call went through."""
         last = self.program.root
         found = []

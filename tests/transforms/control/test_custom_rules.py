@@ -209,7 +209,6 @@ def _words(xp):
         "jvp of grad": lambda f: push(grad(f)),
         "grad of jvp": lambda f: grad(push(f)),
         "grad of value and jvp": lambda f: grad(both(f)),
-        "third": lambda f: grad(grad(grad(f))),
         "vmap of grad of grad": lambda f: lanes(grad(grad(f))),
     }
 
