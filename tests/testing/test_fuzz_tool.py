@@ -12,7 +12,7 @@ from fx.testing.fuzz.runner import Hunt
 
 PROGRAMS = {
     "graphs": 30, "primitives": 30, "derivatives": 25, "loops": 30, "interrupts": 5, "threads": 5,
-    "files": 60,
+    "files": 60, "numbers": 30, "pystate": 30,
 }  # fmt: skip
 
 
