@@ -7,7 +7,7 @@ a heap in the reverse order of their making, so there is no recursion and no sor
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import repeat
 from typing import Any
@@ -16,6 +16,15 @@ from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError
 from fx.tape import Leaf, Node, Select, grad_tracer
 from fx.tensor import Tensor, new_tensor
+
+_watcher: Callable[[Any, Any], None] | None = None
+
+
+def watch(watcher: Callable[[Any, Any], None] | None) -> Callable[[Any, Any], None] | None:
+    """Have ``watcher(node, cotangents)`` called behind each pullback; the one before."""
+    global _watcher
+    before, _watcher = _watcher, watcher
+    return before
 
 
 def backward_pass(
@@ -53,6 +62,7 @@ def backward_pass(
 
     direct = accumulate and inputs is None  # leaves without hooks need not wait their turn
     sums: dict[Any, Tensor] = {}  # of leaves and extras, what arrives at them
+    watching = _watcher
     saved_modes = (modes.barrier, modes.silent)
     switch = create_graph or level == 0 or level & 1
     try:
@@ -109,6 +119,8 @@ def backward_pass(
                     grads = pullback(ct, *[v for _, v in node.saved])
             else:
                 grads = pullback(ct)
+            if watching is not None:
+                watching(node, grads)
             alone = not heap
             for parent, grad in zip(node.parents, grads):
                 if parent is None or grad is None:

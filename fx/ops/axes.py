@@ -11,7 +11,7 @@ from fx.errors import AxisError, DTypeError, FxError, ShapeError
 
 Axis = int | Sequence[int] | None
 
-_ALL = [tuple(range(n)) for n in range(64)]  # every axis of a tensor with n axes
+_ALL = [tuple(range(n)) for n in range(65)]  # every axis of a tensor with n axes
 
 
 def normal_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:

@@ -15,6 +15,7 @@ from fx.ops.creation import arange
 from fx.ops.elementwise import arctan2, conj, imag, real
 from fx.ops.joining import stack
 from fx.ops.manipulation import expand_dims
+from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating, operands, public
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -239,7 +240,7 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     x = floating("renorm", x)
     at = normal_axis("renorm", dim, x.shape)
     others = tuple([i for i in range(x.ndim) if i != at])
-    size = (x.abs() ** p).sum(others, keepdim=True) ** (1 / p)
+    size = norm(x, p, others, True)  # with the slope 0 where all is 0
     scale = compare.where(size > maxnorm, maxnorm / (size + 1e-7), constant_like(1, size))
     return x * scale  # type: ignore[no-any-return]
 

@@ -158,8 +158,8 @@ minimum = binary(
 )  # fmt: skip
 arctan2 = binary(
     "arctan2", cpu=cpu.arctan2, takes=FLOATING, torch_name="Atan2", sample=_nonzero_divisor,
-    dx=lambda x, y: lambda t: t * y / (x * x + y * y),
-    dy=lambda x, y: lambda t: -t * x / (x * x + y * y),
+    dx=lambda x, y: lambda t: t * y / _distance(x, y),
+    dy=lambda x, y: lambda t: -t * x / _distance(x, y),
 )  # fmt: skip
 hypot = binary(
     "hypot", cpu=cpu.hypot, takes=FLOATING, sample=_nonzero_divisor,
@@ -177,6 +177,12 @@ copysign = binary(
     dy=lambda x, y: lambda t: t * 0.0,
 )  # fmt: skip
 nextafter = binary("nextafter", cpu=cpu.nextafter, takes=FLOATING, dx=None, dy=None)
+
+
+def _distance(x, y):
+    # x * x + y * y; at the origin, where an angle has no slope, 1 makes that 0 and not nan
+    square = x * x + y * y
+    return where(square == 0, constant_like(1.0, square), square)
 
 
 def _power_dx(x, y):

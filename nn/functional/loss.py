@@ -6,10 +6,13 @@ import warnings
 from math import exp
 from typing import Any
 
+from numpy import ndarray
+
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import ShapeError
 from fx.ops.operands import argument, operands
 from fx.prims.creation import constant_like
@@ -214,6 +217,7 @@ def binary_cross_entropy(
 
     Raises:
         ShapeError: if the shapes differ.
+        RuntimeError: eagerly, if an element of either lies outside of [0, 1].
 
     Example:
         >>> import fx
@@ -221,10 +225,23 @@ def binary_cross_entropy(
         tensor(0.6931)
     """
     p, y = _pair("binary_cross_entropy", input, target, strict=True)
+    for name, x in (("input", p), ("target", y)):
+        _check_probabilities(name, x)
     losses = _bce(p, y)
     if weight is not None:
         losses = losses * weight
     return reduced(losses, reduction_of(size_average, reduce, reduction))
+
+
+def _check_probabilities(name: str, x: Tensor) -> None:
+    """Refuse numbers outside of [0, 1], where they are known: of a logarithm they make nonsense."""
+    if x.size and type(x) is Tensor and modes.stage is None and type(x._a) is ndarray:
+        low, high = x._a.min(), x._a.max()
+        if not (low >= 0 and high <= 1):
+            raise RuntimeError(
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got "
+                f"{low} to {high}; for logits write binary_cross_entropy_with_logits"
+            )
 
 
 @custom_jvp

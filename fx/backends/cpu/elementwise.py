@@ -69,6 +69,9 @@ def part(x: np.ndarray, *, turn: int) -> np.ndarray:
 @partial(_without, "b")
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""
+    if y.size == 1 and x.dtype.kind == "f" and y.item() == 0.5:
+        # NumPy takes the square root, which is another number at -inf and at -0.0
+        return np.sqrt(np.where(x == -np.inf, -x, x) + y.dtype.type(0.0))
     try:
         return np.power(x, y)
     except ValueError:
@@ -142,7 +145,13 @@ def _special(name: str) -> Any:
 
 
 erf, erfc, erfinv = _special("erf"), _special("erfc"), _special("erfinv")
-lgamma, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
+_gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
+
+
+def lgamma(x: np.ndarray) -> np.ndarray:
+    """log(abs(gamma(x))); +inf at both infinities, as in C."""
+    out: np.ndarray = _gammaln(np.where(x == -np.inf, -x, x))
+    return out
 
 
 def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
