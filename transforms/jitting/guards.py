@@ -164,7 +164,7 @@ def widen(
     walk = _walked(function, objects, args, touched, frozenset(inputs))
     for found, why in ((walk.cut, "too large"), (walk.opaque, "of a kind that shows no state")):
         for key, what in found.items():
-            if key in this.ids or (walk.full and found is walk.cut):
+            if key in this.ids or this.blind or (walk.full and found is walk.cut):
                 raise GiveUp(f"it reads {what}, which is {why} to be compared in each call")
     for key, name in this.written:
         names = this.names.get(key, ())

@@ -362,7 +362,7 @@ class Objects:
 
 def _any_of(reads: Reads, walk: Any) -> bool:
     """Whether attributes may be read under names that are not in the code."""
-    return reads.any or (reads.whole and walk.anything)
+    return reads.any or "__dict__" in reads.parts or (reads.whole and walk.anything)
 
 
 def _called_by(x: Any, place: Place) -> str:

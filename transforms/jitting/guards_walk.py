@@ -86,7 +86,7 @@ class Walk(Containers, Objects):
         self.filters: dict[type, frozenset[str] | None] = {}
         self.reads: dict[Any, Reads] = {} if known is None else known.reads
         self.names: set[str] = set() if known is None else known.names
-        self.anything = False if known is None else known.anything
+        self.anything = touched.blind if known is None else known.anything
         if known is None:
             for key, names in touched.names.items():
                 reads = self.reads.setdefault(("object", key), Reads())
@@ -97,7 +97,7 @@ class Walk(Containers, Objects):
 
     def used(self, x: Any) -> bool:
         """Whether an object is known to be read."""
-        return id(x) in self.touched.ids
+        return id(x) in self.touched.ids or self.touched.blind
 
     def leave(self, x: Any, place: Place, what: str) -> None:
         """Do not look at an object, or at all that it holds."""

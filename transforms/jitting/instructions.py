@@ -8,6 +8,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+from fx.transforms.jitting.guards_reads import origin_of_module
+
 # what an instruction works on: how many values, of those that are looked at
 _COUNTS = {
     "BINARY_SUBSCR": 2, "BINARY_SLICE": 3, "STORE_SLICE": 4, "BINARY_OP": 2, "COMPARE_OP": 2,
@@ -81,3 +83,10 @@ def _dropping(code: CodeType) -> frozenset[int]:
             if then.opname == "POP_TOP":
                 found.add(at.offset)
     return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def imports_of(code: CodeType) -> tuple[str, ...]:
+    """The modules of the user's that a code object imports when it runs."""
+    found = (at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME")
+    return tuple(name for name in found if name and origin_of_module(name) == "user")

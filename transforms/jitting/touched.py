@@ -25,6 +25,7 @@ class Touched:
         kept: containers that a cache gave.
         made: the code of functions that were made.
         classes: the qualified names of classes that were made.
+        blind: whether nobody could look on, so that anything may have been read.
         why: why the function cannot be compiled, if so.
     """
 
@@ -40,6 +41,7 @@ class Touched:
     kept: dict[int, Any] = attrs.field(factory=dict)
     made: set[CodeType] = attrs.field(factory=set)
     classes: set[str] = attrs.field(factory=set)
+    blind: bool = False
     why: str = ""
 
     def merge(self, other: Touched, held: bool = False) -> None:
@@ -47,6 +49,7 @@ class Touched:
         if held:
             self.spaces.update(other.spaces)
             self.kept.update(other.kept)
+        self.blind |= other.blind
         self.ids |= other.ids
         for key, names in other.names.items():
             self.names.setdefault(key, set()).update(names)

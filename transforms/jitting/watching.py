@@ -16,6 +16,7 @@ import builtins
 import dis
 import gc
 import operator
+import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -42,7 +43,7 @@ from fx.transforms.jitting.impure import (
     moment_of,
     state_of,
 )
-from fx.transforms.jitting.instructions import instructions, is_dropped
+from fx.transforms.jitting.instructions import imports_of, instructions, is_dropped
 from fx.transforms.jitting.kinds import (
     CONTAINER,
     CONTAINERS,
@@ -72,6 +73,8 @@ _SPECIAL = frozenset((  # modules of functions in C that use objects by special 
 ))  # fmt: skip
 _READERS = (operator.attrgetter, operator.methodcaller)
 _BY_NAME = (getattr, hasattr, vars, dir)
+_ENVIRONMENT = type(os.environ).__getitem__.__code__
+_BLINDING = (eval, exec, globals, locals, vars, next)
 _ASIDE = frozenset(("__del__",))  # code that runs by the way
 _WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__", "<guards")
 _CACHE = type(lru_cache(len))
@@ -107,6 +110,10 @@ class Watching:
             gc.callbacks.append(self._has_collected)  # first: a collection may start here
             gc.callbacks.insert(0, self._collects)
             sys.settrace(self._called)
+        else:
+            self.touched.blind = True
+            self.before = sys.getprofile()
+            sys.setprofile(self._profiled)
         return self.touched
 
     def _collects(self, phase: str, info: Any) -> None:
@@ -126,12 +133,42 @@ class Watching:
                 sys.settrace(self.before)
             gc.callbacks.remove(self._collects)
             gc.callbacks.remove(self._has_collected)
+        else:
+            sys.setprofile(self.before)
         if self.touched.why:
             for back in self.restore.values():
                 back()
             raise GiveUp(self.touched.why) from None
 
     # events --------------------------------------------------------------------------------------
+
+    def _profiled(self, frame: FrameType, event: str, arg: Any) -> None:
+        """All that is seen where the interpreter's frames are not known: who is called."""
+        code = frame.f_code
+        if event == "call" and code not in self.touched.made:
+            if _whose(code.co_filename) == "user":
+                self.touched.made.update(c for c in code.co_consts if type(c) is CodeType)
+                if imports_of(code):
+                    self.give_up(frame, f"it imports {imports_of(code)[0]}")
+                for f in gc.get_referrers(code):
+                    if type(f) is FunctionType and f.__code__ is code:
+                        self.touched.functions[id(f)] = ref(f)
+            elif code is _ENVIRONMENT and frame.f_back is not None:
+                self.give_up(frame, "it reads the environment")
+        if event != "c_call":
+            return
+        caller: FrameType | None = frame
+        while caller is not None and _whose(caller.f_code.co_filename) == "library":
+            caller = caller.f_back
+        if caller is None or _whose(caller.f_code.co_filename) != "user":
+            return
+        generator, why = generator_of(arg), moment_of(arg, [], True)
+        if generator is not None:
+            self.draws(frame, generator, arg.__name__)
+        elif why is not None:
+            self.give_up(frame, f"it asks {why} by {_name(arg)}")
+        elif arg in _BLINDING or arg.__name__ == "__import__":
+            self.give_up(frame, f"it may read anything by {_name(arg)}")
 
     def _called(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx.transforms.jitting import watching
 from tests.transforms.jitting.programs import interpreted
 
 X = fx.tensor([1.0, 2.0])
@@ -467,3 +468,19 @@ def test_each_branch_keeps_what_it_reads(way):
             program.run(change)
             for x in (X, -X):
                 assert jitted(x).tolist() == plain(x).tolist()
+
+
+# where the interpreter's frames are not known -----------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [*OF_OBJECTS, *WITH_DICT, *OF_DATA][::3])
+def test_what_nobody_could_watch_is_guarded_as_a_whole(way, monkeypatch):
+    monkeypatch.setattr(watching, "are_known", lambda: False)
+    expression = {**OF_OBJECTS, **WITH_DICT, **OF_DATA}[way].format(o="box")
+    agree("box = Data({v})", expression, "box.rate = {v}", True)
+
+
+@pytest.mark.parametrize("name", [*NAMES][::3])
+def test_names_that_nobody_could_watch(name, monkeypatch):
+    monkeypatch.setattr(watching, "are_known", lambda: False)
+    agree(*NAMES[name], True)
