@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fx import tree
+from fx.autograd.methods import plan_gradients
+from fx.commit import Stores
 from fx.config import enable_grad, modes, no_grad
 from fx.dtypes import int64
 from fx.ops.joining import concat
@@ -18,6 +20,7 @@ from fx.prims.compare import where
 from fx.prims.creation import constant
 from fx.prims.elementwise import maximum
 from fx.prims.shape import broadcast_to, reshape
+from fx.state import plan_rebinds
 from fx.tensor import Tensor
 from fx.transforms import scan
 
@@ -101,13 +104,29 @@ class LBFGS(Optimizer):
             modes.stage.give_up(
                 "LBFGS decides by values; call its step outside and jit what the closure calls"
             )
-        with no_grad():
-            return self._step(closure)
-
-    def _step(self, closure: Callable[[], Any]) -> Any:
         (group,) = self.param_groups
         params = group["params"]
-        state = self.state[params[0]]
+        held = self.state.get(params[0], {})
+        state = {k: list(v) if isinstance(v, list) else v for k, v in held.items()}
+        values = [(p, p.read()) for p in params]
+        grads = [(p, p.read_grad()) for p in params]
+        done = Stores()
+        done.put(self.state, params[0], state)
+        with no_grad():
+            try:
+                loss = self._step(closure, state)
+                done.commit()
+            except BaseException:  # it has moved the parameters about
+                if not done.done:
+                    back = Stores()
+                    if plan_rebinds(back, values) and plan_gradients(back, grads):
+                        back.commit()
+                raise
+        return loss
+
+    def _step(self, closure: Callable[[], Any], state: dict[str, Any]) -> Any:
+        (group,) = self.param_groups
+        params = group["params"]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         lr, change = float(group["lr"]), group["tolerance_change"]

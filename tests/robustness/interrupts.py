@@ -42,9 +42,15 @@ OPTIMIZERS = {
     "Adafactor": lambda ps: optim.Adafactor(ps, lr=0.01),
     "SparseAdam": lambda ps: optim.SparseAdam(ps, lr=0.01),
     "Muon": lambda ps: optim.Muon(ps, lr=0.01),
+    "LBFGS": lambda ps: optim.LBFGS(ps, lr=0.5, max_iter=3, history_size=3),
 }
 WAYS = ("eager", "jit", "closure", "two groups")
-PROGRAMS = [(name, way) for name in OPTIMIZERS for way in WAYS]
+PROGRAMS = [
+    (name, way)
+    for name in OPTIMIZERS
+    for way in WAYS
+    if name != "LBFGS" or way in ("eager", "jit")  # always a closure, and one group
+]
 
 
 class Program:
@@ -61,7 +67,7 @@ class Program:
             for s in ((size, size), (size, 3), (3, 2))
         ]
         self.norm = fx.nn.BatchNorm1d(3, affine=False, dtype=fx.float64)
-        self.jitted = way in ("jit", "closure")
+        self.jitted = way in ("jit", "closure") and name != "LBFGS"
         groups = self.ps
         if way == "two groups":
             groups = [{"params": self.ps[:1]}, {"params": self.ps[1:], "lr": 0.02}]
@@ -69,7 +75,10 @@ class Program:
         self.scheduler = lr_scheduler.ExponentialLR(self.optimizer, 0.99)
         self.x = fx.tensor(rng.standard_normal((7, size)))
         fx.manual_seed(0)
-        if way == "jit":
+        if name == "LBFGS":
+            loss = fx.jit(self.loss) if way == "jit" else self.loss
+            self.phases = [lambda: self.optimizer.step(loss), self.scheduler.step]
+        elif way == "jit":
             self.phases = [fx.jit(self.whole)]
         elif way == "closure":
             self.phases = [fx.jit(self.with_closure)]
@@ -197,6 +206,18 @@ def described(name: str, way: str, number: int, state: tuple, reference: Referen
     return "\n".join(lines)
 
 
+def at_each_opcode(within):
+    """Interrupts at one byte code of a phase after the other, in some functions of fx."""
+    turns: dict[object, int] = {}
+
+    def disturb(phase) -> None:
+        at = turns[phase] = turns.get(phase, 0) + 1
+        if opcodes(phase, at, within) < at:
+            turns[phase] = 0
+
+    return disturb
+
+
 def by_signal(delay):
     """Interrupts by a timer that goes off ``delay()`` seconds later, in whatever phase that is."""
 
@@ -212,18 +233,22 @@ def by_signal(delay):
     return disturb
 
 
-def at_opcode(pick):
-    """Interrupts at the byte code of fx that ``pick(count)`` chooses among those of a phase."""
+def at_opcode(pick, within=lambda code: True):
+    """Interrupts at the byte code of fx that ``pick(count)`` chooses among those of a phase.
+
+    Args:
+        within: which functions are meant, by their code.
+    """
     counts: dict[object, int] = {}  # how many there were the last time
 
     def disturb(phase) -> None:
         at = pick(counts[phase]) if phase in counts else None
-        counts[phase] = opcodes(phase, at)
+        counts[phase] = opcodes(phase, at, within)
 
     return disturb
 
 
-def opcodes(phase, at: int | None) -> int:
+def opcodes(phase, at: int | None, within=lambda code: True) -> int:
     """Run a phase, interrupted before byte code ``at`` of fx or of a plan; how many there were."""
     seen = 0
 
@@ -241,7 +266,7 @@ def opcodes(phase, at: int | None) -> int:
         if "/fx/" not in name and not name.startswith("<"):
             return None
         frame.f_trace_lines = False
-        frame.f_trace_opcodes = True
+        frame.f_trace_opcodes = within(frame.f_code)
         return local
 
     before = sys.gettrace()

@@ -17,6 +17,7 @@ from tests.robustness.interrupts import (
     Interrupt,
     Program,
     TimeIsUp,
+    at_each_opcode,
     at_opcode,
     by_signal,
     hunt,
@@ -71,6 +72,19 @@ def test_every_byte_code_of_a_compiled_step(name):
     (step,) = program.phases
     turn = iter(range(1, opcodes(step, None) + 1))
     hunt(name, "jit", opcodes(step, None) - 1, at_opcode(lambda count: next(turn, 1)))
+
+
+@pytest.mark.parametrize("name", ["Muon", "Adam"])
+def test_every_byte_code_of_a_commit(name):
+    """Of what stores gradients, cells and numbers, wherever that is not one native call."""
+
+    def within(code):
+        return code.co_filename.endswith("fx/commit.py") or code.co_name in ("_store", "run")
+
+    program = Program(name, "eager")
+    program.warm(3)
+    count = sum([opcodes(phase, None, within) for phase in program.phases])
+    hunt(name, "eager", 2 * count, at_each_opcode(within))
 
 
 @pytest.mark.parametrize("block", [fx.no_grad, fx.enable_grad, fx.inference_mode])
