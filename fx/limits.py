@@ -191,16 +191,16 @@ CONV_PLANES_UP_TO = _limit(10, 2,
     "output channels a group: up to which shifted planes beat columns, eagerly")
 CONV_SCRATCH = _limit(64 << 20, 1 << 16,
     "bytes: of scratch of a compiled convolution; else it is the eager one")
-CONV_PLANES = _limit(320 << 10, 256, "bytes: of padded planes of a task")
+CONV_PLANES = _limit(320 << 10, 64, "bytes: of padded planes of a task")
 CONV_STACK = _limit(512 << 10, 2048, "bytes: of padded planes of several small samples of a task")
 CONV_POSITIONS = _limit(100, 8, "outputs: for which a block of weights is brought into the cache")
 CONV_UNROLLED = _limit(5, 2, "taps: of a row that a tile may tell apart")
 CONV_TASKS = _limit(16, 4, "tasks: so many, where there are as many pieces")
-CONV_LINES_PLANES = _limit(128 << 10, 128, "bytes: of padded planes of a task of lines")
+CONV_LINES_PLANES = _limit(128 << 10, 64, "bytes: of padded planes of a task of lines")
 CONV_LINES_TAPS = _limit(49, 9, "taps: with more it is not done by lines")
 CONV_LINES_STEP = _limit(4, 2, "columns: with a larger step it is not done by lines")
 CONV_LINES_SUMS = _limit(24, 3, "vectors: of sums in registers")
-CONV_GRAD_BAND = _limit(256 << 10, 256,
+CONV_GRAD_BAND = _limit(256 << 10, 64,
     "bytes: of planes and cotangents of a band of a weight gradient")
 CONV_GRAD_TASKS = _limit(16, 4, "tasks: of a weight gradient")
 CONV_GRAD_PARTIAL = _limit(8 << 20, 1024, "bytes: of its partial sums")
@@ -334,6 +334,11 @@ def given(**values: float) -> Iterator[None]:
 def tiny() -> AbstractContextManager[None]:
     """All limits so small that a handful of elements crosses them, while a block runs."""
     return given(**{name: limit.tiny for name, limit in TABLE.items() if not limit.early})
+
+
+def normal() -> AbstractContextManager[None]:
+    """The limits that serve people, while a block runs: what the others are compared with."""
+    return given(**{name: limit.normal for name, limit in TABLE.items() if not limit.early})
 
 
 def _set(values: dict[str, float]) -> None:

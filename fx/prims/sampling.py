@@ -31,10 +31,11 @@ class Draw:
     Args:
         source: where choices come from.
         dtype: the floating dtype of the values.
+        stretch: how many times as long axes may be as the sampler says.
     """
 
-    def __init__(self, source: random.Random, dtype: Any = np.float64) -> None:
-        self.source = source
+    def __init__(self, source: random.Random, dtype: Any = np.float64, stretch: int = 1) -> None:
+        self.source, self.stretch = source, stretch
         self.dtype = np.dtype(dtype)
         self._numpy = np.random.default_rng(source.getrandbits(32))
 
@@ -52,7 +53,8 @@ class Draw:
 
     def shape(self, min_ndim: int = 0, max_ndim: int = 3, low: int = 1, high: int = 4) -> tuple:
         """A shape with min_ndim..max_ndim axes of low..high."""
-        return tuple(self.integer(low, high) for _ in range(self.integer(min_ndim, max_ndim)))
+        rank = self.integer(min_ndim, max_ndim)
+        return tuple(self.integer(low, high * self.stretch) for _ in range(rank))
 
     def broadcastable(self, shape: tuple) -> tuple:
         """A shape that broadcasts to ``shape``: axes dropped from the left, some made 1."""

@@ -81,13 +81,16 @@ class _SameChoices:
         return next(self.made, low)
 
 
-def draw(primitive: Primitive, source: random.Random, dtype: Any = float64) -> Drawn:
+def draw(
+    primitive: Primitive, source: random.Random, dtype: Any = float64, stretch: int = 1
+) -> Drawn:
     """Draw arguments for ``primitive``, and as many for two more lanes.
 
     Args:
         primitive: whose sampler is asked.
         source: where choices come from.
         dtype: the floating dtype of the values.
+        stretch: how many times as long axes may be as the sampler says.
 
     Raises:
         LawBroken: if the sampler fails.
@@ -101,9 +104,9 @@ def draw(primitive: Primitive, source: random.Random, dtype: Any = float64) -> D
     choices = _Choices(source)
     try:
         with np.errstate(all="ignore"):
-            drawn = _sample(primitive, choices, dtype)
+            drawn = _sample(primitive, choices, dtype, stretch)
             for seed in (1, 2):
-                other = _sample(primitive, _SameChoices(choices.made, seed), dtype)
+                other = _sample(primitive, _SameChoices(choices.made, seed), dtype, stretch)
                 same = [(a.shape, a.dtype) for a in other.args] == [
                     (a.shape, a.dtype) for a in drawn.args
                 ]
@@ -115,8 +118,8 @@ def draw(primitive: Primitive, source: random.Random, dtype: Any = float64) -> D
     return drawn
 
 
-def _sample(primitive: Primitive, source: Any, dtype: Any) -> Drawn:
-    sample = primitive.sample(Draw(source, dtype))
+def _sample(primitive: Primitive, source: Any, dtype: Any, stretch: int) -> Drawn:
+    sample = primitive.sample(Draw(source, dtype, stretch))
     return Drawn([np.asarray(a) for a in sample.args], sample.params, sample.fixed)
 
 

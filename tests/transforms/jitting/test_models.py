@@ -6,6 +6,7 @@ import pytest
 import fx
 import fx.nn.functional as F
 from benchmarks import models
+from fx import limits
 
 
 def tokens(batch=2, length=8, words=16):
@@ -83,7 +84,19 @@ def trained(build, inputs, wrap, steps=6):
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_trains_as_eagerly(name):
     build, inputs = CASES[name]
-    losses, parameters, state = trained(build, inputs(), fx.jit)
+    expect_eager(build, inputs, trained(build, inputs(), fx.jit))
+
+
+@pytest.mark.parametrize("name", ["transformer", "mlp"])
+def test_a_model_trains_as_eagerly_under_tiny_limits(name):
+    build, inputs = CASES[name]
+    with limits.tiny():
+        found = trained(build, inputs(), fx.jit)
+    expect_eager(build, inputs, found)
+
+
+def expect_eager(build, inputs, found):
+    losses, parameters, state = found
     wanted, expected, expected_state = trained(build, inputs(), lambda f: f)
     np.testing.assert_allclose(losses, wanted, rtol=2e-5)
     for a, b in zip(parameters, expected):  # Adam divides by gradients that may be rounding noise
