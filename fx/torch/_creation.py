@@ -193,7 +193,8 @@ def randperm(
     if out is not None:
         no_out("randperm", "n")
     options: dict[str, Any] = {"generator": generator, "device": device}
-    return fx.randperm(n, **options, **({} if dtype is None else {"dtype": dtype}))
+    found = fx.randperm(n, **options, **({} if dtype is None else {"dtype": dtype}))
+    return found.requires_grad_() if requires_grad else found
 
 
 def normal(
@@ -243,6 +244,8 @@ def triu_indices(
 
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     """Complex numbers of their real and imaginary parts."""
+    if out is not None:
+        no_out("complex", "real, imag")
     from fx.ops.pointwise_more import complex
 
     return complex(argument("complex", real), argument("complex", imag))

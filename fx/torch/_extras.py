@@ -186,8 +186,13 @@ def embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The rows of ``weight`` that the indices name."""
-    return weight[indices]  # type: ignore[no-any-return]
+    """The rows of ``weight`` that the indices name; -1 for ``padding_idx`` is none."""
+    from fx.nn import functional
+
+    return functional.embedding(
+        indices, weight, None if padding_idx < 0 else padding_idx,
+        scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+    )  # fmt: skip
 
 
 def layer_norm(

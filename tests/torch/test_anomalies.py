@@ -38,3 +38,10 @@ def test_anomaly_detection_by_a_call(t):
 def test_what_is_no_probability(t, p):
     with pytest.raises(RuntimeError, match="between 0 and 1"):
         t.nn.functional.binary_cross_entropy(t.tensor([p]), t.tensor([1.0]))
+
+
+@BOTH
+def test_embedding_leaves_out_the_row_of_padding(t):
+    weight = t.ones(3, 2, requires_grad=True)
+    t.embedding(weight, t.tensor([0, 1, 1]), 1).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
