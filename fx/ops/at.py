@@ -18,6 +18,7 @@ import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
+from fx.numbers import StagedNumber
 from fx.ops.convert import as_tensor
 from fx.ops.index_language import Normal, bounds, out_of_range, shown
 from fx.ops.indexing import getitem
@@ -327,8 +328,9 @@ def _cast(x: Tensor, value: Any, mode: str) -> Tensor:
         DTypeError: if that would lose its kind, or a Python number does not fit.
     """
     own = x.dtype
-    if type(value) in (bool, int, float, complex):
-        kind = dtypes.result_dtype_with_scalar(own, value)
+    now = value.now if type(value) is StagedNumber else value
+    if type(now) in (bool, int, float, complex):
+        kind = dtypes.result_dtype_with_scalar(own, now)
     else:
         value = as_tensor(value, device=None if isinstance(value, Tensor) else x.device)
         kind = value.dtype

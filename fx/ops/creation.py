@@ -263,7 +263,8 @@ def arange(
         start, stop = 0, start
     if step == 0:
         raise ValueError(f"arange({start}, {stop}, {step}): the step must not be 0")
-    exact = all(isinstance(v, int) or hasattr(v, "__index__") for v in (start, stop, step))
+    given = (start, stop, step)
+    exact = all(hasattr(v, "__index__") and not isinstance(v, float) for v in given)
     if exact:
         size = len(range(start, stop, step))
     else:

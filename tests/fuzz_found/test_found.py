@@ -91,3 +91,21 @@ def test_an_attribute_of_an_attribute_that_is_written():
         return f, lambda turn: None, lambda: [count, box.inner.y]
 
     compare.worlds(world, 4)
+
+
+def test_a_number_that_does_not_fit_is_not_written():
+    x = values.tensor((4,), "uint8", 7)
+
+    def f(x, n0):
+        return [x.at[0].set(n0), x.at[1].add(n0)]
+
+    compare.calls(f, (x, 3), (x, -129), (x, 255), (x, 256), (x, 2.5), (x, True))
+
+
+def test_a_range_of_a_fraction():
+    x = values.tensor((4,), "float32", 1)
+
+    def f(x, n0):
+        return [fx.arange(abs(n0) % 6)]
+
+    compare.calls(f, (x, 0.5), (x, 5), (x, 1e308), (x, 3.5))
