@@ -3,7 +3,7 @@
 Native code writes a new value into the memory of the old one where nobody else holds it, and gives
 up the GIL if that takes long. Meanwhile the tensor is of this class: another thread that gets hold
 of it finds no array there, and reads on once the new value is in its place. Only native code makes
-tensors go and come (``fx/backends/cpu/llvm/commit.py``); its own thread runs no Python in between.
+tensors go and come (``fx/backends/cpu/llvm/commit``); its own thread runs no Python in between.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A rule whose arithmetic is elementwise is staged once for each dtype and set of switches, with its
 numbers (learning rate, betas) as inputs, and compiled to a loop that serves arrays of every length
 (``fx/backends/cpu/llvm/sweep.py``). A step then is one call for all groups, of a builtin
-(``commit.py`` beside it). It writes into the arrays that parameters and slots hold where nobody
+(``commit`` beside it). It writes into the arrays that parameters and slots hold where nobody
 else holds them, and into copies where somebody does, so that a tensor that was read before keeps
 its value; and what comes out is stored before anything else can run.
 """

@@ -8,7 +8,7 @@ program has run once.
 A cell that is rebound lends its memory to its next value, if nobody else holds the tensor or its
 array: then the new value is written in place, and the cell's own tensor is given what came out.
 Gradients that are replaced lend theirs in the same way. The look at who holds what, the run and the
-handing out are one builtin (``fx/backends/cpu/llvm/commit.py``), so that nothing comes in between.
+handing out are one builtin (``fx/backends/cpu/llvm/commit``), so that nothing comes in between.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def items_of(
     program: Program, graph: Graph, sources: dict[Value, Any], donated: set[int], count: int
 ) -> list[Any]:
     """What the step looks at, gathers and gives new values: cells, gradients, given arguments."""
-    from fx.backends.cpu.llvm import commit_code as kinds
     from fx.backends.cpu.llvm.commit import Item
+    from fx.backends.cpu.llvm.commit import records as kinds
 
     assert program.root is not None and program.root.finish is not None
     finish = program.root.finish

@@ -3,7 +3,7 @@
 The loop that a flat nest makes serves every length (``loops/flat.py``), so an update of parameters
 is compiled once for each dtype, not once for each model. A call reads the addresses of all arrays,
 cuts them into tasks by their lengths alone, and does those on the threads of the native pool. The
-builtin that calls it for an optimizer, and stores what comes out, is in ``commit.py``.
+builtin that calls it for an optimizer, and stores what comes out, is in ``commit``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu.llvm import disk_cache, engine
-from fx.backends.cpu.llvm.commit_code import HEAD
+from fx.backends.cpu.llvm.commit.records import HEAD
 from fx.graph.ir import Graph
 from fx.graph.key import graph_key
 

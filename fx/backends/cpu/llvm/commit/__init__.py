@@ -25,8 +25,8 @@ import numpy as np
 
 from fx import forking
 from fx.away import Away
-from fx.backends.cpu.llvm import commit_code as code
 from fx.backends.cpu.llvm import disk_cache, engine, parallel, python_api
+from fx.backends.cpu.llvm.commit import records, step, update
 from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
 from fx.state import Cell
 from fx.tape import Leaf
@@ -60,7 +60,7 @@ class Item:
     shape: tuple[int, ...] = ()
     position: int = -1
     owned: bool = False
-    place: int = code.NOWHERE
+    place: int = records.NOWHERE
     checked: bool = True
 
 
@@ -96,12 +96,12 @@ def stepper(
     kept: list[Any] = [dims, table, run, gone, items, list(numbers)]
     for i, (held, key, known, place) in enumerate(numbers):
         table[i] = id(held), id(key), 0 if known is None else id(known), place
-    me = python_api.owner(code.HEAD + code.FIELDS * len(items))
+    me = python_api.owner(records.HEAD + records.FIELDS * len(items))
     method = "item"
-    me[: code.HEAD] = (
+    me[: records.HEAD] = (
         len(items), id(run), len(numbers), table.ctypes.data, free, id(gone), native, id(method),
     )  # fmt: skip
-    word, place = code.HEAD, dims.ctypes.data
+    word, place = records.HEAD, dims.ctypes.data
     for item in items:
         need = DENSE | WRITEABLE
         fields = (
@@ -109,8 +109,8 @@ def stepper(
             0 if item.dtype is None else id(item.dtype), len(item.shape), place, item.position,
             need, item.owned, item.place, item.checked,
         )  # fmt: skip
-        me[word : word + code.FIELDS] = np.array(fields, np.int64).view(np.uint64)
-        word += code.FIELDS
+        me[word : word + records.FIELDS] = np.array(fields, np.int64).view(np.uint64)
+        word += records.FIELDS
         place += 8 * (len(item.shape) + 1)
     me.keep = (_loaded(), kept, method)
     return python_api.builtin("step", _loaded().address("step"), me)
@@ -154,7 +154,7 @@ def _loaded() -> engine.Loaded:
     assert places is not None
     symbols = dict(python_api.symbols())
     symbols |= {"tensor_type": id(Tensor), "away_type": id(Away), "fx_parallel": parallel.address()}
-    text = Template(code.TEXT).substitute(
+    text = Template(records.TEXT + step.TEXT + update.TEXT).substitute(
         places, dense=DENSE, written=DENSE | WRITEABLE
     )  # fmt: skip
     exports = ["step", "update", "fx_gate", "fx_inside"]
