@@ -8,7 +8,7 @@ from typing import Any
 from fx import tree
 from fx.graph.ir import Graph, Value
 from fx.transforms.jitting.fast_inputs import Code
-from fx.transforms.jitting.program import Gathered, Held, Program
+from fx.transforms.jitting.program import Anew, Gathered, Held, Program
 
 
 def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[str], str, int]:
@@ -24,7 +24,8 @@ def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[s
             results.append(numbers[id(leaf)])
             continue
         if leaf.value is None:
-            results.append(code.name("held", leaf.held))
+            held = code.name("held", leaf.held.get if type(leaf.held) is Anew else leaf.held)
+            results.append(f"{held}(F, O, args, kwargs)" if type(leaf.held) is Anew else held)
             continue
         i = len(results)
         lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")

@@ -164,6 +164,8 @@ class Jitted:
             call.undo()
         except GiveUp as reason:
             call.undo()
+            if program.root is None or (call.staged and not program.calls):
+                self._drop(signature.key, program)
             self._forget(signature.key, reason)
         except BaseException as error:
             call.undo()
@@ -302,6 +304,16 @@ class Jitted:
                 self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
         else:
             lazily("shared").publish(self, program)
+
+    def changing(self, key: Any, what: str) -> GiveUp:
+        """What becomes of a function that has changed something, which was put back.
+
+        This call runs as it is; if it does the same when it is staged again, all calls do.
+        """
+        seen = self.unsettled.setdefault(key, set())
+        again = what in seen or len(seen) >= MOST_CHANGES
+        seen.add(what)
+        return GiveUp(f"it changes {what}" if again else "", lasting=again)
 
     def _drop(self, key: Any, program: Program) -> None:
         known = self.programs.get(key, [])

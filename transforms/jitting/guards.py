@@ -20,6 +20,7 @@ from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, 
 from fx.transforms.jitting.guards_settings import Settings
 from fx.transforms.jitting.guards_walk import Walk
 from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.reach import Reach
 from fx.transforms.jitting.touched import Touched
 from fx.versions import changes
 
@@ -40,11 +41,12 @@ class Guards:
         free: whether all of it is found from the function that is called and its arguments.
         touched: what the function was seen to read when it was staged.
         looked_at: objects that are guarded, by their ids, each with the attributes that are.
+        reached: what it reaches, as it was; None once it was staged.
     """
 
     __slots__ = (
-        "_settings", "_tensors", "_writer", "death", "free", "handles", "hold", "looked_at",
-        "opaque", "reusable", "touched",
+        "_places", "_settings", "_tensors", "_writer", "death", "free", "handles", "hold",
+        "looked_at", "opaque", "reached", "reusable", "touched",
     )  # fmt: skip
 
     def __init__(self, walk: Walk, tensors: list[Place] | None = None) -> None:
@@ -61,6 +63,8 @@ class Guards:
             for key in walk.seen
         }
         self.handles = walk.handles
+        self._places: dict[int, Place] = {}
+        self.reached: Reach | None = None
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
     def renew(self) -> None:
@@ -88,6 +92,23 @@ class Guards:
         """What gets the tensors anew that the function reads through names, by their ids now."""
         found = [Finder(place, self._writer.scope) for place in self._tensors]
         return {id(find(function, objects)): find for find in found}
+
+    def finder(self, x: Any) -> Finder | None:
+        """What gets an object anew that the function reads through names."""
+        place = self._places.get(id(x))
+        return None if place is None else Finder(place, self._writer.scope)
+
+    def look_around(self, walk: Walk) -> None:
+        """Note what the function reaches, before it is staged."""
+        seen = self._places = walk.seen
+        self.reached = Reach(
+            walk.alive,
+            lambda x, part: _named(f"{seen[id(x)].name}{part}") if id(x) in seen else shorten(x),
+        )
+
+    def forget_places(self) -> None:
+        """The function was staged: what it reads is told apart by ids no more."""
+        self._places, self.reached = {}, None
 
     def names(self) -> list[str]:
         """What is guarded, for people."""
@@ -141,7 +162,10 @@ def watch(
         args: its positional arguments, by which the parameters of ``objects`` are known.
         touched: what it was seen to read when it was staged before.
     """
-    return Guards(_walked(function, objects, args, touched or Touched(), None))
+    walk = _walked(function, objects, args, touched or Touched(), None)
+    guards = Guards(walk)
+    guards.look_around(walk)
+    return guards
 
 
 def widen(

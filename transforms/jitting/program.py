@@ -102,6 +102,17 @@ class Leaf:
     number: Host | None = None
 
 
+@attrs.frozen(eq=False)
+class Anew:
+    """A Python object among the results that each call finds, or makes, by itself.
+
+    Attributes:
+        get: ``(function, objects, args, kwargs)``: the object of a call.
+    """
+
+    get: Callable[..., Any]
+
+
 @attrs.define(eq=False)
 class Effect:
     """What is done to Python numbers in each call.

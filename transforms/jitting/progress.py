@@ -26,6 +26,7 @@ from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.fast_outputs import put_back
 from fx.transforms.jitting.host import Host, array_of
 from fx.transforms.jitting.program import (
+    Anew,
     Argument,
     Branch,
     Captured,
@@ -40,8 +41,10 @@ from fx.transforms.jitting.program import (
     concrete,
     staging,
 )
+from fx.transforms.jitting.reach import Reach
 from fx.transforms.jitting.recording import Recording
-from fx.transforms.jitting.signature import Signature, holds_state
+from fx.transforms.jitting.results import Results, called_argument, containers_of
+from fx.transforms.jitting.signature import Signature
 
 
 class Call:
@@ -55,6 +58,7 @@ class Call:
         self.env: dict[Value, Any] = {}
         self.path: list[tuple[Segment, Any]] = []
         self.affected: dict[int, Effect] = {}  # by id
+        self.given: tuple[Any, ...] = ()  # the arguments as they are
         self.staged = False  # whether the function ran
         self.found: dict[int, Any] | None = None  # what gets tensors from outside anew, by id
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
@@ -195,6 +199,7 @@ class Call:
             if around.touched is not None and program.guards is not None:
                 around.touched.merge(program.guards.touched, held=True)
             around = around.outer
+        self.given = args, kwargs
         if program.root is None:
             finish = self._stage()
             plan = make_plan(self.jitted, program, self.signature)
@@ -282,22 +287,36 @@ class Call:
                     given.append(recording.number_argument(place, now))
                 else:
                     given.append(signature.objects[place])
+            looked = program.guards
+            if looked.reached is None:
+                looked = lazily("guards").watch(
+                    jitted.function, signature.objects, touched=looked.touched
+                )
+            reached = looked.reached
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
+            places = containers_of((args, kwargs))
+            given_by = Reach([x for x, _ in places.values()], called_argument)
             try:
-                with lazily("watching").Watching(program.guards.opaque) as touched:
-                    recording.touched = touched
-                    out = jitted.function(*args, **kwargs)
+                try:
+                    with lazily("watching").Watching(program.guards.opaque) as touched:
+                        recording.touched = touched
+                        out = jitted.function(*args, **kwargs)
+                finally:
+                    pairs = recording.put_back()
+                    changed = reached.put_back() or given_by.put_back()
+                    if changed and recording.ended is None:
+                        recording.ended = jitted.changing(signature.key, changed)
             except Exception as error:
                 if recording.ended is None or recording.ended.__cause__ is error:
                     raise
                 raise recording.ended from None
-            finally:
-                pairs = recording.put_back()
             if recording.ended is not None:  # the function has caught it
                 raise recording.ended
             for cell, other in pairs:
                 cell.rebind(other.read())
-            finish = self._finish(recording, out)
+            results = Results(looked, reached, places, signature.objects)
+            finish = self._finish(recording, out, results)
+            looked.forget_places()
         program.guards.renew()
         self._watch(touched, args)
         if modes.stage is not None:  # a function around this one assumes what this one does
@@ -318,8 +337,8 @@ class Call:
             program.guards.death.then = death.then
             program.guards.death.dead |= death.dead
 
-    def _finish(self, recording: Recording, out: Any) -> Finish:
-        leaves, treedef = tree.flatten_in_order(out, is_leaf=holds_state)
+    def _finish(self, recording: Recording, out: Any, results: Results) -> Finish:
+        leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
         gives: list[Value] = []
 
         def value_of(x: Any) -> Value:
@@ -339,7 +358,7 @@ class Call:
                     f"was staged; return a list"
                 )
             elif not isinstance(leaf, Tensor) or leaf.level == CELL:
-                found.append(Leaf(None, leaf))
+                found.append(Leaf(None, results.held(leaf, recording)))
             else:
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
                 freed = live and getattr(leaf._node, "pullback", True) is None
@@ -409,7 +428,10 @@ class Call:
         if leaf.number is not None:
             return self.compute(leaf.number)
         if leaf.value is None:
-            return leaf.held
+            held = leaf.held
+            if type(held) is Anew:
+                held = held.get(self.jitted.function, self.signature.objects, *self.given)
+            return held
         x = self.get(leaf.value)
         if type(x) is not Tensor:
             return x

@@ -98,7 +98,10 @@ def test_backward_inside_a_body():
 
 
 def test_escaped_values_are_named():
-    kept = []
-    fx.jit(lambda x: fx.scan(lambda c, a: (kept.append(c) or c, a), x[0], x)[1])(X)
+    def body(c, a):
+        raise LookupError(c)
+
+    with pytest.raises(LookupError) as caught:
+        fx.jit(lambda x: fx.scan(body, x[0], x)[1])(X)
     with pytest.raises(fx.errors.EscapedTracerError):
-        kept[0] + 1
+        caught.value.args[0] + 1

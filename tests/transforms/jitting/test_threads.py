@@ -24,11 +24,10 @@ def together(*tasks):
 PROGRAMS = {
     "two that call each other": """
         inside = threading.Barrier(2)
-        waited = {"f": False, "g": False}
+        first = {name: threading.Semaphore(1) for name in "fg"}
 
         def meet(name):
-            if not waited[name]:
-                waited[name] = True
+            if first[name].acquire(blocking=False):
                 inside.wait()
 
         @fx.jit

@@ -1,6 +1,7 @@
 """Results and state of an eager and of a jitted run, compared."""
 
 import math
+from collections import deque
 
 import numpy as np
 
@@ -20,11 +21,11 @@ def expect_equal_twins(want, got, where=""):
         assert list(got) == list(want), where
         for key in want:
             expect_equal_twins(want[key], got[key], f"{where}[{key!r}]")
-    elif isinstance(want, list | tuple):
+    elif isinstance(want, list | tuple | deque):
         assert len(got) == len(want), where
         for i, (a, b) in enumerate(zip(want, got)):
             expect_equal_twins(a, b, f"{where}[{i}]")
-    elif isinstance(want, np.ndarray):
+    elif isinstance(want, np.ndarray) and not want.dtype.hasobject:
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5, err_msg=where)
     elif isinstance(want, float):
         same = math.isclose(want, got, rel_tol=2e-4, abs_tol=2e-5) or repr(want) == repr(got)
@@ -32,4 +33,4 @@ def expect_equal_twins(want, got, where=""):
     elif hasattr(want, "__dict__") and not isinstance(want, type):
         expect_equal_twins(vars(want), vars(got), where)
     else:
-        assert got == want, where
+        assert np.array_equal(got, want) if isinstance(want, np.ndarray) else got == want, where
