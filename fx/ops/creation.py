@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.creation as prims
 import fx.prims.elementwise as elementwise
@@ -263,8 +265,8 @@ def arange(
         start, stop = 0, start
     if step == 0:
         raise ValueError(f"arange({start}, {stop}, {step}): the step must not be 0")
-    given = (start, stop, step)
-    exact = all(hasattr(v, "__index__") and not isinstance(v, float) for v in given)
+    given, floats = (start, stop, step), float | np.floating
+    exact = all(hasattr(v, "__index__") and not isinstance(v, floats) for v in given)
     if exact:
         size = len(range(start, stop, step))
     else:

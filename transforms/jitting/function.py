@@ -471,4 +471,9 @@ def jit(
     every = int(os.environ.get("FX_CHECK") or 0) if check is None else int(check)
     if not every:
         return Jitted(*options)
+    if not hasattr(os, "fork"):
+        raise StagingError(
+            "jit: a checked call copies the process, which this system cannot; "
+            "leave out check= and FX_CHECK"
+        )
     return lazily("check").Checked(*options, every=every, raises=check is not None)

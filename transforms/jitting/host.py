@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from fx.numbers import StagedNumber
+from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.handled import was_sent
 
 ERRORS = (ArithmeticError, ValueError, TypeError)  # what Python raises about numbers
@@ -184,3 +186,30 @@ def answer(ask: Callable[[Any], Any], host: Host, numbers: Any) -> Any:
             raise
         return type(error), str(error)
     return found.known(itself) if type(found) is StagedNumber else found
+
+
+def asks_types(function: Any) -> bool:
+    """Whether a function, or one of the user's that it names, calls ``type``."""
+    seen: set[Any] = set()
+    waiting = [function]
+    while waiting:
+        f = waiting.pop()
+        f = getattr(f, "__func__", f)
+        if not isinstance(f, FunctionType) or f.__code__ in seen:
+            continue
+        if origin(f.__code__.co_filename) != "user":
+            continue
+        codes = [f.__code__]
+        while codes:
+            code = codes.pop()
+            seen.add(code)
+            if "type" in code.co_names:
+                return True
+            codes += [x for x in code.co_consts if isinstance(x, CodeType)]
+            waiting += [f.__globals__[n] for n in code.co_names if n in f.__globals__]
+        for cell in f.__closure__ or ():
+            try:
+                waiting.append(cell.cell_contents)
+            except ValueError:  # it is not bound yet
+                continue
+    return False

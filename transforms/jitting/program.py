@@ -292,7 +292,8 @@ class staging:
 
 
 _stagers: dict[int, int] = {}  # the thread that stages a program, by the program's id
-os.register_at_fork(after_in_child=_stagers.clear)  # a child has none of the other threads
+if hasattr(os, "register_at_fork"):  # a child has none of the other threads
+    os.register_at_fork(after_in_child=_stagers.clear)
 
 
 def concrete(x: Any) -> Tensor:

@@ -24,7 +24,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.fast_outputs import put_back
-from fx.transforms.jitting.host import Host, array_of
+from fx.transforms.jitting.host import Host, array_of, asks_types, itself
 from fx.transforms.jitting.program import (
     Anew,
     Argument,
@@ -275,6 +275,8 @@ class Call:
             _alone(),
         ):
             given: list[Any] = []
+            # type(n) would say what stands for a number; who asks gets the number, for this one
+            typed = bool(signature.numbers) and asks_types(jitted.function)
             for kind, place in signature.parts:
                 if kind == "tensor":
                     x = signature.tensors[place]
@@ -284,7 +286,8 @@ class Call:
                 elif kind == "number":
                     now = signature.numbers[place]
                     now = now.now if type(now) is StagedNumber else now
-                    given.append(recording.number_argument(place, now))
+                    number = recording.number_argument(place, now)
+                    given.append(recording.assume(number, itself) if typed else number)
                 else:
                     given.append(signature.objects[place])
             looked = program.guards

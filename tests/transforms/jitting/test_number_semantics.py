@@ -46,6 +46,10 @@ def _branches(x, n):
     return x + 1 if n else x * 3
 
 
+def _kind(n):
+    return {int: 1, float: 2}.get(type(n), 3)
+
+
 NUMBERS = {
     "product": lambda x, n, m: (n * m, n * n),
     "sum": lambda x, n, m: (n + m, n + n, n - m),
@@ -66,6 +70,7 @@ NUMBERS = {
     "extremes": lambda x, n, m: (max(n, m), min(n, m, 3), sum([n, m]), sorted([m, n])),
     "math": lambda x, n, m: (math.sqrt(n), math.isinf(n), math.isnan(n)),
     "isinstance": lambda x, n, m: (isinstance(n, int), isinstance(n, float), isinstance(m, int)),
+    "types": lambda x, n, m: (type(n) is int, type(n).__name__, _kind(m)),
     "methods": lambda x, n, m: (n.real, n.conjugate(), n.is_integer()),
     "containers": lambda x, n, m: ({"a": [n, (m,)]}, n in (0, 1), {n: 1}[n]),
 }
@@ -86,6 +91,7 @@ MEETINGS = {
     "full like": lambda x, n, m: fx.full_like(x, n),
     "tensor": lambda x, n, m: fx.asarray(n) + x,
     "stack": lambda x, n, m: fx.asarray([1, n]),
+    "arange": lambda x, n, m: fx.arange(min(max(n, -3), 9), 9, m),
     "catches": lambda x, n, m: _catches(x, n),
     "divides": lambda x, n, m: _handled(x, n, ZeroDivisionError, lambda n: x * (1 / n)),
     "branches": lambda x, n, m: _branches(x, n),
