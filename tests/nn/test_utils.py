@@ -67,6 +67,7 @@ def test_layer(name, mode):
 
 @pytest.mark.parametrize("name", [n for n in MAKERS if n != "skip_init"])
 def test_layer_under_transforms_and_copies(name):
+    fx.manual_seed(0)
     layer = MAKERS[name](fx.nn).eval()
     (x,) = (fx.tensor(a.astype("float32")) for a in inputs(name, layer))
     expected = layer(x).detach()
