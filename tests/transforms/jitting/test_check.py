@@ -1,5 +1,7 @@
 """``jit(check=...)``: compiled calls against eager ones, and what is said of planted faults."""
 
+import warnings
+
 import pytest
 
 import fx
@@ -39,23 +41,37 @@ def training(**options):
         loss = F.cross_entropy(model(x), y) * n
         loss.backward()
         optimizer.step()
-        seen.append(n)
         return loss, n * 2
 
-    seen = []
-    return step, model, seen
+    return step, model
 
 
 def test_a_checked_step_is_the_step_itself():
     results = []
     for options in ({}, {"check": True}):
         fx.manual_seed(0)
-        step, model, seen = training(**options)
+        step, model = training(**options)
         x, y = fx.randn(6, 3), fx.tensor([0, 1, 0, 1, 1, 0])
         losses = [step(x, y, n)[0].item() for n in (1.0, 2.0)]
         state = [v.tolist() for v in model.state_dict().values()]
-        results.append((losses, state, fx.randn(2).tolist(), seen))
+        results.append((losses, state, fx.randn(2).tolist()))
+        assert step.cache_size() == 1
     assert results[0] == results[1]
+
+
+def test_what_the_eager_run_does_to_python_ends_with_it():
+    seen = []
+
+    def f(x):
+        seen.append(1)
+        return x * 2
+
+    g = fx.jit(f, check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it may run uncompiled
+        for _ in range(3):
+            g(fx.ones(2))
+    assert seen == [1, 1, 1]
 
 
 def test_a_wrong_kernel_is_named_with_its_line(monkeypatch):
@@ -76,7 +92,7 @@ def test_a_wrong_kernel_is_named_with_its_line(monkeypatch):
 
 def test_a_wrong_gradient_of_a_step_is_found(monkeypatch):
     planted(monkeypatch, "rsqrt", "sqrt")
-    step, _, _ = training(check=True)
+    step, _ = training(check=True)
     with pytest.raises(CheckError, match="the first node that differs is rsqrt"):
         step(fx.randn(6, 3), fx.tensor([0, 1, 0, 1, 1, 0]), 1.0)
 
