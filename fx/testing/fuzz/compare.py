@@ -244,7 +244,10 @@ def worlds(world: Callable[[], Any], turns: int) -> None:
         called = how(function)
         record: list[tuple[Outcome, Any]] = []
         for turn in range(turns):
-            change(turn)
+            try:
+                change(turn)
+            except Exception as error:
+                raise Invalid(str(error)) from error
             x = fx.arange(3.0) + turn
             record.append((Outcome(called, (x,), called is function), _shown(seen())))
         records.append(record)

@@ -51,7 +51,7 @@ MOVES = (
     "fx.split({0}, 2, axis=0)[1]", "fx.sort({0}, axis=-1)",
     "fx.take({0}, fx.asarray([1, 0, 0]), axis=0)", "{0}.at[0].set(1)", "{0}.at[..., ::2].add(1)",
     "fx.masked_fill({0}, fx.asarray(True), 2)", "{0}.reshape(*{0}.shape[:-1], -1, 1)",
-    "fx.swapaxes({0}, 0, -1)", "{0}[fx.asarray([0, 0, 1])]", "fx.unbind({0}, 0)[-1]",
+    "fx.swapaxes({0}, 0, -1)", "{0}[fx.asarray([0, 0, 1])]", "fx.unbind({0}[-9:], 0)[-1]",
     "fx.chunk({0}, 3, 0)[0]", "fx.ravel({0})[3:]", "{0}.at[fx.asarray([0, 0])].add(1)",
     "fx.rot90({0})", "fx.expand_dims({0}, axis=1)", "{0}[:0]",
 )  # fmt: skip
