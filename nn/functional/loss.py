@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from math import exp
+from math import exp, nan
 from typing import Any
 
 from numpy import ndarray
@@ -217,7 +217,8 @@ def binary_cross_entropy(
 
     Raises:
         ShapeError: if the shapes differ.
-        RuntimeError: eagerly, if an element of either lies outside of [0, 1].
+        RuntimeError: if an element of either lies outside of [0, 1]. Under jit, vmap and grad, where
+            values are not known, the loss and the slope of such an element are NaN.
 
     Example:
         >>> import fx
@@ -225,23 +226,25 @@ def binary_cross_entropy(
         tensor(0.6931)
     """
     p, y = _pair("binary_cross_entropy", input, target, strict=True)
-    for name, x in (("input", p), ("target", y)):
-        _check_probabilities(name, x)
-    losses = _bce(p, y)
+    losses = _bce(_probabilities("input", p), _probabilities("target", y))
     if weight is not None:
         losses = losses * weight
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
-def _check_probabilities(name: str, x: Tensor) -> None:
-    """Refuse numbers outside of [0, 1], where they are known: of a logarithm they make nonsense."""
-    if x.size and type(x) is Tensor and modes.stage is None and type(x._a) is ndarray:
+def _probabilities(name: str, x: Tensor) -> Tensor:
+    """The same numbers, all of [0, 1]: others are refused, or NaN where they are not known yet."""
+    if type(x) is not Tensor or modes.stage is not None or type(x._a) is not ndarray:
+        valid = (x >= 0) & (x <= 1)
+        return x + compare.where(valid, constant_like(0.0, x), constant_like(nan, x))
+    if x.size:
         low, high = x._a.min(), x._a.max()
         if not (low >= 0 and high <= 1):
             raise RuntimeError(
                 f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got "
                 f"{low} to {high}; for logits write binary_cross_entropy_with_logits"
             )
+    return x
 
 
 @custom_jvp
@@ -259,9 +262,9 @@ def _bce_rule(primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
 
 def _log(p: Tensor) -> Tensor:
     """log(p), at least -100; where it ends there, without a slope."""
-    inside = p > _LEAST
-    safe = compare.where(inside, p, constant_like(1.0, p))
-    return compare.where(inside, elementwise.log(safe), constant_like(-100.0, p))
+    ended = p <= _LEAST
+    safe = compare.where(ended, constant_like(1.0, p), p)
+    return compare.where(ended, constant_like(-100.0, p), elementwise.log(safe))
 
 
 _LEAST = exp(-100.0)

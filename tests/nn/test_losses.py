@@ -94,6 +94,28 @@ def test_binary_cross_entropy_under_transforms():
     np.testing.assert_allclose(rows.numpy(), loop)
 
 
+@pytest.mark.parametrize("bad", [2.0, -0.5, np.inf, np.nan])
+@pytest.mark.parametrize("place", [0, 1])
+def test_binary_cross_entropy_of_no_probability(bad, place):
+    pair = [fx.tensor([0.3, 0.6, 0.9]), fx.tensor([0.0, 1.0, 0.5])]
+    good = F.binary_cross_entropy(*pair, reduction="none")
+    pair[place] = pair[place].at[1].set(bad)
+    with pytest.raises(RuntimeError, match="all elements of .* should be between 0 and 1"):
+        F.binary_cross_entropy(*pair)
+
+    def losses(*pair):
+        return F.binary_cross_entropy(*pair, reduction="none")
+
+    def slope(*pair):
+        return fx.grad(lambda p: losses(p, pair[1]).sum())(pair[0])
+
+    for found in (fx.jit(losses)(*pair), fx.vmap(losses)(*pair)):
+        np.testing.assert_array_equal(np.isnan(found.numpy()), [False, True, False])
+        np.testing.assert_allclose(found.numpy()[::2], good.numpy()[::2], rtol=1e-6)
+    for found in (slope(*pair), fx.jit(slope)(*pair)):
+        np.testing.assert_array_equal(np.isnan(found.numpy()), [False, True, False])
+
+
 def test_binary_cross_entropy_with_weighted_positives():
     x, y, w = arrays((3, 4), (3, 4), (4,))
     y = (y > 0) * 1.0
