@@ -217,8 +217,8 @@ def binary_cross_entropy(
 
     Raises:
         ShapeError: if the shapes differ.
-        RuntimeError: if an element of either lies outside of [0, 1]. Under jit, vmap and grad, where
-            values are not known, the loss and the slope of such an element are NaN.
+        RuntimeError: if an element of either lies outside of [0, 1]. Under jit, vmap and grad,
+            where values are not known, the loss and the slope of such an element are NaN.
 
     Example:
         >>> import fx
