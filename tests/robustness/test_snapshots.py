@@ -144,3 +144,35 @@ def test_two_threads_train_one_model(shapes):
     assert all(len(v) == 1 for v in seen) and len({float(v[0]) for v in seen}) == 1
     counts = {float(s["step"]) for s in optimizer.state_dict()["state"].values()}
     assert counts == {103.0}  # one after the other: none is lost
+
+
+@pytest.mark.parametrize("way", ["jit", "eager"])
+def test_one_takes_parameters_and_another_takes_state(way):
+    # a step copies state that is held elsewhere: meanwhile nobody may take what it writes into
+    model = Equal(((64, 64), (64,)))
+    step, optimizer = trainer(model, way)
+    step()
+    over = threading.Event()
+    kept = {"state_dict": [], "optimizer": []}
+
+    def take(kind):
+        while not over.wait(0.0005):
+            found = TAKES[kind](model, optimizer)
+            kept[kind].append((found, values(found)))
+
+    threads = [threading.Thread(target=take, args=(kind,)) for kind in kept]
+    for thread in threads:
+        thread.start()
+    try:
+        end = monotonic() + 4 * SECONDS
+        while monotonic() < end:
+            step()
+            over.wait(0.0005)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    for kind, taken in kept.items():
+        assert taken
+        for found, seen in taken:
+            assert all(map(np.array_equal, values(found), seen)), f"{kind} changed afterwards"

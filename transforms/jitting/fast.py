@@ -148,7 +148,7 @@ def _write(
     native = executable.native if donated else False
     effects = program.root.effects
     if items or numbers or effects:
-        step = stepper(items, numbers, executable.run, native, native and executable.free, gone)
+        step = stepper(items, numbers, executable.run, native, gone)
         constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
         if step is None or (effects and not listed) or None in constants:
             return None

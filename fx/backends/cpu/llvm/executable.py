@@ -65,7 +65,6 @@ class Executable:
             several threads at once.
         reuse: output position to the position of the donated input whose array it is.
         native: whether ``run`` is one native call, in which no Python runs.
-        free: whether it gives up the GIL then.
         schedule: the steps, as text.
         memory: the memory plan, as text.
     """
@@ -88,7 +87,6 @@ class Executable:
         ]
         first = recipe.segments[0].part if len(entries) == 1 else None
         self.native = first is not None and python_api.DIRECT
-        self.free = first is not None and first.free
         if len(entries) == 1 and entries[0] is not None:
             self.run: Run = entries[0]
         else:

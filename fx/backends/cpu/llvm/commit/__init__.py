@@ -35,6 +35,7 @@ from fx.tensor import Tensor, new_tensor
 # byte offsets in a weak reference and in NumPy 2's ndarray, checked below
 REFERENT = 16
 AXES, DIMS, BASE, DTYPE = 24, 32, 48, 56
+ITEMSIZE = 40  # in NumPy 2's dtype
 
 
 @attrs.frozen(eq=False)
@@ -69,7 +70,6 @@ def stepper(
     numbers: Sequence[tuple[Any, Any, Any, int]],
     run: Callable[[list[Any]], list[Any]],
     native: bool,
-    free: bool,
     gone: Any,
 ) -> Any:
     """A builtin ``step(list)`` that fills in the arrays, runs, and stores what comes out.
@@ -82,7 +82,6 @@ def stepper(
         numbers: dict, key, and the number or None and the output that it is.
         run: takes the list, gives the outputs.
         native: whether that runs no Python.
-        free: whether it gives up the GIL.
         gone: what arguments hold afterwards that were given away.
 
     Returns:
@@ -98,8 +97,8 @@ def stepper(
         table[i] = id(held), id(key), 0 if known is None else id(known), place
     me = python_api.owner(records.HEAD + records.FIELDS * len(items))
     method = "item"
-    me[: records.HEAD] = (
-        len(items), id(run), len(numbers), table.ctypes.data, free, id(gone), native, id(method),
+    me[: records.WORDS] = (
+        len(items), id(run), len(numbers), table.ctypes.data, id(gone), native, id(method),
     )  # fmt: skip
     word, place = records.HEAD, dims.ctypes.data
     for item in items:
@@ -192,13 +191,14 @@ def _places() -> dict[str, int] | None:
         and _word(_word(id(array) + DIMS)) == 2
         and _word(_word(id(array) + DIMS) + 8) == 3
         and _word(id(array) + BASE) == 0
+        and all(_word(id(np.dtype(t)) + ITEMSIZE) == np.dtype(t).itemsize for t in "?hfdD")
         and _word(id(view) + BASE) == id(array)
         and _word(id(held)) == _count(held)
         and Away.__basicsize__ == Tensor.__basicsize__
     )
     offsets = {
         "referent": REFERENT, "type": TYPE, "data": DATA, "items": LIST_ITEMS, "axes": AXES,
-        "dims": DIMS, "base": BASE, "dtype": DTYPE, "flags": FLAGS,
+        "dims": DIMS, "base": BASE, "dtype": DTYPE, "flags": FLAGS, "itemsize": ITEMSIZE,
     }  # fmt: skip
     return {**offsets, **found} if as_expected else None  # type: ignore[dict-item]
 

@@ -1,7 +1,7 @@
 """What both builtins of this folder share, as LLVM IR: records of what becomes of each thing.
 
 Both builtins go the same way. *Take*: look at each item, and note in a record what is to become of
-it. *Put away*: while the GIL is given up, tensors that get new values are of the class ``Away``.
+it. *Put away*: while their memory is written, tensors that get new values are of the class ``Away``.
 *Run.* *Commit*: store what came out; nothing in there allocates, fails or runs Python. *Release*:
 only then let go of what was there before, whose end may run anything.
 
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 FIELDS = 10  # words of an item of a step: see commit.Item
 RECORD = 6
+WORDS = 7
 HEAD = 8  # words before the items of a step, and before the parts of a layout
-(COUNT, RUN, NUMBERS, TABLE, FREE, GONE, NATIVE, METHOD) = range(HEAD)  # of a step
+(COUNT, RUN, NUMBERS, TABLE, GONE, NATIVE, METHOD) = range(WORDS)  # of a step
 CELL, GATHERED, SPACE, GIVEN, ABSENT, PRESENT, CLEARED = range(7)  # kinds of items
 NOWHERE, NOTHING, TAKEN = -1, -2, -3  # places that are no output: stays; None; given away
 
@@ -42,10 +43,11 @@ declare i64 @PyList_Size(ptr)
 declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare ptr @numpy_copy(ptr, i32)
+declare ptr @PyErr_Occurred()
 declare ptr @numpy_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; objects that never end, as None of newer Pythons, have a count that is negative in 32 bits
 define internal void @hold(ptr %x) alwaysinline {{
@@ -172,6 +174,62 @@ define internal i1 @own(ptr %a, i64 %need) {{
   %two = and i1 %one, %no.base
   %all = and i1 %two, %dense
   ret i1 %all
+}}
+
+; a copy of a dense array; NumPy's own gives up the GIL, and what was looked at could be taken by
+; another thread before it is away. Null without an exception for an array that is not dense.
+define internal ptr @copy_of(ptr %a) {{
+entry:
+  %flags.at = getelementptr i8, ptr %a, i64 $flags
+  %flags = load i32, ptr %flags.at
+  %has = and i32 %flags, $dense
+  %dense = icmp eq i32 %has, $dense
+  br i1 %dense, label %make, label %no
+make:
+  %dtype.at = getelementptr i8, ptr %a, i64 $dtype
+  %dtype = load ptr, ptr %dtype.at
+  %axes.at = getelementptr i8, ptr %a, i64 $axes
+  %axes = load i32, ptr %axes.at
+  %dims.at = getelementptr i8, ptr %a, i64 $dims
+  %dims = load ptr, ptr %dims.at
+  call void @hold(ptr %dtype)
+  %new = call ptr @numpy_new(ptr @numpy_array_type, ptr %dtype, i32 %axes, ptr %dims,
+    ptr null, ptr null, i32 0, ptr null)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %no, label %measure
+measure:
+  %itemsize.at = getelementptr i8, ptr %dtype, i64 $itemsize
+  %itemsize = load i64, ptr %itemsize.at
+  %count = zext i32 %axes to i64
+  br label %axis
+axis:
+  %d = phi i64 [ 0, %measure ], [ %d.next, %size ]
+  %bytes = phi i64 [ %itemsize, %measure ], [ %bytes.next, %size ]
+  %more = icmp ult i64 %d, %count
+  br i1 %more, label %size, label %fill
+size:
+  %dim.at = getelementptr i64, ptr %dims, i64 %d
+  %dim = load i64, ptr %dim.at
+  %bytes.next = mul i64 %bytes, %dim
+  %d.next = add i64 %d, 1
+  br label %axis
+fill:
+  %from.at = getelementptr i8, ptr %a, i64 $data
+  %from = load ptr, ptr %from.at
+  %to.at = getelementptr i8, ptr %new, i64 $data
+  %to = load ptr, ptr %to.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret ptr %new
+no:
+  ret ptr null
+}}
+
+; what it means that there is no copy: 0, not as expected, or 3, an exception
+define internal i32 @why_not() {{
+  %error = call ptr @PyErr_Occurred()
+  %none = icmp eq ptr %error, null
+  %state = select i1 %none, i32 0, i32 3
+  ret i32 %state
 }}
 
 define internal ptr @array_of(ptr %t) alwaysinline {{

@@ -132,9 +132,9 @@ itself:
   store ptr %t.of, ptr %t.to
   br label %placed
 another:
-  %copy = call ptr @numpy_copy(ptr %a, i32 0)
+  %copy = call ptr @copy_of(ptr %a)
   %no.copy = icmp eq ptr %copy, null
-  br i1 %no.copy, label %error, label %wrap
+  br i1 %no.copy, label %not.copied, label %wrap
 wrap:
   %new = call ptr @PyType_GenericAlloc(ptr @tensor_type, i64 0)
   %no.new = icmp eq ptr %new, null
@@ -168,6 +168,9 @@ no:
   ret i32 0
 busy:
   ret i32 2
+not.copied:
+  %why = call i32 @why_not()
+  ret i32 %why
 error.copy:
   call void @let_go(ptr %copy)
   br label %error
@@ -237,7 +240,6 @@ entry:
 counting:
   %c = phi i64 [ 0, %entry ], [ %c.next, %counted ]
   %total = phi i64 [ 0, %entry ], [ %total.next, %counted ]
-  %long = phi i64 [ 0, %entry ], [ %long.next, %counted ]
   %c.more = icmp ult i64 %c, %jobs
   br i1 %c.more, label %counted, label %ready
 counted:
@@ -246,9 +248,6 @@ counted:
   %c.size = call i64 @PyList_Size(ptr %c.job)
   %c.less = sub i64 %c.size, 1
   %total.next = add i64 %total, %c.less
-  %c.layout = call ptr @layout_of(ptr %c.job)
-  %c.how = call i64 @how(ptr %c.layout)
-  %long.next = or i64 %long, %c.how
   %c.next = add i64 %c, 1
   br label %counting
 ready:
@@ -258,8 +257,6 @@ ready:
   call void @begin()
   %gate = load i64, ptr @fx_gate
   %open = icmp eq i64 %gate, 0
-  %free = icmp ne i64 %long, 0
-  %away = and i1 %free, %open
   br label %taking
 taking:
   %i = phi i64 [ 0, %ready ], [ %i.next, %took ]
@@ -293,7 +290,7 @@ busy:
 error:
   ret ptr null
 took.all:
-  br i1 %away, label %hide, label %running
+  br i1 %open, label %hide, label %running
 hide:
   call void @put_away(ptr %records, i64 %total)
   br label %running
@@ -356,7 +353,7 @@ swap:
   br label %pair
 done:
   call void @end()
-  call void @release(ptr %records, i64 %total, i1 %away)
+  call void @release(ptr %records, i64 %total, i1 %open)
   call void @hold(ptr @fx_true)
   ret ptr @fx_true
 }}
