@@ -1,8 +1,8 @@
 """What both builtins of this folder share, as LLVM IR: records of what becomes of each thing.
 
 Both builtins go the same way. *Take*: look at each item, and note in a record what is to become of
-it. *Put away*: while their memory is written, tensors that get new values are of the class ``Away``.
-*Run.* *Commit*: store what came out; nothing in there allocates, fails or runs Python. *Release*:
+it. *Put away*: while memory is written into, its tensors are of the class ``Away``. *Run.*
+*Commit*: store what came out; nothing in there allocates, fails or runs Python. *Release*:
 only then let go of what was there before, whose end may run anything.
 
 A record has six words: the slot that holds a tensor; the tensor that gets the new value; what the
