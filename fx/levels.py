@@ -59,7 +59,7 @@ class Level:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        del live[self.number]
+        live.pop(self.number, None)
         _started[self.number] = self.line
         if len(_started) > _REMEMBERED:
             _started.pop(next(iter(_started)), None)

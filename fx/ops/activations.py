@@ -6,8 +6,7 @@ from typing import Any
 
 import fx.prims.activations as fused
 import fx.prims.elementwise as prims
-import fx.prims.reduction as reduction
-from fx.dtypes import COMPLEX, float32
+from fx.dtypes import float32
 from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating, public, requested
@@ -95,7 +94,8 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = None
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", x), dtype))
-    return softmax_along(x, normal_axis("softmax", axis if dim is None else dim, x.shape))
+    at = normal_axis("softmax", axis if dim is None else dim, x.shape)
+    return complex_rows.softmax_along(x, at)
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = None) -> Tensor:
@@ -108,21 +108,7 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = 
     """
     x = floating("log_softmax", requested(argument("log_softmax", x), dtype))
     at = normal_axis("log_softmax", axis if dim is None else dim, x.shape)
-    return log_softmax_along(x, at)
-
-
-def softmax_along(x: Tensor, axis: int) -> Tensor:
-    """``softmax`` along an axis that is there."""
-    if x.dtype in COMPLEX:
-        return complex_rows.softmax(x, axis)
-    return reduction.softmax(x, axis=axis)
-
-
-def log_softmax_along(x: Tensor, axis: int) -> Tensor:
-    """``log_softmax`` along an axis that is there."""
-    if x.dtype in COMPLEX:
-        return complex_rows.log_softmax(x, axis)
-    return reduction.log_softmax(x, axis=axis)
+    return complex_rows.log_softmax_along(x, at)
 
 
 __all__ = public(globals())

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
+from fx.dtypes import COMPLEX
 from fx.ops.elementwise import real
 from fx.prims.compare import astype, isfinite, stop_gradient, where
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
+
+
+def softmax_along(x: Tensor, axis: int) -> Tensor:
+    """Softmax of real or complex numbers along an axis that is there."""
+    return softmax(x, axis) if x.dtype in COMPLEX else reduction.softmax(x, axis=axis)
+
+
+def log_softmax_along(x: Tensor, axis: int) -> Tensor:
+    """Its logarithm, the same."""
+    return log_softmax(x, axis) if x.dtype in COMPLEX else reduction.log_softmax(x, axis=axis)
 
 
 def softmax(x: Tensor, axis: int) -> Tensor:

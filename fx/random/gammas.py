@@ -11,6 +11,7 @@ import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 from fx.errors import ShapeError
+from fx.prims.cumulative import cumsum
 from fx.random.continuous import Shape, floating_dtype, joint_shape, parameter
 from fx.random.keys import as_key, child
 from fx.tensor import Tensor
@@ -127,7 +128,9 @@ def dirichlet(key: Tensor, alpha: Any, shape: Shape | None = None, dtype: Any = 
         )
     wanted = (*alphas.shape[:-1],) if shape is None else joint_shape("dirichlet", shape)
     logs = loggamma(key, alphas, (*wanted, alphas.shape[-1]), dtype)
-    # softmax by its parts: lanes must have the bits of a loop, whatever the layout of the batch
-    last = (logs.ndim - 1,)
-    shares = elementwise.exp(logs - reduction.max(logs, axes=last, keepdims=True))
-    return shares / reduction.sum(shares, axes=last, keepdims=True)
+    # softmax by its parts: lanes must have the bits of a loop, whatever the size of the batch, and
+    # one after the other is the order of sums that does not depend on it
+    last = logs.ndim - 1
+    shares = elementwise.exp(logs - reduction.max(logs, axes=(last,), keepdims=True))
+    sums = cumsum(shares, axis=last, reverse=False)  # they grow: the largest is that of all
+    return shares / reduction.max(sums, axes=(last,), keepdims=True)

@@ -8,6 +8,7 @@ from typing import Any
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 from fx.ops import activations as ops
+from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, partner, requested
 from fx.prims.creation import constant_like
@@ -177,7 +178,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", input), dtype))
-    return ops.softmax_along(x, _axis("softmax", dim, x))
+    return complex_rows.softmax_along(x, _axis("softmax", dim, x))
 
 
 def log_softmax(
@@ -191,7 +192,7 @@ def log_softmax(
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(argument("log_softmax", input), dtype))
-    return ops.log_softmax_along(x, _axis("log_softmax", dim, x))
+    return complex_rows.log_softmax_along(x, _axis("log_softmax", dim, x))
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -203,7 +204,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.7311, 0.2689])
     """
     x = floating("softmin", requested(argument("softmin", input), dtype))
-    return ops.softmax_along(-x, _axis("softmin", dim, x))
+    return complex_rows.softmax_along(-x, _axis("softmin", dim, x))
 
 
 def _axis(name: str, dim: int | None, x: Tensor) -> int:

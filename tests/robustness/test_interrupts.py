@@ -3,6 +3,7 @@
 import contextlib
 import random
 import signal
+import sys
 import threading
 from itertools import cycle
 from time import perf_counter
@@ -14,6 +15,7 @@ from fx.config import modes
 from tests.robustness.interrupts import (
     OPTIMIZERS,
     PROGRAMS,
+    UNRAISABLE,
     Interrupt,
     Program,
     TimeIsUp,
@@ -29,7 +31,7 @@ OPCODES = 2
 
 
 @pytest.fixture
-def interrupting():
+def interrupting(monkeypatch):
     """SIGALRM raises, as Ctrl-C does and as an alarm does, in turn."""
     kinds = cycle((Interrupt, TimeIsUp))
 
@@ -38,6 +40,7 @@ def interrupting():
 
     assert threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(sys, "unraisablehook", UNRAISABLE.append)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)

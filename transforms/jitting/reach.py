@@ -20,6 +20,7 @@ from fx.transforms.jitting.guards_objects import _is_namespace
 from fx.transforms.jitting.guards_reads import origin, origin_of, origin_of_module
 from fx.versions import Hooks, touch
 
+_PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _MOST_BYTES = 1 << 20  # of an array that is copied
 _OURS = frozenset((
     "_parameters", "_buffers", "_modules", "_ties", "_computed", "_hooked", "state", "param_groups",
@@ -37,13 +38,20 @@ class Reach:
 
     def __init__(self, objects: Iterable[Any], name_of: Callable[[Any, str], str]) -> None:
         self._name_of = name_of
-        self._alive = objects = list(objects)  # so that their ids stay theirs
+        self._alive: list[Any] = []  # so that their ids stay theirs
         self._parts: list[Any] = []
         self._known: set[int] = set()
-        for x in objects:
-            if id(x) not in self._known:
-                self._known.add(id(x))
-                self._parts += _parts(x)
+        waiting = list(objects)
+        while waiting:
+            x = waiting.pop()
+            if id(x) in self._known:
+                continue
+            self._known.add(id(x))
+            self._alive.append(x)
+            parts = _parts(x)
+            self._parts += parts
+            if parts or type(x) is tuple:
+                waiting += [y for y in _held_by(x) if type(y) not in _PLAIN]
 
     def knows(self, x: Any) -> bool:
         """Whether an object was there before, and can be found in other calls."""
@@ -216,6 +224,17 @@ class _Variable(_Items):
             self.cell.cell_contents = self.was[0]
         else:
             del self.cell.cell_contents
+
+
+def _held_by(x: Any) -> Iterable[Any]:
+    """What a container or an object of the user's holds, which may change by way of it."""
+    if isinstance(x, dict):
+        return dict.values(x)
+    if isinstance(x, list | tuple | set | deque):
+        return x
+    if isinstance(x, FunctionType | ModuleType | type | np.ndarray | bytearray):
+        return ()  # what is read by way of those was looked for by name
+    return [*getattr(x, "__dict__", {}).values(), *[getattr(x, n, None) for n in _slots(type(x))]]
 
 
 def _parts(x: Any) -> list[Any]:

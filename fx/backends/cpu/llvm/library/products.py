@@ -69,6 +69,9 @@ def _wide(size: int) -> int:
     return gemm.wide(size)
 
 
+limits.on_change(_wide.cache_clear)
+
+
 def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[int, int]:
     """Tiles of a task, down and across: about as many tasks as are wanted, in all products."""
     wanted = min(wanted, limits.EAGER_GEMM_TASKS)
