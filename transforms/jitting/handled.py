@@ -16,6 +16,7 @@ from typing import Any
 from fx.frames import is_internal
 
 PLAN, GUARDS = "<plan of ", "<guards>"  # how the file names of generated code begin
+_OF_CODE = ("builtins", "fx", "numpy")  # whose errors fx and generated code raise
 
 
 def may_handle(jitted: Any, error: BaseException, programs: Iterable[Any]) -> bool:
@@ -37,19 +38,22 @@ def was_sent(error: Exception) -> bool:
     A signal handler has raised it, or it is of a class of the user's and no line of the user's has
     raised it, as one that another thread sends; or it came when a step had stored its results.
     """
-    handlers = _codes_of_handlers()
-    trace, last = error.__traceback__, ""
+    trace, last, foreign = error.__traceback__, "", []
     while trace is not None:
         frame = trace.tb_frame
         last = frame.f_code.co_filename
-        if frame.f_code in handlers:
-            return True
         if last.startswith(PLAN) and frame.f_locals.get("list", True) == []:
             return True  # the builtin empties the list when it has stored what came out
+        if not _is_ours(last):
+            foreign.append(frame.f_code)
         trace = trace.tb_next
-    if not (is_internal(last) or last.startswith((PLAN, GUARDS))):
-        return False
-    return type(error).__module__.partition(".")[0] not in ("builtins", "fx", "numpy")
+    if foreign and not _codes_of_handlers().isdisjoint(foreign):
+        return True
+    return _is_ours(last) and type(error).__module__.partition(".")[0] not in _OF_CODE
+
+
+def _is_ours(filename: str) -> bool:
+    return is_internal(filename) or filename.startswith((PLAN, GUARDS))
 
 
 def _codes_of_handlers() -> set[CodeType]:

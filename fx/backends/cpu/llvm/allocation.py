@@ -153,12 +153,22 @@ keep:
   ret void
 }}
 
-define ptr @fx_malloc(ptr %context, i64 %size) {{
+define internal i64 @room(ptr %data) {{
+  %block = getelementptr i8, ptr %data, i64 -{_HEAD}
+  %capacity = load i64, ptr %block
+  ret i64 %capacity
+}}
+"""
+
+
+# what NumPy calls; ``@room`` says how many bytes a block has
+_FACE = """
+define ptr @fx_malloc(ptr %context, i64 %size) {
   %data = call ptr @fx_take(i64 %size)
   ret ptr %data
-}}
+}
 
-define ptr @fx_calloc(ptr %context, i64 %count, i64 %each) {{
+define ptr @fx_calloc(ptr %context, i64 %count, i64 %each) {
   %size = mul i64 %count, %each
   %data = call ptr @fx_take(i64 %size)
   %none = icmp eq ptr %data, null
@@ -168,25 +178,24 @@ clear:
   br label %done
 done:
   ret ptr %data
-}}
+}
 
-define ptr @fx_realloc(ptr %context, ptr %data, i64 %size) {{
+define ptr @fx_realloc(ptr %context, ptr %data, i64 %size) {
   %new = call ptr @fx_take(i64 %size)
   %none = icmp eq ptr %new, null
   %fresh = icmp eq ptr %data, null
   %nocopy = or i1 %none, %fresh
   br i1 %nocopy, label %done, label %copy
 copy:
-  %block = getelementptr i8, ptr %data, i64 -{_HEAD}
-  %capacity = load i64, ptr %block
-  %smaller = icmp slt i64 %capacity, %size
-  %count = select i1 %smaller, i64 %capacity, i64 %size
+  %room = call i64 @room(ptr %data)
+  %smaller = icmp slt i64 %room, %size
+  %count = select i1 %smaller, i64 %room, i64 %size
   call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %data, i64 %count, i1 0)
   call void @fx_give(ptr null, ptr %data, i64 0)
   br label %done
 done:
   ret ptr %new
-}}
+}
 """
 
 
@@ -214,7 +223,7 @@ class _Allocator:
 
     def __init__(self) -> None:
         side = guarded.side()
-        code = disk_cache.code_of(guarded.text(side) if side else _text())
+        code = disk_cache.code_of((guarded.text(side) if side else _text()) + _FACE)
         exports = (*_EXPORTS, "fx_waiting", "fx_kept")
         loaded = engine.Loaded([code], exports, {}, lasting=True)
         self.take, self.give = loaded.address("fx_take"), loaded.address("fx_give")

@@ -92,7 +92,6 @@ declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @mprotect(ptr, i64, i32)
 declare i64 @llvm.umax.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
@@ -146,39 +145,11 @@ define void @fx_flush() {{
   ret void
 }}
 
-define ptr @fx_malloc(ptr %context, i64 %size) {{
-  %data = call ptr @fx_take(i64 %size)
-  ret ptr %data
-}}
-
-define ptr @fx_calloc(ptr %context, i64 %count, i64 %each) {{
-  %size = mul i64 %count, %each
-  %data = call ptr @fx_take(i64 %size)
-  %none = icmp eq ptr %data, null
-  br i1 %none, label %done, label %clear
-clear:
-  call void @llvm.memset.p0.i64(ptr %data, i8 0, i64 %size, i1 0)
-  br label %done
-done:
-  ret ptr %data
-}}
-
-define ptr @fx_realloc(ptr %context, ptr %data, i64 %size) {{
-  %new = call ptr @fx_take(i64 %size)
-  %none = icmp eq ptr %new, null
-  %fresh = icmp eq ptr %data, null
-  %nocopy = or i1 %none, %fresh
-  br i1 %nocopy, label %done, label %copy
-copy:
+define internal i64 @room(ptr %data) {{
   %head = getelementptr i8, ptr %data, i64 -{back}
   %head.2 = getelementptr i8, ptr %head, i64 16
-  %had = load i64, ptr %head.2, align 1
-  %count = call i64 @llvm.umin.i64(i64 %had, i64 %size)
-  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %data, i64 %count, i1 0)
-  call void @fx_give(ptr null, ptr %data, i64 0)
-  br label %done
-done:
-  ret ptr %new
+  %size = load i64, ptr %head.2, align 1
+  ret i64 %size
 }}
 """
 

@@ -21,6 +21,121 @@ HEAD = 8  # words before the items of a step, and before the parts of a layout
 CELL, GATHERED, SPACE, GIVEN, ABSENT, PRESENT, CLEARED = range(7)  # kinds of items
 NOWHERE, NOTHING, TAKEN = -1, -2, -3  # places that are no output: stays; None; given away
 
+
+def each(body: str) -> str:
+    """The lines of a function that goes through its records: ``body`` is for the one at ``%r``."""
+    return f"""  br label %look
+look:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %next ]
+  %r = phi ptr [ %records, %0 ], [ %r.next, %next ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %done
+one:
+  %i.next = add i64 %i, 1
+  %r.next = getelementptr ptr, ptr %r, i64 {RECORD}
+{body}next:
+  br label %look
+done:
+  ret void"""
+
+
+def refused(count: str) -> str:
+    """What both builtins do where ``%state`` says why things cannot be taken."""
+    return f"""refuse:
+  call void @end()
+  call void @release(ptr %records, i64 {count}, i1 false)
+  switch i32 %state, label %error [ i32 0, label %no  i32 2, label %busy ]
+no:
+  call void @hold(ptr @fx_false)
+  ret ptr @fx_false
+busy:
+  call void @hold(ptr @fx_none)
+  ret ptr @fx_none
+error:
+  ret ptr null
+"""
+
+
+_PUT_AWAY = """\
+  %t.at = getelementptr ptr, ptr %r, i64 1
+  %t = load ptr, ptr %t.at
+  %idle = icmp eq ptr %t, null
+  br i1 %idle, label %next, label %go
+go:
+  call void @go_away(ptr %t)
+  %old.at = getelementptr ptr, ptr %r, i64 2
+  %old = load ptr, ptr %old.at
+  %in.place = icmp eq ptr %old, null
+  br i1 %in.place, label %next, label %instead
+instead:
+  %slot = load ptr, ptr %r
+  store ptr %t, ptr %slot
+  call void @hold(ptr %t)
+  br label %next
+"""
+_UNDO = """\
+  %t.at = getelementptr ptr, ptr %r, i64 1
+  %t = load ptr, ptr %t.at
+  %idle = icmp eq ptr %t, null
+  br i1 %idle, label %next, label %back
+back:
+  call void @come_back(ptr %t)
+  %old.at = getelementptr ptr, ptr %r, i64 2
+  %old = load ptr, ptr %old.at
+  %some = icmp ne ptr %old, null
+  %was.away = and i1 %some, %away
+  br i1 %was.away, label %instead, label %next
+instead:
+  store ptr null, ptr %old.at
+  %old.type.at = getelementptr i8, ptr %old, i64 $type
+  %old.type = load ptr, ptr %old.type.at
+  %plain = icmp eq ptr %old.type, @tensor_type
+  br i1 %plain, label %same, label %slot
+same:
+  %a = call ptr @array_of(ptr %old)
+  call void @hold(ptr %a)
+  %a.at = getelementptr i8, ptr %t, i64 $array
+  store ptr %a, ptr %a.at
+  %node.from = getelementptr i8, ptr %old, i64 $node
+  %node = load ptr, ptr %node.from
+  call void @hold(ptr %node)
+  %node.at = getelementptr i8, ptr %t, i64 $node
+  store ptr %node, ptr %node.at
+  br label %slot
+slot:
+  %slot.at = load ptr, ptr %r
+  %now = load ptr, ptr %slot.at
+  %still = icmp eq ptr %now, %t
+  %drop.at = getelementptr ptr, ptr %r, i64 4
+  br i1 %still, label %restore, label %other
+restore:
+  store ptr %old, ptr %slot.at
+  store ptr %t, ptr %drop.at
+  br label %next
+other:
+  store ptr %old, ptr %drop.at
+  br label %next
+"""
+_RELEASE = """\
+  %old.at = getelementptr ptr, ptr %r, i64 2
+  %old = load ptr, ptr %old.at
+  %ours = select i1 %away, ptr %old, ptr null
+  call void @drop(ptr %ours)
+  %drop.at = getelementptr ptr, ptr %r, i64 4
+  %before = load ptr, ptr %drop.at
+  call void @drop(ptr %before)
+  %more.at = getelementptr ptr, ptr %r, i64 5
+  %displaced = load ptr, ptr %more.at
+  call void @drop(ptr %displaced)
+  %t.at = getelementptr ptr, ptr %r, i64 1
+  %t = load ptr, ptr %t.at
+  call void @drop(ptr %t)
+  %owner.at = getelementptr ptr, ptr %r, i64 3
+  %owner = load ptr, ptr %owner.at
+  call void @drop(ptr %owner)
+  br label %next
+"""
+
 TEXT = f"""
 @fx_none = external global i8
 @fx_true = external global i8
@@ -267,125 +382,16 @@ done:
 }}
 
 define internal void @put_away(ptr %records, i64 %count) {{
-  br label %look
-look:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %next ]
-  %r = phi ptr [ %records, %0 ], [ %r.next, %next ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %one, label %done
-one:
-  %i.next = add i64 %i, 1
-  %r.next = getelementptr ptr, ptr %r, i64 {RECORD}
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
-  %idle = icmp eq ptr %t, null
-  br i1 %idle, label %next, label %go
-go:
-  call void @go_away(ptr %t)
-  %old.at = getelementptr ptr, ptr %r, i64 2
-  %old = load ptr, ptr %old.at
-  %in.place = icmp eq ptr %old, null
-  br i1 %in.place, label %next, label %instead
-instead:
-  %slot = load ptr, ptr %r
-  store ptr %t, ptr %slot
-  call void @hold(ptr %t)
-  br label %next
-next:
-  br label %look
-done:
-  ret void
+{each(_PUT_AWAY)}
 }}
 
 ; as before: the tensors that were there, with what they held
 define internal void @undo(ptr %records, i64 %count, i1 %away) {{
-  br label %look
-look:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %next ]
-  %r = phi ptr [ %records, %0 ], [ %r.next, %next ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %one, label %done
-one:
-  %i.next = add i64 %i, 1
-  %r.next = getelementptr ptr, ptr %r, i64 {RECORD}
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
-  %idle = icmp eq ptr %t, null
-  br i1 %idle, label %next, label %back
-back:
-  call void @come_back(ptr %t)
-  %old.at = getelementptr ptr, ptr %r, i64 2
-  %old = load ptr, ptr %old.at
-  %some = icmp ne ptr %old, null
-  %was.away = and i1 %some, %away
-  br i1 %was.away, label %instead, label %next
-instead:
-  store ptr null, ptr %old.at
-  %old.type.at = getelementptr i8, ptr %old, i64 $type
-  %old.type = load ptr, ptr %old.type.at
-  %plain = icmp eq ptr %old.type, @tensor_type
-  br i1 %plain, label %same, label %slot
-same:
-  %a = call ptr @array_of(ptr %old)
-  call void @hold(ptr %a)
-  %a.at = getelementptr i8, ptr %t, i64 $array
-  store ptr %a, ptr %a.at
-  %node.from = getelementptr i8, ptr %old, i64 $node
-  %node = load ptr, ptr %node.from
-  call void @hold(ptr %node)
-  %node.at = getelementptr i8, ptr %t, i64 $node
-  store ptr %node, ptr %node.at
-  br label %slot
-slot:
-  %slot.at = load ptr, ptr %r
-  %now = load ptr, ptr %slot.at
-  %still = icmp eq ptr %now, %t
-  %drop.at = getelementptr ptr, ptr %r, i64 4
-  br i1 %still, label %restore, label %other
-restore:
-  store ptr %old, ptr %slot.at
-  store ptr %t, ptr %drop.at
-  br label %next
-other:
-  store ptr %old, ptr %drop.at
-  br label %next
-next:
-  br label %look
-done:
-  ret void
+{each(_UNDO)}
 }}
 
 define internal void @release(ptr %records, i64 %count, i1 %away) {{
-  br label %look
-look:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %next ]
-  %r = phi ptr [ %records, %0 ], [ %r.next, %next ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %one, label %done
-one:
-  %i.next = add i64 %i, 1
-  %r.next = getelementptr ptr, ptr %r, i64 {RECORD}
-  %old.at = getelementptr ptr, ptr %r, i64 2
-  %old = load ptr, ptr %old.at
-  %ours = select i1 %away, ptr %old, ptr null
-  call void @drop(ptr %ours)
-  %drop.at = getelementptr ptr, ptr %r, i64 4
-  %before = load ptr, ptr %drop.at
-  call void @drop(ptr %before)
-  %more.at = getelementptr ptr, ptr %r, i64 5
-  %displaced = load ptr, ptr %more.at
-  call void @drop(ptr %displaced)
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
-  call void @drop(ptr %t)
-  %owner.at = getelementptr ptr, ptr %r, i64 3
-  %owner = load ptr, ptr %owner.at
-  call void @drop(ptr %owner)
-  br label %next
-next:
-  br label %look
-done:
-  ret void
+{each(_RELEASE)}
 }}
 
 ; a tensor is what its slot holds, also if another thread has stored something there

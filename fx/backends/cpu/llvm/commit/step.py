@@ -22,6 +22,7 @@ from fx.backends.cpu.llvm.commit.records import (
     SPACE,
     TABLE,
     TAKEN,
+    refused,
 )
 
 TEXT = f"""
@@ -369,19 +370,7 @@ entry:
   %state = select i1 %open, i32 %found, i32 2
   %ready = icmp eq i32 %state, 1
   br i1 %ready, label %go, label %refuse
-refuse:
-  call void @end()
-  call void @release(ptr %records, i64 %count, i1 false)
-  switch i32 %state, label %error [ i32 0, label %no  i32 2, label %busy ]
-no:
-  call void @hold(ptr @fx_false)
-  ret ptr @fx_false
-busy:
-  call void @hold(ptr @fx_none)
-  ret ptr @fx_none
-error:
-  ret ptr null
-go:
+{refused("%count")}go:
   %away = and i1 %native, %open
   br i1 %away, label %hide, label %run.it
 hide:

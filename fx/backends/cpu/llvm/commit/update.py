@@ -5,6 +5,7 @@ from __future__ import annotations
 from fx.backends.cpu.llvm.commit.records import (
     HEAD,
     RECORD,
+    refused,
 )
 
 TEXT = f"""
@@ -277,19 +278,7 @@ took:
   %job.words = mul i64 %job.less, {RECORD}
   %r.next = getelementptr ptr, ptr %r, i64 %job.words
   br label %taking
-refuse:
-  call void @end()
-  call void @release(ptr %records, i64 %total, i1 false)
-  switch i32 %state, label %error [ i32 0, label %no  i32 2, label %busy ]
-no:
-  call void @hold(ptr @fx_false)
-  ret ptr @fx_false
-busy:
-  call void @hold(ptr @fx_none)
-  ret ptr @fx_none
-error:
-  ret ptr null
-took.all:
+{refused("%total")}took.all:
   br i1 %open, label %hide, label %running
 hide:
   call void @put_away(ptr %records, i64 %total)
