@@ -1,0 +1,201 @@
+"""Calling: what a call that is about to be made reads, changes, draws or asks the moment for."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import BuiltinMethodType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+from weakref import ref
+
+from fx.frames import is_internal
+from fx.transforms.jitting.impure import (
+    GENERATORS,
+    generator_of,
+    is_maker,
+    moment_of,
+    state_of,
+)
+from fx.transforms.jitting.instructions import is_dropped
+from fx.transforms.jitting.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
+from fx.transforms.jitting.operands import NOTHING, operands
+from fx.transforms.jitting.watching_reads import Reading, is_user, name_of_call
+
+_WRITERS = frozenset((
+    "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
+    "add", "discard", "sort", "reverse", "appendleft", "extendleft", "popleft", "rotate",
+    "__setitem__", "__delitem__", "move_to_end", "fill", "put", "resize", "itemset",
+))  # fmt: skip
+_HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
+_UNREAD = frozenset(("isinstance", "issubclass", "callable", "print", "append", "super"))
+_UNREAD_CALLS = frozenset(map(id, (isinstance, type, id, callable, hash, repr, str)))
+_SPECIAL = frozenset((  # modules of functions in C that use objects by special methods alone
+    "builtins", "math", "cmath", "_operator", "_functools", "itertools", "_collections", "_bisect",
+    "_heapq", "numpy", "_abc", "_thread", "_statistics", "_random",
+))  # fmt: skip
+_READERS = (operator.attrgetter, operator.methodcaller)
+_BY_NAME = (getattr, hasattr, vars, dir)
+_CACHE = type(lru_cache(len))
+_build_class = builtins.__build_class__
+_CALLABLE_FIRST = sys.version_info >= (3, 13)
+
+
+class Calling(Reading):
+    """The instructions that call."""
+
+    def __init__(self, opaque: dict[int, str]) -> None:
+        super().__init__(opaque)
+        self.restore: dict[int, Callable[[], None]] = {}  # of random generators
+        self.awaited: FrameType | None = None  # which gets what a cache gives
+        self.making = False  # whether a random generator is being made
+        self.own: list[Any] = []  # the random generators that were made
+
+    def call(self, frame: FrameType, name: str, count: int) -> None:
+        values = operands(frame, count + 2)
+        first, second, *args = values
+        if _CALLABLE_FIRST:
+            first, second = (NOTHING, first) if second is NOTHING else (first, second)
+        if first is not NOTHING:  # a function and the object that it is a method of
+            args.insert(0, second)
+            second = first
+        self.calls(frame, second, args, bool(args))
+
+    def call_with(self, frame: FrameType, name: str, count: int) -> None:
+        """``f(*args, **kwargs)``."""
+        *_, f, args, kwargs = [NOTHING, *operands(frame, 2 + count)][: 3 + count] + (
+            [] if count else [{}]
+        )
+        given = [*args] if isinstance(args, list | tuple) else []
+        if isinstance(kwargs, dict):
+            given += kwargs.values()
+        self.calls(frame, f, given, bool(given))
+
+    def calls(self, frame: FrameType, f: Any, args: list[Any], given: bool) -> None:
+        """A function is called."""
+        if self.making:
+            return
+        kind = type(f)
+        for x in args[:1] if id(f) not in _UNREAD_CALLS else ():
+            if isinstance(x, GENERATORS) and not is_user(f):
+                self.draws(frame, x, getattr(f, "__name__", kind.__name__))
+                return
+        if kind is FunctionType:
+            if is_internal(f.__code__.co_filename):
+                self.hand_over(frame, args)
+            return
+        if kind is partial:
+            self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True)
+            return
+        generator = generator_of(f)
+        if generator is not None:
+            self.draws(frame, generator, f.__name__)
+            return
+        if kind is MethodType:
+            self.calls(frame, f.__func__, [f.__self__, *args], True)
+            return
+        why = moment_of(f, args, given)
+        if why is not None:
+            self.give_up(frame, f"it asks {why} by {name_of_call(f)}")
+        if is_maker(f):
+            self.awaited, self.making = frame, True
+            return
+        for x in args:  # what may be called from C
+            if type(x) in (BuiltinMethodType, MethodType):
+                drawn, asked = generator_of(x), moment_of(x, [], False)
+                if drawn is not None:
+                    self.draws(frame, drawn, x.__name__)
+                elif asked is not None:
+                    self.give_up(frame, f"it asks {asked} by {name_of_call(x)}")
+        if isinstance(f, type) and kind is not type:
+            return
+        name = getattr(f, "__name__", "")
+        if f in _BY_NAME if kind is BuiltinMethodType else False:
+            self.by_name(frame, f, args)
+            return
+        if f is _build_class and args and isinstance(args[0], FunctionType):
+            self.touched.classes.add(args[0].__qualname__)
+            return
+        if name in ("globals", "locals") and kind is BuiltinMethodType:
+            return
+        if f is type or (name in _UNREAD and kind is not FunctionType):
+            if name == "append" and args:
+                self.writes(args[0])
+            return
+        if f is setattr or f is delattr or name in ("__setattr__", "__delattr__"):
+            if len(args) > 1 and isinstance(args[1], str):
+                self.touched.written.add((id(args[0]), args[1]))
+            return
+        owner = getattr(f, "__self__", None)
+        if owner is not None and not isinstance(owner, ModuleType | type):
+            args = [owner, *args]
+        if kind is _CACHE:
+            self.awaited = frame
+        if name in ("get", "__getitem__", "__contains__") and self.of_namespace(frame, args[:2]):
+            return
+        if name in _WRITERS and args:
+            self.writes(args[0])
+        if name in _HARMLESS or (f is next and is_dropped(frame)):
+            return
+        if name == "__getattribute__" and len(args) > 1 and isinstance(args[1], str):
+            self.read(frame, args[0], args[1])
+            return
+        deep = isinstance(f, _READERS) or any(
+            isinstance(x, _READERS) or (type(x) is BuiltinMethodType and x in _BY_NAME)
+            for x in args
+        )
+        module = getattr(f, "__module__", None) or getattr(
+            getattr(f, "__objclass__", None), "__module__", ""
+        )
+        top = (module or type(owner).__module__).partition(".")[0]
+        known = isinstance(f, type) or top in _SPECIAL or kind.__module__ == "numpy"
+        for x in args:
+            if type(x) is partial:
+                self.calls(frame, x, [], True)
+            elif deep or not known:
+                self.passed(frame, x)
+            else:
+                self.used(frame, x)
+        if id(f) in self.opaque:
+            self.unknown(frame, f)
+
+    def by_name(self, frame: FrameType, f: Any, args: list[Any]) -> None:
+        """``getattr`` and its kin."""
+        if not args:
+            return
+        if f in (getattr, hasattr) and len(args) > 1 and type(args[1]) is str:
+            self.read(frame, args[0], args[1])
+        elif self.kind(args[0]) != IGNORED:
+            self.touched.ids.add(id(args[0]))
+            self.touched.whole.add(id(args[0]))
+            if self.kind(args[0]) == OWNER:
+                self.touched.owners[id(args[0])] = ref(args[0])
+
+    def writes(self, x: Any) -> None:
+        self.touched.written.add((id(x), None))
+
+    def draws(self, frame: FrameType, generator: Any, name: str) -> None:
+        """A random generator of Python or NumPy is used."""
+        if any(generator is x for x in self.own):
+            return
+        kind = type(generator)
+        self.restore.setdefault(id(generator), state_of(generator))
+        self.give_up(frame, f"it draws from a {kind.__module__}.{kind.__qualname__} by {name}()")
+
+    def hand_over(self, frame: FrameType, args: list[Any]) -> None:
+        """Objects are given to a function of fx."""
+        for x in args:
+            if type(x) is BuiltinMethodType:
+                drawn, asked = generator_of(x), moment_of(x, [], False)
+                if drawn is not None:
+                    self.draws(frame, drawn, x.__name__)
+                elif asked is not None:
+                    self.give_up(frame, f"it asks {asked} by {name_of_call(x)}")
+            elif self.kind(x) in (CONTAINER, OPAQUE):
+                self.used(frame, x)
+            elif self.kind(x) == INSTANCE and (
+                hasattr(type(x), "__dataclass_fields__") or hasattr(type(x), "__attrs_attrs__")
+            ):
+                self.passed(frame, x)

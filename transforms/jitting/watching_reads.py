@@ -1,0 +1,229 @@
+"""Reading: how objects are used by the instructions that run while a function is watched."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NoReturn
+from weakref import ref
+
+from fx import limits
+from fx.transforms.jitting.guards_reads import origin
+from fx.transforms.jitting.impure import QUIET
+from fx.transforms.jitting.kinds import (
+    CONTAINER,
+    CONTAINERS,
+    IGNORED,
+    INSTANCE,
+    OWNER,
+    kind_of,
+    slots_of,
+)
+from fx.transforms.jitting.operands import operands
+from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.touched import Touched
+
+_COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
+_HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
+_WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__", "<guards")
+
+
+class Reading:
+    """The instructions that read and store.
+
+    Args:
+        opaque: by id, objects from outside whose state nobody can compare, with what they are.
+    """
+
+    def __init__(self, opaque: dict[int, str]) -> None:
+        self.touched = Touched()
+        self.opaque = opaque
+        self.kinds: dict[type, int] = {}
+        self.entered: set[int] = set()  # containers that were looked into
+
+    def give_up(self, frame: FrameType, why: str) -> NoReturn:
+        """Stop, before the instruction has run: the function runs as it is."""
+        at = frame
+        while whose(at.f_code.co_filename) != "user" and at.f_back is not None:
+            at = at.f_back
+        self.touched.why = self.touched.why or (
+            f"{why} ({at.f_code.co_filename}:{at.f_lineno}), "
+            f"which no compiled code can do again; do that outside, and pass the result"
+        )
+        raise GiveUp(self.touched.why)
+
+    def attribute(self, frame: FrameType, name: str, count: int) -> None:
+        x = operands(frame, 1)[0]
+        self.read(frame, x, name)
+
+    def read(self, frame: FrameType, x: Any, name: str) -> None:
+        """An attribute of an object is read."""
+        kind = self.kind(x)
+        if kind == IGNORED:
+            return
+        touched = self.touched
+        key = id(x)
+        touched.ids.add(key)
+        if key in self.opaque:
+            if name not in _HARMLESS:
+                self.unknown(frame, x)
+        elif kind in (INSTANCE, OWNER):
+            touched.names.setdefault(key, set()).add(name)
+            if name == "__dict__":
+                touched.whole.add(key)
+            if kind == OWNER:
+                touched.owners[key] = ref(x)
+
+    def unknown(self, frame: FrameType, x: Any) -> None:
+        """An object is used whose state nobody can compare."""
+        self.give_up(frame, f"it uses {self.opaque[id(x)]}, whose state cannot be compared")
+
+    def store(self, frame: FrameType, name: str, count: int) -> None:
+        x = operands(frame, 1)[0]
+        if self.kind(x) in (INSTANCE, OWNER):
+            self.touched.written.add((id(x), name))
+
+    def use(self, frame: FrameType, name: str, count: int) -> None:
+        """Objects are used through their special methods, or as containers."""
+        values = operands(frame, count)
+        if name == "BINARY_SUBSCR" or name == "GET_ITER" or name == "FOR_ITER":
+            if self.of_namespace(frame, values):
+                return
+            self.touched.ids.add(id(values[0]))
+            if type(values[0]) in CONTAINERS:
+                values = values[1:]
+        if name == "IS_OP" and not any(self.kind(x) == IGNORED for x in values):
+            self.touched.identity.update(map(id, values))
+        for x in values:
+            self.used(frame, x, name in _COMPARING)
+        if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            self.touched.written.add((id(values[1 if count == 3 else 0]), None))
+
+    def of_namespace(self, frame: FrameType, values: list[Any]) -> bool:
+        """Whether the first of some values is a namespace, of which a name is read: the second."""
+        names = values[0]
+        if type(names) is not dict or "__builtins__" not in names:
+            return False
+        if len(values) < 2 or type(values[1]) is not str:
+            self.give_up(frame, "it reads all names of a module")
+        self.space(names, values[1])
+        return True
+
+    def used(self, frame: FrameType, x: Any, compares: bool = True) -> None:
+        """An object is used as a whole, but not its attributes under their names."""
+        kind = self.kind(x)
+        if kind == IGNORED:
+            return
+        key = id(x)
+        self.touched.ids.add(key)
+        if key in self.opaque:
+            self.unknown(frame, x)
+        elif kind == INSTANCE and not hasattr(x, "_modules"):  # which is guarded by identity
+            cls = type(x)
+            self.touched.special[id(cls)] = ref(cls)
+            if compares and cls.__eq__ is object.__eq__:
+                self.touched.identity.add(key)
+        elif kind == CONTAINER:
+            self.entered_by(frame, x)
+
+    def entered_by(self, frame: FrameType, x: Any) -> None:
+        """A container is compared, shown or given away: so is what it holds."""
+        todo = [x]
+        while todo:
+            x = todo.pop()
+            self.touched.ids.add(id(x))
+            if id(x) in self.entered or len(x) > limits.GUARD_GIVEN:
+                continue
+            self.entered.add(id(x))
+            for item in x.values() if isinstance(x, dict) else x:
+                kind = self.kind(item)
+                if kind == CONTAINER:
+                    todo.append(item)
+                elif kind == INSTANCE:
+                    self.used(frame, item)
+
+    def load_name(self, frame: FrameType, name: str, count: int) -> None:
+        """A name is read in a class body or in code of ``eval``."""
+        self.space(frame.f_globals, name)
+
+    def space(self, names: dict[str, Any], name: str) -> None:
+        self.touched.spaces[id(names)] = names
+        self.touched.names.setdefault(id(names), set()).add(name)
+
+    def made(self, frame: FrameType, name: str, count: int) -> None:
+        code = operands(frame, 1)[0]
+        if type(code) is CodeType:
+            self.touched.made.add(code)
+
+    def match(self, frame: FrameType, name: str, count: int) -> None:
+        subject, cls, names = operands(frame, 3)
+        if self.kind(cls) == OWNER:
+            self.read(frame, cls, "__match_args__")
+        if isinstance(subject, cls):
+            for attribute in (*getattr(cls, "__match_args__", ()), *names):
+                self.read(frame, subject, attribute)
+
+    def passed(self, frame: FrameType, x: Any) -> None:
+        """Anything may be read of an object, and of what it holds."""
+        todo, seen = [x], {id(x)}
+        while todo:
+            x = todo.pop()
+            kind = self.kind(x)
+            if kind == IGNORED:
+                continue
+            self.touched.ids.add(id(x))
+            below: list[Any] = []
+            if kind == OWNER:
+                self.touched.whole.add(id(x))
+                self.touched.owners[id(x)] = ref(x)
+                continue
+            if kind == INSTANCE:
+                self.touched.whole.add(id(x))
+                self.touched.identity.add(id(x)) if type(x).__eq__ is object.__eq__ else None
+                below += getattr(x, "__dict__", {}).values()
+                below += [getattr(x, n, None) for n in slots_of(type(x))]
+            if isinstance(x, dict):
+                below += dict.values(x)
+            elif isinstance(x, list | tuple | set | frozenset):
+                below += x
+            if id(x) in self.opaque:
+                self.unknown(frame, x)
+            for y in below:
+                if id(y) not in seen:
+                    seen.add(id(y))
+                    todo.append(y)
+            if len(seen) > limits.GUARD_GIVEN:
+                self.give_up(
+                    frame, f"it gives an object with more than {limits.GUARD_GIVEN} others away"
+                )
+
+    def kind(self, x: Any) -> int:
+        """How objects of a type are read."""
+        cls = type(x)
+        found = self.kinds.get(cls)
+        if found is None:
+            found = self.kinds[cls] = kind_of(cls)
+        return found
+
+
+@lru_cache(maxsize=4096)
+def whose(filename: str) -> str:
+    """Whether a file's code is looked into: ``"user"``, ``"library"``, or ``"no"``."""
+    found = origin(filename)
+    if found == "fx" or filename.startswith(_WRITTEN):
+        return "no"
+    if found == "library":
+        filename = filename.removeprefix("<frozen ").removesuffix(">").removesuffix(".py")
+        parts = filename.replace("\\", "/").split("/")
+        if any(part in QUIET for part in parts[-4:]):
+            return "no"
+    return found
+
+
+def is_user(f: Any) -> bool:
+    """Whether a function is Python code of the user's."""
+    return type(f) is FunctionType and whose(f.__code__.co_filename) == "user"
+
+
+def name_of_call(f: Any) -> str:
+    return f"{getattr(f, '__module__', None) or type(f.__self__).__name__}.{f.__name__}()"
