@@ -9,7 +9,7 @@ import fx.prims.elementwise as prims
 from fx.dtypes import float32
 from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
-from fx.ops.operands import argument, cast, floating, public, requested
+from fx.ops.operands import argument, cast, floating, of_scalar, public, requested
 from fx.tensor import Tensor
 
 
@@ -94,7 +94,10 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = None
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", x), dtype))
-    at = normal_axis("softmax", axis if dim is None else dim, x.shape)
+    axis, shape = axis if dim is None else dim, x.shape
+    if not shape:
+        return of_scalar(softmax, x, axis)  # type: ignore[no-any-return]
+    at = normal_axis("softmax", axis, shape)
     return complex_rows.softmax_along(x, at)
 
 
@@ -107,7 +110,10 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = 
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(argument("log_softmax", x), dtype))
-    at = normal_axis("log_softmax", axis if dim is None else dim, x.shape)
+    axis, shape = axis if dim is None else dim, x.shape
+    if not shape:
+        return of_scalar(log_softmax, x, axis)  # type: ignore[no-any-return]
+    at = normal_axis("log_softmax", axis, shape)
     return complex_rows.log_softmax_along(x, at)
 
 

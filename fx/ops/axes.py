@@ -57,11 +57,16 @@ def ordered_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ..
 def normal_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Axes counted from the front and sorted, as reductions take them; None means all.
 
+    A scalar takes 0 and -1, as in PyTorch; functions of one axis do the same with ``of_scalar``.
+
     Raises:
         AxisError: if one is out of range or named twice.
     """
     if axis is None:
         return _ALL[len(shape)]
+    if not shape:  # a scalar has one place, 0 or -1, and reducing it is reducing nothing
+        ordered_axes(name, axis, (1,))
+        return ()
     if type(axis) is int:
         return (normal_axis(name, axis, shape),)
     axes = ordered_axes(name, axis, shape)

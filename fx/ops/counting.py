@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
@@ -12,7 +13,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
 from fx.ops.manipulation import along, moveaxis, ravel
-from fx.ops.operands import argument, cast, floating, public
+from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.searching import Found, lower_median, searchsorted
 from fx.ops.statistics import mean, quantile
 from fx.tensor import Tensor
@@ -148,9 +149,14 @@ def unique_consecutive(
 # order statistics without NaN -------------------------------------------------------------------
 
 
-def nanmedian(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(
+    x: Any, dim: int | None = None, keepdim: bool = False, *,
+    axis: int | None = None, keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The lower median of what is not NaN; along ``dim`` a pair (values, indices)."""
-    x = argument("nanmedian", x)
+    x, dim, keepdim = argument("nanmedian", x), axis if dim is None else dim, keepdim or keepdims
+    if dim is not None and not x.shape:
+        return of_scalar(nanmedian, x, dim)
     if x.dtype not in dtypes.FLOATING:
         return x.median() if dim is None else lower_median(x, dim, keepdim)
     flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x.shape))
@@ -166,10 +172,14 @@ def nanmedian(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def nanquantile(
-    x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Tensor:
+    x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    axis: int | None = None, keepdims: bool = False,
+) -> Tensor:  # fmt: skip
     """The ``q``-quantiles of what is not NaN, linearly between elements; NaN where all is."""
-    x = floating("nanquantile", x)
+    x, dim = floating("nanquantile", x), axis if dim is None else dim
+    keepdim = keepdim or keepdims
+    if dim is not None and not x.shape:
+        return of_scalar(partial(nanquantile, q=q, interpolation=interpolation), x, dim=dim)  # type: ignore[no-any-return]
     if interpolation != "linear":
         if bool((x == x).all()):
             return quantile(x, q, dim, keepdim, interpolation)

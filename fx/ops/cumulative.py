@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
@@ -11,7 +12,16 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.manipulation import along
-from fx.ops.operands import accumulator, argument, cast, floating, promoted, public, requested
+from fx.ops.operands import (
+    accumulator,
+    argument,
+    cast,
+    floating,
+    of_scalar,
+    promoted,
+    public,
+    requested,
+)
 from fx.primitive import Primitive
 from fx.prims.axes import check_ordered
 from fx.prims.creation import full
@@ -24,6 +34,8 @@ def _accumulate(
     x = requested(argument(name, x), dtype)
     if dtype is None:
         x = cast(x, accumulator(x.dtype))
+    if axis is not None and initial is None and not x.shape:
+        return of_scalar(partial(_accumulate, name, prim), x, axis, dtype)  # type: ignore[no-any-return]
     at = required_axis(name, axis, x.shape)
     out = prim(x, axis=at, reverse=False)
     if initial is None:
@@ -129,7 +141,10 @@ def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     """
     x = argument("cummax", x)
     check_ordered("cummax", x)
-    at = required_axis("cummax", axis if dim is None else dim, x.shape)
+    axis = axis if dim is None else dim
+    if axis is not None and not x.shape:
+        return of_scalar(cummax, x, axis)  # type: ignore[no-any-return]
+    at = required_axis("cummax", axis, x.shape)
     return Records(*prims.cummax(x, axis=at, reverse=False))
 
 
@@ -143,7 +158,10 @@ def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     """
     x = argument("cummin", x)
     check_ordered("cummin", x)
-    at = required_axis("cummin", axis if dim is None else dim, x.shape)
+    axis = axis if dim is None else dim
+    if axis is not None and not x.shape:
+        return of_scalar(cummin, x, axis)  # type: ignore[no-any-return]
+    at = required_axis("cummin", axis, x.shape)
     return Records(*prims.cummin(x, axis=at, reverse=False))
 
 
@@ -156,7 +174,10 @@ def logcumsumexp(x: Any, axis: int | None = None, *, dim: int | None = None) -> 
         tensor([0.0000, 0.6931])
     """
     x = floating("logcumsumexp", x)
-    at = required_axis("logcumsumexp", axis if dim is None else dim, x.shape)
+    axis = axis if dim is None else dim
+    if axis is not None and not x.shape:
+        return of_scalar(logcumsumexp, x, axis)  # type: ignore[no-any-return]
+    at = required_axis("logcumsumexp", axis, x.shape)
     return prims.logcumsumexp(x, axis=at, reverse=False)
 
 

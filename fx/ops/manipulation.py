@@ -19,7 +19,8 @@ from fx.ops.axes import (
     normal_axis,
     ordered_axes,
     sizes,
-)  # fmt: skip
+)
+from fx.ops.axes import sizes as _sizes  # fmt: skip
 from fx.ops.operands import argument, public
 from fx.prims.families import broadcast_shapes as common_shape
 from fx.tensor import Tensor
@@ -84,14 +85,16 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return prims.reshape(x, shape=(*x.shape[:first], n, *x.shape[last + 1 :]))
 
 
-def unflatten(x: Any, axis: int = 0, shape: Any = None, *, dim: int | None = None) -> Tensor:
+def unflatten(
+    x: Any, axis: int = 0, shape: Any = None, *, dim: int | None = None, sizes: Any = None
+) -> Tensor:
     """One axis as several.
 
     Args:
         x: a tensor of any shape.
         axis: the axis.
         shape: its new sizes, one of which may be -1.
-        dim: PyTorch's word for ``axis``.
+        dim, sizes: PyTorch's words for ``axis`` and ``shape``.
 
     Raises:
         ShapeError: if the sizes do not fit.
@@ -103,7 +106,8 @@ def unflatten(x: Any, axis: int = 0, shape: Any = None, *, dim: int | None = Non
     """
     x = argument("unflatten", x)
     at = normal_axis("unflatten", axis if dim is None else dim, x.shape)
-    inner = infer_size("unflatten", x.shape[at : at + 1], sizes((shape,), "unflatten"))
+    wanted = _sizes((shape if sizes is None else sizes,), "unflatten")
+    inner = infer_size("unflatten", x.shape[at : at + 1], wanted)
     return reshape(x, (*x.shape[:at], *inner, *x.shape[at + 1 :]))
 
 
@@ -206,8 +210,9 @@ def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
         (3, 4, 2)
     """
     x = argument("moveaxis", x)
-    start = ordered_axes("moveaxis", source, x.shape)
-    end = ordered_axes("moveaxis", destination, x.shape)
+    shape = x.shape or (1,)  # the one place of a scalar
+    start = ordered_axes("moveaxis", source, shape)
+    end = ordered_axes("moveaxis", destination, shape)
     if len(start) != len(end):
         raise AxisError(f"moveaxis: {source} and {destination} must name equally many axes")
     rest = iter([i for i in range(x.ndim) if i not in start])
@@ -227,14 +232,31 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
         >>> fx.swapaxes(fx.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
     """
-    x = argument("swapaxes", x)
-    order = list(range(x.ndim))
-    a, b = normal_axis("swapaxes", axis1, x.shape), normal_axis("swapaxes", axis2, x.shape)
+    return exchanged("swapaxes", x, axis1, axis2)
+
+
+def transpose(x: Any, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged.
+
+    Example:
+        >>> import fx
+        >>> fx.transpose(fx.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
+    return exchanged("transpose", x, axis1, axis2)
+
+
+def exchanged(name: str, x: Any, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged by the function ``name``; a scalar has none, and stays as it is."""
+    if type(x) is not Tensor:
+        x = argument(name, x)
+    shape = x.shape
+    a, b = normal_axis(name, axis1, shape or (1,)), normal_axis(name, axis2, shape or (1,))
+    if a == b:
+        return x
+    order = list(range(len(shape)))
     order[a], order[b] = b, a
     return prims.transpose(x, axes=tuple(order))
-
-
-transpose = swapaxes
 
 
 def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
@@ -374,4 +396,4 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 broadcast_tensors = broadcast_arrays
 
 
-__all__ = public(globals(), but=("along",))
+__all__ = public(globals(), but=("along", "exchanged"))

@@ -50,8 +50,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (searching, "argsort argwhere kthvalue mode topk"),
     (sets, "unique"),
     (manipulation, """
-        broadcast_to flatten moveaxis movedim ravel rot90 swapaxes transpose unflatten
-        unsqueeze"""),
+        broadcast_to flatten moveaxis movedim ravel rot90 unflatten unsqueeze"""),
     (joining, "chunk narrow repeat_interleave split tensor_split unbind"),
     (padding, "unfold"),
     (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),
@@ -77,7 +76,6 @@ _RENAMED: dict[str, Any] = {
     "true_divide": elementwise.divide,
     "equal": pointwise.array_equal,
     "ger": linear.outer,
-    "swapdims": manipulation.swapaxes,
     "reshape_as": torch_methods.view_as,
     "take_along_dim": scattering.take_along_axis,
     "__round__": elementwise.round,

@@ -6,13 +6,14 @@ element by element is slow, and ``fx.asarray`` says that it happens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.creation as creation
+import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import DeviceError, DTypeError
 from fx.numbers import StagedNumber
@@ -207,6 +208,27 @@ def truth(x: Tensor) -> Tensor:
     if x.dtype == dtypes.bool_:
         return x
     return compare.not_equal(x, creation.constant_like(0, x))
+
+
+def of_scalar(function: Callable[..., Any], x: Tensor, *args: Any, **options: Any) -> Any:
+    """What a function of one axis gives for a scalar, which is a line of one element.
+
+    PyTorch takes ``dim=0`` and ``dim=-1`` of a scalar; what comes out is a scalar again.
+
+    Args:
+        function: called with ``x``, ``args`` and ``options``, scalar tensors as lines.
+        x: the scalar.
+    """
+
+    def line(value: Any) -> Any:
+        scalar = isinstance(value, Tensor) and not value.shape
+        return shape_prims.reshape(value, shape=(1,)) if scalar else value
+
+    def back(out: Tensor) -> Tensor:
+        return shape_prims.reshape(out, shape=()) if out.shape == (1,) else out
+
+    out = function(line(x), *map(line, args), **{k: line(v) for k, v in options.items()})
+    return type(out)(*map(back, out)) if isinstance(out, tuple) else back(out)
 
 
 def iota(size: int, like: Tensor, start: int = 0, step: int = 1) -> Tensor:

@@ -9,6 +9,7 @@ Source: Python Array API standard 2024.12, "Statistical functions" and "Utility 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod as product
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from fx.ops.operands import (
     argument,
     cast,
     floating,
+    of_scalar,
     public,
     requested,
     truth,
@@ -225,6 +227,8 @@ def _place(prim: Primitive, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     x = argument(prim.name, x)
     check_ordered(prim.name, x)
     if axis is not None:
+        if not x.shape:
+            return of_scalar(partial(_place, prim), x, axis, keepdims)  # type: ignore[no-any-return]
         return prim(x, axis=normal_axis(prim.name, axis, x.shape), keepdims=keepdims)
     flat = shape_prims.reshape(x, shape=(product(x.shape),))
     out = prim(flat, axis=0, keepdims=False)

@@ -5,6 +5,7 @@ Tensors never change: every scatter returns a new one. ``dim`` is PyTorch's word
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import fx.prims.compare as compare
@@ -14,7 +15,7 @@ from fx.dtypes import COMPLEX, bool_, int64
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.manipulation import along, broadcast_to, ravel
-from fx.ops.operands import argument, cast, partner, public
+from fx.ops.operands import argument, cast, of_scalar, partner, public
 from fx.prims.creation import constant
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
@@ -102,8 +103,10 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
         tensor([[1, 1],
                 [4, 3]])
     """
-    x, index = argument("gather", x), argument("gather", index)
-    at = normal_axis("gather", axis if dim is None else dim, x.shape)
+    x, index, axis = argument("gather", x), argument("gather", index), axis if dim is None else dim
+    if not x.shape:
+        return of_scalar(gather, x, axis, index)  # type: ignore[no-any-return]
+    at = normal_axis("gather", axis, x.shape)
     return prims.take_along_axis(_corner("gather", x, index, at), index, axis=at)
 
 
@@ -152,6 +155,8 @@ def scatter(
 
 def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | None) -> Tensor:
     x, index = argument(name, x), argument(name, index)
+    if not x.shape:
+        return of_scalar(partial(_scatter, name), x, axis, index, src, reduce)  # type: ignore[no-any-return]
     at = normal_axis(name, axis, x.shape)
     if reduce not in _REDUCE:
         words = ", ".join(repr(w) for w in _REDUCE)

@@ -8,6 +8,7 @@ Source: Python Array API standard 2024.12, "Searching functions" and "Sorting fu
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from fx.ops.operands import (
     cast,
     common_dtype,
     iota,
+    of_scalar,
     operands,
     public,
     truth,
@@ -71,6 +73,8 @@ def argsort(
     """
     x = argument("argsort", x)
     check_ordered("argsort", x)
+    if not x.shape:
+        return of_scalar(argsort, x, axis if dim is None else dim)  # type: ignore[no-any-return]
     at = normal_axis("argsort", axis if dim is None else dim, x.shape)
     return prims.argsort(x, axis=at, descending=descending)
 
@@ -79,6 +83,8 @@ def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Foun
     """Sorted values along an axis, and where they came from."""
     x = argument(name, x)
     check_ordered(name, x)
+    if not x.shape:
+        return of_scalar(partial(sorted_along, name), x, axis)  # type: ignore[no-any-return]
     at = normal_axis(name, axis, x.shape)
     order = prims.argsort(x, axis=at, descending=descending)
     return Found(indexing.take_along_axis(x, order, axis=at), order)
@@ -131,6 +137,8 @@ def topk(
     """
     x = argument("topk", x)
     check_ordered("topk", x)
+    if not x.shape:
+        return of_scalar(topk, x, k, axis if dim is None else dim, largest)  # type: ignore[no-any-return]
     at = normal_axis("topk", axis if dim is None else dim, x.shape)
     k = integer("topk", "k", k)
     if not 0 <= k <= x.shape[at]:
@@ -178,7 +186,10 @@ def kthvalue(
         >>> fx.kthvalue(fx.tensor([30, 10, 20]), 2)
         Found(values=tensor(20), indices=tensor(2))
     """
-    x, at = _line("kthvalue", x, axis if dim is None else dim)
+    axis = axis if dim is None else dim
+    if isinstance(x, Tensor) and not x.shape:
+        return of_scalar(kthvalue, x, k, axis)  # type: ignore[no-any-return]
+    x, at = _line("kthvalue", x, axis)
     n, k = x.shape[at], integer("kthvalue", "k", k)
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
@@ -188,6 +199,8 @@ def kthvalue(
 
 def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     """The median along an axis, of two in the middle the lower; NaN where there is one."""
+    if isinstance(x, Tensor) and not x.shape:
+        return of_scalar(lower_median, x, axis, keepdims)  # type: ignore[no-any-return]
     x, at = _line("median", x, axis)
     n = x.shape[at]
     order = prims.argsort(x, axis=at, descending=False)
@@ -217,7 +230,10 @@ def mode(
         >>> fx.mode(fx.tensor([3, 1, 3, 2]))
         Found(values=tensor(3), indices=tensor(2))
     """
-    x, at = _line("mode", x, axis if dim is None else dim)
+    axis = axis if dim is None else dim
+    if isinstance(x, Tensor) and not x.shape:
+        return of_scalar(mode, x, axis)  # type: ignore[no-any-return]
+    x, at = _line("mode", x, axis)
     order = prims.argsort(x, axis=at, descending=False)
     values = indexing.take_along_axis(x, order, axis=at)
     n = x.shape[at]

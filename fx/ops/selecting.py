@@ -5,6 +5,7 @@ Tensors never change: every function returns a new one. ``dim`` is PyTorch's wor
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import fx.prims.compare as compare
@@ -15,7 +16,16 @@ from fx.errors import DTypeError
 from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.convert import as_tensor
 from fx.ops.manipulation import broadcast_to, ravel
-from fx.ops.operands import argument, boolean, cast, iota, partner, public, same_device
+from fx.ops.operands import (
+    argument,
+    boolean,
+    cast,
+    iota,
+    of_scalar,
+    partner,
+    public,
+    same_device,
+)
 from fx.ops.searching import true_places
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
@@ -66,12 +76,17 @@ def index_select(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = 
         tensor([30, 10])
     """
     x = argument("index_select", x)
-    at = normal_axis("index_select", axis if dim is None else dim, x.shape)
+    axis = axis if dim is None else dim
+    if not x.shape:
+        return of_scalar(index_select, x, axis, index)  # type: ignore[no-any-return]
+    at = normal_axis("index_select", axis, x.shape)
     return prims.take(x, _indices("index_select", index, x), axis=at)
 
 
 def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: str) -> Tensor:
     x = argument(name, x)
+    if not x.shape:
+        return of_scalar(partial(_index_update, name), x, axis, index, source, mode)  # type: ignore[no-any-return]
     at = normal_axis(name, axis, x.shape)
     index = ravel(_indices(name, index, x))
     source = partner(name, "value" if name == "index_fill" else "source", source, x)

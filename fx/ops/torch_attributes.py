@@ -10,7 +10,7 @@ from fx.config import default_dtype
 from fx.errors import DeviceError, ShapeError
 from fx.ops import creation, interop, joining, manipulation, searching
 from fx.ops.axes import integer, integers, normal_axis
-from fx.ops.operands import argument, cast
+from fx.ops.operands import argument, cast, of_scalar
 from fx.tensor import Tensor
 
 
@@ -63,10 +63,12 @@ def msort(self: Tensor) -> Tensor:
     return searching.sort(self, 0)
 
 
-def split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(
+    self: Tensor, split_sizes: Any, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """Parts of the given sizes along an axis."""
     sizes = integers("split_with_sizes", "split_sizes", split_sizes)
-    return joining.split(self, list(sizes), dim)
+    return joining.split(self, list(sizes), dim if axis is None else axis)
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
@@ -109,10 +111,15 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
 
 
 def index_reduce(
-    self: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
-) -> Tensor:
+    self: Tensor, dim: Any = None, index: Any = None, source: Any = None, reduce: Any = None, *,
+    include_self: bool = True, axis: Any = None,
+) -> Tensor:  # fmt: skip
     """With slices of ``source`` combined where the index says: prod, mean, amax or amin."""
-    at = normal_axis("index_reduce", dim, self.shape)
+    dim, shape = axis if dim is None else dim, self.shape
+    if not shape:
+        options = {"reduce": reduce, "include_self": include_self}
+        return of_scalar(index_reduce, self, dim, index, source, **options)  # type: ignore[no-any-return]
+    at = normal_axis("index_reduce", dim, shape)
     source = argument("index_reduce", source)
     line = tuple([-1 if i == at else 1 for i in range(source.ndim)])
     places = manipulation.broadcast_to(manipulation.reshape(index, line), source.shape)

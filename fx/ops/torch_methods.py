@@ -29,7 +29,7 @@ from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.convert import as_operand, promote
 from fx.ops.elementwise import imag, real
 from fx.ops.linear import matmul
-from fx.ops.operands import argument, boolean, cast, operands
+from fx.ops.operands import argument, boolean, cast, of_scalar, operands
 from fx.ops.reduction import amax, amin, total
 from fx.ops.searching import Found
 from fx.primitive import bind_two
@@ -113,7 +113,10 @@ def _extremum(function: Any, elementwise_one: Any, place: Any, name: str) -> Any
             return elementwise_one(*operands(name, self, dim if other is None else other))
         if dim is None:
             return function(self)
-        at, keep = normal_axis(name, dim, self.shape), keepdim or keepdims
+        shape = self.shape
+        if not shape:
+            return of_scalar(method, self, dim)
+        at, keep = normal_axis(name, dim, shape), keepdim or keepdims
         if type(self) is Tensor and self._node is None:
             return Found(function(self, at, keep), place(self, axis=at, keepdims=keep))
         places = place(self, axis=at, keepdims=True)  # the derivative belongs to one of those equal
@@ -193,6 +196,21 @@ def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Te
     if not order:
         order = (axes if dims is None else dims,)
     return manipulation.permute_dims(self, sizes(order, "permute") if order != (None,) else None)
+
+
+def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes exchanged."""
+    return manipulation.exchanged("transpose", self, dim0, dim1)
+
+
+def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged; ``transpose`` by NumPy's name."""
+    return manipulation.exchanged("swapaxes", self, axis0, axis1)
+
+
+def swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two axes exchanged; ``transpose`` by a third name."""
+    return manipulation.exchanged("swapdims", self, dim0, dim1)
 
 
 def t(self: Tensor) -> Tensor:
@@ -383,6 +401,7 @@ imag = property(imag)
 METHODS = """
     add sub where clamp_min clamp_max type_as sum prod var std max min median sort diff reshape
     view view_as permute t squeeze expand expand_as repeat tile flip roll sum_to_size select take
-    index_put masked_scatter nonzero adjoint tril triu diag T mT H mH real imag
+    index_put masked_scatter nonzero adjoint tril triu diag transpose swapaxes swapdims T mT H mH
+    real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__
 """

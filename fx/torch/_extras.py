@@ -9,7 +9,7 @@ from fx import dtypes
 from fx.config import default_dtype, set_default_dtype
 from fx.ops import assembly, counting, pointwise_more
 from fx.tensor import Tensor
-from fx.torch._functions import FUNCTIONS, no_out
+from fx.torch._functions import FUNCTIONS, no_out, with_numpys_words
 
 # taken as they are ------------------------------------------------------------------------------
 
@@ -41,6 +41,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     return input**exponent  # type: ignore[no-any-return]
 
 
+@with_numpys_words
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -60,7 +61,7 @@ def _without_nan(name: str, function: Any) -> Any:
 
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"The {name[3:]} of what is not NaN."
-    return reduce
+    return with_numpys_words(reduce)
 
 
 nansum, nanmean = _without_nan("nansum", fx.nansum), _without_nan("nanmean", fx.nanmean)
@@ -109,7 +110,7 @@ def _with_mean(function: Any, name: str) -> Any:
 
     both.__name__ = both.__qualname__ = name
     both.__doc__ = f"The {'variance' if name == 'var_mean' else 'deviation'} and the mean."
-    return both
+    return with_numpys_words(both)
 
 
 var_mean, std_mean = _with_mean(fx.var_mean, "var_mean"), _with_mean(fx.std_mean, "std_mean")
@@ -261,5 +262,5 @@ __all__ = [
     name
     for name, value in globals().items()
     if not name.startswith("_") and callable(value) and not isinstance(value, type)
-    and name not in ("no_out", "set_default_dtype", "default_dtype")
+    and name not in ("no_out", "with_numpys_words", "set_default_dtype", "default_dtype")
 ]  # fmt: skip

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 import fx
@@ -11,6 +14,7 @@ from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
 
+_RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
 _NUMBERS = bool | int | float | complex
 _OF_NUMBERS = frozenset(
     [
@@ -29,6 +33,8 @@ _OF_NUMBERS = frozenset(
         "bitwise_xor",
     ]
 )
+_NUMPYS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
+           "x2": "other"}  # fmt: skip # NumPy's words that PyTorch understands, and its own
 _ROW = re.compile(r"(\w+)\((.*)\)(?: = ([\w.]+))?$")
 
 
@@ -58,6 +64,88 @@ def not_a_tensor(name: str, word: str, value: Any, other: Any = None) -> Tensor:
     )
 
 
+class _Required:
+    """The default of an argument that has none, but may come under another name."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = _Required()
+
+
+def by_torchs_words(
+    name: str, known: dict[str, Any], given: dict[str, Any], unknown: dict[str, Any]
+) -> dict[str, Any]:
+    """``given`` and ``unknown`` arguments together, NumPy's words for some replaced by PyTorch's.
+
+    Args:
+        name: of the function, for messages.
+        known: the words that it takes, and their defaults.
+        given: the arguments that came under one of them; what was left out may be ``REQUIRED``.
+        unknown: those that came under another word.
+
+    Raises:
+        TypeError: for a word that means nothing, with those that do; for an argument given twice.
+    """
+    out = {word: value for word, value in given.items() if value is not REQUIRED}
+    for word, value in unknown.items():
+        meant = _NUMPYS.get(word)
+        if meant not in known:
+            near = get_close_matches(word, known, 1)
+            advice = f"did you mean {near[0]!r}? " if near else ""
+            raise TypeError(
+                f"torch.{name}() got an unexpected keyword argument {word!r}; {advice}"
+                f"it takes {', '.join(known)}"
+            )
+        if given.get(meant, known[meant]) is not known[meant]:
+            raise TypeError(f"torch.{name}() got {meant} twice, as {meant!r} and as {word!r}")
+        out[meant] = value
+    return out
+
+
+def _words(function: Any) -> dict[str, Any]:
+    """The arguments of a function and their defaults."""
+    listed = signature(function).parameters.values()
+    return {p.name: p.default for p in listed if p.kind != p.VAR_KEYWORD}
+
+
+def again(function: Any, given: dict[str, Any], unknown: dict[str, Any]) -> Any:
+    """A function of the table called once more, by the words that it knows; see above.
+
+    Raises:
+        TypeError: as above, and for an argument that is missing.
+    """
+    name = function.__name__
+    known = _words(function)
+    out = by_torchs_words(name, known, given, unknown)
+    missing = [w for w in known if given.get(w) is REQUIRED and w not in out]
+    if missing:
+        raise TypeError(f"torch.{name}() misses {', '.join(map(repr, missing))}")
+    return function(**out)
+
+
+def with_numpys_words(function: Any) -> Any:
+    """A function whose arguments fit no row, taking NumPy's words too."""
+    known = _words(function)
+
+    @wraps(function)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        unknown = {word: options.pop(word) for word in [*options] if word not in known}
+        if unknown:
+            given = dict(zip(known, args))
+            options = {
+                word: value
+                for word, value in by_torchs_words(
+                    function.__name__, known, {**given, **options}, unknown
+                ).items()
+                if word not in given
+            }
+        return function(*args, **options)
+
+    return wrapped
+
+
 def _arguments(signature: str) -> list[str]:
     """The parameters of a signature, one a string: commas inside parentheses do not part them."""
     return [part.strip() for part in re.split(r",(?![^()]*\))", signature) if part.strip()]
@@ -65,21 +153,31 @@ def _arguments(signature: str) -> list[str]:
 
 def _source(name: str, signature: str, of_tensor: bool) -> str:
     """The definition of one function."""
-    declared, passed, named = [], [], False
+    declared, passed, named, required, words = [], [], False, [], []
     for parameter in _arguments(signature):
         word = parameter.split("=")[0]
         if parameter == "*":
             named = True
         elif not word.endswith("~"):
             passed.append(f"{word}={word}" if named else word)
-        declared.append(parameter.replace("~", ""))
+        if word != "*":
+            words.append(word.replace("~", ""))
+        parameter = parameter.replace("~", "")
+        if not named and parameter == word and (required or word in _RENAMED):
+            required.append(word)
+            parameter += "=REQUIRED"
+        declared.append(parameter)
     if not named:
         declared.append("*")
     first = passed[0]
+    everything = ", ".join(f"{word!r}: {word}" for word in words)
+    missing = " or ".join(f"{word} is REQUIRED" for word in required)
+    anew = f"return again({name}, {{{everything}}}, unknown)\n"
     given = ", ".join([repr(name), repr(first), *passed[: 2 if name in _OF_NUMBERS else 1]])
     check = f"    if not isinstance({first}, Tensor): {first} = not_a_tensor({given})\n"
     return (
-        f"def {name}({', '.join(declared)}, out=None):\n"
+        f"def {name}({', '.join(declared)}, out=None, **unknown):\n"
+        f"    if unknown{f' or {missing}' if missing else ''}: {anew}"
         f"    if out is not None: no_out({name!r}, {', '.join(passed)!r})\n"
         f"{check if of_tensor else ''}"
         f"    return target({', '.join(passed)})\n"
@@ -102,7 +200,7 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     work = _find(f"Tensor.{name}" if target is None else target)
     space: dict[str, Any] = {
         "__name__": "fx.torch", "Tensor": Tensor, "target": work, "no_out": no_out,
-        "not_a_tensor": not_a_tensor,
+        "not_a_tensor": not_a_tensor, "again": again, "REQUIRED": REQUIRED,
     }  # fmt: skip
     exec(_source(name, signature, target is None), space)
     function = space[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import fx.prims.compare as compare
@@ -10,7 +11,7 @@ import fx.prims.elementwise as elementwise
 from fx.ops import activations as ops
 from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
-from fx.ops.operands import argument, floating, partner, requested
+from fx.ops.operands import argument, floating, of_scalar, partner, requested
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -178,7 +179,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", input), dtype))
-    return complex_rows.softmax_along(x, _axis("softmax", dim, x))
+    return _along(complex_rows.softmax_along, "softmax", dim, x)
 
 
 def log_softmax(
@@ -192,7 +193,7 @@ def log_softmax(
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(argument("log_softmax", input), dtype))
-    return complex_rows.log_softmax_along(x, _axis("log_softmax", dim, x))
+    return _along(complex_rows.log_softmax_along, "log_softmax", dim, x)
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -204,10 +205,11 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
         tensor([0.7311, 0.2689])
     """
     x = floating("softmin", requested(argument("softmin", input), dtype))
-    return complex_rows.softmax_along(-x, _axis("softmin", dim, x))
+    return _along(complex_rows.softmax_along, "softmin", dim, -x)
 
 
-def _axis(name: str, dim: int | None, x: Tensor) -> int:
+def _along(function: Any, name: str, dim: int | None, x: Tensor) -> Tensor:
+    """A softmax along ``dim``; the axis that PyTorch chooses, with its warning, if that is None."""
     if dim is None:
         dim = 0 if x.ndim in (0, 1, 3) else 1
         warnings.warn(
@@ -215,4 +217,7 @@ def _axis(name: str, dim: int | None, x: Tensor) -> int:
             f"include dim=X as an argument: dim={dim} is what is taken for {x.shape}.",
             stacklevel=3,
         )
-    return normal_axis(name, dim, x.shape)
+    shape = x.shape
+    if not shape:
+        return of_scalar(partial(_along, function, name, dim), x)
+    return function(x, normal_axis(name, dim, shape))

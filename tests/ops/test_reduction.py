@@ -129,8 +129,8 @@ def test_axes_out_of_range(name):
     if name not in ("argmax",):
         with pytest.raises(AxisError, match="twice"):
             getattr(fx, name)(x, *more, axis=(0, -2))
-    with pytest.raises(AxisError, match="a scalar has none"):
-        getattr(fx, name)(fx.asarray(1.0), *more, axis=0)
+    with pytest.raises(AxisError, match=r"axis 1 is out of range for shape \(1,\)"):
+        getattr(fx, name)(fx.asarray(1.0), *more, axis=1)
 
 
 @pytest.mark.parametrize("name", ("mean", "var", "std", "norm", "nanmean"))
