@@ -215,6 +215,11 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
 
 def _store(sums: dict[Any, Tensor]) -> None:
     """Add to gradients, all at once: each owner has its old one, or each its new one."""
+    if len(sums) == 1:
+        [(owner, ct)] = sums.items()
+        old = owner.grad
+        owner.grad = ct if old is None else old + ct
+        return
     before = [owner.grad for owner in sums]  # held until the end, which may run anything
     after = [ct if old is None else old + ct for old, ct in zip(before, sums.values())]
     deque(map(setattr, sums, repeat("grad"), after), 0)

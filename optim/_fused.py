@@ -11,6 +11,7 @@ its value; and what comes out is stored before anything else can run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -230,14 +231,25 @@ def _program(
 
 def _dtype(cell: Cell, g: Tensor, held: dict[str, Any], names: tuple[str, ...]) -> Any:
     """The dtype of a parameter whose arrays a program can take; None for another."""
-    x = value_of(cell)
-    dtype, shape = x.dtype, x.shape
+    x = cell.value
+    if type(x) is not Tensor:
+        x = value_of(cell)
+        if type(x) is not Tensor:
+            return None
+    array = x._a
+    dtype, shape = array.dtype, array.shape
     if dtype is not float32 and dtype is not float64:
         return None
-    for y in (x, g, *[value_of(_slot(held, name)) for name in names]):
-        if type(y) is not Tensor or type(y._a) is not np.ndarray:
+    tensors = [x, g]
+    for name in names:
+        slot = _slot(held, name)
+        y = slot.value
+        tensors.append(y if type(y) is Tensor else value_of(slot))
+    for y in tensors:
+        if type(y) is not Tensor:
             return None
-        if y._a.dtype is not dtype or y._a.shape != shape:
+        array = y._a
+        if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
             return None
     return dtype
 
@@ -291,15 +303,20 @@ def jobs(
     return made
 
 
+@cache
+def _updater() -> Any:
+    from fx.backends.cpu.llvm.commit import updater
+
+    return updater()
+
+
 def run(work: Sequence[Job], stores: Sequence[tuple[Cell, Tensor]]) -> bool:
     """Do all of the work, and let cells hold other tensors: the whole of it or nothing.
 
     Returns:
         False if some array is not as it was when the work was planned; then nothing has happened.
     """
-    from fx.backends.cpu.llvm.commit import updater
-
-    update = updater()
+    update = _updater()
     if update is None:
         return False
     pairs = [x for cell, held in stores for x in (cell, held)]

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
-from fx.autograd.methods import set_gradients
+from fx.autograd.methods import drop_gradients, set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
 from fx.optim import _fused
@@ -152,7 +152,7 @@ class Optimizer(Hooks):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or make them zero."""
         if set_to_none:  # whether there was one is not asked: jit would guard on it
-            set_gradients([(p, None) for p in self._parameters()])
+            drop_gradients([*self._parameters()])
             return
         found = [(p, p.read_grad()) for p in self._parameters()]
         set_gradients([(p, zeros(grad)) for p, grad in found if grad is not None])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, repeat
 from typing import Any
 from weakref import ref
 
@@ -234,6 +235,20 @@ def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
         return
     for owner, grad in pairs:
         owner.grad = grad  # type: ignore[attr-defined]
+
+
+def drop_gradients(owners: Sequence[Tensor]) -> None:
+    """Set gradients to None, all at once."""
+    leaves = [node for x in owners if (node := x._node) is not None]
+    if modes.stage is None and all(type(leaf) is Leaf for leaf in leaves):
+        before = [leaf.grad for leaf in leaves]  # held until the end, which may run anything
+        if not any(type(grad) is Away for grad in before):
+            deque(map(setattr, leaves, _GRAD, _NONE), 0)
+            return
+    set_gradients([(x, None) for x in owners])
+
+
+_GRAD, _NONE = repeat("grad"), repeat(None)
 
 
 def retain_grad(self: Tensor) -> None:
