@@ -6,18 +6,20 @@ import sys
 import pytest
 
 from fx.testing.fuzz import __main__ as command
-from fx.testing.fuzz.generator import GENERATORS, TEMPLATE, make
+from fx.testing.fuzz.generator import GENERATORS, ORACLES, TEMPLATE, make
 from fx.testing.fuzz.program import Op, Program, from_data, smaller
 from fx.testing.fuzz.runner import Hunt
 
 PROGRAMS = {
     "graphs": 30, "primitives": 30, "derivatives": 25, "loops": 30, "interrupts": 5, "threads": 5,
-    "files": 60, "numbers": 30, "pystate": 30,
+    "files": 60, "numbers": 30, "pystate": 30, "writes": 250, "jitwrites": 25,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("generator", PROGRAMS)
 def test_programs_of_fixed_seeds(generator):
+    if generator in ORACLES:
+        pytest.importorskip(ORACLES[generator])
     hunt = Hunt(seed=3)
     try:
         for index in range(PROGRAMS[generator]):
@@ -133,6 +135,14 @@ def test_the_command_counts(capsys):
     with pytest.raises(SystemExit):
         command.main(["--only", "nonsense"])
     assert "there is no generator 'nonsense'; there are graphs" in capsys.readouterr().err
+
+
+def test_a_generator_without_its_oracle_is_skipped(monkeypatch, capsys):
+    monkeypatch.setitem(ORACLES, "writes", "a_library_that_is_not_there")
+    assert command.main(["--only", "writes", "--programs", "2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("writes: skipped, for a_library_that_is_not_there is not installed\n")
+    assert said.endswith("0 programs (), 0 findings\n")
 
 
 def test_the_command_fails_when_something_is_found(monkeypatch, capsys):

@@ -15,10 +15,13 @@ down by itself to the smallest that still fails and printed as a test; the exit 
 | ``interrupts`` | exceptions of signal handlers in training steps | the state before or after |
 | ``threads`` | readers of a model in training; jitted functions that call each other | calm ones |
 | ``files`` | mutated ``.pt``, ``.npz``, ``.npy``, safetensors, checkpoints | a value or an error |
+| ``writes`` | PyTorch's words: writes, views, aliases, branches, loops, ``backward`` | torch |
+| ``jitwrites`` | the same in functions under ``jit`` | torch |
 
 How it works: a generator (``make(rng)`` in its file) gives a ``Program``: sections of operations in
 a template of source (``program.py``). The source is what is run, in a child process that says which
 program it is about to run (``child.py``); ``runner.py`` starts children, sees that they answer in
 time, and makes what fails smaller by dropping, merging and simplifying operations. What programs
-assert is in ``compare.py``. A new generator is a file here and a row in ``generator.py``.
+assert is in ``compare.py`` and ``twins.py``. A new generator is a file here and a row in
+``generator.py``.
 """

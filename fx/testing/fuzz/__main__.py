@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 import time
 
-from fx.testing.fuzz.generator import GENERATORS
+from fx.testing.fuzz.generator import GENERATORS, ORACLES
 from fx.testing.fuzz.runner import Hunt
+
+
+def _judged(name: str) -> bool:
+    """Whether what the programs of a generator are compared with is installed."""
+    return name not in ORACLES or importlib.util.find_spec(ORACLES[name]) is not None
 
 
 def main(words: list[str]) -> int:
@@ -27,12 +33,15 @@ def main(words: list[str]) -> int:
         parser.error(
             f"there is no generator {sorted(unknown)[0]!r}; there are {', '.join(GENERATORS)}"
         )
+    for name in [name for name in chosen if not _judged(name)]:
+        print(f"{name}: skipped, for {ORACLES[name]} is not installed")
+        chosen.remove(name)
     end = time.monotonic() + 60 * options.minutes
     hunt = Hunt(options.seed)
     index = dict.fromkeys(chosen, options.first)
     turns = [name for name in chosen for _ in range(1 if options.programs else GENERATORS[name])]
     rounds = 0
-    while (rounds < options.programs) if options.programs else time.monotonic() < end:
+    while chosen and ((rounds < options.programs) if options.programs else time.monotonic() < end):
         rounds += 1
         for name in turns:
             finding = hunt.one(name, index[name])

@@ -22,8 +22,11 @@ GENERATORS = {
     "interrupts": 1,
     "threads": 1,
     "files": 3,
+    "writes": 4,
+    "jitwrites": 2,
 }
 
+ORACLES = {"writes": "torch", "jitwrites": "torch"}  # what some are compared with, if it is there
 SIZED = ("graphs", "primitives", "loops", "derivatives")  # what changes its way by size
 TINY = "with limits.tiny():\n    {body}"
 Make = Callable[[random.Random], Program]

@@ -1,0 +1,326 @@
+"""One source text under torch and under ``fx.torch``, statement by statement, in float64.
+
+``agree(text)`` runs the statements of a module in two namespaces. In both ``torch`` is imported,
+``jit`` is ``fx.jit`` or nothing, and ``np`` is NumPy. After each statement all tensors that the
+names of the module lead to (through lists, tuples, dicts and attributes of its own objects) have
+the same shapes, dtypes, values, ``requires_grad``, ``is_leaf`` and ``grad``.
+
+What torch saves for its gradients is copied at once, so that each gradient of torch's is the one of
+the values that were used, also where it would say "modified by an inplace operation".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import linecache
+import math
+import random
+import re
+import textwrap
+import types
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import fx
+from fx.testing.fuzz.compare import Found, Invalid
+
+RELATIVE = 1e-8  # of the largest value of the program; what is wrong is wrong by far
+LARGE = 1e9  # beyond, a program says nothing any more
+NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
+# what torch refuses and fx may do: operands that share memory, views of unclear history
+MAY = (
+    "Please clone() the tensor before",
+    "A view was created in no_grad mode",
+    "DifferentiableViewMeta",
+)
+LATE = ("NoneType", "positional argument", "object has no attribute '_", "not callable")
+PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(")  # a call that may have done a part
+refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
+
+
+def missing() -> bool:
+    """Whether torch, the oracle, is not there."""
+    return importlib.util.find_spec("torch") is None
+
+
+def agree(text: str, every: int = 1) -> None:
+    """Run a text under both libraries.
+
+    Args:
+        text: a module without imports; ``torch``, ``jit``, ``np`` and ``random`` are there.
+        every: tensors are compared after each so many statements, and after the last. To look at
+            a tensor may bring it up to date; so not all programs are looked at all the time.
+
+    Raises:
+        Found: at the first difference that is not a named error of fx.
+        Invalid: if the program fails under both, fx refuses it, or torch is not installed.
+    """
+    if missing():
+        raise Invalid("torch is not installed")
+    text = textwrap.dedent(text).strip() + "\n"
+    statements = _compiled(text)
+    pair = _namespaces(text)
+    scale, draws = 1.0, "random." in text
+    with _both():
+        for n, (code, line, plain) in enumerate(statements):
+            outcomes = [_run(code, names, n if draws else None) for names in pair]
+            go_on = _same_outcome(*outcomes, f"line {line}, {_shown(text, line)}", plain)
+            if (n + 1) % every and n + 1 < len(statements) and not outcomes[0]:
+                continue
+            scale = _same_tensors(*pair, scale, f"after line {line}, {_shown(text, line)}")
+            if not go_on:
+                return
+
+
+def _shown(text: str, line: int) -> str:
+    return repr(text.split("\n")[line - 1].strip())
+
+
+def _compiled(text: str) -> list[tuple[types.CodeType, int, bool]]:
+    """Each statement of the module: its code, its line, and whether it is whole or not at all."""
+    name = f"<twins {hash(text) & 0xFFFFFFFF:08x}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    lines, out, start = text.split("\n"), [], 0
+    for end in range(1, len(lines)):
+        begins = not lines[end].startswith((" ", "else", "elif", "except", "finally"))
+        if begins and not lines[end - 1].startswith("@"):
+            body = "\n".join(lines[start:end])
+            plain = end == start + 1 and PARTS.search(body) is None
+            out.append((compile("\n" * start + body, name, "exec"), start + 1, plain))
+            start = end
+    return out
+
+
+def _namespaces(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The namespaces of the two, torch's first."""
+    import torch
+
+    import fx.torch
+
+    common = {"np": np, "random": random, "math": math, "nn": None}
+    theirs = {"__name__": "program", **common, "torch": torch, "nn": torch.nn, "jit": lambda f: f}
+    ours = {"__name__": "program", **common, "torch": fx.torch, "nn": fx.torch.nn, "jit": fx.jit}
+    return theirs, ours
+
+
+def _run(code: types.CodeType, names: dict[str, Any], seed: int | None) -> Exception | None:
+    if seed is not None:
+        random.seed(seed)
+        np.random.seed(seed)
+    try:
+        exec(code, names)
+    except (NameError, SyntaxError) as error:
+        raise Invalid(str(error)) from error
+    except Exception as error:
+        return error
+    return None
+
+
+# the two libraries ------------------------------------------------------------------------------
+
+
+def _copied(x: Any) -> Any:
+    return x.detach().clone()
+
+
+def _kept(x: Any) -> Any:
+    return x
+
+
+@contextlib.contextmanager
+def _both() -> Iterator[None]:
+    """Both libraries compute in float64, and torch's gradients are those of the values of then."""
+    import torch
+
+    import fx.torch
+
+    before = torch.get_default_dtype(), fx.torch.get_default_dtype()
+    with warnings.catch_warnings(), np.errstate(all="ignore"), contextlib.ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float64)
+        fx.torch.set_default_dtype(fx.torch.float64)
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(_copied, _kept))
+        stack.enter_context(_single_views())
+        try:
+            yield
+        finally:
+            torch.set_grad_enabled(True)
+            fx.torch.set_grad_enabled(True)
+            torch.set_default_dtype(before[0])
+            fx.torch.set_default_dtype(before[1])
+
+
+@contextlib.contextmanager
+def _single_views() -> Iterator[None]:
+    """torch's functions that return several views make them one by one, so that it lets them
+    be written into; and iterating does."""
+    import torch
+
+    for owner, name, function in _SINGLE_OLD:
+        setattr(owner, name, functools.wraps(function)(_SINGLE[name]))
+    try:
+        yield
+    finally:
+        for owner, name, function in _SINGLE_OLD:
+            setattr(owner, name, function)
+    assert torch is not None
+
+
+def _unbind(x: Any, dim: int = 0) -> Any:
+    return tuple(x.select(dim, i) for i in range(x.shape[dim]))
+
+
+def _split(x: Any, size: Any, dim: int = 0) -> Any:
+    length = x.shape[dim]
+    if isinstance(size, int):
+        size = [min(size, length - at) for at in range(0, length, size)] or [0]
+    if sum(size) != length:
+        raise RuntimeError("split_with_sizes expects split_sizes to sum exactly to the length")
+    return tuple(x.narrow(dim, sum(size[:i]), n) for i, n in enumerate(size))
+
+
+def _chunk(x: Any, chunks: int, dim: int = 0) -> Any:
+    return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
+
+
+def _iterated(x: Any) -> Any:
+    return iter(_unbind(x))
+
+
+_SINGLE = {"unbind": _unbind, "split": _split, "chunk": _chunk, "__iter__": _iterated}
+_SINGLE_OLD: list[tuple[Any, str, Any]] = []
+if not missing():
+    import torch as _torch
+
+    _SINGLE_OLD += [(_torch.Tensor, name, getattr(_torch.Tensor, name)) for name in _SINGLE]
+    _SINGLE_OLD += [(_torch, name, getattr(_torch, name)) for name in ("unbind", "split", "chunk")]
+
+
+# outcomes ---------------------------------------------------------------------------------------
+
+
+def _same_outcome(theirs: Exception | None, ours: Exception | None, what: str, plain: bool) -> bool:
+    """Compare the errors of a statement; whether the program goes on.
+
+    Raises:
+        Found: if fx takes what torch refuses, or fails without a named error.
+        Invalid: if fx refuses what torch does.
+    """
+    if ours is None and theirs is None:
+        return True
+    if ours is None:
+        if any(words in str(theirs) for words in MAY):
+            raise Invalid(str(theirs))
+        raise Found(f"{what}: torch raises {type(theirs).__name__}: {theirs}; fx raises nothing")
+    said = str(ours)
+    if type(ours) is not type(theirs) and _unnamed(ours):
+        raise Found(f"{what}: fx raises {type(ours).__name__}: {said}") from ours
+    if theirs is None:
+        refusals[f"{type(ours).__name__}: {said}"] += 1
+        raise Invalid(f"{what}: fx refuses: {said}")
+    if not plain:
+        raise Invalid(f"{what}: both refuse, perhaps at different places")
+    return True
+
+
+def _unnamed(error: Exception) -> bool:
+    """Whether an error was not raised on purpose."""
+    said = str(error)
+    return not isinstance(error, NAMED) or not said or any(words in said for words in LATE)
+
+
+def _same_tensors(theirs: dict[str, Any], ours: dict[str, Any], scale: float, what: str) -> float:
+    """Compare all tensors that the names lead to; the largest magnitude so far."""
+    for name in theirs:
+        if not name.startswith("_"):
+            scale = _same(theirs[name], ours.get(name), name, scale, what)
+    if not scale < LARGE:
+        raise Invalid("numbers grow without end")
+    return scale
+
+
+def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
+    import torch
+
+    if isinstance(theirs, torch.Tensor):
+        return _same_tensor(theirs, ours, path, scale, what)
+    if isinstance(theirs, np.ndarray):
+        return _same_values(theirs, ours, path, scale, what)
+    if isinstance(theirs, list | tuple):
+        if type(theirs) is type(ours) and len(theirs) != len(ours):
+            raise Found(f"{what}: {path} has {len(ours)} items, expected {len(theirs)}")
+        for i, x in enumerate(theirs):
+            scale = _same(x, ours[i], f"{path}[{i}]", scale, what)
+    elif isinstance(theirs, dict):
+        for key, x in theirs.items():
+            scale = _same(x, ours[key], f"{path}[{key!r}]", scale, what)
+    elif isinstance(theirs, bool | int | float | str):
+        near = isinstance(theirs, float) and abs(theirs - ours) <= RELATIVE * scale
+        if type(theirs) is not type(ours) or not (theirs == ours or near):
+            raise Found(f"{what}: {path} is {ours!r:.100}, expected {theirs!r:.100}")
+    elif type(theirs).__module__ == "program" and not isinstance(theirs, type):
+        for key, x in vars(theirs).items():
+            scale = _same(x, vars(ours)[key], f"{path}.{key}", scale, what)
+    return scale
+
+
+def _same_tensor(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
+    if not isinstance(ours, fx.Tensor):
+        raise Found(f"{what}: {path} is a {type(ours).__name__}, expected a tensor")
+    shape, dtype = tuple(theirs.shape), str(theirs.dtype)[6:]
+    if tuple(ours.shape) != shape or str(ours.dtype).removeprefix("torch.") != dtype:
+        got = f"{str(ours.dtype).removeprefix('torch.')}{tuple(ours.shape)}"
+        raise Found(f"{what}: {path} is {got}, expected {dtype}{shape}")
+    scale = _same_values(theirs.detach().numpy(), np.asarray(ours._a), path, scale, what)
+    if theirs._is_view() and _unclear(theirs, ours):
+        return scale
+    if theirs.requires_grad != ours.requires_grad:
+        raise Found(f"{what}: {path}.requires_grad is {ours.requires_grad}")
+    if theirs.is_leaf != ours.is_leaf:
+        raise Found(f"{what}: {path}.is_leaf is {ours.is_leaf}")
+    if theirs.is_leaf and theirs.requires_grad:
+        grad = theirs.grad
+        if (grad is None) != (ours.grad is None):
+            raise Found(f"{what}: {path}.grad is {ours.grad}, expected {grad}")
+        if grad is not None:
+            values = grad.detach().numpy(), np.asarray(ours.grad._a)
+            _same_values(*values, f"{path}.grad", scale, what)
+    return scale
+
+
+def _unclear(theirs: Any, ours: Any) -> bool:
+    """Whether a view of torch's says nothing by its flags.
+
+    One that was made without recording requires grad as its base does, yet gives it none; one that
+    shows all of its base as it is may be the base itself here.
+    """
+    try:
+        leaf = theirs.is_leaf
+    except RuntimeError as error:  # written into since then, which torch finds unclear too
+        return "created in no_grad mode" in str(error)
+    if leaf:
+        return bool(theirs.requires_grad and theirs._base.requires_grad)
+    return ours.is_leaf and theirs.shape == theirs._base.shape
+
+
+def _same_values(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
+    if theirs.tobytes() == ours.tobytes():  # mostly
+        size = float(np.abs(theirs).max(initial=0.0)) if theirs.dtype.kind == "f" else 0.0
+        return max(scale, size) if math.isfinite(size) else scale
+    if theirs.shape != ours.shape:
+        raise Found(f"{what}: {path} has shape {ours.shape}, expected {theirs.shape}")
+    if theirs.dtype.kind == "f":
+        size = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
+        scale = max(scale, size)
+        close = np.allclose(ours, theirs, rtol=RELATIVE, atol=RELATIVE * scale, equal_nan=True)
+    else:
+        close = bool((theirs == ours).all())
+    if not close:
+        raise Found(f"{what}: {path} is {ours.tolist()!r:.200}, expected {theirs.tolist()!r:.200}")
+    return scale

@@ -1,0 +1,246 @@
+"""Statements of one line for ``writes.py``: tensors, views, writes, names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz.program import Op
+from fx.testing.fuzz.write_stock import NUMBERS, Stock, Text, Thing, fits
+
+SHAPES = ((3,), (2,), (4,), (2, 3), (3, 3), (2, 2), (3, 4), (2, 3, 2), ())
+
+
+class Lines(Stock):
+    """Makes statements of one line; each of its methods gives None if it finds nothing to do."""
+
+    # new tensors -------------------------------------------------------------------------------
+
+    def fresh(self) -> Op:
+        """A tensor of numbers."""
+        rng, name = self.rng, self.names.new("x")
+        shape = rng.choice(SHAPES)
+        draw = rng.random()
+        if draw < 0.1:
+            values = np.asarray([rng.randrange(-3, 4) for _ in range(int(np.prod(shape)))])
+            array = values.reshape(shape)
+            self.add(name, array)
+            return Op(name, f"torch.tensor({array.tolist()})")
+        if draw < 0.15:
+            array = np.asarray([rng.random() < 0.5 for _ in range(int(np.prod(shape)))])
+            self.add(name, array.reshape(shape))
+            return Op(name, f"torch.tensor({array.reshape(shape).tolist()})")
+        numbers = np.asarray([rng.randrange(-16, 17) / 8 for _ in range(int(np.prod(shape)))])
+        text = f"torch.tensor({numbers.reshape(shape).tolist()})"
+        if rng.random() < 0.2:
+            text = f"torch.{rng.choice(('zeros', 'ones'))}({forms.shown(shape)})"
+        leaf = not self.inside and rng.random() < 0.4
+        if leaf:
+            text = f"{text[:-1]}, requires_grad=True)"
+            if self.on("parameter") and rng.random() < 0.15:
+                text = f"torch.nn.Parameter({text.replace(', requires_grad=True', '')})"
+        self.add(name, np.zeros(shape), leaf=leaf, grad=leaf)
+        return Op(name, text)
+
+    def expression(self) -> Op | None:
+        """A new tensor of others."""
+        rng, text = self.rng, Text()
+        a = self.thing(lambda t: t.kind == "f")
+        if a is None:
+            return None
+        path = self.path(text, a)
+        form, shaped = rng.choice(forms.EXPRESSIONS)
+        array, grad = a.array, a.grad
+        if "{b}" in form:
+            b = self.thing(lambda t: t.kind == "f" and fits(t.shape, a.shape)) or a
+            form, grad = form.replace("{b}", self.path(text, b)), grad or b.grad
+        try:
+            array = np.array(shaped(array), order="K")
+        except (ValueError, IndexError):
+            return None
+        if array.size > 40 or array.ndim > 4:
+            return None
+        name = self.names.new("y")
+        self.add(name, array, grad=grad and not self.no_grad)
+        return Op(name, form.replace("{a}", path), tuple(text.args), ("{0} * 1",))
+
+    def view(self) -> Op | None:
+        """A name for a view."""
+        text = Text()
+        thing = self.thing()
+        made = None if thing is None else self.viewed(thing)
+        if made is None or thing is None:
+            return None
+        path = self.path(text, thing)
+        name = self.names.new("v")
+        grad = thing.grad and not made[2] and not self.no_grad
+        self.add(name, made[1], grad=grad, detached=made[2] or thing.detached)
+        return Op(name, path + made[0], tuple(text.args))
+
+    # writes ------------------------------------------------------------------------------------
+
+    def assign(self) -> Op | None:
+        """``x[i] = v`` and ``x[i] += v``."""
+        rng, text = self.rng, Text()
+        found = self.target(text)
+        if found is None:
+            return None
+        path, _, array = found
+        index, part = forms.index(rng, array, path)
+        kind = array.dtype.kind
+        value, grad = self.value(text, part, kind, array)
+        sign = "="
+        if kind != "b" and rng.random() < 0.4 and self.on("augmented"):
+            sign = rng.choice(("+=", "-=", "*=") if kind == "i" else ("+=", "-=", "*=", "/="))
+            if sign == "/=":
+                value = f"(1.5 + ({value}) ** 2)"
+        self.wrote(array, grad)
+        return Op("", f"{path}[{index}] {sign} {value}", tuple(text.args))
+
+    def augment(self) -> Op | None:
+        """``x += v``."""
+        rng, text = self.rng, Text()
+        found = self.target(text, "fi")
+        if found is None:
+            return None
+        path, _, array = found
+        if not path.endswith(("}", "]", ".data", ".w")):
+            return None  # it cannot be assigned to
+        if path.endswith("}") and self.foreign(text.args[int(path[1:-1])]):
+            return None
+        kind = array.dtype.kind
+        value, grad = self.value(text, array.shape, kind, array)
+        sign = rng.choice(("+=", "-=", "*=") if kind == "i" else ("+=", "-=", "*=", "/=", "**="))
+        if sign == "/=":
+            value = f"(1.5 + ({value}) ** 2)"
+        if sign == "**=":
+            value, grad = "2", False
+        self.wrote(array, grad)
+        return Op("", f"{path} {sign} {value}", tuple(text.args))
+
+    def method(self) -> Op | None:
+        """``x.add_(v)`` and the like; functions that write into an argument."""
+        rng, text = self.rng, Text()
+        found = self.target(text)
+        if found is None:
+            return None
+        path, thing, array = found
+        choices = [f for f in forms.WRITES if self.on(f.feature) and f.fits(array)]
+        if not choices:
+            return None
+        form = rng.choice(choices)
+        line, grad = form.text.replace("{t}", path), False
+        for hole in ("{v}", "{w}"):
+            if hole in line:
+                value, flows = self.value(text, form.shape(array), array.dtype.kind, array)
+                line, grad = line.replace(hole, value), grad or flows
+        line = forms.filled(rng, line, array)
+        self.wrote(array, grad)
+        name = ""
+        if rng.random() < 0.15 and "=" not in line.split("(")[0]:
+            name = self.names.new("r")  # what a method in place returns is the tensor
+            if array is thing.array:
+                self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad))
+        return Op(name, line, tuple(text.args))
+
+    def meta(self) -> Op | None:
+        """A tensor that gets another shape, of its own."""
+        rng, text = self.rng, Text()
+        thing = self.thing(lambda t: not t.leaf and len(t.paths) > 0)
+        if thing is None:
+            return None
+        path, a = self.path(text, thing), thing.array
+        choices: list[tuple[str, np.ndarray]] = []
+        if a.ndim == 2:
+            choices += [("t_()", a.T), ("transpose_(0, 1)", a.T)]
+        choices += [("unsqueeze_(0)", a[None])]
+        choices += [("squeeze_(0)", a[0])] if a.ndim and a.shape[0] == 1 else []
+        line, thing.array = rng.choice(choices)
+        return Op("", f"{path}.{line}", tuple(text.args))
+
+    def flag(self) -> Op | None:
+        """``requires_grad_()``, ``detach_()`` and what becomes of ``grad``."""
+        rng, text = self.rng, Text()
+        known = [f for f, feature in forms.FLAGS if self.on(feature)]
+        form = rng.choice(known) if known else ""
+        if not form or (".grad" in form and not self.backed):
+            return None
+        wants = ".grad" in form or "_(False)" in form
+        thing = self.thing(lambda t: t.kind == "f" and t.leaf == wants and (wants or not t.grad))
+        if "detach_" in form:
+            thing = self.thing(lambda t: t.kind == "f" and t.grad and not t.leaf)
+        if thing is None:
+            return None
+        if form.endswith("requires_grad_()") or form.endswith("= True"):
+            thing.leaf = thing.grad = True
+        elif "(False)" in form or "detach_" in form:
+            thing.leaf = thing.grad = False
+        return Op("", form.replace("{t}", self.path(text, thing)), tuple(text.args))
+
+    def data(self) -> Op | None:
+        """``x.data = v``, ``x.set_(v)``: other memory."""
+        rng, text = self.rng, Text()
+        thing = self.thing(lambda t: t.kind == "f" and (t.leaf or not t.grad))
+        if thing is None:
+            return None
+        path = self.path(text, thing)
+        value, _ = self.value(text, thing.shape, "f", thing.array)
+        thing.array = np.zeros(thing.shape)
+        if self.on("set") and not thing.leaf and rng.random() < 0.4:
+            return Op("", f"{path}.set_(torch.zeros_like({path}) + {value})", tuple(text.args))
+        return Op("", f"{path}.data = torch.zeros_like({path}) + {value}", tuple(text.args))
+
+    def numpy(self) -> Op | None:
+        """An array that shares its memory with a tensor."""
+        rng, text = self.rng, Text()
+        draw = rng.random()
+        if self.arrays and draw < 0.6:
+            name, array = rng.choice(self.arrays)
+            if draw < 0.25:
+                made = self.names.new("x")
+                self.add(made, array)
+                return Op(made, "torch.from_numpy({0})", (name,))
+            index, _ = forms.index(rng, array, name, plain=True)
+            number = rng.choice(NUMBERS)
+            return Op("", f"{{0}}[{index}] {rng.choice(('=', '+=', '*='))} {number}", (name,))
+        thing = self.thing(lambda t: t.kind == "f" and t.writable())
+        if thing is None:
+            return None
+        name, path = self.names.new("n"), self.path(text, thing)
+        self.arrays.append((name, thing.array))
+        return Op(name, f"{path}{'.detach()' if thing.grad else ''}.numpy()", tuple(text.args))
+
+    # names -------------------------------------------------------------------------------------
+
+    def alias(self) -> Op | None:
+        """Another name, a list, a dict or an attribute for what is there."""
+        rng, text = self.rng, Text()
+        thing = self.thing()
+        if thing is None:
+            return None
+        path, draw = self.path(text, thing), rng.random()
+        if draw < 0.35:
+            name = self.names.new("z")
+            thing.paths.append(name)
+            return Op(name, path, tuple(text.args))
+        if draw < 0.7:
+            name, others = self.names.new("l"), [thing]
+            paths = [path]
+            for _ in range(rng.choice((0, 1, 2))):
+                other = self.thing(lambda t: t.kind == "f")
+                if other is not None and other not in others:
+                    others.append(other)
+                    paths.append(self.path(text, other))
+            opening, closing = rng.choice((("[", "]"), ("[", "]"), ("(", ",)")))
+            for i, t in enumerate(others):
+                t.paths.append(f"{name}[{i}]")
+            self.lists.append((name, others))
+            return Op(name, f"{opening}{', '.join(paths)}{closing}", tuple(text.args))
+        if draw < 0.85:
+            name = self.names.new("d")
+            thing.paths.append(f"{name}['k']")
+            return Op(name, f"{{'k': {path}}}", tuple(text.args))
+        name = self.names.new("b")
+        thing.paths.append(f"{name}.w")
+        text_ = f"class {name}_: pass\n{name} = {name}_()\n{name}.w = {path}"
+        return Op("", text_, tuple(text.args))

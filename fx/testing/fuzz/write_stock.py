@@ -1,0 +1,204 @@
+"""What the programs of ``writes.py`` have made so far, and choices among it."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import numpy as np
+
+from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz.generator import Names
+
+FLOATS = ("0.5", "-1.5", "2.0", "0.25", "-0.75")
+NUMBERS = (*FLOATS, "1", "3")
+
+
+@attrs.define(eq=False)
+class Thing:
+    """A tensor of the program.
+
+    Attributes:
+        array: an array that lies in memory as the tensor does.
+        paths: the expressions that lead to it.
+        leaf: whether it is a leaf that requires grad.
+        grad: whether gradients may flow through it.
+        detached: whether it is a view without the history of what it shows.
+    """
+
+    array: np.ndarray
+    paths: list[str]
+    leaf: bool = False
+    grad: bool = False
+    detached: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def kind(self) -> str:
+        return self.array.dtype.kind
+
+    def writable(self) -> bool:
+        """Whether no two elements share their memory."""
+        return all(s or n == 1 for s, n in zip(self.array.strides, self.shape))
+
+
+@attrs.frozen
+class Function:
+    """A function of the program: the shapes of its arguments, and of what it returns."""
+
+    name: str
+    shapes: list[tuple[tuple[int, ...], bool]]
+    made: list[tuple[tuple[int, ...], bool]]
+
+
+class Text:
+    """A piece of source with the variables that it uses."""
+
+    def __init__(self) -> None:
+        self.args: list[str] = []
+
+    def use(self, path: str) -> str:
+        """The placeholder of a variable."""
+        root, rest = forms.rooted(path)
+        if root not in self.args:
+            self.args.append(root)
+        return f"{{{self.args.index(root)}}}{rest}"
+
+
+def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether one shape may be broadcast into another."""
+    lead = len(into) - len(shape)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(shape, into[lead:]))
+
+
+class Stock:
+    """The tensors, lists, functions and optimizers that a program has at some place.
+
+    Args:
+        rng: the source of choices.
+        jit: whether functions are jitted.
+    """
+
+    def __init__(self, rng: random.Random, jit: bool) -> None:
+        self.rng, self.jit = rng, jit
+        self.names = Names()
+        self.things: list[Thing] = []
+        self.lists: list[tuple[str, list[Thing]]] = []
+        self.functions: list[Function] = []
+        self.arrays: list[tuple[str, np.ndarray]] = []
+        self.optimizers: list[tuple[str, list[Thing]]] = []
+        self.depth = 0
+        self.inside = ""  # "function" or "loop" where tensors keep their shape and names
+        self.no_grad = False
+        self.backed = False  # whether a backward pass may have left a gradient
+        self.first_local = 0  # the number of the first name of the function that is written
+
+    # choosing ----------------------------------------------------------------------------------
+
+    def on(self, feature: str) -> bool:
+        return feature in forms.ON
+
+    def thing(self, test: Callable[[Thing], bool] = lambda t: True) -> Thing | None:
+        found = [t for t in self.things if t.paths and test(t)]
+        if not found:
+            return None
+        return self.rng.choice(found[-4:] if self.rng.random() < 0.6 else found)
+
+    def path(self, text: Text, thing: Thing) -> str:
+        return text.use(self.rng.choice(thing.paths))
+
+    def add(self, name: str, array: np.ndarray, **options: bool) -> Thing:
+        thing = Thing(array, [name], **options)
+        self.things.append(thing)
+        return thing
+
+    @contextmanager
+    def scope(self, inside: str = "", no_grad: bool = False) -> Iterator[None]:
+        """Statements inside: what they define is not there afterwards."""
+        before = self.inside, self.no_grad, list(self.things), list(self.lists)
+        paths = [(t, list(t.paths)) for t in self.things]
+        arrays, optimizers = list(self.arrays), list(self.optimizers)
+        self.inside, self.no_grad = inside or self.inside, no_grad or self.no_grad
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.inside, self.no_grad, self.things, self.lists = before
+        self.arrays, self.optimizers = arrays, optimizers
+        for t, known in paths:
+            t.paths = known
+
+    def value(
+        self, text: Text, shape: tuple[int, ...], kind: str, away: Any = None
+    ) -> tuple[str, bool]:
+        """An expression to write into this shape, and whether gradients flow through it.
+
+        Args:
+            away: an array; what shares memory with it is copied.
+        """
+        rng = self.rng
+        if kind == "b":
+            return rng.choice(("True", "False")), False
+        if kind == "i":
+            return str(rng.randrange(-2, 5)), False
+        if rng.random() < 0.3:
+            return rng.choice(NUMBERS), False
+        near = [t for t in self.things if t.paths and t.kind == "f" and fits(t.shape, shape)]
+        if near and rng.random() < 0.75:
+            thing = rng.choice(near)
+            path = self.path(text, thing)
+            form = rng.choice(forms.SAME_SHAPE)
+            shared = away is not None and np.may_share_memory(thing.array, away)
+            if form == "{}" and shared:
+                form = "{}.clone()"
+            return form.replace("{}", path), thing.grad
+        thing = self.thing(lambda t: t.kind == "f")
+        if thing is not None and rng.random() < 0.7:
+            path = self.path(text, thing)
+            return rng.choice(forms.TO_SCALAR).replace("{}", path), thing.grad
+        return f"torch.full({tuple(shape)}, {rng.choice(FLOATS)})", False
+
+    def viewed(self, thing: Thing, writing: bool = False) -> tuple[str, np.ndarray, bool] | None:
+        """A view of a tensor: what is written behind it, its array, whether it is detached."""
+        for _ in range(6):
+            form = self.rng.choice(forms.VIEWS)
+            if form.feature and not self.on(form.feature) and writing:
+                continue
+            made = form.made(self.rng, thing.array)
+            if made is not None and made[1].size and made[1].ndim < 5 and made[1].size < 41:
+                return made[0], made[1], form.feature != ""
+        return None
+
+    def target(self, text: Text, kinds: str = "fib") -> tuple[str, Thing, np.ndarray] | None:
+        """What is written into: a tensor or a view that is made on the way."""
+        rng = self.rng
+        wanted = 0.03 if not self.no_grad else 0.6
+        leafs = rng.random() < wanted
+        thing = self.thing(lambda t: t.kind in kinds and (leafs or not t.leaf))
+        if thing is None or (not thing.writable() and rng.random() < 0.9):
+            return None
+        path, array = self.path(text, thing), thing.array
+        for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+            made = self.viewed(Thing(array, []), writing=True)
+            if made is not None:
+                path, array = path + made[0], made[1]
+        if not Thing(array, []).writable() and rng.random() < 0.9:
+            return None
+        return path, thing, array
+
+    def wrote(self, array: np.ndarray, grad: bool) -> None:
+        """Gradients flow through all that shares the memory from now on."""
+        if grad and not self.no_grad:
+            for t in self.things:
+                if np.may_share_memory(t.array, array):
+                    t.grad = True
+
+    def foreign(self, name: str) -> bool:
+        """Whether a function cannot bind this name, for it is one of the module's."""
+        return self.first_local > int(name.lstrip(string.ascii_lowercase))
