@@ -14,10 +14,11 @@ from benchmarks import (
     cases_import,
     cases_jit,
     cases_kernels,
+    cases_tiny,
     cases_training,
     cases_transforms,
 )
-from benchmarks.harness import Case, environment, measure, rows, shown
+from benchmarks.harness import ON_REQUEST, Case, environment, measure, rows, shown
 
 CASES: list[Case] = [
     *cases_eager.CASES,
@@ -29,13 +30,14 @@ CASES: list[Case] = [
     *cases_compile.CASES,
     *cases_data.CASES,
     *cases_files.CASES,
+    *cases_tiny.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
 
 
 def chosen(names: list[str]) -> list[Case]:
-    """The cases whose name contains one of ``names``; all of them for none.
+    """The cases whose name contains one of ``names``; for none, all but those run on request.
 
     Raises:
         SystemExit: if a name fits no case.
@@ -44,7 +46,9 @@ def chosen(names: list[str]) -> list[Case]:
         if not any(name in case.name for case in CASES):
             known = ", ".join(case.name for case in CASES)
             raise SystemExit(f"no benchmark is called {name!r}; there are {known}")
-    return [case for case in CASES if not names or any(name in case.name for name in names)]
+    if not names:
+        return [case for case in CASES if case.table not in ON_REQUEST]
+    return [case for case in CASES if any(name in case.name for name in names)]
 
 
 def written(text: str, table: str) -> str:
