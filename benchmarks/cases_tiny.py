@@ -1,6 +1,6 @@
 """What scripts call most, on 100 elements: what one eager call costs, unrecorded and recorded.
 
-The work itself takes a fraction of a microsecond here; what is measured is all that stands around it.
+The work itself takes a fraction of a microsecond here; what is measured is what stands around it.
 These rows run only when they are named: ``python -m benchmarks tiny``.
 """
 

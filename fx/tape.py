@@ -12,7 +12,7 @@ tensor: that one owns the node, and the two would keep each other alive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -231,6 +231,22 @@ def record(primitive: Any, args: tuple[Any, ...], params: dict[str, Any], out: T
     if primitive.saves:
         node.saved = ((0, new_tensor(out._a)),)
     out._node = node
+
+
+def record_each(
+    primitive: Any, x: Tensor, pullbacks: Iterable[Any], outs: Iterable[Tensor]
+) -> None:
+    """Give ``outs``, each computed from plain ``x`` alone, nodes with these pullbacks."""
+    parents = (x._node,)
+    for pullback, out in zip(pullbacks, outs):
+        node = _new(Node)
+        node.primitive = primitive
+        node.pullback = pullback
+        node.parents = parents
+        node.extra = None
+        node.level = 0
+        node.seq = _sequence()
+        out._node = node
 
 
 def record_multiple(

@@ -12,10 +12,11 @@ from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
-from fx.ops.manipulation import along, moveaxis, ravel
+from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.searching import Found, lower_median, searchsorted
 from fx.ops.statistics import mean, quantile
+from fx.ops.views import along
 from fx.tensor import Tensor
 
 # occurrences ------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.ops.axes import integer, normal_axis, required_axis
-from fx.ops.manipulation import along
 from fx.ops.operands import (
     accumulator,
     argument,
@@ -22,6 +21,7 @@ from fx.ops.operands import (
     public,
     requested,
 )
+from fx.ops.views import along
 from fx.primitive import Primitive
 from fx.prims.axes import check_ordered
 from fx.prims.creation import full

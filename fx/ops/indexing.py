@@ -15,12 +15,9 @@ from fx.ops.index_language import (
     BASIC,
     FULL,
     Normal,
-    bounds,
     flattened,
-    out_of_range,
-    skipped_axes,
-    too_many,
 )
+from fx.ops.views import view
 from fx.tensor import Tensor
 
 
@@ -43,34 +40,11 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         tensor([4, 5])
     """
     kind = type(index)
-    if kind is int:
-        return _row(x, index)
-    entries = index if isinstance(index, tuple) else (index,)
-    for e in entries:
-        if type(e) not in BASIC:
-            if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
-                return _rows(x, index)
-            return _advanced(x, entries)
-    return _basic(x, entries)
-
-
-def _row(x: Tensor, index: int) -> Tensor:
-    """``x[3]``."""
-    shape = x.shape
-    if not shape:
-        raise too_many((index,), shape)
-    n, rest = shape[0], shape[1:]
-    i = index + n if index < 0 else index
-    if not 0 <= i < n:
-        raise out_of_range(index, 0, shape)
-    step = _ONES[len(shape)]
-    return shape_prims.slice(
-        x, start=(i, *_ZEROS[len(rest)]), stop=(i + 1, *rest), step=step, drop=_FIRST
-    )
-
-
-_FIRST = (0,)
-_ZEROS, _ONES = [(0,) * n for n in range(64)], [(1,) * n for n in range(64)]
+    if kind in BASIC or (kind is tuple and BASIC.issuperset(map(type, index))):
+        return view(x, index)
+    if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
+        return _rows(x, index)
+    return _advanced(x, index if isinstance(index, tuple) else (index,))
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
@@ -84,73 +58,16 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
         raise
 
 
-# ints, slices, None, Ellipsis -------------------------------------------------------------------
-
-
-def _basic(x: Tensor, entries: tuple[Any, ...]) -> Tensor:
-    """At most one ``slice``, one ``flip`` and, where there is a None, one ``reshape``."""
-    shape = x.shape
-    rank = len(shape)
-    start, stop, step, drop, flips, out = [0] * rank, list(shape), [1] * rank, [], [], []
-    sliced = reshaped = False
-    axis = 0
-    for e in entries:
-        if e is None:
-            out.append(1)
-            reshaped = True
-        elif e is Ellipsis:
-            skipped = skipped_axes(entries, rank)
-            if skipped < 0:
-                raise too_many(entries, shape)
-            out += shape[axis : axis + skipped]
-            axis += skipped
-        elif axis >= rank:
-            raise too_many(entries, shape)
-        elif type(e) is slice:
-            if e != FULL:
-                n = shape[axis]
-                a, b, s, count = bounds(e, n)
-                if s < 0:
-                    a, b, s = a + (count - 1) * s, a + 1, -s
-                    if count > 1:
-                        flips.append(axis)
-                if a or b != n or s != 1:
-                    start[axis], stop[axis], step[axis] = a, b, s
-                    sliced = True
-                out.append(count)
-            else:
-                out.append(shape[axis])
-            axis += 1
-        else:
-            i, n = e, shape[axis]
-            if i < 0:
-                i += n
-            if not 0 <= i < n:
-                raise out_of_range(e, axis, shape)
-            start[axis], stop[axis] = i, i + 1
-            drop.append(axis)
-            sliced = True
-            axis += 1
-    if sliced:
-        x = shape_prims.slice(
-            x, start=tuple(start), stop=tuple(stop), step=tuple(step), drop=tuple(drop)
-        )
-    if flips:
-        kept = [a - len([d for d in drop if d < a]) for a in flips]
-        x = shape_prims.flip(x, axes=tuple(kept))
-    if reshaped:
-        out += shape[axis:]
-        x = shape_prims.reshape(x, shape=tuple(out))
-    return x
+# index tensors ----------------------------------------------------------------------------------
 
 
 def _advanced(x: Tensor, given: tuple[Any, ...]) -> Tensor:
     index = Normal(x, given)
     x, entries = index.x, index.entries
     if not index.tensors:  # what looked like an index tensor was an int
-        return _basic(x, tuple(entries))
+        return view(x, tuple(entries))
     # ints and slices first, while the index tensors stand for whole axes
-    y = _basic(x, tuple([FULL if isinstance(e, Tensor) else e for e in entries if e is not None]))
+    y = view(x, tuple([FULL if isinstance(e, Tensor) else e for e in entries if e is not None]))
     at: list[int] = []  # the axes of y that are indexed by tensors
     sides: list[int] = []  # the sizes of the other axes of the result, Nones among them
     before = None  # how many of these come before the index tensors

@@ -11,8 +11,9 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
-from fx.ops.manipulation import along, ravel, reshape
+from fx.ops.manipulation import ravel, reshape
 from fx.ops.operands import argument, promoted, public
+from fx.ops.views import along, pieces, rows
 from fx.tensor import Tensor
 
 # join -------------------------------------------------------------------------------------------
@@ -103,8 +104,7 @@ def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, .
     """
     x = argument("unstack", x)
     at = normal_axis("unstack", axis if dim is None else dim, x.shape)
-    rest = (*x.shape[:at], *x.shape[at + 1 :])
-    return tuple([prims.reshape(along(x, at, i, i + 1), shape=rest) for i in range(x.shape[at])])
+    return rows(x, at)
 
 
 unbind = unstack
@@ -137,10 +137,6 @@ def hstack(arrays: Any) -> Tensor:
 # split ------------------------------------------------------------------------------------------
 
 
-def _pieces(x: Tensor, axis: int, bounds: list[int]) -> tuple[Tensor, ...]:
-    return tuple([along(x, axis, a, b) for a, b in pairwise(bounds)])
-
-
 def split(
     x: Any, split_size_or_sections: Any, axis: int = 0, *, dim: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -169,11 +165,17 @@ def split(
             raise ShapeError(
                 f"split: sizes {sections} must add up to {n}, the size of axis {at} of {x.shape}"
             )
-        return _pieces(x, at, [0, *accumulate(sections)])
+        return pieces(x, at, pairwise([0, *accumulate(sections)]))
     size = integer("split", "the size of a piece", split_size_or_sections)
     if size < 1 and not size == n == 0:
         raise ShapeError(f"split: the size of a piece must be positive, got {size}")
-    return _pieces(x, at, [*range(0, n, size or 1), n]) if n else (x,)
+    return _equal(x, at, size) if n else (x,)
+
+
+def _equal(x: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
+    """Pieces of one size, the last of which may be smaller."""
+    n = x.shape[axis]
+    return pieces(x, axis, [(a, min(a + size, n)) for a in range(0, n, size)])
 
 
 def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
@@ -189,9 +191,10 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tupl
     chunks = integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
-    if not x.shape[at]:
+    n = x.shape[at]
+    if not n:
         return (x,) * chunks
-    return split(x, -(-x.shape[at] // chunks), at)
+    return _equal(x, at, -(-n // chunks))
 
 
 def tensor_split(
@@ -214,12 +217,12 @@ def tensor_split(
         ]
         starts, stops = [0, *cuts], [*cuts, n]
         pairs = zip(starts, stops, strict=True)
-        return tuple([along(x, at, a, max(a, b)) for a, b in pairs])
+        return pieces(x, at, [(a, max(a, b)) for a, b in pairs])
     count = integer("tensor_split", "the number of pieces", indices_or_sections)
     if count < 1:
         raise ShapeError(f"tensor_split: the number of pieces must be positive, got {count}")
     small, larger = divmod(n, count)
-    return _pieces(x, at, [i * small + min(i, larger) for i in range(count + 1)])
+    return pieces(x, at, pairwise([i * small + min(i, larger) for i in range(count + 1)]))
 
 
 def narrow(

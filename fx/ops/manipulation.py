@@ -22,6 +22,7 @@ from fx.ops.axes import (
 )
 from fx.ops.axes import sizes as _sizes  # fmt: skip
 from fx.ops.operands import argument, public
+from fx.ops.views import along
 from fx.prims.families import broadcast_shapes as common_shape
 from fx.tensor import Tensor
 
@@ -327,18 +328,6 @@ def roll(
         if cut:
             x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
     return x
-
-
-def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
-    """The slice start:stop:step along one axis, 0 <= start <= stop <= size."""
-    shape = x.shape
-    before, after = (0,) * axis, (0,) * (len(shape) - axis - 1)
-    return prims.slice(
-        x,
-        start=(*before, start, *after),
-        stop=(*shape[:axis], stop, *shape[axis + 1 :]),
-        step=(1,) * len(shape) if step == 1 else (*(1,) * axis, step, *(1,) * len(after)),
-    )
 
 
 # broadcast --------------------------------------------------------------------------------------

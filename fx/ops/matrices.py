@@ -9,9 +9,9 @@ import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.linear import bmm, mm, mv
-from fx.ops.manipulation import along
 from fx.ops.operands import argument, operands, promoted, public
 from fx.ops.reduction import sum
+from fx.ops.views import along
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
 

@@ -11,8 +11,9 @@ import fx.prims.shape as prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, ordered_axes
-from fx.ops.manipulation import along, moveaxis
+from fx.ops.manipulation import moveaxis
 from fx.ops.operands import argument, partner, public
+from fx.ops.views import along
 from fx.tensor import Tensor
 
 _MODES = {

@@ -14,8 +14,9 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import COMPLEX, bool_, int64
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
-from fx.ops.manipulation import along, broadcast_to, ravel
+from fx.ops.manipulation import broadcast_to, ravel
 from fx.ops.operands import argument, cast, of_scalar, partner, public
+from fx.ops.views import along
 from fx.prims.creation import constant
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor

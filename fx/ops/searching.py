@@ -21,7 +21,6 @@ from fx.dtypes import int32, int64
 from fx.errors import BatchedValueError, DeviceError, ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.index_language import places_of
-from fx.ops.manipulation import along
 from fx.ops.operands import (
     SCALARS,
     argument,
@@ -34,6 +33,7 @@ from fx.ops.operands import (
     public,
     truth,
 )
+from fx.ops.views import along
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant, constant_like
 from fx.prims.cumulative import cummax

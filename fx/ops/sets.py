@@ -17,9 +17,10 @@ import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
 from fx.dtypes import bool_, int64
 from fx.ops.axes import normal_axis
-from fx.ops.manipulation import along, moveaxis, ravel
+from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, iota, operands, public
 from fx.ops.searching import true_places
+from fx.ops.views import along
 from fx.prims.creation import constant, full, zeros_like_spec
 from fx.tensor import Tensor
 

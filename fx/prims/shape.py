@@ -153,7 +153,8 @@ def _slice_spec(x, *, start, stop, step, drop=()):
     return x.with_(shape=tuple([n for i, n in enumerate(shape) if i not in drop]))
 
 
-def _slice_transpose(ct, x_shape, *, start, stop, step, drop=()):
+def slice_transpose(ct, x_shape, *, start, stop, step, drop=()):
+    """What was sliced from ``x_shape`` in its place among zeros."""
     sliced = _sliced_shape(start, stop, step)
     if drop:
         ct = reshape(ct, shape=sliced)
@@ -184,7 +185,7 @@ def _slice_sample(d):
 
 slice = define(  # a range an axis; the axes ``drop``, of size 1, are left out
     "slice", cpu=cpu.slice, spec=_slice_spec,
-    **_linear(lambda: slice, _slice_transpose),
+    **_linear(lambda: slice, slice_transpose),
     batch=_slice_batch,
     sample=_slice_sample,
 )  # fmt: skip
