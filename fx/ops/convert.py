@@ -12,6 +12,7 @@ from fx import dtypes
 from fx.config import default_device
 from fx.devices import as_device, backend
 from fx.errors import DeviceError, DTypeError, ShapeError
+from fx.host_values import StagedValue
 from fx.levels import Tracer
 from fx.numbers import StagedNumber, weak
 from fx.prims.creation import constant
@@ -67,6 +68,8 @@ def promote(x: Tensor, y: Tensor, float_only: bool = False) -> tuple[Tensor, Ten
 def from_array(array: np.ndarray, device: str, copy: bool = False) -> Tensor:
     """Wrap a NumPy array of a supported dtype, on the CPU without a copy unless ``copy``."""
     dtype = dtypes.as_dtype(array.dtype)
+    if type(array) is StagedValue:
+        return array.tensor()
     if array.dtype != dtype:
         array = array.astype(dtype)
     elif copy:
@@ -105,6 +108,8 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
         except (OverflowError, TypeError, ValueError) as error:
             dtype = dtype or dtypes.dtype_of_scalar(value.now)
             raise _unfit(what, repr(value.now), dtype, error) from None
+    if type(value) is StagedValue and isinstance(value, np.ndarray):
+        return value.tensor(dtype)
     if not isinstance(value, np.ndarray | np.generic):
         value = _array_of_other(value, what)
         if isinstance(value, Tensor):

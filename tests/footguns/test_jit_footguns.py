@@ -6,6 +6,7 @@ makes it run uncompiled. What libraries keep for themselves stays as it was when
 
 import itertools
 import os
+import random
 import textwrap
 import time
 
@@ -29,12 +30,25 @@ def uncompiled(f, plain, why, calls=3):
     assert len(told) == 1
 
 
-def test_the_clock_is_read_in_each_call():
-    """Pass the time as an argument: a number is an input."""
-    f = fx.jit(lambda x: x * 0 + time.perf_counter())
-    with pytest.warns(RuntimeWarning, match=r"it asks the clock by time.perf_counter\(\) \(.*:\d+"):
-        times = [float(f(fx.zeros(1, dtype=fx.float64))[0]) for _ in range(3)]
-    assert times == sorted(set(times))
+def test_the_clock_is_shown_in_each_call(capsys):
+    """Compute with it and compare it, which is compiled; show it outside."""
+
+    @fx.jit
+    def f(x):
+        print(f"{time.perf_counter()}")
+        return x * 2
+
+    uncompiled(f, lambda x: x * 2, r"it asks for the value of the clock \(.*:\d+")
+    assert len(set(capsys.readouterr().out.split())) == 3
+
+
+def test_a_function_in_c_that_is_given_a_draw_makes_it_run_uncompiled():
+    """Call it yourself: [random.gauss(m, 1) for m in means]."""
+    means = [0.0, 1.0]
+    f = fx.jit(lambda x: x * sum(map(random.gauss, means, means)))
+    with pytest.warns(RuntimeWarning, match=r"it draws from a random.Random by gauss\(\) \(.*:\d+"):
+        for _ in range(3):
+            f(X)
 
 
 def test_the_environment_is_compared(monkeypatch):
@@ -84,6 +98,24 @@ def test_very_large_numpy_arrays_make_it_run_uncompiled():
         assert f(X).tolist() == [1.0, 2.0]
     array[0] = 5.0
     assert f(X).tolist() == [5.0, 10.0]
+
+
+# what is compiled more often than one thinks -----------------------------------------------------
+
+
+def test_each_way_through_branches_on_draws_is_a_program():
+    """Draw the numbers as one array outside of the loop, and use fx.where."""
+
+    @fx.jit
+    def f(x):
+        for _ in range(4):
+            x = x * 0.5 if random.random() < 0.5 else x + 1
+        return x
+
+    random.seed(0)
+    for _ in range(80):
+        f(X)
+    assert 8 < f.cache_size() <= 16
 
 
 # what is frozen -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
-from fx.transforms.jitting.program import Program, Segment
+from fx.transforms.jitting.program import Program, Segment, Told
 
 _SETTINGS = ("no_grad", "inference_mode", "the device of this thread", "the default dtype",
              "the default device")  # fmt: skip
@@ -175,6 +175,8 @@ def _part(segment: Segment) -> Part:
 
 def shown_answer(answer: Any) -> str:
     """The answer to a question, for people: a value, or the shapes of tensors."""
+    if type(answer) is Told:
+        return answer.text
     if len(answer) == 3 and isinstance(answer[2], bytes):
         shape, dtype, data = answer
         return _shown(np.frombuffer(data, dtype).reshape(shape).tolist())
@@ -256,10 +258,13 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
         if held is not None and (held.grad is not None) != had:
             name = getattr(held, "name", "") or "an argument"
             return f"the gradient of {name} was {'there' if had else 'None'} before, and is not now"
+    values: dict[int, Any] = {}
     for predicate in last.predicates:
+        if last.table.is_drawn(predicate.host.place):
+            continue
         numbers = [signature.numbers[k] if o == "argument" else o[k] for o, k, _ in last.numbers]
-        if not predicate.holds(numbers):
-            now = predicate.answer_for(numbers)
+        if not predicate.holds(numbers, values):
+            now = predicate.answer_for(numbers, values)
             return (
                 f"at {predicate.line} Python asked about a number: {_shown(predicate.answer)} "
                 f"before, {_shown(now)} now"
@@ -268,6 +273,8 @@ def _same_kind(jitted: Any, last: Program, signature: Any) -> str:
         now = signature.numbers[key] if owner == "argument" else owner[key]
         if type(now) is not kind:
             return f"the number {key!r} was a {kind.__name__} before, and is {_shown(now)} now"
+    if last.table.draws:
+        return "what it draws takes another branch"
     return "a tensor that it reads has another shape, dtype or device"
 
 

@@ -155,8 +155,9 @@ def _write(
         code.names["step"] = step
         code.add(*forget, f"list = [{', '.join(listed)}]")
         code.add(*effects_of(code, effects, "out = step(list)"))
-        code.add("if out is False: return MISS")
-        code.add("if out is None:", "    pause()", "    continue")
+        code.add(f"if out is False: return {code.miss}")
+        again = ["    drawn.put_back()"] if program.table.draws else []
+        code.add("if out is None:", *again, "    pause()", "    continue")
     else:
         code.names["run"] = executable.run
         code.add(f"out = run([{', '.join(listed)}])")

@@ -22,6 +22,7 @@ class Code:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
+        self.miss = "MISS"  # what is returned where the call is not served
 
     def add(self, *lines: str) -> None:
         self.lines += lines
@@ -34,7 +35,7 @@ class Code:
 
     def require(self, condition: str) -> None:
         """Go the long way unless ``condition`` holds."""
-        self.add(f"if not ({condition}): return MISS")
+        self.add(f"if not ({condition}): return {self.miss}")
 
 
 def settings(code: Code, program: Program) -> None:
@@ -109,7 +110,7 @@ def fetch_numbers(
     Returns:
         the name of the variable that holds the array of each input, and the number of each leaf.
     """
-    if not program.numbers:
+    if not program.numbers and not program.table.draws:
         return {}
     for i, (owner, key, kind) in enumerate(program.numbers):
         if owner == "argument":
@@ -121,7 +122,21 @@ def fetch_numbers(
     wanted = [(source.host.place, source.dtype) for source in counted.values()]
     given = [leaf.number.place for leaf in leaves]
     known: list[Any] = [(None, (), None)]
+    listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
+    names = [f"m{i}" for i in range(len(wanted) + len(given))]
+    ids = [*counted, *map(id, leaves)]
+    if table.draws:
+        from fx.transforms.jitting.draws import drawing
 
+        code.add(
+            f"found = {code.name('draw', drawing(program, wanted, given))}(({listed}))",
+            "if found is None: return MISS",
+            f"({''.join(f'{name}, ' for name in names)}), drawn = found"
+            if names
+            else "drawn = found[1]",
+        )
+        code.miss = "drawn.put_back() or MISS"
+        return dict(zip(ids, names))
     compute = table.function(wanted, given, len(program.numbers))
 
     def renewed(numbers: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -145,8 +160,6 @@ def fetch_numbers(
         known[0] = (numbers if exact is None else None, made, exact)
         return made  # type: ignore[no-any-return]
 
-    listed = "".join(f"n{i}, " for i in range(len(program.numbers)))
-    names = [f"m{i}" for i in range(len(wanted) + len(given))]
     code.add(
         f"numbers = ({listed})",
         f"made = {code.name('known', known)}[0]",
@@ -155,7 +168,6 @@ def fetch_numbers(
     )
     if names:
         code.add(f"({''.join(f'{name}, ' for name in names)}) = made")
-    ids = [*counted, *map(id, leaves)]
     return dict(zip(ids, names))
 
 

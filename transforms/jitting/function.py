@@ -118,7 +118,7 @@ class Jitted:
     # calls ---------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        handled = False
+        handled, failed = False, None
         try:
             for plan in self.plans:
                 out = plan(args, kwargs)
@@ -126,9 +126,11 @@ class Jitted:
                     return out
         except Exception as error:
             programs = [p for known in list(self.programs.values()) for p in known]
-            handled = may_handle(self, error, programs)
+            handled, failed = may_handle(self, error, programs), error
             if not handled:
                 raise
+        if handled and any(p.table.draws for p in programs):
+            lazily("draws").put_back_of(failed)
         if handled or modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)
@@ -141,7 +143,8 @@ class Jitted:
         except GiveUp as reason:
             self._forget(signature.key, reason)
             return self.function(*args, **kwargs)
-        if program.random and (modes.lanes or modes.turn is not None):
+        in_turn = modes.lanes or modes.turn is not None
+        if (program.random and in_turn) or (program.table.draws and not self._may_draw()):
             return self.function(*args, **kwargs)
         call = Call(self, program, signature)
         try:
@@ -173,7 +176,12 @@ class Jitted:
                 self._drop(signature.key, program)
             if call.stores.done or not may_handle(self, error, [program]):
                 raise
+        call.drawn.put_back()
         return self.function(*args, **kwargs)
+
+    def _may_draw(self) -> bool:
+        """Whether a program may draw here; else the function draws for what is around it."""
+        return modes.stage is None and not modes.lanes and modes.turn is None
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
         """The program that serves these arguments now, a new one if there is none."""
@@ -239,13 +247,15 @@ class Jitted:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
                 return False
-        if program.predicates or program.numbers:
+        if program.predicates or program.numbers or program.table.draws:
             numbers = []
             for owner, key, kind in program.numbers:
                 now = signature.numbers[key] if owner == "argument" else owner[key]
                 if type(now.now if type(now) is StagedNumber else now) is not kind:
                     return False
                 numbers.append(now)
+            if program.table.draws:
+                return not self._may_draw() or lazily("draws").serves(program, numbers, signature)
             return all(p.holds(numbers) for p in program.predicates)
         return True
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.host_values import StagedValue
 from fx.numbers import StagedNumber
 from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.handled import was_sent
@@ -32,17 +33,37 @@ class Table:
     def __init__(self) -> None:
         self.entries: list[tuple[Any, tuple[tuple[bool, Any], ...]]] = []
         self.known: dict[Any, int] = {}
+        self.draws: dict[int, int | None] = {}  # places of draws, each with that of the one before
+        self.generators: list[Any] = []  # that are drawn from; None for a clock
+        self.clocks: set[int] = set()  # places of times
         self._steps: dict[int, tuple[int, ...]] = {}
 
     def root(self, index: int, time: int) -> Host:
         """A number of the call as it is after ``time`` effects."""
         return self._entry((None, index, time), None, ((False, index), (False, time)))
 
+    def draw(self, again: Any, before: int | None, generator: Any) -> Host:
+        """What ``again`` gives, which is called anew in each call, after the draw ``before``."""
+        args = tuple([(True, x.host.place) for x in again.staged])
+        found = self._entry(("draw", before, again, args), again, args)
+        if found.place not in self.draws:
+            self.draws[found.place] = before
+            if not any(x is generator for x in self.generators):
+                self.generators.append(generator)
+            if generator is None:
+                self.clocks.add(found.place)
+        return found
+
+    def is_drawn(self, place: int, by: Any = None) -> bool:
+        """Whether an entry depends on a draw, or on one of ``by``."""
+        by = self.draws if by is None else by
+        return bool(by) and any(at in by for at in self._needed(place))
+
     def computed(self, function: Callable[..., Any], args: Sequence[Any]) -> Host:
         """What ``function`` gives for numbers, some of them staged."""
         found = tuple(
             [
-                (True, x.host.place) if type(x) is StagedNumber else (False, x)
+                (True, x.host.place) if type(x) in (StagedNumber, StagedValue) else (False, x)
                 for x in args
             ]
         )  # fmt: skip
@@ -57,19 +78,25 @@ class Table:
         return Host(self, place)
 
     def steps(self, place: int) -> tuple[int, ...]:
-        """The entries that one needs, itself the last."""
+        """The entries that one needs, itself the last, and all draws before those that it needs."""
         found = self._steps.get(place)
         if found is None:
-            needed, waiting = set(), [place]
-            while waiting:
-                at = waiting.pop()
-                if at not in needed:
-                    needed.add(at)
-                    function, args = self.entries[at]
-                    if function is not None:
-                        waiting += [x for staged, x in args if staged]
-            found = self._steps[place] = tuple(sorted(needed))
+            found = self._steps[place] = tuple(sorted(self._needed(place, self.draws)))
         return found
+
+    def _needed(self, place: int, draws: dict[int, int | None] | None = None) -> set[int]:
+        needed, waiting = set(), [place]
+        while waiting:
+            at = waiting.pop()
+            if at not in needed:
+                needed.add(at)
+                function, args = self.entries[at]
+                if function is not None:
+                    waiting += [x for staged, x in args if staged]
+                before = draws.get(at) if draws else None
+                if before is not None:
+                    waiting.append(before)
+        return needed
 
     def time(self, place: int) -> int:
         """How many effects come before the last of the numbers that an entry needs."""
@@ -97,25 +124,40 @@ class Table:
         return values[place]
 
     def function(
-        self, wanted: Sequence[tuple[int, Any]], given: Sequence[int], count: int
+        self,
+        wanted: Sequence[tuple[int, Any]],
+        given: Sequence[int],
+        count: int,
+        asked: Sequence[Any] = (),
+        drawn: int | None = None,
     ) -> Callable[..., tuple[Any, ...]]:
         """Entries as a function of ``count`` numbers before any effect, written for them.
 
         Args:
             wanted: entries that it gives as arrays (), with their dtypes.
             given: entries that it gives as they are.
+            asked: assumptions that are looked at on the way; where one fails it gives None.
+            drawn: the last draw that it makes.
         """
-        names: dict[str, Any] = {"array": np.array}
+        names: dict[str, Any] = {"array": _fresh if self.draws else np.array}
         lines = [f"def compute({', '.join([f'n{i}' for i in range(count)])}):"]
-        for at in sorted({i for p in (*[p for p, _ in wanted], *given) for i in self.steps(p)}):
+        last = () if drawn is None else (drawn,)
+        places = (*[p for p, _ in wanted], *given, *[p.host.place for p in asked], *last)
+        asks: dict[int, list[int]] = {}
+        for i, p in enumerate(asked):
+            asks.setdefault(p.host.place, []).append(i)
+            names[f"ask{i}"] = p.is_so
+        for at in sorted({i for p in places for i in self.steps(p)}):
             function, args = self.entries[at]
             if function is None:
                 lines.append(f"    v{at} = n{args[0][1]}")
+                lines += [f"    if not ask{i}(v{at}): return None" for i in asks.get(at, ())]
                 continue
             names[f"f{at}"] = function
             names.update({f"c{at}_{i}": x for i, (staged, x) in enumerate(args) if not staged})
             listed = [f"v{x}" if staged else f"c{at}_{i}" for i, (staged, x) in enumerate(args)]
             lines.append(f"    v{at} = f{at}({', '.join(listed)})")
+            lines += [f"    if not ask{i}(v{at}): return None" for i in asks.get(at, ())]
         names.update({f"d{i}": dtype for i, (_, dtype) in enumerate(wanted)})
         made = [f"array(v{p}, d{i}), " for i, (p, _) in enumerate(wanted)]
         lines.append(f"    return ({''.join([*made, *[f'v{p}, ' for p in given]])})")
@@ -157,6 +199,11 @@ class Fits:
         return hash(self.dtype)
 
 
+def _fresh(x: Any, dtype: Any) -> np.ndarray:
+    """A number, or an array, as a new dense array."""
+    return np.array(x, dtype, order="C")
+
+
 def array_of(x: Any, dtype: Any) -> np.ndarray:
     """A number as an array () of a dtype, weak as Python's own where it is NumPy's."""
     return np.asarray(x.item() if isinstance(x, np.generic) else x, dtype)
@@ -177,10 +224,12 @@ def kind_of(x: Any) -> Any:
     return x.known(type) if type(x) is StagedNumber else type(x)
 
 
-def answer(ask: Callable[[Any], Any], host: Host, numbers: Any) -> Any:
+def answer(
+    ask: Callable[[Any], Any], host: Host, numbers: Any, values: dict[int, Any] | None = None
+) -> Any:
     """What a question gives for the numbers of a call; an error is an answer: its type and text."""
     try:
-        found = ask(host(numbers))
+        found = ask(host.table.evaluate(host.place, numbers, {} if values is None else values))
     except ERRORS as error:
         if was_sent(error):
             raise

@@ -39,6 +39,9 @@ _QUESTIONS = frozenset(("input", "breakpoint"))
 _NOWS = frozenset(("now", "utcnow", "today"))
 _MAKERS = (random.Random, np.random.RandomState, np.random.Generator, np.random.SeedSequence)
 GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+DRAWN_FROM = (random.Random, random.SystemRandom, np.random.RandomState, np.random.Generator)
+"""Classes of generators that compiled functions draw from; those of the user's do as they do."""
+_OF_NUMPY = {id(f): np.random.mtrand._rand for f in (np.random.seed,)}  # type: ignore[attr-defined]
 
 
 def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
@@ -73,6 +76,13 @@ def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
     return None
 
 
+def is_clock(f: Any) -> bool:
+    """Whether a call that asks the clock gives a number or a time, and does nothing else."""
+    if isinstance(getattr(f, "__self__", None), type):
+        return True
+    return getattr(f, "__module__", "") == "time" and f.__name__ not in ("sleep", "tzset")
+
+
 def is_maker(f: Any) -> bool:
     """Whether a call makes a random generator."""
     return f is np.random.default_rng or (isinstance(f, type) and issubclass(f, _MAKERS))
@@ -80,6 +90,8 @@ def is_maker(f: Any) -> bool:
 
 def generator_of(f: Any) -> Any:
     """The random generator whose method is called; None for other calls."""
+    if id(f) in _OF_NUMPY:
+        return _OF_NUMPY[id(f)]
     if type(f) is MethodType or type(f) is BuiltinMethodType or hasattr(f, "__self__"):
         owner = f.__self__
         if isinstance(owner, GENERATORS):

@@ -8,7 +8,8 @@ has shown that the layout is the one known here. Where it is not, nothing is rea
 from __future__ import annotations
 
 import sys
-from ctypes import c_int, c_void_p, py_object
+from ctypes import c_int, c_void_p, py_object, pythonapi
+from dis import opname
 from functools import lru_cache
 from types import FrameType
 from typing import Any
@@ -40,6 +41,16 @@ def operands(frame: FrameType, count: int) -> list[Any]:
         except ValueError:  # no object
             found.append(NOTHING)
     return found
+
+
+def replace(frame: FrameType, top: int, value: Any) -> None:
+    """Put ``value`` on the stack of a traced frame, for the one at ``top``; 1 is the last."""
+    inner: Any = c_void_p.from_address(id(frame) + _FRAME).value
+    at = inner + _VALUES + 8 * (c_int.from_address(inner + _TOP).value - top)
+    before = c_void_p.from_address(at).value
+    pythonapi.Py_IncRef(py_object(value))
+    c_void_p.from_address(at).value = id(value)
+    pythonapi.Py_DecRef(c_void_p(before))
 
 
 def function_of(frame: FrameType) -> Any:
@@ -80,3 +91,31 @@ def are_known() -> bool:
     finally:
         sys.settrace(before)
     return any(seen)
+
+
+@lru_cache(maxsize=1)
+def are_replaced() -> bool:
+    """Whether a function that is about to be called can be replaced on the stack."""
+    if not are_known():
+        return False
+
+    def look(frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code is not probe.__code__:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode" and opname[frame.f_code.co_code[frame.f_lasti]] in ("PRECALL", "CALL"):
+            for top in (2, 3):  # one argument, then the function and nothing, in either order
+                if operands(frame, top)[0] is abs:
+                    replace(frame, top, float)
+        return look
+
+    def probe(f: Any) -> Any:
+        return f(-1)
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        found = probe(abs)
+    finally:
+        sys.settrace(before)
+    return type(found) is float

@@ -17,7 +17,8 @@ import attrs
 from fx.graph.ir import Graph, Node, Value
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import same
-from fx.transforms.jitting.host import Host, Table, answer
+from fx.transforms.jitting.handled import was_sent
+from fx.transforms.jitting.host import ERRORS, Host, Table, answer
 
 # where the inputs of a program come from --------------------------------------------------------
 
@@ -146,13 +147,23 @@ class Question:
         values: what was asked for.
         function: None for the value itself; else what computes tensors from the concrete values.
         line: the user's line.
+        number: where it is about a number that was drawn: the number, and what is asked.
         branches: by answer, the tensors or values that the function gets, and what follows.
     """
 
     values: tuple[Value, ...]
     function: Callable[..., Any] | None
     line: str
+    number: tuple[Host, Callable[[Any], Any]] | None = None
     branches: dict[Any, Branch] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Told:
+    """An answer about a number that was drawn."""
+
+    kind: type
+    text: str
 
 
 @attrs.define(eq=False)
@@ -170,12 +181,16 @@ class Segment:
     Attributes:
         nodes: as they were staged, for replays.
         graph: from ``needs`` to ``gives``.
+        drawn: the last draw that is made before it runs, by its place in the table.
+        expects: what is assumed of numbers that were drawn after a question.
     """
 
     nodes: list[Node]
     needs: list[Value]
     gives: list[Value]
     effects: list[Effect] = attrs.field(factory=list)
+    drawn: int | None = None
+    expects: list[Predicate] = attrs.field(factory=list)
     question: Question | None = None
     finish: Finish | None = None
     graph: Graph = attrs.field(init=False)
@@ -193,13 +208,22 @@ class Predicate:
     answer: Any
     line: str
 
-    def holds(self, numbers: Any) -> bool:
+    def holds(self, numbers: Any, values: dict[int, Any] | None = None) -> bool:
         """Whether the numbers of a call give the same answer."""
-        return same(self.answer_for(numbers), self.answer)
+        return same(self.answer_for(numbers, values), self.answer)
 
-    def answer_for(self, numbers: Any) -> Any:
+    def answer_for(self, numbers: Any, values: dict[int, Any] | None = None) -> Any:
         """What the numbers of a call answer; an error is an answer too: its type and its text."""
-        return answer(self.ask, self.host, numbers)
+        return answer(self.ask, self.host, numbers, values)
+
+    def is_so(self, value: Any) -> bool:
+        """Whether the number, as it is in a call, gives the same answer."""
+        try:
+            return same(self.ask(value), self.answer)
+        except ERRORS as error:
+            if was_sent(error):
+                raise
+            return same((type(error), str(error)), self.answer)
 
 
 @attrs.define(eq=False)

@@ -16,15 +16,18 @@ from fx.graph.ir import Value, input_value
 from fx.graph.named import Named, naming
 from fx.graph.staging import StageTracer
 from fx.handles import Handle
+from fx.host_values import StagedValue
 from fx.levels import Level
 from fx.numbers import StagedNumber, on_host
 from fx.state import plan_rebinds
 from fx.tape import CELL, GradTracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
+from fx.transforms.jitting.drawn import Drawn
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.fast_outputs import put_back
-from fx.transforms.jitting.host import Host, array_of, asks_types, itself
+from fx.transforms.jitting.handled import was_sent
+from fx.transforms.jitting.host import ERRORS, Host, array_of, asks_types, itself
 from fx.transforms.jitting.program import (
     Anew,
     Argument,
@@ -38,6 +41,7 @@ from fx.transforms.jitting.program import (
     Leaf,
     Program,
     Segment,
+    Told,
     concrete,
     staging,
 )
@@ -64,7 +68,8 @@ class Call:
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
         self.stores = Stores()  # of what comes out
         self.moments: list[list[Any]] = []  # the numbers before each effect
-        self.numbers: dict[int, Any] = {}  # what was computed of them, by its place in the table
+        self.drawn = signature.drawn or Drawn()
+        self.numbers = self.drawn.values  # what was computed of them, by its place in the table
 
     # values --------------------------------------------------------------------------------------
 
@@ -147,12 +152,19 @@ class Call:
         stored."""
         if not self.stores.done:
             put_back(self.before[::-1])
-        self.before, self.affected, self.moments, self.numbers = [], {}, [], {}
+        self.before, self.affected, self.moments = [], {}, []
+        if not self.program.table.draws:
+            self.numbers = {}
 
     def execute(self, segment: Segment) -> None:
         """Run a segment."""
         for effect in segment.effects:
             self.affect(effect)
+        if segment.drawn is not None:
+            self.drawn.note(self.program.table.generators)
+            self.program.table.evaluate(segment.drawn, self, self.numbers)
+            if not all(p.holds(self, self.numbers) for p in segment.expects):
+                raise GiveUp("", lasting=False)
         outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
         self.env.update(zip(segment.gives, outs))
 
@@ -164,10 +176,14 @@ class Call:
         asked = [self.get(v) for v in question.values]
         staged = question.function is not None and _is_staged(asked)
         known = asked if staged else [concrete(x) for x in asked]
-        if question.function is None:
+        if question.number is not None:
+            host, ask = question.number
+            told: Any = self._answer(ask, self.compute(host))
+            answer: Any = Told(type(told), repr(told))
+        elif question.function is None:
             array = known[0]._a
-            answer: Any = (array.shape, array.dtype.str, array.tobytes())
-            told: Any = known[0]
+            answer = (array.shape, array.dtype.str, array.tobytes())
+            told = known[0]
         else:
             outs = (
                 modes.stage.boundary(question.function, known)
@@ -183,13 +199,21 @@ class Call:
                     f"at {question.line} Python asked for a value that was different "
                     f"{limits.ANSWERS} times"
                 )
-            if told is None:
+            if question.function is not None:
                 told = tuple([input_value(x.spec) for x in outs])
             branch = question.branches[answer] = Branch(told)
         if question.function is not None:
             self.env.update(zip(branch.results, outs))
         self.path.append((segment, answer))
         return answer
+
+    def _answer(self, ask: Any, number: Any) -> Any:
+        try:
+            return ask(number)
+        except ERRORS as error:
+            if was_sent(error):
+                raise
+            raise GiveUp("", lasting=False) from None
 
     def run(self, args: Any, kwargs: Any) -> Any:
         """Go through the known segments, stage what is not known, and hand out the results."""
@@ -205,6 +229,7 @@ class Call:
             plan = make_plan(self.jitted, program, self.signature)
             if plan is not None:
                 self.jitted.add_plan(program, plan)
+            if plan is not None and not program.table.draws:
                 self.undo()  # the plan does it all again
                 out = plan(args, kwargs)
                 if out is not MISS:
@@ -217,6 +242,7 @@ class Call:
                 plan = make_plan(self.jitted, program, self.signature)
                 if plan is not None:
                     self.jitted.add_plan(program, plan)
+                if plan is not None and not program.table.draws:
                     out = plan(args, kwargs)
                     if out is not MISS:
                         return out
@@ -301,7 +327,7 @@ class Call:
             given_by = Reach([x for x, _ in places.values()], called_argument)
             try:
                 try:
-                    with lazily("watching").Watching(program.guards.opaque) as touched:
+                    with lazily("watching").Watching(program.guards.opaque, recording) as touched:
                         recording.touched = touched
                         out = jitted.function(*args, **kwargs)
                 finally:
@@ -353,7 +379,7 @@ class Call:
         for leaf in leaves:
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
-            if type(leaf) is StagedNumber:
+            if type(leaf) is StagedNumber or type(leaf) is StagedValue:
                 found.append(Leaf(None, number=leaf.host))
             elif isgenerator(leaf):
                 raise StagingError(

@@ -14,20 +14,18 @@ from weakref import ref
 
 from fx import limits
 from fx.config import modes
-from fx.dtypes import INEXACT, float64, int64
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.named import Named, node_of
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
-from fx.numbers import StagedNumber, is_dynamic, is_dynamic_argument
+from fx.numbers import StagedNumber
 from fx.prims.compare import stop_gradient
 from fx.spec import TensorSpec
 from fx.state import Cell
 from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor, new_tensor
-from fx.transforms.jitting.host import ERRORS, Fits, itself, kind_of, may_change
 from fx.transforms.jitting.program import (
     Argument,
     Captured,
@@ -44,6 +42,7 @@ from fx.transforms.jitting.program import (
     Segment,
     Source,
 )
+from fx.transforms.jitting.recording_numbers import NumberRecording
 
 _PLAIN = (Tensor, Named)
 
@@ -61,7 +60,7 @@ class Lifted:
         self.needed = False  # whether somebody asked
 
 
-class Recording(Stage):
+class Recording(NumberRecording, Stage):
     """A function that is being staged for ``jit``.
 
     Args:
@@ -89,6 +88,8 @@ class Recording(Stage):
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
         self.replaced: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.effects: list[Effect] = []  # of this segment
+        self.expects: list[Predicate] = []  # of this segment
+        self.last_draw: int | None = None
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
         self.inert: set[Value] = set()
@@ -232,12 +233,14 @@ class Recording(Stage):
         found = self._ask(values, function)
         return tuple([self.tracer(v) for v in found])
 
-    def _ask(self, values: tuple[Value, ...], function: Callable[..., Any] | None) -> Any:
+    def _ask(
+        self, values: tuple[Value, ...], function: Callable[..., Any] | None, number: Any = None
+    ) -> Any:
         if self.depth < len(self.path):
             segment, answer = self.path[self.depth]
         else:
             segment = self.close([*values, *self._live()])
-            segment.question = Question(values, function, user_line())
+            segment.question = Question(values, function, user_line(), number)
             self.program.segments += 1
             if self.program.segments > limits.SEGMENTS:
                 self.give_up(f"it branches more than {limits.SEGMENTS} times on values of tensors")
@@ -250,6 +253,7 @@ class Recording(Stage):
         self.nodes = []
         self.made = []
         self.effects = []
+        self.expects = []
         return branch.results
 
     def _live(self) -> list[Value]:
@@ -267,7 +271,9 @@ class Recording(Stage):
                 if v.constant is None and v not in mine:
                     needs[v] = None
         given += [v for e in self.effects for v in e.values if v in mine and v not in given]
-        segment = Segment(self.nodes, list(needs), given, self.effects)
+        segment = Segment(
+            self.nodes, list(needs), given, self.effects, self.last_draw, self.expects
+        )
         if not self.path:
             self.program.root = segment
         else:
@@ -374,107 +380,6 @@ class Recording(Stage):
         lifted = self.lifted.get(id(leaf))
         if lifted is not None and not lifted.needed and leaf.grad is lifted.before:
             lifted.dropped = True
-
-    # Python numbers ------------------------------------------------------------------------------
-
-    def number_argument(self, place: int, now: Any) -> StagedNumber:
-        """What stands for a Python number among the arguments."""
-        return self._number(("argument", place), now)
-
-    def read_number(self, held: dict[Any, Any], key: Any) -> Any:
-        """What stands for a number that lives in a dict."""
-        written = self.written.get((id(held), key))
-        if written is not None:
-            return written[2]
-        return self._number((held, key), dict.__getitem__(held, key))
-
-    def write_number(self, held: dict[Any, Any], key: Any, value: Any) -> bool:
-        """Note that a number is written; False for what is no number."""
-        if isinstance(value, Tensor) and isinstance(self.lower(value), StageTracer):
-            self.give_up(f"it stores a tensor under {key!r}, where a Python number was expected")
-        if not is_dynamic(value):
-            return False
-        self.written[(id(held), key)] = (held, key, value)
-        return True
-
-    def _number(self, place: Any, now: Any) -> StagedNumber:
-        owner, key = place
-        time = 0 if isinstance(owner, str) else self.time
-        slot = (owner if isinstance(owner, str) else id(owner), key, time)
-        found = self.slots.get(slot)
-        if found is None:
-            numbers = self.program.numbers
-            index = next(
-                (i for i, (o, k, _) in enumerate(numbers) if o is owner and k == key), None
-            )
-            if index is None:
-                index = len(numbers)
-                numbers.append((owner, key, type(now)))
-            found = StagedNumber(self, None, now, self.program.table.root(index, time))
-            self.slots[slot] = found
-        return found
-
-    def host(self, effect: Any, held: Any, args: Sequence[Any]) -> None:
-        changed = {id(x) for x in held}
-        if any(id(x) in changed for x, _, _ in self.written.values()):
-            self.give_up("a scheduler steps after the same numbers were written")
-        values = tuple([self.value_of(self.lower(x)) for x in args])
-        self.time += 1
-        if self.depth >= len(self.path):  # else the call has run it already
-            self.effects.append(Effect(effect, tuple(held), values))
-            self._outside(self.call.affect, self.effects[-1])
-
-    def on_numbers(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """A Python operator on numbers, some of them staged."""
-        found = self.computed(function, args)
-        return found if is_dynamic_argument(found.now) else self.assume(found, itself)
-
-    def computed(self, function: Callable[..., Any], args: tuple[Any, ...]) -> StagedNumber:
-        """What a function gives for numbers, which Python computes in each call."""
-        nows = [x.now if type(x) is StagedNumber else x for x in args]
-        host = self.program.table.computed(function, args)
-        try:
-            found = StagedNumber(self, None, function(*nows), host)
-        except ERRORS as error:  # it may not be one with other numbers
-            self._suppose(host, itself, (type(error), str(error)))
-            raise
-        if may_change(function, nows):
-            self._suppose(host, kind_of, type(found.now))
-        return found
-
-    def meet(self, number: StagedNumber, dtype: Any) -> Tensor:
-        """A number as an input of the graph, in a dtype.
-
-        Raises:
-            OverflowError: if it does not fit.
-        """
-        if not isinstance(number.now, float) or dtype not in INEXACT:
-            self.assume(number, Fits(dtype))
-        host: Any = number.host
-        source = Counted(host, dtype, host.table.time(host.place))
-        return self.tracer(self.input(source, TensorSpec((), dtype)))
-
-    def stored(self, number: StagedNumber) -> Tensor | None:
-        """A number that is written somewhere as a tensor that holds it; None where none does."""
-        dtype = {int: int64, float: float64}.get(type(number.now))
-        if dtype is None or not (type(number.now) is float or -(2**63) <= number.now < 2**63):
-            return None
-        return self.meet(number, dtype)
-
-    def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
-        """Ask about a number, and let the program serve only calls with the same answer."""
-        try:
-            found = ask(number.now)
-        except ERRORS as error:  # int() of inf
-            self._suppose(number.host, ask, (type(error), str(error)))
-            raise
-        self._suppose(number.host, ask, found)
-        return found
-
-    def _suppose(self, host: Any, ask: Callable[[Any], Any], found: Any) -> None:
-        known = self.program.predicates
-        if not any(p.host.place == host.place and p.ask == ask for p in known):
-            known.append(Predicate(host, ask, found, user_line()))
 
 
 def _identity(source: Source) -> Any:

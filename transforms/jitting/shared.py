@@ -79,7 +79,9 @@ def _copy(program: Program) -> Program:
 def _is_free(program: Program) -> bool:
     """Whether a program keeps nothing alive and is complete, so that it never grows."""
     segment = program.root
-    if segment is None or segment.finish is None or segment.effects or program.random:
+    if segment is None or segment.finish is None or segment.effects:
+        return False
+    if program.random or program.table.draws:
         return False
     finish = segment.finish
     if finish.numbers or any(owner != "argument" for owner, _, _ in program.numbers):

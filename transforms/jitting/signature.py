@@ -22,7 +22,7 @@ from fx.transforms.jitting.donation import donated_leaves
 class Signature:
     """The arguments of a call: what varies from call to call, and the key of what does not."""
 
-    __slots__ = ("donated", "key", "numbers", "objects", "parts", "tensors", "treedef")
+    __slots__ = ("donated", "drawn", "key", "numbers", "objects", "parts", "tensors", "treedef")
 
     def __init__(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = jitted.dynamic(args, kwargs)
@@ -55,6 +55,7 @@ class Signature:
                 self.objects.append(leaf)
                 kinds.append(_key_of(leaf))
         self.donated: set[int] = set()
+        self.drawn: Any = None  # what was drawn to find the program
         if jitted.donate_argnums:
             self.donated = donated_leaves(
                 jitted.dynamic(args, kwargs)[0], jitted.donate_argnums, holds_state

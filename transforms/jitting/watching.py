@@ -24,7 +24,7 @@ from weakref import ref
 from fx.transforms.jitting.impure import generator_of, moment_of
 from fx.transforms.jitting.instructions import imports_of, instructions
 from fx.transforms.jitting.kinds import CONTAINER, INSTANCE
-from fx.transforms.jitting.operands import are_known, function_of, operands
+from fx.transforms.jitting.operands import are_known, are_replaced, function_of, operands
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.touched import Touched
 from fx.transforms.jitting.watching_calls import Calling
@@ -41,15 +41,17 @@ class Watching(Calling):
 
     Args:
         opaque: by id, objects from outside whose state nobody can compare, with what they are.
+        recording: of the function.
     """
 
-    def __init__(self, opaque: dict[int, str]) -> None:
-        super().__init__(opaque)
+    def __init__(self, opaque: dict[int, str], recording: Any) -> None:
+        super().__init__(opaque, recording)
         self.chained: dict[FrameType, Any] = {}
 
     def __enter__(self) -> Touched:
         self.before = sys.gettrace()
         self.active = are_known()
+        are_replaced()  # which is found out where nothing is traced
         self.collecting = False
         self.thread = get_ident()
         if self.active:
@@ -82,8 +84,6 @@ class Watching(Calling):
         else:
             sys.setprofile(self.before)
         if self.touched.why:
-            for back in self.restore.values():
-                back()
             raise GiveUp(self.touched.why) from None
 
     # events --------------------------------------------------------------------------------------

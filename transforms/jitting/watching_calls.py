@@ -5,23 +5,25 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from types import BuiltinMethodType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
+from fx.transforms.jitting.draws import holds_staged, is_pure
 from fx.transforms.jitting.impure import (
+    DRAWN_FROM,
     GENERATORS,
     generator_of,
+    is_clock,
     is_maker,
     moment_of,
-    state_of,
 )
 from fx.transforms.jitting.instructions import is_dropped
 from fx.transforms.jitting.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
-from fx.transforms.jitting.operands import NOTHING, operands
+from fx.transforms.jitting.operands import NOTHING, are_replaced, operands, replace
 from fx.transforms.jitting.watching_reads import Reading, is_user, name_of_call
 
 _WRITERS = frozenset((
@@ -43,12 +45,23 @@ _build_class = builtins.__build_class__
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
 
 
+class Site(NamedTuple):
+    """Where a function that is about to be called lies on the stack: how far from its top."""
+
+    top: int
+    function: Any
+
+
+class StandIn(partial[Any]):
+    """What is called in the place of a function that gives something else each time."""
+
+
 class Calling(Reading):
     """The instructions that call."""
 
-    def __init__(self, opaque: dict[int, str]) -> None:
+    def __init__(self, opaque: dict[int, str], recording: Any) -> None:
         super().__init__(opaque)
-        self.restore: dict[int, Callable[[], None]] = {}  # of random generators
+        self.recording = recording
         self.awaited: FrameType | None = None  # which gets what a cache gives
         self.making = False  # whether a random generator is being made
         self.own: list[Any] = []  # the random generators that were made
@@ -56,12 +69,14 @@ class Calling(Reading):
     def call(self, frame: FrameType, name: str, count: int) -> None:
         values = operands(frame, count + 2)
         first, second, *args = values
+        top = count + 1 if first is NOTHING else count + 2
         if _CALLABLE_FIRST:
             first, second = (NOTHING, first) if second is NOTHING else (first, second)
+            top = count + 2
         if first is not NOTHING:  # a function and the object that it is a method of
             args.insert(0, second)
             second = first
-        self.calls(frame, second, args, bool(args))
+        self.calls(frame, second, args, bool(args), Site(top, second))
 
     def call_with(self, frame: FrameType, name: str, count: int) -> None:
         """``f(*args, **kwargs)``."""
@@ -71,33 +86,54 @@ class Calling(Reading):
         given = [*args] if isinstance(args, list | tuple) else []
         if isinstance(kwargs, dict):
             given += kwargs.values()
-        self.calls(frame, f, given, bool(given))
+        top = 2 + count
+        site = Site(top, f) if operands(frame, top)[0] is f else None
+        self.calls(frame, f, given, bool(given), site)
 
-    def calls(self, frame: FrameType, f: Any, args: list[Any], given: bool) -> None:
-        """A function is called."""
+    def calls(
+        self, frame: FrameType, f: Any, args: list[Any], given: bool, site: Site | None = None
+    ) -> None:
+        """A function is called.
+
+        Args:
+            frame: by which.
+            f: the function.
+            args: the positional arguments, and the values of the others.
+            given: whether there are any.
+            site: where the function can be replaced.
+        """
         if self.making:
             return
         kind = type(f)
+        if kind is StandIn:  # of a function inside of this one
+            return
         for x in args[:1] if id(f) not in _UNREAD_CALLS else ():
             if isinstance(x, GENERATORS) and not is_user(f):
-                self.draws(frame, x, getattr(f, "__name__", kind.__name__))
+                self.draws(frame, x, getattr(f, "__name__", kind.__name__), f, args, site)
                 return
+        drawn = self.recording.program.table.draws and any(holds_staged(x) for x in args)
+        if drawn and site is not None and is_pure(f):
+            self.replace(frame, site, self.recording.applied, site.function)
+            return
         if kind is FunctionType:
             if is_internal(f.__code__.co_filename):
                 self.hand_over(frame, args)
             return
         if kind is partial:
-            self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True)
+            self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True, site)
             return
         generator = generator_of(f)
         if generator is not None:
-            self.draws(frame, generator, f.__name__)
+            self.draws(frame, generator, f.__name__, f, args, site)
             return
         if kind is MethodType:
             self.calls(frame, f.__func__, [f.__self__, *args], True)
             return
         why = moment_of(f, args, given)
         if why is not None:
+            if site is not None and is_clock(f) and not any(type(x) is partial for x in args):
+                self.replace(frame, site, self.recording.draw, site.function, None, f.__name__)
+                return
             self.give_up(frame, f"it asks {why} by {name_of_call(f)}")
         if is_maker(f):
             self.awaited, self.making = frame, True
@@ -176,13 +212,40 @@ class Calling(Reading):
     def writes(self, x: Any) -> None:
         self.touched.written.add((id(x), None))
 
-    def draws(self, frame: FrameType, generator: Any, name: str) -> None:
+    def draws(
+        self,
+        frame: FrameType,
+        generator: Any,
+        name: str,
+        f: Any = None,
+        args: Sequence[Any] = (),
+        site: Site | None = None,
+    ) -> None:
         """A random generator of Python or NumPy is used."""
         if any(generator is x for x in self.own):
             return
         kind = type(generator)
-        self.restore.setdefault(id(generator), state_of(generator))
-        self.give_up(frame, f"it draws from a {kind.__module__}.{kind.__qualname__} by {name}()")
+        which = f"{kind.__module__}.{kind.__qualname__}"
+        ours = isinstance(f, FunctionType) and is_internal(f.__code__.co_filename)
+        if site is None or ours or kind not in DRAWN_FROM:
+            self.give_up(frame, f"it draws from a {which} by {name}()")
+        self.touched.identity.add(id(generator))
+        self.touched.ids.add(id(generator))
+        for x in args:
+            if x is not generator:
+                self.used(frame, x)
+        draw = self.recording.draw
+        if name == "shuffle":
+            if not (len(args) and type(args[-1]) is list):
+                self.give_up(frame, "it shuffles what is no list")
+            draw = self.recording.shuffle
+        self.replace(frame, site, draw, site.function, generator, name)
+
+    def replace(self, frame: FrameType, site: Site, *by: Any) -> None:
+        """Let the frame call another function in the place of one."""
+        if not are_replaced():
+            self.give_up(frame, f"it calls {getattr(site.function, '__name__', 'a function')}()")
+        replace(frame, site.top, StandIn(*by))
 
     def hand_over(self, frame: FrameType, args: list[Any]) -> None:
         """Objects are given to a function of fx."""

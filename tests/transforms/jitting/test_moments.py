@@ -1,10 +1,12 @@
 """Moments: what is of the moment is asked in each call: random numbers, clocks, files, the system.
 
-However it is come by, jitted functions draw what plain ones draw, leave the generators where plain
-ones leave them, and say once that they run uncompiled.
+However it is come by, jitted functions draw what plain ones draw, and leave the generators where
+plain ones leave them. Draws and clocks are inputs (``test_draws.py``); of the rest jitted functions
+say once that they run uncompiled.
 """
 
 import random
+import time
 import warnings
 
 import numpy as np
@@ -40,13 +42,19 @@ DRAWS = (
     "eval('random.random()')", "__import__('random').random()", "np.random.random_sample()",
 )  # fmt: skip
 CLOCKS = (
-    "time.time()", "clock()", "time.perf_counter_ns()", "time.monotonic()",
+    "time.time()", "clock()", "time.perf_counter_ns() % 1000", "time.monotonic()",
     "datetime.datetime.now().microsecond", "datetime.datetime.today().microsecond",
-    "datetime.datetime.utcnow().microsecond", "float(os.urandom(1)[0])", "uuid.uuid4().int % 1000",
-    "secrets.randbelow(1000)", "random.SystemRandom().random()", "random.Random().random()",
+    "datetime.datetime.utcnow().microsecond", "list(map(lambda c: c(), [time.time]))[0]",
+    "(datetime.datetime.now() - datetime.datetime(2020, 1, 1)).total_seconds()",
+    "secrets.randbelow(1000)",
+)  # fmt: skip
+ASKED = (
+    "float(os.urandom(1)[0])", "uuid.uuid4().int % 1000",
+    "random.SystemRandom().random()", "random.Random().random()",
     "np.random.default_rng().random()", "np.random.RandomState().rand()", "os.times().elapsed",
-    "list(map(lambda c: c(), [time.time]))[0]", "len(os.listdir('.'))", "os.stat('.').st_mtime",
-    "os.path.getsize(os.__file__)", "functools.partial(time.time)()",
+    "len(os.listdir('.'))", "os.stat('.').st_mtime", "len(f'{time.time()}')",
+    "os.path.getsize(os.__file__)", "functools.partial(time.time)()", "hash(time.perf_counter())",
+    "[*map(random.uniform, [0], [1])][0]", "len(random.randbytes(3))", "time.sleep(0) or 1",
 )  # fmt: skip
 PURE = (  # what looks like it and is not
     "random.Random(3).random()", "np.random.default_rng(3).random()", "time.gmtime(0).tm_year",
@@ -81,6 +89,18 @@ def test_draws_are_those_of_plain_python(expression):
 
 
 @pytest.mark.parametrize("expression", CLOCKS)
+def test_clocks_are_read_in_each_call(expression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        jitted = fx.jit(made(expression)["f"])
+        found = set()
+        for _ in range(20):
+            found.add(tuple(jitted(X.to(fx.float64)).tolist()))
+            time.sleep(1e-4)
+    assert len(found) > 15 and jitted.cache_size() == 1
+
+
+@pytest.mark.parametrize("expression", ASKED)
 def test_what_is_of_the_moment_is_told(expression):
     jitted = fx.jit(made(expression)["f"])
     with warnings.catch_warnings(record=True) as told:
