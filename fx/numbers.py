@@ -111,6 +111,19 @@ class StagedNumber:
 
         return np.asarray(self.known(_itself), dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """An operator of NumPy's numbers, or a function of NumPy: it sees what the number is."""
+        if (
+            method == "__call__"
+            and not options
+            and ufunc.nout == 1
+            and all(map(_is_number, inputs))
+        ):
+            strong = any(isinstance(x, np.generic) for x in inputs)
+            return self.stage.on_numbers(_OPERATOR.get(ufunc, ufunc) if strong else ufunc, inputs)
+        known = [x.known(_itself) if type(x) is StagedNumber else x for x in inputs]
+        return getattr(ufunc, method)(*known, **options)
+
     def __divmod__(self, other: Any) -> Any:
         return _divided(self, other) if _is_number(other) else NotImplemented
 
@@ -171,7 +184,7 @@ def _compare(name: str, on_numbers: Callable[..., Any]) -> None:
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | complex | StagedNumber | np.number)
+    return isinstance(x, int | float | complex | StagedNumber | np.number | np.bool_)
 
 
 _BINARY = (
@@ -182,6 +195,18 @@ for _name in _BINARY:
     _arithmetic(_name, getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _compare(_name, getattr(operator, _name))
+
+
+_OPERATOR = {  # Python's for NumPy's: an operator of NumPy's number calls the function
+    getattr(np, ufunc): getattr(operator, name)
+    for name, ufunc in {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and_": "bitwise_and",
+        "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+        "ge": "greater_equal",
+    }.items()
+}  # fmt: skip
 
 
 def _unary(name: str, on_numbers: Callable[..., Any]) -> None:

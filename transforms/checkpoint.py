@@ -46,6 +46,8 @@ class _Way:
 
     def meet(self, x: Tensor) -> Tensor:
         """The first run: a value without a derivative."""
+        if _only_staged(x):
+            return x
         if type(x) is Tensor and x._node is None:
             self.met.append(None)
             return x
@@ -61,6 +63,8 @@ class _Way:
         places = iter(self.met)
 
         def meet(x: Tensor | None) -> Any:
+            if x is not None and _only_staged(x):
+                return x
             place = next(places, -1)
             if (place == -1) != (x is None) or (
                 place is not None and x is not None and given[place].shape != x.shape
@@ -296,6 +300,11 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         return tree.unflatten(treedef_out, outs)
 
     return checkpointed
+
+
+def _only_staged(x: Any) -> bool:
+    """Whether it is a constant of a graph in the making, of which each run may make its own."""
+    return isinstance(x, Tracer) and x.transform == "jit" and x._node is None
 
 
 def _moves(x: Any) -> bool:

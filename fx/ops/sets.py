@@ -15,8 +15,9 @@ import fx.prims.cumulative as cumulative
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
-from fx.dtypes import bool_, int64
+from fx.dtypes import COMPLEX, bool_, int64
 from fx.ops.axes import normal_axis
+from fx.ops.elementwise import imag, real
 from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, iota, operands, public
 from fx.ops.searching import true_places
@@ -46,6 +47,30 @@ class UniqueInverse(NamedTuple):
 
     values: Tensor
     inverse_indices: Tensor
+
+
+def _order(flat: Tensor) -> Tensor:
+    """The places (n,) of the elements in ascending order; complex ones by real part first."""
+    if flat.dtype not in COMPLEX:
+        return sorting.argsort(flat, axis=0, descending=False)
+    order = sorting.argsort(imag(flat), axis=0, descending=False)
+    ranked = indexing.take(real(flat), order, axis=0)
+    step = sorting.argsort(ranked, axis=0, descending=False)  # it is stable
+    return indexing.take(order, step, axis=0)
+
+
+def _ranks(tests: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Integers that are equal where a complex x is equal to a test (n,), and tell tests apart."""
+    of_tests: list[Tensor] = []
+    of_x: list[Tensor] = []
+    for part in (real, imag):
+        values = part(tests)
+        order = sorting.argsort(values, axis=0, descending=False)
+        ranked = indexing.take(values, order, axis=0)
+        of_tests.append(sorting.searchsorted(ranked, values, side="left"))
+        of_x.append(sorting.searchsorted(ranked, part(x), side="left"))
+    each = tests.shape[0] + 1  # numbers of a part
+    return of_tests[0] * each + of_tests[1], of_x[0] * each + of_x[1]
 
 
 class _Runs:
@@ -86,7 +111,7 @@ def _runs(name: str, x: Any) -> tuple[Tensor, _Runs]:
     """The runs of the flattened tensor."""
     flat = ravel(argument(name, x))  # (n,)
     n = flat.shape[0]
-    order = sorting.argsort(flat, axis=0, descending=False)
+    order = _order(flat)
     ranked = indexing.take(flat, order, axis=0)
     differs = compare.not_equal(along(ranked, 0, min(1, n), n), along(ranked, 0, 0, max(n - 1, 0)))
     return flat, _Runs(name, order, _starts(differs, n))
@@ -212,7 +237,7 @@ def _row_runs(rows: Tensor) -> tuple[Tensor, _Runs]:
         return rows, _Runs("unique", order, _starts(differs, n))
     columns = [shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)]
     for column in reversed(columns):  # a stable sort by each column, the first one last
-        step = sorting.argsort(indexing.take(column, order, axis=0), axis=0, descending=False)
+        step = _order(indexing.take(column, order, axis=0))
         order = indexing.take(order, step, axis=0)
     for column in columns:
         ranked = indexing.take(column, order, axis=0)
@@ -241,12 +266,14 @@ def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
     if not tests.shape[0]:
         found = full(shape=x.shape, value=False, dtype=bool_, device=x.device.name)
     else:
-        order = sorting.argsort(tests, axis=0, descending=False)
-        ranked = indexing.take(tests, order, axis=0)
-        place = sorting.searchsorted(ranked, x, side="left")
+        keys, sought = _ranks(tests, x) if x.dtype in COMPLEX else (tests, x)
+        order = sorting.argsort(keys, axis=0, descending=False)
+        ranked = indexing.take(keys, order, axis=0)
+        place = sorting.searchsorted(ranked, sought, side="left")
         last = constant(tests.shape[0] - 1, int64, x.device.name)
         place = compare.where(compare.less(place, last), place, last)
-        found = compare.equal(indexing.take(ranked, place, axis=0), x)
+        near = ranked if keys is tests else indexing.take(tests, order, axis=0)
+        found = compare.equal(indexing.take(near, place, axis=0), x)
     return compare.logical_not(found) if invert else found
 
 

@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
+import pytest
+
 import fx
 from fx import limits
-from fx.testing.fuzz import compare, training, values
+from fx.testing.fuzz import compare, derived, looped, training, values
 
 
 def test_bits_of_a_number():
@@ -31,8 +34,6 @@ def test_the_class_of_a_number():
 
 
 def test_a_product_under_tiny_limits_ends():
-    from fx.testing.fuzz import derived
-
     x0 = values.tensor((3, 3), "float64", 98, "steps") + 0.0625
 
     with limits.tiny():
@@ -109,3 +110,84 @@ def test_a_range_of_a_fraction():
         return [fx.arange(abs(n0) % 6)]
 
     compare.calls(f, (x, 0.5), (x, 5), (x, 1e308), (x, 3.5))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["isin", "unique_values", "unique_counts"])
+def test_sets_of_complex_numbers(name, dtype):
+    x0 = values.tensor((3, 3), dtype, 82, "steps")
+    x1 = values.tensor((3, 3), dtype, 82, "steps", "zeros")
+
+    def f(x):
+        return [fx.isin(x, x), fx.isin(x, x[0])] if name == "isin" else [getattr(fx, name)(x[:1])]
+
+    for x in (x0, x1):
+        compare.compiled(f, x)
+        if name == "isin":
+            compare.batched(f, x)
+    tests = x0[1] * 1j
+    want = np.isin(x0.numpy(), tests.numpy())
+    assert (fx.isin(x0, tests).numpy() == want).all()
+
+
+def test_numbers_of_numpy_with_numbers():
+    def f(x, n0, n1):
+        return [np.float32(2) * n0, np.int8(3) < n0, np.bool_(True) + n0, n0 % np.float64(7), n1]
+
+    def g(x, n0, n1):
+        return [n1 + n0, n1 | n0, n0 * n1, np.maximum(n0, n1), np.add(n0, 1), x * (n0 + n1)]
+
+    x = values.tensor((4,), "float32", 1)
+    for n1 in (np.bool_(True), np.int16(3), np.float32(0.1), 2):
+        for function in (f, g):
+            numbers = (2, 300, 2**31, 2**63, 2**64, 0.3, float("inf"), True)
+            compare.calls(function, *[(x, n, n1) for n in numbers])
+
+
+def test_numbers_beyond_int64_in_every_dtype():
+    def f(x, n0):
+        return [fx.full_like(x, n0)]
+
+    for dtype in ("bool", "bfloat16", "float16", "int64", "uint64", "complex64"):
+        x = values.tensor((4,), dtype, 1)
+        compare.calls(f, (x, 2**64), (x, 3), (x, -(2**63)), (x, 2**63), (x, 10**20))
+    assert fx.full_like(fx.ones(2, dtype=fx.bool), 2**64).tolist() == [True, True]
+    assert fx.full((), 2**64, dtype=fx.bfloat16) == 2.0**64
+
+
+def test_of_two_errors_the_first_is_raised():
+    x = values.tensor((4,), "int64", 32)  # some are negative
+
+    def power(x, n0):
+        return [fx.power(n0, x), x << 2.0]
+
+    def take(x, n0):
+        return [x[fx.asarray(n0)].reshape(7)]
+
+    compare.calls(power, (x, 2), (fx.abs(x), 2))
+    compare.calls(take, (x, 9), (x, 2), (x, -9))
+
+
+def test_a_loop_of_no_turns_runs_nothing():
+    a0, xs = values.tensor((2, 3), "float64", 47), values.tensor((0, 2, 3), "float64", 34)
+
+    def step(i, a, b, x):
+        return fx.logsumexp(a, axis=-1), b, b
+
+    looped.fori(step, a0, a0, xs, "value")
+
+
+def test_a_checkpoint_of_a_map_with_a_rule_of_its_own():
+    @fx.custom_jvp
+    def halved(v):
+        return fx.sin(v) * 0.5
+
+    halved.defjvp(lambda v, t: (fx.sin(v[0]) * 0.5, fx.cos(v[0]) * t[0] * 0.5))
+    a0 = values.tensor((3,), "float64", 26)
+    xs = values.tensor((2, 3), "float64", 1)
+
+    def step(i, a, b, x):
+        return a, b, halved(b) * x
+
+    for ask in ("checkpoint", "second", "vmap"):
+        looped.map_scan(step, a0, a0, xs, ask)

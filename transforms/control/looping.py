@@ -171,8 +171,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     if not (is_concrete(low) and is_concrete(high)):
         return carry.tree(_while(carry, step, low, high))
     start, stop = int(low), int(high)
-    if modes.stage is not None:
-        return carry.tree(_scan(carry, step, start, max(stop - start, 0), dtype))
+    if modes.stage is not None and start < stop:
+        return carry.tree(_scan(carry, step, start, stop - start, dtype))
     for n in range(start, stop):
         i = constant(n, dtype)
         if n == start:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.backends.cpu.creation import plain
 from fx.host_values import StagedValue
 from fx.numbers import StagedNumber
 from fx.transforms.jitting.guards_reads import origin
@@ -206,7 +207,7 @@ def _fresh(x: Any, dtype: Any) -> np.ndarray:
 
 def array_of(x: Any, dtype: Any) -> np.ndarray:
     """A number as an array () of a dtype, weak as Python's own where it is NumPy's."""
-    return np.asarray(x.item() if isinstance(x, np.generic) else x, dtype)
+    return np.asarray(plain(x.item() if isinstance(x, np.generic) else x, dtype), dtype)
 
 
 def may_change(function: Callable[..., Any], nows: Sequence[Any]) -> bool:

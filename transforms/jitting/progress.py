@@ -336,6 +336,8 @@ class Call:
                     if changed and recording.ended is None:
                         recording.ended = jitted.changing(signature.key, changed)
             except Exception as error:
+                if recording.ended is None:
+                    recording.fail_before()
                 if recording.ended is None or recording.ended.__cause__ is error:
                     raise
                 raise recording.ended from None

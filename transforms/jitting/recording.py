@@ -17,6 +17,7 @@ from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.named import Named, node_of
+from fx.graph.passes.kinds import is_effectful
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
 from fx.numbers import StagedNumber
@@ -363,6 +364,17 @@ class Recording(NumberRecording, Stage):
         except Exception as error:
             self._end(GiveUp("", lasting=False), error)
             raise
+
+    def fail_before(self) -> None:
+        """The function has failed: raise what an operation before, as ``x[i]``, raises eagerly."""
+        with _Outside(self):
+            values: dict[Value, Any] = {}
+            for node in self.nodes:
+                args = [values[v] if v in values else self.call.get(v) for v in node.inputs]
+                if is_effectful(node) or any(x.level >= 0 for x in args):
+                    return  # it must not happen twice, or who differentiates it sees to it
+                outs = node.primitive(*args, **node.params)
+                values.update(zip(node.outs, outs if node.primitive.multiple else (outs,)))
 
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf: whether it had one before matters."""

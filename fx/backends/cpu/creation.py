@@ -12,7 +12,16 @@ def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.n
     """A constant array."""
     if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
         return np.zeros(shape, dtype)
-    return np.full(shape, value, dtype)
+    return np.full(shape, plain(value, dtype), dtype)
+
+
+def plain(value: Any, dtype: Any) -> Any:
+    """A Python number such that NumPy takes it for this dtype, however large it is."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        if dtype == np.bool_:
+            return True
+        return float(value) if dtype.kind == "V" else value  # bfloat16
+    return value
 
 
 def iota(
@@ -29,4 +38,4 @@ def iota(
 
 def scalar(value: Any, dtype: Any) -> np.ndarray:
     """A 0-d array."""
-    return np.asarray(value, dtype=dtype)
+    return np.asarray(plain(value, dtype), dtype=dtype)

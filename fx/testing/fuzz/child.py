@@ -11,6 +11,7 @@ import ctypes
 import json
 import linecache
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -21,6 +22,8 @@ import fx
 from fx.testing.fuzz.compare import Found, Invalid
 from fx.testing.fuzz.generator import make
 from fx.testing.fuzz.program import Program, from_data
+
+MOST_MEMORY = 4 << 30  # bytes: of programs that ask for too much, as "ab" * 2**33
 
 
 def run(program: Program) -> tuple[str, str] | None:
@@ -54,6 +57,7 @@ def main() -> None:
     """Serve orders until there are no more, or nobody is there to give them."""
     if sys.platform == "linux":  # also out of a program that never ends
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what programs print is no answer
     for name, lines in json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}").items():

@@ -98,27 +98,40 @@ def check(function: Function, x: Tensor, word: str) -> None:
 def _differences(inner: Function, x: Tensor, value: Tensor, word: str) -> None:
     """Compare a derivative with differences of the function that it is of."""
     letter = word[0]
+    if letter not in "jlhn":  # a gradient: its products with the directions
+        value = fx.stack([fx.sum(value * t) for t in _directions(x, letter)])
+    got = np.asarray(value.detach()).astype(np.float64)
+    want, rough = _estimated(inner, x, letter, STEP)
+    size = max(np.abs(want).max(initial=0.0), 1.0)
+    if not np.isfinite(want).all() or rough > 0.01 * size:
+        raise Invalid("too steep for differences")
+    allowed = RELATIVE * size + 0.1 * rough
+    wrong = ~(np.abs(got - want) <= allowed)
+    if wrong.any():
+        nearer, _ = _estimated(inner, x, letter, STEP / 16)
+        if not (np.abs(nearer - want) <= allowed).all():
+            raise Invalid("a kink is too near for differences")
+        at = tuple(map(int, np.argwhere(wrong)[0]))
+        raise Found(f"{word}: got {got[at]!r} at {at}, differences give {want[at]!r}")
+
+
+def _directions(x: Tensor, letter: str) -> list[Tensor]:
+    if letter in "jl":
+        return [_along(x)]
+    return [fx.ones_like(x)] if letter in "hn" else [_along(x), fx.ones_like(x)]
+
+
+def _estimated(inner: Function, x: Tensor, letter: str, step: float) -> tuple[np.ndarray, float]:
+    """A derivative by differences of this step, and how rough they are."""
     f = _scalar(inner) if letter not in "jl" else inner
     f = fx.grad(f) if letter in "hn" else f
-    along = [_along(x)] if letter in "jl" else [fx.ones_like(x)] if letter in "hn" else []
-    if not along:  # a gradient: its product with two directions
-        along = [_along(x), fx.ones_like(x)]
-        value = fx.stack([fx.sum(value * t) for t in along])
-    found = []
-    coarse = []
-    for t in along:
-        near, far = ([f(x + t * (s * h)) for s in (1, -1)] for h in (STEP, 2 * STEP))
-        first = (near[0] - near[1]) / (2 * STEP)
-        second = (far[0] - far[1]) / (4 * STEP)
+    found: list[Any] = []
+    rough = 0.0
+    for t in _directions(x, letter):
+        near, far = ([f(x + t * (s * h)) for s in (1, -1)] for h in (step, 2 * step))
+        first = (near[0] - near[1]) / (2 * step)
+        second = (far[0] - far[1]) / (4 * step)
         found.append((4 * first - second) / 3)
-        coarse.append(fx.max(fx.abs(first - second)))
-    want = fx.stack(found) if letter not in "jlhn" else found[0]
-    g, w = (np.asarray(v.detach()).astype(np.float64) for v in (value, want))
-    rough = max(float(c) for c in coarse)
-    size = max(np.abs(w).max(initial=0.0), 1.0)
-    if not np.isfinite(w).all() or rough > 0.01 * size:
-        raise Invalid("too steep for differences")
-    wrong = ~(np.abs(g - w) <= RELATIVE * size + 0.1 * rough)
-    if wrong.any():
-        at = tuple(map(int, np.argwhere(wrong)[0]))
-        raise Found(f"{word}: got {g[at]!r} at {at}, differences give {w[at]!r}")
+        rough = max(rough, float(fx.max(fx.abs(first - second))))
+    want = found[0] if letter in "jlhn" else fx.stack(found)
+    return np.asarray(want.detach()).astype(np.float64), rough

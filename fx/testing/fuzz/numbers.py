@@ -31,7 +31,8 @@ SCALAR = (
     "not {0}", "{0} and {1}", "{0} or {1}", "{0} if {0} > {1} else {1}", "round({0}, 1)",
     "int({0})", "float({0})", "bool({0})", "{0} if {0} else 5", "{0} & 6", "{0} | {1}", "{0} ^ 3",
     "{0} >> 1", "{0} << 2", "divmod({0}, 7)[1]", "({0}).bit_length()", "sum([{0}, {1}, 1])",
-    "pow({0}, 2)", "str({0})", "isinstance({0}, int)", "complex({0}).real", "hash({0}) % 7",
+    "pow({0}, 2)", "str({0})", "isinstance({0}, int)", "complex({0}).real",
+    "hash({0}) % 7 if {0} == {0} else 0",
     "math.isnan({0})", "math.floor({0})", "math.sqrt(abs({0}))", "{0} is None", "repr({0})",
     "[5, 6, 7][{0} % 3]", "len(range(abs(int({0})) % 9))", "{0}.__class__.__name__",
     "(1, 2.5, True).count({0})", "{0} in (1, 2, 3)",
@@ -83,7 +84,7 @@ def make(rng: random.Random) -> Program:
         else:
             body.append(Op(name, text, args))
         (numbers if kind is SCALAR else outs).append(name)
-    kept = (outs[-2:] + [n for n in numbers[-2:] if n not in params]) or params[:1]
+    kept = (outs + [n for n in numbers[-2:] if n not in params]) or params[:1]
     mixed = rng.random() < 0.3
     sets = rng.choice((INTEGERS, FLOATS, INTEGERS + FLOATS + OTHERS))
     rows = []
