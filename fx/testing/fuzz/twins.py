@@ -33,12 +33,13 @@ from fx.testing.fuzz.compare import Found, Invalid
 RELATIVE = 1e-8  # of the largest value of the program; what is wrong is wrong by far
 LARGE = 1e9  # beyond, a program says nothing any more
 NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
-# what torch refuses and fx may do: operands that share memory, views of unclear history
+# what torch refuses and fx may do: operands that share memory, views of unclear history or of none,
+# graphs that are freed, no gradients at all
 MAY = (
-    "Please clone() the tensor before",
-    "A view was created in no_grad mode",
-    "DifferentiableViewMeta",
-)
+    "Please clone() the tensor before", "A view was created in no_grad mode",
+    "DifferentiableViewMeta", "Can't detach views", "graph a second time", "nested_tensorlist",
+)  # fmt: skip
+LEAF = "a leaf Variable that requires grad"
 LATE = ("NoneType", "positional argument", "object has no attribute '_", "not callable")
 PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(")  # a call that may have done a part
 refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
@@ -70,10 +71,13 @@ def agree(text: str, every: int = 1) -> None:
     with _both():
         for n, (code, line, plain) in enumerate(statements):
             outcomes = [_run(code, names, n if draws else None) for names in pair]
-            go_on = _same_outcome(*outcomes, f"line {line}, {_shown(text, line)}", plain)
+            where = f"line {line}, {_shown(text, line)}"
+            if outcomes[1] is None and LEAF in str(outcomes[0]):
+                _same_leaves(*pair, scale, where)
+            go_on = _same_outcome(*outcomes, where, plain)
             if (n + 1) % every and n + 1 < len(statements) and not outcomes[0]:
                 continue
-            scale = _same_tensors(*pair, scale, f"after line {line}, {_shown(text, line)}")
+            scale = _same_tensors(*pair, scale, f"after {where}")
             if not go_on:
                 return
 
@@ -243,6 +247,21 @@ def _same_tensors(theirs: dict[str, Any], ours: dict[str, Any], scale: float, wh
     if not scale < LARGE:
         raise Invalid("numbers grow without end")
     return scale
+
+
+def _same_leaves(theirs: dict[str, Any], ours: dict[str, Any], scale: float, what: str) -> None:
+    """Only if torch's refusal to write into a leaf was for a leaf: it says it of some views too.
+
+    Raises:
+        Found: if a leaf was written into.
+        Invalid: else.
+    """
+    import torch
+
+    for name, x in theirs.items():
+        if isinstance(x, torch.Tensor) and x.is_leaf and x.requires_grad:
+            _same(x, ours.get(name), name, scale, f"after {what}, which torch refuses")
+    raise Invalid("torch takes a view for a leaf")
 
 
 def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:

@@ -90,7 +90,7 @@ class Lines(Stock):
         kind = array.dtype.kind
         value, grad = self.value(text, part, kind, array)
         sign = "="
-        if kind != "b" and rng.random() < 0.4 and self.on("augmented"):
+        if kind != "b" and array.ndim and rng.random() < 0.4 and self.on("augmented"):
             sign = rng.choice(("+=", "-=", "*=") if kind == "i" else ("+=", "-=", "*=", "/="))
             if sign == "/=":
                 value = f"(1.5 + ({value}) ** 2)"
@@ -187,7 +187,7 @@ class Lines(Stock):
         value, _ = self.value(text, thing.shape, "f", thing.array)
         thing.array = np.zeros(thing.shape)
         if self.on("set") and not thing.leaf and rng.random() < 0.4:
-            return Op("", f"{path}.set_(torch.zeros_like({path}) + {value})", tuple(text.args))
+            return Op("", f"{path}.set_(torch.zeros_like({path}) + 0.5)", tuple(text.args))
         return Op("", f"{path}.data = torch.zeros_like({path}) + {value}", tuple(text.args))
 
     def numpy(self) -> Op | None:
