@@ -13,9 +13,10 @@ import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.creation as creation
+import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.errors import DeviceError, DTypeError
+from fx.errors import DeviceError, DTypeError, IndexingError
 from fx.numbers import StagedNumber
 from fx.numbers import weak as weak_number
 from fx.ops.convert import as_operand, as_tensor, promote
@@ -54,6 +55,21 @@ def floating(name: str, x: Any) -> Tensor:
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """``x`` in ``dtype``; itself if it has it."""
     return x if x.dtype == dtype else compare.astype(x, dtype=dtype)
+
+
+def classes(name: str, x: Tensor, count: int) -> Tensor:
+    """Integers ``x`` as int64; those outside of 0..count - 1 are refused, compiled too.
+
+    Raises:
+        IndexingError: naming the function.
+    """
+    unsigned = cast(cast(x, dtypes.int64), dtypes.uint64)  # negative ones lie beyond every size
+    try:
+        return indexing.wrap_index(unsigned, size=count)
+    except IndexError:
+        raise IndexingError(
+            f"{name}: a class lies outside of 0..{count - 1}, of {count} classes"
+        ) from None
 
 
 def requested(x: Tensor, dtype: Any) -> Tensor:

@@ -20,6 +20,7 @@ from fx.ops.operands import (
     argument,
     boolean,
     cast,
+    classes,
     iota,
     of_scalar,
     partner,
@@ -192,6 +193,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
 
     Raises:
         DTypeError: if ``x`` is not integer.
+        IndexingError: if a class is out of range.
 
     Example:
         >>> import fx
@@ -207,7 +209,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
 
         num_classes = int(max(x)) + 1
     num_classes = integer("one_hot", "num_classes", num_classes)
-    x = cast(x, int64)
+    x = classes("one_hot", x, num_classes)
     hits = compare.equal(shape_prims.reshape(x, shape=(*x.shape, 1)), iota(num_classes, x))
     return cast(hits, int64 if dtype is None else as_dtype(dtype))
 

@@ -234,9 +234,8 @@ def binary_cross_entropy(
 
 def _probabilities(name: str, x: Tensor) -> Tensor:
     """The same numbers, all of [0, 1]: others are refused, or NaN where they are not known yet."""
-    if type(x) is not Tensor or modes.stage is not None or type(x._a) is not ndarray:
-        valid = (x >= 0) & (x <= 1)
-        return x + compare.where(valid, constant_like(0.0, x), constant_like(nan, x))
+    if not is_known(x):
+        return nan_unless((x >= 0) & (x <= 1), x)
     if x.size:
         low, high = x._a.min(), x._a.max()
         if not (low >= 0 and high <= 1):
@@ -245,6 +244,16 @@ def _probabilities(name: str, x: Tensor) -> Tensor:
                 f"{low} to {high}; for logits write binary_cross_entropy_with_logits"
             )
     return x
+
+
+def is_known(x: Tensor) -> bool:
+    """Whether the values of a tensor can be asked for, and no transform is about to change them."""
+    return type(x) is Tensor and modes.stage is None and type(x._a) is ndarray
+
+
+def nan_unless(valid: Tensor, x: Tensor) -> Tensor:
+    """``x``, and NaN with NaN for a slope where it is not valid."""
+    return x + compare.where(valid, constant_like(0.0, x), constant_like(nan, x))
 
 
 @custom_jvp

@@ -15,6 +15,7 @@ from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.distance import pairwise_distance
 from fx.nn.functional.loss import reduced, reduction_of
 from fx.ops.operands import argument, cast, floating, operands, promoted
+from fx.ops.operands import classes as classes_within
 from fx.prims.creation import constant_like, iota
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
@@ -265,6 +266,7 @@ def multi_margin_loss(
 
     Raises:
         ShapeError, DTypeError: if shapes do not fit, or the target is not integers.
+        IndexingError: if a class is out of range.
         ValueError: for another ``p`` or ``reduction``.
 
     Example:
@@ -283,7 +285,7 @@ def multi_margin_loss(
         raise ShapeError(
             f"{name}: an input {x.shape} takes one class a row, ({rows},), got a target {y.shape}"
         )
-    y = reshape(y, shape=(rows, 1))
+    y = reshape(classes_within(name, y, classes), shape=(rows, 1))
     own = indexing.take_along_axis(scores, y, axis=1)  # (rows, 1)
     terms = _positive(margin - broadcast_to(own, shape=scores.shape) + scores)
     if p == 2:

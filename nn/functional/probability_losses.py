@@ -10,7 +10,7 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction_prims
 from fx.errors import ShapeError
-from fx.nn.functional.loss import reduced, reduction_of
+from fx.nn.functional.loss import is_known, nan_unless, reduced, reduction_of
 from fx.ops.operands import argument, floating, operands, promoted
 from fx.ops.pointwise import xlogy
 from fx.prims.compare import stop_gradient
@@ -38,7 +38,8 @@ def gaussian_nll_loss(
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for a loss an element.
 
     Raises:
-        ValueError: if a variance is negative, or for another ``reduction``.
+        ValueError: if a variance is negative, or for another ``reduction``. Under jit, vmap and
+            grad, where values are not known, the loss of a negative variance is NaN.
         ShapeError: if the shapes do not fit.
 
     Example:
@@ -48,9 +49,9 @@ def gaussian_nll_loss(
     """
     x, y, v = promoted("gaussian_nll_loss", floating("gaussian_nll_loss", input), target, var)
     how = reduction_of(None, None, reduction)
-    # values of tracers are not known: there a negative variance counts as eps
-    negative = v < 0
-    if type(negative) is Tensor and bool(negative.any()):
+    if not is_known(v):
+        v = nan_unless(v >= 0, v)
+    elif bool((v < 0).any()):
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
     if v.ndim and v.shape != x.shape:
         if v.shape == x.shape[:-1]:

@@ -119,6 +119,35 @@ def test_snapshots_while_another_thread_trains(take, way, shapes):
         assert all(map(np.array_equal, values(found), seen)), "it changed afterwards"
 
 
+@pytest.mark.parametrize("way", ["jit", "eager"])
+def test_who_reads_gets_a_turn(way):
+    """A thread that steps without a pause has its tensors away nearly all the time."""
+    model = Equal(LARGE)
+    step, _ = trainer(model, way)
+    for _ in range(3):
+        step()
+    steps = []
+    over = threading.Event()
+
+    def train():
+        while not over.is_set():
+            step()
+            steps.append(None)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        waited = []
+        for _ in range(15):
+            before = len(steps)
+            model.state_dict()
+            waited.append(len(steps) - before)
+    finally:
+        over.set()
+        thread.join()
+    assert sorted(waited)[len(waited) // 2] <= 20, waited
+
+
 @pytest.mark.parametrize("shapes", [LARGE, SMALL], ids=["large", "small"])
 def test_two_threads_train_one_model(shapes):
     model = Equal(shapes)

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from fx import forking
-from fx.away import Away
+from fx.away import Away, turns
 from fx.backends.cpu.llvm import disk_cache, engine, parallel, python_api
 from fx.backends.cpu.llvm.commit import records, step, update
 from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
@@ -134,7 +134,8 @@ class _Gate:
     """Closed, no step begins, and what is away is back: a process can be copied."""
 
     def __init__(self, loaded: engine.Loaded) -> None:
-        self.closed = ctypes.c_int64.from_address(loaded.address("fx_gate"))
+        self.closed = ctypes.c_uint8.from_address(loaded.address("fx_gate"))
+        self.asked = ctypes.c_uint8.from_address(loaded.address("fx_gate") + 1)
         self.inside = ctypes.c_int64.from_address(loaded.address("fx_inside"))
 
     def close(self) -> None:
@@ -160,6 +161,7 @@ def _loaded() -> engine.Loaded:
     loaded = engine.Loaded([disk_cache.code_of(text)], exports, symbols)
     gate = _Gate(loaded)
     forking.around(gate.close, gate.open)
+    turns.asked = gate.asked
     return loaded
 
 
