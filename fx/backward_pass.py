@@ -12,12 +12,21 @@ from heapq import heappop, heappush
 from itertools import repeat
 from typing import Any
 
-from fx.config import ENABLED, modes, set_modes
+from fx.config import ENABLED, NEVER, modes, set_modes
 from fx.errors import BackwardError
 from fx.tape import Leaf, Node, Select, grad_tracer
 from fx.tensor import Tensor, new_tensor
 
 _watcher: Callable[[Any, Any], None] | None = None
+_may_write = False  # whether a module of this process may write to tensors (fx.writing)
+_written = False  # whether one has
+
+
+def note_writing(begun: bool) -> None:
+    """Tensors may be written to, or were: then a pullback is told what was when it was made."""
+    global _may_write, _written
+    _may_write = True
+    _written = _written or begun
 
 
 def watch(watcher: Callable[[Any, Any], None] | None) -> Callable[[Any, Any], None] | None:
@@ -64,6 +73,8 @@ def backward_pass(
     sums: dict[Any, Tensor] = {}  # of leaves and extras, what arrives at them
     watching = _watcher
     saved_modes = (modes.barrier, modes.silent)
+    if _may_write:
+        outer, modes.pulling = modes.pulling, 0
     switch = create_graph or level == 0 or level & 1
     try:
         if create_graph:
@@ -110,6 +121,8 @@ def backward_pass(
             if pullback is None:
                 raise BackwardError(_FREED.format(node.name()))
             primitive = node.primitive
+            if _written:
+                modes.pulling = node.seq
             if primitive.multiple:
                 ct = _zeros_for_missing(ct, node.specs)
             if primitive.saves:
@@ -153,6 +166,8 @@ def backward_pass(
                     node.saved = _NONE
         _store(sums)
     finally:
+        if _may_write:
+            modes.pulling = outer
         if switch:  # no call, which a signal could come into
             barrier, modes.silent = saved_modes
             modes.barrier = barrier
@@ -222,7 +237,18 @@ def _store(sums: dict[Any, Tensor]) -> None:
         return
     before = [owner.grad for owner in sums]  # held until the end, which may run anything
     after = [ct if old is None else old + ct for old, ct in zip(before, sums.values())]
+    if _may_write and len(set(map(id, after))) < len(after):
+        after = [_alone(g, i, after) for i, g in enumerate(after)]
     deque(map(setattr, sums, repeat("grad"), after), 0)
+
+
+def _alone(grad: Any, i: int, others: list[Any]) -> Any:
+    """A gradient as an object of its own, which may be written to."""
+    if type(grad) is Tensor and any(grad is g for g in others[:i]):
+        alone = new_tensor(grad._a)
+        alone._node = grad._node
+        return alone
+    return grad
 
 
 def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
@@ -233,10 +259,15 @@ def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
 def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
     extra = node.extra
     assert extra is not None
-    for hook in tuple(extra.hooks.values()):
-        changed = hook(ct)
-        if changed is not None:
-            ct = changed
+    if extra.hooks:
+        pulling, modes.pulling = modes.pulling, NEVER
+        try:
+            for hook in tuple(extra.hooks.values()):
+                changed = hook(ct)
+                if changed is not None:
+                    ct = changed
+        finally:
+            modes.pulling = pulling
     if extra.retain:
         _add(extra, ct, sums)
     return ct
@@ -246,5 +277,9 @@ def _accumulate(leaf: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
     _add(leaf, ct, sums)
     if leaf.extra is not None and leaf.extra.post_hooks:  # they ask for it now
         _store({leaf: sums.pop(leaf)})
-        for hook in tuple(leaf.extra.post_hooks.values()):
-            hook()
+        pulling, modes.pulling = modes.pulling, NEVER
+        try:
+            for hook in tuple(leaf.extra.post_hooks.values()):
+                hook()
+        finally:
+            modes.pulling = pulling

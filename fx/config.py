@@ -18,6 +18,7 @@ from fx import dtypes
 from fx.blocks import Block
 from fx.errors import DTypeError
 
+NEVER = 1 << 62  # after every node of the tape
 ENABLED = -1  # a barrier below every level: everything records
 
 
@@ -33,6 +34,8 @@ class _Modes(threading.local):
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
     turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
     journal: list[Any] | None = None  # of cells that are rebound, with what they held before
+    pulling: int = NEVER  # the number of the node whose pullback runs (fx.writing)
+    views: bool = False  # whether view primitives note what they give (fx.writing)
     stage: Any = None  # of the function that is being staged (fx.graph.staging)
 
 

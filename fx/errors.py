@@ -61,6 +61,10 @@ class InPlaceError(FxError, TypeError):
     """A tensor was asked to change; tensors are immutable."""
 
 
+class WriteError(InPlaceError, RuntimeError):
+    """A tensor cannot be written to here, for the reasons that PyTorch names."""
+
+
 class _OfStaging(FxError):
     """What the same lines may not raise where nothing is staged.
 

@@ -8,7 +8,7 @@ a tensor with a node has the call recorded on the level-0 tape.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 from numpy import asarray, ndarray
@@ -82,6 +82,7 @@ class Primitive:
     kernels: dict[str, Rule] = attrs.field(factory=dict)
     differentiable: bool = True
     effectful: bool = False
+    is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"

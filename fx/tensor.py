@@ -38,9 +38,10 @@ class Tensor:
         tensor(54.)
     """
 
-    __slots__ = ("__weakref__", "_a", "_node")
+    __slots__ = ("__weakref__", "_a", "_node", "_view")
     __array_priority__ = 1000
     level: ClassVar[int] = PLAIN
+    written: ClassVar[bool] = False  # whether it is read through what it shares (fx.writing)
 
     def __new__(cls, *args: Any, **options: Any) -> Tensor:
         """PyTorch's old constructor: ``Tensor(2, 3)`` of sizes, ``Tensor([1, 2])`` of values."""
@@ -52,6 +53,7 @@ class Tensor:
 
     _a: Any
     _node: Any
+    _view: Any  # how it shares elements with others, where a program may write (fx.writing)
 
     if TYPE_CHECKING:  # attached by fx.ops
 

@@ -115,7 +115,7 @@ class BatchTracer(Tracer):
         level = live[number]
         values = tuple([x.value if x.level == number else x for x in args])
         dims = tuple([x.dim if x.level == number else None for x in args])
-        if type(primitive) is Primitive:
+        if type(primitive) is Primitive or getattr(primitive, "is_view", False):
             out, dim = primitive.batch(level, values, dims, **params)
         else:
             out, dim = level.batch(primitive, values, dims)

@@ -17,7 +17,7 @@ from itertools import compress
 from typing import Any
 
 from fx import tree
-from fx.config import modes
+from fx.config import NEVER, modes
 from fx.dtypes import FLOATING
 from fx.errors import BackwardError
 from fx.levels import Level, Tracer, live
@@ -275,6 +275,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
             returned = {n: level for n, level in around.items() if n not in live}
             live.update(returned)
             before, modes.journal = modes.journal, None
+            pulling, modes.pulling = modes.pulling, NEVER
             try:
                 for cell, value in started.items():
                     cell.value = value
@@ -282,7 +283,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
                 outs, _ = run(every[:count], meet)
                 meet(None)
             finally:
-                modes.journal = before
+                modes.journal, modes.pulling = before, pulling
                 for number in returned:
                     del live[number]
                 for cell, value in ended:

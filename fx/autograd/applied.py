@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fx.autograd.call import Call, Out
 from fx.autograd.context import Context, Notes, context_of, notes_of
-from fx.config import no_grad
+from fx.config import NEVER, modes, no_grad
 from fx.dtypes import FLOATING, bool_
 from fx.errors import BackwardError, ShapeError
 from fx.ops.convert import as_tensor
@@ -31,6 +31,11 @@ from fx.transforms.rules import cotangents_of_lanes
 Tensors = Sequence[Tensor]
 Maybe = Tensor | None
 _NO_ZEROS = TensorSpec((), bool_)  # the spec of a cotangent that stays None
+
+
+def _of_then(x: Tensor) -> Tensor:
+    """What a tensor was when it was recorded, if it was written since."""
+    return x.read() if x.written else x
 
 
 class VmapInfo(NamedTuple):
@@ -105,9 +110,15 @@ class Applied(Application):
     ) -> list[Maybe]:
         """The user's ``backward``, in a context made of one level's arguments and results."""
         call = self.call
-        ctx = context_of(notes, inputs, outs, call.aligned(needed, False))
+        inputs = {i: _of_then(x) for i, x in inputs.items()}
+        kept = notes.with_kept([_of_then(x) for x in notes.kept])
+        ctx = context_of(kept, inputs, outs, call.aligned(needed, False))
         rule = call.cls.backward if call.given("backward") else call.cls.vjp
-        found = rule(ctx, *call.by_result(cts))
+        pulling, modes.pulling = modes.pulling, NEVER
+        try:
+            found = rule(ctx, *call.by_result(cts))
+        finally:
+            modes.pulling = pulling
         parts = found if isinstance(found, tuple | list) else (found,)
         count = len(call.args)
         if len(parts) < count or any(p is not None for p in parts[count:]):

@@ -81,7 +81,11 @@ def notes_of(ctx: Context, args: Sequence[Tensor], outs: Sequence[Tensor]) -> No
     seen: set[_Mark] = set()
 
     def note(x: Any) -> Any:
-        if not isinstance(x, Tensor) or x.level == CELL:
+        if not isinstance(x, Tensor):
+            return x
+        if x.written:
+            x = x.read()
+        if x.level == CELL:
             return x
         mark = marks.get(id(x))
         if mark is None:

@@ -133,7 +133,12 @@ def grad(
             inputs=nodes,
             prune=True,
         )
-        return tuple([_found(found.get(n), x, i) for i, (n, x) in enumerate(zip(nodes, targets))])
+        out = [_found(found.get(n), x, i) for i, (n, x) in enumerate(zip(nodes, targets))]
+        given = {id(ct) for ct in cts}
+        for i, g in enumerate(out):  # each is an object of its own, that may be written to
+            if type(g) is Tensor and (id(g) in given or any(g is h for h in out[:i])):
+                out[i] = g.__copy__()
+        return tuple(out)
 
     def _found(gradient: Tensor | None, x: Tensor, i: int) -> Tensor | None:
         if gradient is not None:

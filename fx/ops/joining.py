@@ -12,7 +12,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.manipulation import ravel, reshape
-from fx.ops.operands import argument, promoted, public
+from fx.ops.operands import argument, promoted, public, same_view, viewed
 from fx.ops.views import along, pieces, rows
 from fx.tensor import Tensor
 
@@ -102,7 +102,7 @@ def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, .
         >>> fx.unstack(fx.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-    x = argument("unstack", x)
+    x = viewed("unstack", x)
     at = normal_axis("unstack", axis if dim is None else dim, x.shape)
     return rows(x, at)
 
@@ -156,7 +156,7 @@ def split(
         >>> fx.split(fx.tensor([1, 2, 3]), 2)
         (tensor([1, 2]), tensor([3]))
     """
-    x = argument("split", x)
+    x = viewed("split", x)
     at = normal_axis("split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
     if isinstance(split_size_or_sections, tuple | list):
@@ -169,7 +169,7 @@ def split(
     size = integer("split", "the size of a piece", split_size_or_sections)
     if size < 1 and not size == n == 0:
         raise ShapeError(f"split: the size of a piece must be positive, got {size}")
-    return _equal(x, at, size) if n else (x,)
+    return _equal(x, at, size) if n else (same_view(x),)
 
 
 def _equal(x: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
@@ -186,14 +186,14 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tupl
         >>> fx.chunk(fx.tensor([1, 2, 3]), 2)
         (tensor([1, 2]), tensor([3]))
     """
-    x = argument("chunk", x)
+    x = viewed("chunk", x)
     at = normal_axis("chunk", axis if dim is None else dim, x.shape)
     chunks = integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
     n = x.shape[at]
     if not n:
-        return (x,) * chunks
+        return tuple([same_view(x)] * chunks)
     return _equal(x, at, -(-n // chunks))
 
 
@@ -207,7 +207,7 @@ def tensor_split(
         >>> fx.tensor_split(fx.tensor([1, 2, 3, 4]), [1, 3])
         (tensor([1]), tensor([2, 3]), tensor([4]))
     """
-    x = argument("tensor_split", x)
+    x = viewed("tensor_split", x)
     at = normal_axis("tensor_split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
     if isinstance(indices_or_sections, tuple | list):
@@ -238,7 +238,7 @@ def narrow(
         >>> fx.narrow(fx.tensor([1, 2, 3, 4]), 0, 1, 2)
         tensor([2, 3])
     """
-    x = argument("narrow", x)
+    x = viewed("narrow", x)
     at = normal_axis("narrow", axis if dim is None else dim, x.shape)
     n, first = x.shape[at], integer("narrow", "start", start)
     length = integer("narrow", "length", length)

@@ -21,7 +21,7 @@ from fx.ops.axes import (
     sizes,
 )
 from fx.ops.axes import sizes as _sizes  # fmt: skip
-from fx.ops.operands import argument, public
+from fx.ops.operands import argument, public, same_view, viewed
 from fx.ops.views import along
 from fx.prims.families import broadcast_shapes as common_shape
 from fx.tensor import Tensor
@@ -46,9 +46,9 @@ def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
-    x = argument("reshape", x)
+    x = viewed("reshape", x)
     wanted = infer_size("reshape", x.shape, sizes((shape,), "reshape"))
-    return x if wanted == x.shape else prims.reshape(x, shape=wanted)
+    return same_view(x) if wanted == x.shape else prims.reshape(x, shape=wanted)
 
 
 def ravel(x: Any) -> Tensor:
@@ -73,7 +73,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         >>> fx.flatten(fx.ones((2, 3, 4)), 1).shape
         (2, 12)
     """
-    x = argument("flatten", x)
+    x = viewed("flatten", x)
     if not x.ndim:
         return prims.reshape(x, shape=(1,))
     first = normal_axis("flatten", start_dim, x.shape)
@@ -81,7 +81,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if first > last:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
-        return x
+        return same_view(x)
     n = prod(x.shape[first : last + 1])
     return prims.reshape(x, shape=(*x.shape[:first], n, *x.shape[last + 1 :]))
 
@@ -105,7 +105,7 @@ def unflatten(
         >>> fx.unflatten(fx.ones((2, 12)), 1, (3, -1)).shape
         (2, 3, 4)
     """
-    x = argument("unflatten", x)
+    x = viewed("unflatten", x)
     at = normal_axis("unflatten", axis if dim is None else dim, x.shape)
     wanted = _sizes((shape if sizes is None else sizes,), "unflatten")
     inner = infer_size("unflatten", x.shape[at : at + 1], wanted)
@@ -124,7 +124,7 @@ def squeeze(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
         >>> fx.squeeze(fx.ones((1, 3, 1)), axis=0).shape
         (3, 1)
     """
-    x = argument("squeeze", x)
+    x = viewed("squeeze", x)
     axis = axis if dim is None else dim
     if axis is None:
         return reshape(x, tuple([n for n in x.shape if n != 1]))
@@ -149,7 +149,7 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
         >>> fx.expand_dims(fx.ones(3), axis=0).shape
         (1, 3)
     """
-    x = argument("expand_dims", x)
+    x = viewed("expand_dims", x)
     axis = axis if dim is None else dim
     if not isinstance(axis, tuple | list):
         at = new_axis("expand_dims", axis, x.shape)
@@ -181,7 +181,7 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
         >>> fx.permute_dims(fx.ones((2, 3, 4)), (2, 0, 1)).shape
         (4, 2, 3)
     """
-    x = argument("permute_dims", x)
+    x = viewed("permute_dims", x)
     order = axes if dims is None else dims
     if order is None:
         raise AxisError(
@@ -210,7 +210,7 @@ def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
         >>> fx.moveaxis(fx.ones((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    x = argument("moveaxis", x)
+    x = viewed("moveaxis", x)
     shape = x.shape or (1,)  # the one place of a scalar
     start = ordered_axes("moveaxis", source, shape)
     end = ordered_axes("moveaxis", destination, shape)
@@ -250,11 +250,11 @@ def transpose(x: Any, axis1: int, axis2: int) -> Tensor:
 def exchanged(name: str, x: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged by the function ``name``; a scalar has none, and stays as it is."""
     if type(x) is not Tensor:
-        x = argument(name, x)
+        x = viewed(name, x)
     shape = x.shape
     a, b = normal_axis(name, axis1, shape or (1,)), normal_axis(name, axis2, shape or (1,))
     if a == b:
-        return x
+        return same_view(x)
     order = list(range(len(shape)))
     order[a], order[b] = b, a
     return prims.transpose(x, axes=tuple(order))
@@ -361,9 +361,9 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
         tensor([[1, 2],
                 [1, 2]])
     """
-    x = argument("broadcast_to", x)
+    x = viewed("broadcast_to", x)
     wanted = sizes((shape,), "broadcast_to")
-    return x if wanted == x.shape else prims.broadcast_to(x, shape=wanted)
+    return same_view(x) if wanted == x.shape else prims.broadcast_to(x, shape=wanted)
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:

@@ -9,7 +9,7 @@ import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.linear import bmm, mm, mv
-from fx.ops.operands import argument, operands, promoted, public
+from fx.ops.operands import argument, operands, promoted, public, viewed
 from fx.ops.reduction import sum
 from fx.ops.views import along
 from fx.prims.families import broadcast_shapes
@@ -27,7 +27,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
         >>> fx.matrix_transpose(fx.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
-    x = argument("matrix_transpose", x)
+    x = viewed("matrix_transpose", x)
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose takes matrices (*batch, m, n), got shape {x.shape}")
     return prims.swap_last(x)
@@ -50,7 +50,7 @@ def diagonal(
         >>> fx.diagonal(fx.tensor([[1, 2], [3, 4]]))
         tensor([1, 4])
     """
-    x = argument("diagonal", x)
+    x = viewed("diagonal", x)
     pair = (axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
     a, b = ordered_axes("diagonal", pair, x.shape)
     offset = integer("diagonal", "offset", offset)

@@ -35,12 +35,26 @@ def argument(name: str, x: Any) -> Tensor:
         DTypeError: if it is no tensor, array or scalar.
     """
     if isinstance(x, Tensor):
-        return x.read() if x.level == CELL else x
+        return x.read() if x.level == CELL and not x.written else x
     if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic | StagedNumber):
         return as_tensor(x)
     raise DTypeError(
         f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it"
     )
+
+
+def viewed(name: str, x: Any) -> Tensor:
+    """``x`` as a tensor, of which a view is to be given: also a cell stays itself."""
+    return x if isinstance(x, Tensor) else argument(name, x)
+
+
+def same_view(x: Tensor) -> Tensor:
+    """A view of ``x`` of its own shape: itself, and of a cell a tensor."""
+    if x.level == CELL and not x.written:
+        from fx.prims.shape import reshape
+
+        return reshape(x, shape=x.shape)  # type: ignore[no-any-return]
+    return x
 
 
 def floating(name: str, x: Any) -> Tensor:

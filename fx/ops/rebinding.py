@@ -14,6 +14,7 @@ from fx.dtypes import FLOATING, bool_, int64
 from fx.errors import DTypeError, InPlaceError
 from fx.ops.inplace import NAMES, line_for
 from fx.state import Cell
+from fx.tape import CELL
 from fx.tensor import Tensor
 
 _SCALED = {"add_": (2, "alpha"), "sub_": (2, "alpha"), "addcmul_": (3, "value"),
@@ -28,11 +29,16 @@ def _by_rule(name: str) -> Callable[..., Cell]:
     def method(self: Cell, *args: Any, **kwargs: Any) -> Cell:
         if count and len(args) == count:  # older code gives the factor first
             kwargs[factor], *args = args  # type: ignore[assignment]
-        return self._renew(name, getattr(self.read(), pure)(*args, **kwargs))
+        return self._renew(name, getattr(_now(self), pure)(*args, **kwargs))
 
     method.__name__ = name
     method.__doc__ = f"Hold ``self.{pure}(...)``, with the shape and dtype kept."
     return method
+
+
+def _now(x: Any) -> Any:
+    """What a cell holds; a tensor itself."""
+    return x.read() if x.level == CELL else x
 
 
 def _refused(name: str) -> Callable[..., Cell]:
@@ -84,7 +90,7 @@ def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
         raise InPlaceError(
             f"fill_diagonal_ takes a matrix, or more axes of one size, got {self.spec!r}"
         )
-    x = self.read()
+    x = _now(self)
     step = sum(math.prod(shape[i + 1 :]) for i in range(len(shape)))
     tall = len(shape) == 2 and shape[0] > shape[1]
     end = math.prod(shape) if not tall or wrap else shape[1] * shape[1]
@@ -94,7 +100,7 @@ def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
 
 def put_(self: Cell, index: Any, source: Any, accumulate: bool = False) -> Cell:
     """Hold ``source`` at the places ``index`` of the flat tensor, or add it there."""
-    place = self.read().reshape(-1).at[index]
+    place = _now(self).reshape(-1).at[index]
     out = place.add(source) if accumulate else place.set(source)
     return self._renew("put_", out.reshape(self.shape))
 
@@ -257,17 +263,26 @@ def _operator(name: str, sign: str) -> Callable[[Cell, Any], Cell]:
     return method
 
 
-def attach() -> None:
-    """Put the methods on Cell."""
-    written = (
+_WRITTEN = {
+    method.__name__: method
+    for method in (
         copy_, fill_, zero_, fill_diagonal_, put_, share_memory_,
         detach_, normal_, uniform_, bernoulli_, exponential_, geometric_, cauchy_, log_normal_,
         random_,
-    )  # fmt: skip
+    )
+}  # fmt: skip
+
+
+def work_of(name: str) -> Callable[..., Any] | None:
+    """The method in place of that name, for whatever has ``_renew``; None if there is none."""
+    if name in _WRITTEN:
+        return _WRITTEN[name]
+    return _by_rule(name) if callable(getattr(Tensor, name[:-1], None)) else None
+
+
+def attach() -> None:
+    """Put the methods on Cell."""
     for name in NAMES:
-        known = callable(getattr(Tensor, name[:-1], None))
-        setattr(Cell, name, (_by_rule if known else _refused)(name))
-    for method in written:
-        setattr(Cell, method.__name__, method)
+        setattr(Cell, name, work_of(name) or _refused(name))
     for name, sign in _OPERATORS.items():
         setattr(Cell, f"__i{name}__", _operator(name, sign))

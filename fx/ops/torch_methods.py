@@ -29,7 +29,7 @@ from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.convert import as_operand, promote
 from fx.ops.elementwise import imag, real
 from fx.ops.linear import matmul
-from fx.ops.operands import argument, boolean, cast, of_scalar, operands
+from fx.ops.operands import argument, boolean, cast, of_scalar, operands, same_view
 from fx.ops.reduction import amax, amin, total
 from fx.ops.searching import Found
 from fx.primitive import bind_two
@@ -168,7 +168,7 @@ def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
     wanted = infer_size("reshape", self.shape, sizes(shape, "reshape"))
     if wanted == self.shape:
-        return argument("reshape", self)
+        return same_view(self)
     return shape_prims.reshape(self, shape=wanted)
 
 
@@ -177,7 +177,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and not isinstance(shape[0], int | tuple | list | Tensor):
         wanted = as_dtype(shape[0])
         if wanted == self.dtype:
-            return argument("view", self)
+            return same_view(self)
         raise DTypeError(
             f"x.view({wanted.name}) would read the bytes of {self.dtype.name} anew; fx tensors do "
             f"not show their bytes: write x.astype(fx.{wanted.name}) to convert the values, or "
@@ -219,7 +219,7 @@ def t(self: Tensor) -> Tensor:
         raise ShapeError(
             f"x.t() takes at most two axes, got {self.shape}; write x.mT or x.transpose(0, 1)"
         )
-    return linear.swap_last(self) if self.ndim == 2 else argument("t", self)
+    return linear.swap_last(self) if self.ndim == 2 else same_view(self)
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -238,7 +238,7 @@ def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
     axes = normal_axes("squeeze", axis if dim is None else dim, self.shape)
     kept = tuple([n for i, n in enumerate(self.shape) if n != 1 or i not in axes])
     if kept == self.shape:
-        return argument("squeeze", self)
+        return same_view(self)
     return shape_prims.reshape(self, shape=kept)
 
 
@@ -288,7 +288,7 @@ def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
     wanted = sizes(shape, "sum_to_size")
     if wanted == self.shape:
-        return argument("sum_to_size", self)
+        return same_view(self)
     return shape_prims.sum_to(self, shape=wanted)
 
 

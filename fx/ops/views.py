@@ -7,7 +7,7 @@ pullback, which works them out when it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from numpy import asarray, ndarray
@@ -40,8 +40,27 @@ def view(x: Tensor, index: Index) -> Tensor:
             out._node = None
             if x._node is not None and modes.record0:
                 record(_view, (x,), {"index": index}, out)
+            if _note is not None and modes.views:
+                _note(x, out, index)
             return out
-    return _view(x, index=index)  # type: ignore[no-any-return]
+    out = _view(x, index=index)
+    if _note is not None and modes.views:
+        _note(x, out, index)
+    return out
+
+
+_note: Callable[[Tensor, Tensor, Index], None] | None = None
+
+
+def note_views(note: Callable[[Tensor, Tensor, Index], None]) -> None:
+    """Have each view noted that is made while ``modes.views`` says so (fx.writing)."""
+    global _note
+
+    def noting(x: Tensor, out: Tensor, index: Index) -> None:
+        if out is not x:
+            note(x, out, _fixed(index))
+
+    _note = noting
 
 
 def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
@@ -66,8 +85,8 @@ _FULL = [(FULL,) * n for n in range(65)]  # the axes before the one that is cut
 
 def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     """A view for each index, all in range and made of plain ints."""
-    if type(x) is not Tensor or type(x._a) is not ndarray:
-        return tuple([_view(x, index=index) for index in indices])
+    if type(x) is not Tensor or type(x._a) is not ndarray or modes.views:
+        return tuple([view(x, index) for index in indices])
     array = x._a
     outs = tuple([new_tensor(asarray(array[index])) for index in indices])
     if x._node is not None and modes.record0:

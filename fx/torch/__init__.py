@@ -17,6 +17,7 @@ from fx.torch import _aliases
 _aliases.install()
 
 import fx as _fx
+from fx import writing as _writing
 from fx import (
     Generator,
     Tensor,
@@ -62,6 +63,9 @@ from fx import (
 )
 from fx import bool as bool
 from fx.random.generator import default_generator
+
+_writing.enable()
+
 from fx.torch._functions import FUNCTIONS as _FUNCTIONS
 
 globals().update(_FUNCTIONS)

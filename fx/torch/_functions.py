@@ -13,6 +13,7 @@ import fx
 from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
+from fx.writing.views import COPIES, VIEWS, copying, noting
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
 _NUMBERS = bool | int | float | complex
@@ -207,7 +208,9 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     meaning = (work.__doc__ or "").strip().split("\n")[0]
     function.__doc__ = meaning or f"``x.{name}`` as a function."
     function.__qualname__ = name
-    return function  # type: ignore[no-any-return]
+    if name in VIEWS and target is not None:
+        function = noting(function)
+    return copying(function) if name in COPIES else function  # type: ignore[no-any-return]
 
 
 def rows() -> list[tuple[str, str, str | None]]:

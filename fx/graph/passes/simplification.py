@@ -141,7 +141,9 @@ class Simplifier(Rewriter):
 def made_by(value: Value, name: str) -> Node | None:
     """The node of a value if it applies the primitive of that name."""
     node = value.node
-    if node is None or node.primitive.name != name or type(node.primitive) is not Primitive:
+    if node is None or node.primitive.name != name:
+        return None
+    if not (type(node.primitive) is Primitive or getattr(node.primitive, "is_view", False)):
         return None
     return node
 

@@ -1,0 +1,221 @@
+"""What a program that imports ``fx.torch`` may say to a tensor: operators and methods in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import _getframe
+from typing import Any
+
+import fx.ops.inplace as inplace
+import fx.ops.rebinding as rebinding
+from fx.config import modes, no_grad
+from fx.errors import InPlaceError, WriteError
+from fx.levels import Tracer
+from fx.ops.inplace import NAMES, line_for
+from fx.prims.compare import stop_gradient
+from fx.tape import CELL
+from fx.tensor import Tensor, new_tensor
+from fx.writing import views
+from fx.writing.records import link, record_of
+from fx.writing.storing import check, renew, set_item
+from fx.writing.who import writes
+from fx.writing.written import begin
+
+# items ------------------------------------------------------------------------------------------
+
+
+def __setitem__(self: Tensor, index: Any, value: Any) -> None:
+    if not writes(_getframe(1)):
+        inplace.__setitem__(self, index, value)
+    set_item(self, index, value)
+
+
+# operators --------------------------------------------------------------------------------------
+
+_OPERATORS = {
+    "add": "+=", "sub": "-=", "mul": "*=", "truediv": "/=", "pow": "**=", "floordiv": "//=",
+    "mod": "%=", "and": "&=", "or": "|=", "xor": "^=", "lshift": "<<=", "rshift": ">>=",
+}  # fmt: skip
+
+
+def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
+    pure = getattr(Tensor, f"__{name}__")
+
+    def method(self: Any, other: Any) -> Any:
+        if not writes(_getframe(1)):
+            return NotImplemented
+        value = pure(self, other)
+        return value if value is NotImplemented else renew(self, sign, value)
+
+    method.__name__ = f"__i{name}__"
+    return method
+
+
+# methods ----------------------------------------------------------------------------------------
+
+# those of which the shape changes: what the tensor is from then on, as another view of the same
+_LOOKS = {
+    "t_": "t", "transpose_": "transpose", "swapaxes_": "swapaxes", "swapdims_": "swapaxes",
+    "squeeze_": "squeeze", "unsqueeze_": "unsqueeze",
+}  # fmt: skip
+
+
+def _allowed(name: str) -> None:
+    if not writes(_getframe(2)):
+        raise InPlaceError(
+            f"x.{name}() would change x, and tensors never change where `import fx` alone is "
+            f"written; write {line_for(name)}"
+        )
+
+
+def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _allowed(name)
+        return work(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = work.__doc__
+    return method
+
+
+def _look(name: str) -> Callable[..., Any]:
+    pure = _LOOKS[name]
+
+    def work(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = views.noted(getattr(self, pure), *args, **kwargs)
+        return self if out is self else adopt(self, out, name)
+
+    work.__doc__ = f"Be ``self.{pure}(...)``, of the same elements."
+    return work
+
+
+def adopt(x: Any, other: Any, name: str) -> Any:
+    """Let ``x`` be another view of its own family, or one of the family of ``other``."""
+    record, new = record_of(x), record_of(other)
+    check(x, name)
+    if not x.written:
+        begin(record.family)
+    if new.family.cell is None:
+        begin(new.family)
+    if x.level == CELL and not x.written:
+        raise WriteError(f"{name}: a parameter keeps its shape; write p.data = ...")
+    shape, dtype = other.shape, other.dtype
+    record.family, record.path, record.cut = new.family, new.path, new.cut
+    record.shape, record.dtype = shape, dtype
+    record.source = record.value = None
+    new.family.add(x)
+    return x
+
+
+def set_(self: Any, source: Any = None) -> Any:
+    """Be another tensor, whose elements it shares from then on."""
+    if source is None:
+        source = self.new_empty((0,))
+    leaf = self._node
+    if leaf is not None:
+        raise WriteError("set_: a tensor that requires grad keeps its history; write x.data = y")
+    return adopt(self, source, "set_")
+
+
+def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+    """Be of another shape: of the elements in their order, as many as there are, then zeros."""
+    from math import prod
+
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if shape == self.shape:
+        return self
+    if self._node is not None:
+        raise WriteError("cannot resize variables that require grad; write x = x.reshape(...)")
+    n, have = prod(shape), int(self.size)
+    flat = self.reshape(-1)
+    if n <= have:
+        part = views.noted(lambda: self.reshape(-1)[:n].reshape(shape))
+        return adopt(self, part, "resize_")
+    from fx.ops.joining import concat
+
+    grown = concat([flat, self.new_zeros((n - have,))]).reshape(shape)
+    return adopt(self, grown.clone(), "resize_")
+
+
+def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
+    """Be of the shape of another tensor."""
+    return resize_(self, other.shape)
+
+
+def detach(self: Any) -> Any:
+    """The same elements, through which nothing is differentiated."""
+    if type(self) is not Tensor:
+        return stop_gradient(self)
+    out = new_tensor(self._a)
+    if modes.views:
+        link(self, out, stop_gradient, {})
+    return out
+
+
+def _cut(x: Any) -> Any:
+    """The same elements without their history, noted as a view."""
+    return views.noted(detach, x)
+
+
+def detach_(self: Any) -> Any:
+    """Have no history from now on."""
+    if isinstance(self, Tracer) and not self.written:
+        raise WriteError("detach_: inside a transform write x = x.detach()")
+    if self._node is None:
+        return self
+    record = record_of(self)
+    if record.path and not record.cut:
+        raise WriteError("Can't detach views in-place. Use detach() instead")
+    if record.cut:
+        record.leaf = record.source = None
+        if not self.written:
+            self._node = None
+        return self
+    with no_grad():  # the same elements; what was cut of it keeps its history
+        return adopt(self, _cut(self), "detach_")
+
+
+def _set_data(self: Any, value: Any) -> None:
+    """Hold the elements of another tensor from now on; it stays the leaf that it is."""
+    from fx.ops.convert import as_tensor
+
+    if not writes(_getframe(1)):
+        _refuse_data(self, value)
+    value = as_tensor(value)
+    node = self._node
+    if value is self:
+        return
+    if node is None:
+        adopt(self, value if value._node is None else _cut(value), "x.data = v")
+        return
+    with no_grad():
+        adopt(self, _cut(value), "x.data = v")
+    record = record_of(self)
+    record.leaf, record.cut, record.at = node, True, len(record.path)
+
+
+_refuse_data: Any = None
+
+
+def attach() -> None:
+    """Put them on Tensor."""
+    global _refuse_data
+    _refuse_data = Tensor.__dict__["data"].fset
+    Tensor._renew = renew  # type: ignore[attr-defined]
+    Tensor.__setitem__ = __setitem__  # type: ignore[attr-defined]
+    for name, sign in _OPERATORS.items():
+        setattr(Tensor, f"__i{name}__", _operator(name, sign))
+    own = {f.__name__: f for f in (set_, resize_, resize_as_, detach_)}
+    for name in NAMES:
+        if name in own:
+            work = own[name]
+        elif name in _LOOKS:
+            work = _look(name)
+        else:
+            work = rebinding.work_of(name)
+        if work is not None:
+            setattr(Tensor, name, _method(name, work))
+    Tensor.detach = detach
+    Tensor.data = property(detach, _set_data, doc=detach.__doc__)
+    views.attach()

@@ -1,0 +1,298 @@
+"""Records: which tensors are views of one another, and what stands behind those that were written.
+
+Tensors that share elements, as PyTorch sees it, are a ``Family``: the one that came first and all
+that are cut, reshaped or transposed from it. Each has a ``View`` that says how it comes from the
+first. At the first write the values of the family move into one cell (``Storage``), and every
+member is from then on read through it (``written.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from fx.config import modes
+from fx.levels import newest_level
+from fx.primitive import Primitive
+from fx.state import Cell
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor, _new
+
+_MOST = 16  # members before those that are gone are looked for
+
+view_of = Tensor.__dict__["_view"].__get__  # of any class; AttributeError where there is none
+array_in = Tensor.__dict__["_a"]
+node_in = Tensor.__dict__["_node"]
+
+
+class Storage(Cell):
+    """What the tensors of a family hold, with its history."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Tensor) -> None:
+        self.name = "a tensor that is written"
+        self.reduction = None
+        self.born = newest_level()
+        self.handle = None
+        self.leaf = None
+        self.value = value
+
+    def holding(self, value: Tensor) -> Tensor:
+        return value
+
+
+class Family:
+    """Tensors of one memory.
+
+    Attributes:
+        cell: what holds the values: None before the first write.
+        root: a weak reference to the tensor that came first.
+        array: its array, where it is a plain one.
+        members: weak references to the views.
+    """
+
+    __slots__ = (
+        "__weakref__", "array", "axes", "cell", "limit", "members", "of_user", "root", "shape",
+    )  # fmt: skip
+
+    def __init__(self, root: Any) -> None:
+        self.root = ref(root)
+        self.of_user = isinstance(root, Cell)
+        self.cell: Any = None
+        self.array = root._a if type(root) is Tensor else None
+        self.shape = root.shape
+        array = self.array
+        in_order = type(array) is not np.ndarray or array.flags.c_contiguous
+        # else: its axes in the order in which memory has them
+        self.axes = None if in_order else sorted(range(array.ndim), key=lambda i: -array.strides[i])
+        self.members: list[Any] = []
+        self.limit = _MOST
+
+    def add(self, member: Tensor) -> None:
+        """Another view."""
+        members = self.members
+        if len(members) >= self.limit:
+            self.members = members = [m for m in members if m() is not None]
+            self.limit = 2 * len(members) + _MOST
+        members.append(ref(member))
+
+    def alive(self) -> list[Tensor]:
+        """The views that there are."""
+        return [m for m in [held() for held in self.members] if m is not None]
+
+
+class View:
+    """How a member of a family comes from the first, and what it was before the first write.
+
+    Attributes:
+        path: pairs of a primitive and its parameters.
+        base: what keeps the first alive where its history is needed.
+        cut: whether no gradient passes from here to the first.
+        since: the number of the first write on the tape: what was recorded before had ``first``.
+        leaf, at: the place of a gradient, if it or what it comes from is a leaf apart from the
+            first, and how many steps of the path lead to that.
+        source, value: what the family held when it was last read, and what that was here.
+    """
+
+    __slots__ = (
+        "at", "base", "cut", "dtype", "family", "first", "leaf", "path", "shape", "since", "source",
+        "value",
+    )  # fmt: skip
+
+    def __init__(self, family: Family, path: tuple[Any, ...], base: Any, cut: bool) -> None:
+        self.family = family
+        self.path = path
+        self.base = base
+        self.cut = cut
+        self.since = self.at = 0
+        self.first = self.leaf = self.source = self.value = None
+
+
+def record_of(x: Any) -> View:
+    """The record of a tensor, made when first asked for."""
+    try:
+        return x._view  # type: ignore[no-any-return]
+    except AttributeError:
+        x._view = found = View(Family(x), (), None, False)
+        return found
+
+
+def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
+    """Note that ``out``, just made, is a view of ``x``."""
+    try:
+        record = x._view
+    except AttributeError:
+        x._view = record = View(Family(x), (), None, False)
+    family = record.family
+    path = (*record.path, (primitive, params))
+    base, cut = None, record.cut or primitive is _stop
+    if out.written:  # what made it is made of views, and the family has begun
+        known = out._view
+        known.path, known.cut = path, cut or known.cut
+        known.source = None
+        return
+    if type(out) is Tensor and type(x) is Tensor:
+        if primitive is _reshape:
+            chosen = any(type(step) is Selection and step.copies for step, _ in record.path)
+            if not (_is_view(family, path) if chosen else _shares(x._a, out._a)):
+                return
+        if out._node is not None:
+            base = x
+        elif x._node is not None:
+            cut = True
+    else:
+        if x.level != CELL:
+            base = x
+        if primitive is _reshape and not _is_view(family, path):
+            return
+    out._view = made = View(family, path, base, cut)
+    if record.leaf is not None:
+        made.leaf, made.at, made.cut = record.leaf, record.at, True
+    elif record.path and primitive is not _stop and type(x._node) is Leaf:
+        made.leaf, made.at, made.cut = x._node, len(record.path), True
+    if primitive is _stop:
+        made.leaf = None
+    family.add(out)
+    if family.cell is not None:
+        from fx.writing.written import convert
+
+        convert(out, 0)
+
+
+def _shares(a: Any, b: Any) -> bool:
+    """Whether ``b``, reshaped from ``a``, lies in its memory."""
+    if type(b) is not np.ndarray:
+        return True
+    base = b.base
+    return b is a or (base is not None and (base is a or base is a.base))
+
+
+def _is_view(family: Family, path: Any) -> bool:
+    """Whether a reshape at the end of a path moves no elements."""
+    before = layout(family, path[:-1])
+    return _shares(before, _kernel(*path[-1][:1], before, path[-1][1]))
+
+
+def layout(family: Family, path: Any) -> Any:
+    """An array that lies in memory as a member does."""
+    at = np.empty(family.shape, np.bool_)
+    if family.axes is not None:
+        at = np.empty([family.shape[i] for i in family.axes], np.bool_)
+        at = at.transpose(np.argsort(family.axes))
+    for primitive, params in path:
+        at = _kernel(primitive, at, params)
+    return at
+
+
+def _kernel(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
+    """A view primitive on an array."""
+    return array if primitive is _stop else primitive.cpu(array, **params)
+
+
+def place_in(record: View, array: Any) -> Any:
+    """The part of the memory of a family where a member lies; None where that cannot be said."""
+    owner = array
+    for primitive, params in record.path:
+        before, array = array, _kernel(primitive, array, params)
+        if not (array is owner or array.base is owner or array is before):
+            return None
+    return array
+
+
+class ViewPrimitive(Primitive):
+    """A primitive whose result shares the elements of its argument, in programs that write."""
+
+    __slots__ = ()
+    is_view = True
+
+    def __call__(self, x: Any, **params: Any) -> Any:  # type: ignore[override]
+        """Bind, and note the view."""
+        if type(x) is not Tensor and x.level == CELL:
+            out = Primitive.__call__(self, x.read(), **params)
+        else:
+            out = Primitive.__call__(self, x, **params)
+        if out is not x and modes.views:
+            link(x, out, self, params)
+        return out
+
+
+class Selection:
+    """A choice of elements that no single primitive makes, such as a diagonal.
+
+    Args:
+        function: of a tensor.
+        cpu: the same of an array, as a view of it.
+        copies: whether the function may copy where ``cpu`` does not.
+    """
+
+    __slots__ = ("copies", "cpu", "function")
+
+    def __init__(self, function: Any, cpu: Any, copies: bool = False) -> None:
+        self.function = function
+        self.copies = copies
+        self.cpu = cpu
+
+    def __call__(self, x: Any, **params: Any) -> Any:
+        """The elements, as a view of ``x``."""
+        views, modes.views = modes.views, False
+        try:
+            out = self.function(x, **params)
+        finally:
+            modes.views = views
+        if views and out is not x:
+            link(x, out, self, params)
+        return out
+
+
+def twin(x: Any) -> Any:
+    """Another object of the same value and history, which nobody else has."""
+    if x.level == CELL:
+        x = x.read()
+    cls = type(x)
+    out = _new(cls)
+    for name in _slots(cls):
+        try:
+            value = getattr(x, name)
+        except AttributeError:
+            continue
+        setattr(out, name, value)
+    return out
+
+
+def _slots(cls: Any) -> tuple[str, ...]:
+    if cls is Tensor:
+        return ("_a", "_node")
+    found: list[str] = []
+    for base in cls.__mro__:
+        own = base.__dict__.get("__slots__", ())
+        found += (own,) if isinstance(own, str) else own
+    skipped = {"__weakref__", "_view", "_a"}
+    return tuple([n for n in dict.fromkeys(found) if n not in skipped and _is_slot(cls, n)])
+
+
+def _is_slot(cls: Any, name: str) -> bool:
+    """Whether the attribute of a class is a slot, not a property that hides one."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return type(base.__dict__[name]) is _MEMBER
+    return False
+
+
+_MEMBER = type(array_in)
+_reshape: Any = None
+_stop: Any = None
+
+
+def watch_views() -> None:
+    """From now on view primitives note what they give."""
+    global _reshape, _stop
+    from fx.prims.compare import stop_gradient
+    from fx.prims.complex import part
+    from fx.prims.shape import broadcast_to, reshape, slice, transpose
+
+    _reshape, _stop = reshape, stop_gradient
+    for primitive in (reshape, transpose, slice, broadcast_to, stop_gradient, part):
+        primitive.__class__ = ViewPrimitive

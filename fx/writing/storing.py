@@ -1,0 +1,366 @@
+"""Storing: what a write does to the values of a family.
+
+Where nothing is recorded the new elements are written into the family's own memory, if nobody else
+holds that, and into a copy otherwise. Else the value is a new one, computed as ``x.at[i].set(v)``
+computes it, so that gradients flow and transforms see it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+import fx.prims.shape as shape_prims
+from fx.config import is_grad_enabled, modes
+from fx.dtypes import INEXACT, bool_
+from fx.errors import WriteError
+from fx.graph.named import Named
+from fx.ops.convert import as_tensor
+from fx.prims.compare import stop_gradient, where
+from fx.prims.complex import part
+from fx.prims.creation import constant, constants_of
+from fx.state import _fits
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor, new_tensor
+from fx.writing.records import Storage, View, place_in, record_of, twin
+from fx.writing.written import begin, looked, view_of, with_history
+
+# what may be written ----------------------------------------------------------------------------
+
+
+def check(x: Any, operation: str) -> View:
+    """The record of a tensor that is about to be written, whose family has begun.
+
+    Raises:
+        WriteError: for a leaf that requires grad, and for an expanded tensor.
+    """
+    stage = modes.stage
+    if stage is not None:
+        _check_staged(x, stage, operation)
+    record = record_of(x)
+    family = record.family
+    if is_grad_enabled():
+        node = x._node
+        if type(node) is Leaf:
+            kind = "a view of a leaf" if record.path and not record.cut else "a leaf"
+            raise WriteError(_LEAF.format(kind, operation))
+        if record.leaf is not None or (record.path and not record.cut and _root_is_leaf(family)):
+            raise WriteError(_LEAF.format("a view of a leaf", operation))
+    if any(primitive is shape_prims.broadcast_to for primitive, _ in record.path):
+        raise WriteError(
+            f"unsupported operation ({operation}): more than one element of the written-to tensor "
+            f"refers to a single memory location. Please clone() the tensor before performing the "
+            f"operation."
+        )
+    if family.cell is None:
+        if type(x) is Tensor and not x.ndim:
+            _take_out(x)
+        begin(family)
+    elif type(family.cell) is type:
+        raise WriteError(
+            f"{operation}: the parameter that this is a part of is gone; write x = x.clone()"
+        )
+    return record
+
+
+_LEAF = (
+    "{} Variable that requires grad is being used in an in-place operation ({}); write it inside "
+    "`with torch.no_grad():`"
+)
+
+
+def _root_is_leaf(family: Any) -> bool:
+    held = family.root() if family.cell is None or family.of_user else family.cell
+    return held is not None and type(held._node) is Leaf
+
+
+def _take_out(x: Tensor) -> None:
+    """A scalar that is kept for later use is kept no more."""
+    known = constants_of(x.dtype, x.device.name)
+    for key, kept in tuple(known.items()):
+        if kept is x:
+            del known[key]
+
+
+def _check_staged(x: Any, stage: Any, operation: str) -> None:
+    """While a function is staged: what lives outside is state."""
+    record = record_of(x)
+    family = record.family
+    root = family.root()
+    if type(x) is Named or type(root) is Named:
+        stage.give_up(
+            f"it writes ({operation}) into a tensor that was made outside of it for the first time"
+        )
+    inner = x if root is None else root
+    held = inner.read() if inner.level == CELL and not isinstance(family.cell, Storage) else inner
+    if family.cell is None and getattr(getattr(held, "ref", None), "is_input", False):
+        stage.give_up(f"it writes ({operation}) into one of its arguments")
+
+
+# values -----------------------------------------------------------------------------------------
+
+
+def renew(x: Any, operation: str, value: Any) -> Any:
+    """Let ``x`` be what an operation in place gives: of its shape, and cast to its dtype.
+
+    Raises:
+        WriteError: if it has another shape, or a dtype that does not fit.
+    """
+    dtype, shape = x.dtype, x.shape
+    if value.dtype != dtype:
+        if not _fits(value.dtype, dtype):
+            raise WriteError(
+                f"{operation}: result type {value.dtype.name} can't be cast to the desired output "
+                f"type {dtype.name}; write x = x.to(torch.{value.dtype.name}) first"
+            )
+        value = value.astype(dtype)
+    if value.shape != shape:
+        raise WriteError(
+            f"{operation}: output with shape {list(shape)} doesn't match the broadcast shape "
+            f"{list(value.shape)}"
+        )
+    record = check(x, operation)
+    store(record, value)
+    return x
+
+
+def store(record: View, value: Any) -> None:
+    """Let a member have this value, of its shape and dtype."""
+    if value.level == CELL:
+        value = value.read()
+    family = record.family
+    cell = family.cell
+    if is_grad_enabled() and value._node is None and not record.cut:
+        value = _recorded(record, cell.read(), value)
+    if not record.path and type(cell) is Storage:
+        keeps = not is_grad_enabled()
+        _put(family, with_history(value, cell.read()) if keeps else twin(value))
+        return
+    base = cell.read()
+    if _is_plain(base, value) and type(cell) is Storage:
+        array = memory(family)
+        place = place_in(record, array)
+        if place is not None:
+            place[...] = value._a
+            return
+        base = cell.read()
+    _put(family, changed(record, base, value))
+
+
+def _recorded(record: View, base: Any, value: Any) -> Any:
+    """``value``; where what was there required grad, it still does, and gets zeros."""
+    if base._node is None or value.dtype not in INEXACT:
+        return value
+    before = looked(record, base)
+    if before._node is None:
+        return value
+    never = constant(False, bool_, value.device.name)
+    if before.shape:
+        never = shape_prims.broadcast_to(never, shape=before.shape)
+    return where(never, before, value)
+
+
+def changed(record: View, base: Any, value: Any) -> Any:
+    """``base`` with ``value`` where a member lies."""
+    keeps = record.cut or not is_grad_enabled()
+    if keeps and value._node is not None and is_grad_enabled():
+        raise WriteError(
+            "a value that requires grad is written into a detached tensor, through which no "
+            "gradient can flow; write v.detach(), or write inside `with torch.no_grad():`"
+        )
+    steps = [base if not record.cut else stop_gradient(base)]
+    for primitive, params in record.path[:-1]:
+        steps.append(primitive(steps[-1], **params))
+    for (primitive, params), before in zip(reversed(record.path), reversed(steps), strict=True):
+        value = _undone(primitive, params, before, value)
+    return with_history(value, base) if keeps else value
+
+
+def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
+    """``x`` with ``value`` in the place of ``primitive(x)``."""
+    if primitive is shape_prims.reshape:
+        return shape_prims.reshape(value, shape=x.shape)
+    if primitive is shape_prims.transpose:
+        axes = shape_prims.inverse_permutation(params["axes"])
+        return shape_prims.transpose(value, axes=axes)
+    if primitive is stop_gradient:
+        return value
+    if "index" in params:
+        return x.at[params["index"]].set(value)
+    if primitive is shape_prims.slice:
+        start, stop, step = params["start"], params["stop"], params["step"]
+        sizes = shape_prims._sliced_shape(start, stop, step)
+        if value.shape != sizes:
+            value = shape_prims.reshape(value, shape=sizes)
+        return x.at[tuple(map(slice, start, stop, step))].set(value)
+    if primitive is part:  # the other part stays
+        turn = params["turn"]
+        factor = constant(1 if turn == 0 else 1j, x.dtype, x.device.name)
+        return x - part(x, turn=turn).astype(x.dtype) * factor + value.astype(x.dtype) * factor
+    n = prod(x.shape)
+    places = primitive.cpu(np.arange(n).reshape(x.shape), **params)
+    flat = shape_prims.reshape(x, shape=(n,))
+    places = new_tensor(np.ascontiguousarray(places).reshape(-1))
+    flat = flat.at[places].set(shape_prims.reshape(value, shape=(places.shape[0],)))
+    return shape_prims.reshape(flat, shape=x.shape)
+
+
+def _put(family: Any, base: Any) -> None:
+    """Let a family hold another value."""
+    cell = family.cell
+    if type(cell) is Storage:
+        hold(cell, base)
+        return
+    if type(cell).rebind is None:  # pragma: no cover
+        return
+    cell.rebind(base)
+    refresh(family)
+
+
+def refresh(family: Any) -> None:
+    """Let the members of a parameter's family see what it holds now."""
+    base = family.cell.value
+    for member in family.alive():
+        record = view_of(member)
+        record.value = looked(record, base)
+
+
+def hold(cell: Storage, value: Any) -> None:
+    """Let a storage hold another value."""
+    stage = modes.stage
+    if stage is not None and stage.lasts(cell):
+        if value._node is not None:
+            stage.give_up("it writes a value that requires grad into a tensor outside")
+        cell.rebind(value)
+        return
+    if modes.journal is not None:
+        modes.journal.append((cell, cell.value))
+    if type(value) is not Tensor and value.level > cell.born:
+        raise WriteError(
+            f"a value {value.spec!r} inside {value.transform} is written into a tensor that was "
+            f"made outside of it and lives longer; return it from the transformed function, or "
+            f"write into x.clone()"
+        )
+    cell.value = value
+
+
+# memory -----------------------------------------------------------------------------------------
+
+
+def _is_plain(*values: Any) -> bool:
+    """Whether these are arrays of the CPU, of which nothing would be recorded."""
+    recording = is_grad_enabled()
+    return modes.stage is None and all(
+        type(x) is Tensor and type(x._a) is np.ndarray and not (recording and x._node is not None)
+        for x in values
+    )
+
+
+def memory(family: Any) -> Any:
+    """The array of a family, which nobody else holds: its own, or else a copy in its place."""
+    cell = family.cell
+    for member in (*family.alive(), family.root()):
+        if member is not None:
+            record = view_of(member)
+            record.source = record.value = None
+    member = record = None
+    base = cell.value
+    array = base._a
+    # What runs again needs what was there before. Else `base` is held by the cell and by this
+    # frame, and the array by `base` and by this frame.
+    if (
+        modes.journal is None
+        and getrefcount(base) <= 3
+        and getrefcount(array) <= 3
+        and array.base is None
+        and array.flags.writeable
+    ):
+        return array
+    held = new_tensor(array.copy("K"))
+    held._node = base._node
+    hold(cell, held)
+    return held._a
+
+
+def set_item(x: Any, index: Any, value: Any) -> None:
+    """``x[index] = value``."""
+    record = check(x, "x[...] = v")
+    cell = record.family.cell
+    if isinstance(value, Tensor) and value.level == CELL:
+        if value.written and _is_itself(record, index, value):
+            return  # the end of `x[index] += v`, which has written through the view
+        value = value.read()
+    if type(cell) is Storage and modes.stage is None:
+        base = cell.read()
+        if _is_plain(base) and (type(value) in _NUMBERS or _is_array(value)):
+            array = memory(record.family)
+            del base
+            place = place_in(record, array)
+            if place is not None and _assigned(place, index, value):
+                return
+    now = x.read()
+    if not isinstance(value, Tensor):
+        value = as_tensor(value, x.dtype, x.device)
+    elif value.dtype != x.dtype:
+        value = value.astype(x.dtype)
+    store(record, now.at[_read(index)].set(value))
+
+
+def _is_itself(record: View, index: Any, value: Any) -> bool:
+    """Whether a member is ``x[index]`` itself."""
+    if view_of(value).family is not record.family or modes.stage is not None:
+        return False
+    base = record.family.cell.value
+    if type(base) is not Tensor or type(base._a) is not np.ndarray:
+        return False
+    place = place_in(record, base._a)
+    array = value.read()._a
+    try:
+        part = None if place is None else place[_indices(index)]
+    except (IndexError, ValueError, TypeError):
+        return False
+    return (
+        type(part) is np.ndarray
+        and part.shape == array.shape
+        and part.strides == array.strides
+        and part.ctypes.data == array.ctypes.data
+    )
+
+
+_NUMBERS = frozenset((int, float, bool, complex))
+
+
+def _is_array(value: Any) -> bool:
+    return (isinstance(value, Tensor) and _is_plain(value)) or isinstance(
+        value, np.ndarray | np.generic
+    )
+
+
+def _assigned(place: Any, index: Any, value: Any) -> bool:
+    """Whether NumPy could assign; if not, the other way says why in better words."""
+    try:
+        place[_indices(index)] = value._a if isinstance(value, Tensor) else value
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _indices(index: Any) -> Any:
+    """An index for NumPy."""
+    kind = type(index)
+    if kind is int or kind is slice:
+        return index
+    if kind is tuple:
+        return tuple([_indices(i) for i in index])
+    if isinstance(index, Tensor):
+        return index._a
+    return index
+
+
+def _read(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(map(_read, index))
+    return index.read() if isinstance(index, Tensor) and index.level == CELL else index

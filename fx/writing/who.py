@@ -1,0 +1,93 @@
+"""Who writes: the module that says ``x[i] = v`` or ``x += v`` decides whether that changes x.
+
+A module that imports ``fx.torch``, or a function that does, writes as in PyTorch. One that imports
+``fx`` alone is functional: there ``x += v`` binds a name. A helper that imports neither does what
+its caller does.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+from fx.frames import is_internal
+
+_MOST = 512
+_verdicts: dict[int, tuple[dict[str, Any], int, bool | None]] = {}
+
+
+def writes(frame: FrameType) -> bool:
+    """Whether the code of a frame writes into tensors."""
+    if is_internal(frame.f_code.co_filename):
+        return False  # fx's own code binds names
+    at: FrameType | None = frame
+    while at is not None:
+        space = at.f_globals
+        known = _verdicts.get(id(space))
+        if known is None or known[0] is not space or known[1] != len(space):
+            known = _look(space, at)
+        if known[2]:
+            return True
+        if _holds(at):
+            return True
+        if known[2] is not None:
+            return False
+        at = at.f_back
+    return True  # nobody imports anything of fx: the face that takes writes was loaded
+
+
+_codes: dict[Any, bool] = {}
+
+
+def _holds(frame: FrameType) -> bool:
+    """Whether a function has the face in a variable of its own: ``def main(): import fx.torch``."""
+    code = frame.f_code
+    found = _codes.get(code)
+    if found is None:
+        if len(_codes) > _MOST:
+            _codes.clear()
+        inside = frame.f_locals is not frame.f_globals
+        found = _codes[code] = inside and any(
+            isinstance(v, ModuleType) and _is_face(v.__name__) for v in frame.f_locals.values()
+        )
+    return found
+
+
+def _is_face(home: str) -> bool:
+    return home == "fx.torch" or home.startswith("fx.torch.")
+
+
+def _look(space: dict[str, Any], frame: FrameType) -> tuple[dict[str, Any], int, bool | None]:
+    verdict = None
+    if not is_internal(frame.f_code.co_filename):
+        verdict = _verdict(space)
+    if len(_verdicts) > _MOST:
+        _verdicts.clear()
+    known = _verdicts[id(space)] = (space, len(space), verdict)
+    return known
+
+
+def _verdict(space: dict[str, Any]) -> bool | None:
+    functional = None
+    for value in tuple(space.values()):
+        if isinstance(value, ModuleType):
+            home = value.__name__
+        elif isinstance(value, FunctionType | type):
+            home = value.__module__ or ""
+        else:
+            continue
+        if _is_face(home):
+            return True
+        if home == "fx" or home.startswith(_FUNCTIONAL):
+            functional = False
+    return functional
+
+
+# what only functional code takes from there; layers, optimizers and tensors are of both faces
+_FUNCTIONAL = ("fx.transforms", "fx.ops", "fx.random", "fx.tree")
+
+
+def writing() -> bool:
+    """Whether the caller of the caller writes."""
+    return writes(sys._getframe(2))

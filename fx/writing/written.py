@@ -1,0 +1,245 @@
+"""Written tensors: names whose values were changed.
+
+At its first write a tensor's class changes to one that is read as a cell is. ``bind`` reads it
+before anything else, so that no rule keeps the object itself; a pullback that kept it before the
+first write is told what it was then.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from fx.backward_pass import note_writing
+from fx.config import ENABLED, modes, set_modes
+from fx.errors import BackwardError
+from fx.primitive import Primitive
+from fx.tape import CELL, GradTracer, Leaf, grad_tracer
+from fx.tape import _sequence as next_number
+from fx.tensor import Tensor, new_tensor
+from fx.versions import touch
+from fx.writing.records import Family, Storage, View, array_in, node_in, twin, view_of
+
+
+class Written:
+    """What the class of a tensor gets in front when it is written to."""
+
+    __slots__ = ()
+    level = CELL
+    written = True
+    name = "a tensor"
+    reduction = None
+
+    def read(self) -> Any:
+        """The value of now; in a pullback that is older than the first write, that of then."""
+        record: View = view_of(self)
+        if modes.pulling < record.since and record.first is not None:
+            return record.first
+        cell = record.family.cell
+        if type(cell) is not Storage:
+            return record.value if modes.stage is None else _now(record)
+        base = cell.read()
+        if not record.path and record.leaf is None:
+            return base
+        if record.source is base:
+            return record.value
+        value = looked(record, base)
+        if modes.stage is None:
+            record.source, record.value = base, value
+        return value
+
+    @property
+    def _a(self) -> Any:
+        return self.read()._a
+
+    @property
+    def _node(self) -> Any:
+        return self.read()._node
+
+    @_node.setter
+    def _node(self, node: Any) -> None:
+        set_node(self, node)
+
+    @property
+    def value(self) -> Any:
+        return self.read().value
+
+    def concrete(self) -> Any:
+        return self.read().concrete()
+
+    @property
+    def born(self) -> int:
+        return view_of(self).family.cell.born  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> Any:
+        return view_of(self).shape
+
+    @property
+    def dtype(self) -> Any:
+        return view_of(self).dtype
+
+    @property
+    def device(self) -> Any:
+        return self.read().device
+
+    def __reduce__(self) -> Any:
+        from fx.ops.interop import reduce_tensor
+
+        return reduce_tensor(self.read())
+
+    def __copy__(self) -> Any:
+        return copied(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            node = self._node
+            if node is not None and type(node) is not Leaf:
+                raise BackwardError(
+                    "deepcopy: a tensor computed from others has a history that cannot be copied; "
+                    "write copy.deepcopy(x.detach())"
+                )
+            out = memo[id(self)] = copied(self)
+            if node is not None and node.grad is not None:
+                out._node.grad = node.grad.detach()
+        return memo[id(self)]
+
+
+def copied(x: Any) -> Any:
+    """Another tensor of these values; that of a leaf is a leaf."""
+    out = twin(x)
+    if type(out) is Tensor and type(out._node) is Leaf:
+        out._node = None
+        return out.requires_grad_()  # type: ignore[attr-defined]
+    return out
+
+
+@cache
+def written_class(cls: Any) -> Any:
+    """The class that the objects of a class get."""
+    return type("Tensor" if cls is Tensor else cls.__name__, (Written, cls), {"__slots__": ()})
+
+
+def begin(family: Family) -> None:
+    """Move the values of a family into a cell, and let all members read it."""
+    note_writing(True)
+    number = next_number()
+    root = family.root()
+    if family.of_user:
+        family.cell = _Dead if root is None else root
+    else:
+        if root is None:
+            value = new_tensor(family.array)
+        else:
+            value = twin(root)
+        family.cell = Storage(value)
+        family.array = None
+        if root is not None:
+            convert(root, number)
+            node = view_of(root).first._node
+            if type(node) is Leaf:
+                family.cell.leaf = node
+    for member in family.alive():
+        convert(member, number)
+
+
+class _Dead:
+    """In the place of a cell that is gone."""
+
+    value = None
+
+
+def convert(x: Any, number: int) -> None:
+    """Let a member be read through its family's cell."""
+    record: View = x._view
+    if x.written:
+        return
+    first = twin(x)
+    record.first, record.since = first, number
+    record.shape, record.dtype = x.shape, x.dtype
+    if record.path and type(first._node) is Leaf:
+        record.leaf, record.cut, record.at = first._node, True, len(record.path)
+    cell = record.family.cell
+    record.value = first
+    record.source = cell.value if type(cell) is Storage else None
+    record.base = None
+    x.__class__ = written_class(type(x))
+    array_in.__set__(x, None)
+    node_in.__set__(x, None)
+
+
+def looked(record: View, base: Any) -> Any:
+    """What a member is, where its family holds ``base``."""
+    value = base
+    saved = None
+    views, modes.views = modes.views, False
+    leaf, at = record.leaf, record.at
+    if (leaf is not None or not record.cut) and not modes.record0:
+        saved = modes.barrier, modes.silent
+        set_modes(ENABLED, ENABLED)
+    try:
+        for i, (primitive, params) in enumerate(record.path):
+            if leaf is not None and i == at:
+                value = _as_leaf(value, leaf)
+            if isinstance(primitive, Primitive):
+                value = Primitive.__call__(primitive, value, **params)
+            else:
+                value = primitive(value, **params)
+    finally:
+        modes.views = views
+        if saved is not None:
+            set_modes(*saved)
+    if leaf is not None:
+        if at == len(record.path):
+            value = _as_leaf(value, leaf)
+    elif record.cut and value._node is not None:
+        value = value.detach()
+    elif value is base:
+        value = twin(value)
+    return value
+
+
+def _as_leaf(value: Any, leaf: Any) -> Any:
+    value = twin(value.detach())
+    value._node = leaf
+    return value
+
+
+def _now(record: View) -> Any:
+    """A member of a user's cell, while a function is staged."""
+    cell = record.family.cell
+    return record.value if cell is _Dead else looked(record, cell.read())
+
+
+def with_history(value: Any, old: Any) -> Any:
+    """``value`` with the history of ``old``: what is written behind the tape's back."""
+    if old.level == CELL:
+        old = old.read()
+    node = old._node
+    if node is None:
+        return twin(value)
+    if type(old) is GradTracer:
+        while value.level >= old.level:
+            value = value.value
+        return grad_tracer(old.level, value, node)
+    out = twin(value)
+    out._node = node
+    return out
+
+
+def set_node(x: Any, node: Any) -> None:
+    """Make a written tensor a leaf, or no leaf any more."""
+    record = view_of(x)
+    family = record.family
+    value = twin(x)
+    value._node = node
+    if record.path:
+        record.leaf, record.at = node, len(record.path)
+        record.cut = True
+        record.source = None
+        return
+    cell = family.cell
+    if (node is None) != (cell.leaf is None):
+        touch()
+    cell.value = value
+    cell.leaf = node

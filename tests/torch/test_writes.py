@@ -1,0 +1,243 @@
+"""Writes into plain tensors: what a program that imports ``fx.torch`` does, as torch does it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import fx
+import fx.torch as face
+from fx.errors import InPlaceError, WriteError
+
+PROGRAMS = {
+    "an alias": "a = zeros(3); b = a; b += 1; a *= 3",
+    "an argument": """
+def f(x): x /= 2
+a = ones(4); f(a)""",
+    "members of lists": """
+a = ones(3); b = ones(2)
+for s in [a, b]:
+    s *= 0.9
+    s += 0.1 * s.sum()""",
+    "a row taken before": "a = zeros(3, 3); b = a[0]; b += 1; a[0, 1] = 5",
+    "a row of a row": "a = zeros(2, 3); a[1][2] = 4.0",
+    "a view": "a = zeros(2, 3); a.view(-1)[4] = 7; a.T[0, 1] = -1; b = a.reshape(3, 2)",
+    "a copy of elements is none": "a = arange(4.); b = a[[0, 1]]; b += 5; c = a[a > 1]; c.zero_()",
+    "a diagonal": "a = ones(3, 4); a.diagonal().fill_(0); a.T.diagonal(1).add_(2)",
+    "windows": "a = arange(6.); a.unfold(0, 2, 2)[:, 0] = 0; a.as_strided((2,), (3,))[1] = 9",
+    "parts": """
+a = arange(6.).reshape(2, 3)
+for row in a: row *= 2
+for x in a.chunk(3, 1): x += 1
+b, c = a.split([1, 2], 1)
+b.zero_()
+for x in a.unbind(1): x -= 3""",
+    "masks": "a = arange(5.); a[a > 2] = 0; a[a < 1] += 7; a.masked_fill_(a > 6, -1)",
+    "indices": """
+a = zeros(3, 4)
+a[[0, 2], 1] = arange(2.)
+a[:, tensor([0, 3])] += 2
+a.index_put_((tensor([1]), tensor([2])), tensor(8.))
+a.scatter_(1, tensor([[3], [0], [1]]), 6.0)
+a.index_add_(0, tensor([0, 0]), ones(2, 4))""",
+    "methods": """
+a = ones(2, 3)
+a.mul_(3).add_(1, alpha=2).sub_(0.5).div_(2).clamp_(0, 1.5).neg_().abs_().sqrt_().exp_()
+a.copy_(arange(3.)); b = a.clone(); b.fill_(4); a.addcmul_(b, b, value=0.1).lerp_(b, 0.25)""",
+    "casts": "a = zeros(3, dtype=torch.long); a[1] = 2.7; a += 2; b = zeros(2); b[:] = arange(2)",
+    "shapes": "a = arange(6.).reshape(2, 3); b = a[0]; a.t_(); a[0, 0] = 9; a.unsqueeze_(0)",
+    "detached": "a = ones(3); b = a.detach(); b[0] = 4; c = a.data; c.mul_(2)",
+    "a table": """
+a = zeros(6, 4)
+at = arange(6.).unsqueeze(1)
+a[:, 0::2] = sin(at * exp(arange(0., 4., 2.) * -0.3))
+a[:, 1::2] = cos(at)""",
+    "set_ and resize_": """
+a = ones(2); b = arange(3.); a.set_(b); b += 1; a[0] = -5; c = arange(6.); c.resize_(2, 2)""",
+    "complex": "a = zeros(2, dtype=torch.complex128); a.real.fill_(3); a.imag[1] = 2; a += 1j",
+}
+GRADIENTS = {
+    "into what needs none": """
+y = zeros(3); y[0] = x[0] * 2; y[1] = y[0] + x[1]
+z = y * x; z[0] += 1; out = (z * z).sum()""",
+    "into what is computed": "y = x * 2; y[1] = 0; y += x; y[0] -= y[2]; out = (y * y).sum()",
+    "through a view": "y = x * 2; z = y[1:]; z *= 5; out = (y * x).sum() + z.sum()",
+    "a view taken before": "y = x * 2; z = y.view(3, 1); y *= x; out = (z ** 2).sum()",
+    "overwritten": "y = x * 2; y.fill_(3); out = (y * x).sum()",
+    "steps": "y = zeros(4, 3)\nfor t in range(4): y[t] = x * t\nout = (y.sin() * y).sum()",
+    "relu": "y = x * 2; y.masked_fill_(y > 2, 0); y.relu_(); out = (y * y).sum()",
+    "a mask": "y = x * x; y[y > 0.5] *= x.sum(); out = y.sum()",
+}
+SETTING = ("zeros", "ones", "arange", "tensor", "sin", "cos", "exp")
+
+
+def run(code, library, **names):
+    library.set_default_dtype(library.float64)
+    try:
+        exec(
+            code, names := {"torch": library, **{n: getattr(library, n) for n in SETTING}, **names}
+        )
+    finally:
+        library.set_default_dtype(library.float32)
+    return names
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_same_as_torch(name):
+    expected, found = run(PROGRAMS[name], torch), run(PROGRAMS[name], face)
+    for key in "abc":
+        if key in expected:
+            np.testing.assert_allclose(np.array(found[key].tolist()), expected[key].numpy())
+            assert found[key].shape == tuple(expected[key].shape), key
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_flow_through_writes(name):
+    values = []
+    for library in (torch, face):
+        x = library.tensor([0.5, -1.0, 2.0], dtype=library.float64, requires_grad=True)
+        run(GRADIENTS[name], library, x=x)["out"].backward()
+        values.append(np.array(x.grad.tolist()))
+    np.testing.assert_allclose(values[1], values[0])
+
+
+def test_a_pullback_sees_the_value_that_it_was_given():
+    # torch refuses each of these backward passes; the gradients are those of the values of then
+    torch = face
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    c = torch.tensor([3.0, 4.0])
+    y = (x * c).sum()
+    c += 100
+    y.backward()
+    assert x.grad.tolist() == [3, 4]
+    h = x * 2
+    z, row = (h * h).sum(), h[1:]
+    q = (row * row).sum()
+    h.zero_()
+    x.grad = None
+    (z + q).backward()
+    assert x.grad.tolist() == [8, 32]
+
+
+def test_a_leaf_is_written_without_history_and_stays_a_leaf():
+    torch = face
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    (a * a).sum().backward()
+    with torch.no_grad():
+        a -= 0.5 * a.grad
+        a[0] = 7
+    assert a.is_leaf and a.requires_grad and a.tolist() == [7, 0]
+    a.grad.zero_()
+    (a * 3).sum().backward()
+    assert a.grad.tolist() == [3, 3]
+    a.data.mul_(2)
+    a.data = torch.ones(2)
+    assert a.tolist() == [1, 1] and a.requires_grad
+    (a * a).sum().backward()
+    assert a.grad.tolist() == [5, 5]
+
+
+def test_gradients_of_two_leaves_are_two():
+    torch = face
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (a + b).sum().backward()
+    a.grad.zero_()
+    assert b.grad.tolist() == [1, 1]
+    given = torch.ones(2)
+    (a * 1).backward(given)
+    a.grad.mul_(5)
+    assert given.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("x += 1", "a leaf Variable that requires grad is being used in an in-place operation"),
+        ("x[0] = 1", "a leaf Variable that requires grad"),
+        ("x[0].fill_(1)", "a view of a leaf Variable that requires grad is being used"),
+        ("ones(3).expand(2, 3).add_(1)", "more than one element of the written-to tensor"),
+        ("tensor([1]).add_(1.5)", "result type float64 can't be cast to the desired output type"),
+        ("ones(3).add_(ones(2, 3))", r"output with shape \[3\] doesn't match the broadcast shape"),
+        ("x.detach()[0] = x[1]", "requires grad is written into a detached tensor"),
+        ("(x * 2)[1:].detach_()", "Can't detach views in-place"),
+    ],
+)
+def test_what_torch_refuses(code, says):
+    x = face.ones(3, requires_grad=True)
+    with pytest.raises(WriteError, match=says):
+        run(code, face, x=x)
+    assert issubclass(WriteError, RuntimeError)
+
+
+def test_parameters_are_written_through_what_is_cut_of_them():
+    torch = face
+    w = torch.nn.Parameter(torch.ones(2, 3))
+    before, kept = w.detach(), w.detach().clone()
+    with torch.no_grad():
+        w[0].fill_(2)
+        w.view(-1)[5] = 7
+    w.detach().mul_(2)
+    assert w.tolist() == [[4, 4, 4], [2, 2, 14]] == before.tolist()
+    assert kept.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_the_module_that_writes_decides():
+    x = fx.ones(2)
+    functional = {"fx": fx, "x": x}
+    exec("y = x\ny += 1\ny *= 2", functional)
+    assert x.tolist() == [1, 1] and functional["y"].tolist() == [4, 4]
+    with pytest.raises(InPlaceError, match=r"x = x.at\[0\].set\(v\)"):
+        exec("x[0] = 1", functional)
+    with pytest.raises(InPlaceError, match=r"x = fx.zeros_like"):
+        exec("x.zero_()", functional)
+    helper = {}  # imports neither: it does what its caller does
+    exec("def double(x):\n    x *= 2\n    return x", helper)
+    exec("y = double(x)", {**functional, **helper})
+    assert x.tolist() == [1, 1]
+    exec("y = double(x)", {"torch": face, "x": x, **helper})
+    assert x.tolist() == [2, 2]
+
+
+def test_shared_constants_do_not_change():
+    torch = face
+    x, y = torch.tensor(1.0), torch.as_tensor(1.0)
+    x += 4
+    y += 4
+    assert (torch.ones(2) * 1.0 + 1.0).tolist() == [2, 2] and fx.asarray(1.0).item() == 1
+
+
+def test_what_nobody_else_holds_is_written_in_place():
+    torch = face
+    x = torch.zeros(1000)
+    x[0] = 1
+    where = x.data_ptr()
+    for i in range(5):
+        x[i] = i
+        x[10:20] *= 2
+    assert x.data_ptr() == where
+    kept = (x * torch.ones(1000, requires_grad=True)).sum()  # holds what x is now
+    x[3] = 100
+    assert x.data_ptr() != where
+    kept.backward()
+
+
+def test_under_transforms():
+    torch = face
+
+    def f(x):
+        y = torch.zeros(3) * x[0]
+        y[1] = x[1] * 2
+        y[2:] += x[2]
+        return (y * y).sum()
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert torch.func.grad(f)(x).tolist() == [0, 16, 6]
+    xs = torch.stack([x, 2 * x])
+    assert torch.func.vmap(f)(xs).tolist() == [25, 100]
+    assert torch.func.vmap(torch.func.grad(f))(xs).tolist() == [[0, 16, 6], [0, 32, 12]]
+    assert fx.jit(f)(x).item() == 25
+    counter = torch.zeros(())
+    counter += 1
+    with pytest.raises(WriteError, match="inside vmap is written into a tensor that was made"):
+        torch.func.vmap(lambda v: counter.add_(v.sum()))(xs)
