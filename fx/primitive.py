@@ -118,8 +118,8 @@ class Primitive:
                     return self._dispatch(args, params)
                 if x._node is not None:
                     recorded = True
-            if not args:
-                return self._dispatch(args, params)
+            if not args and (modes.stage is not None or params["device"] != "cpu"):
+                return self._on_device(args, params)
             try:
                 array = self.cpu(*[x._a for x in args], **params)
             except Exception as error:

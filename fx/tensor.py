@@ -75,7 +75,10 @@ class Tensor:
     @property
     def device(self) -> Device:
         """Where the elements live."""
-        return Device(device_of_array[type(self._a)])
+        device = _new(Device)  # the name is known to be one
+        device.name = device_of_array[type(self._a)]
+        device._saved = ()
+        return device
 
     @property
     def spec(self) -> TensorSpec:

@@ -10,7 +10,7 @@ import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_device
-from fx.devices import as_device, backend
+from fx.devices import as_device, backend, device_of_array
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.host_values import StagedValue
 from fx.levels import Tracer
@@ -284,7 +284,10 @@ def to_device(x: Tensor, device: Any) -> Tensor:
         DeviceError: from ``meta``, which holds no values, and for a value inside a transform.
     """
     name = device_name(device)
-    here = x.device.name
+    if type(x) is Tensor:
+        here = device_of_array[type(x._a)]
+    else:
+        here = x.device.name
     if here == name:
         return x
     if isinstance(x, Tracer):

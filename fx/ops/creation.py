@@ -23,6 +23,13 @@ from fx.tensor import Tensor
 def _shape(name: str, sizes: tuple[Any, ...], shape: Any) -> tuple[int, ...]:
     """Sizes from ``zeros(2, 3)``, ``zeros((2, 3))`` or ``zeros(shape=(2, 3))`` as plain ints."""
     given: Any = sizes if shape is None else shape
+    if len(sizes) == 1 and type(sizes[0]) is tuple and shape is None:
+        given = sizes[0]
+    for n in given if type(given) is tuple else (None,):
+        if type(n) is not int or n < 0:
+            break
+    else:
+        return given  # type: ignore[no-any-return]
     if shape is None and len(sizes) == 1 and hasattr(sizes[0], "__iter__"):
         given = sizes[0]
         if isinstance(given, Tensor) and not given.ndim:
@@ -260,13 +267,15 @@ def arange(
         >>> fx.arange(1, 10, 3)
         tensor([1, 4, 7])
     """
-    start, stop, step = (x.item() if isinstance(x, Tensor) else x for x in (start, stop, step))
     if stop is None:
         start, stop = 0, start
+    exact = type(start) is type(stop) is type(step) is int
+    if not exact:
+        start, stop, step = (x.item() if isinstance(x, Tensor) else x for x in (start, stop, step))
+        given, floats = (start, stop, step), float | np.floating
+        exact = all(hasattr(v, "__index__") and not isinstance(v, floats) for v in given)
     if step == 0:
         raise ValueError(f"arange({start}, {stop}, {step}): the step must not be 0")
-    given, floats = (start, stop, step), float | np.floating
-    exact = all(hasattr(v, "__index__") and not isinstance(v, floats) for v in given)
     if exact:
         size = len(range(start, stop, step))
     else:

@@ -9,16 +9,29 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from numpy import ascontiguousarray, ndarray
+
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
+from fx import limits
 from fx.ops.index_language import (
     BASIC,
     FULL,
     Normal,
     flattened,
 )
-from fx.ops.views import view
+from fx.ops.views import fixed, view
+from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
+
+
+class _Here:
+    """Stands for an index tensor in a pattern."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "i"
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:
@@ -44,7 +57,19 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return view(x, index)
     if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
         return _rows(x, index)
-    return _advanced(x, index if isinstance(index, tuple) else (index,))
+    entries = index if isinstance(index, tuple) else (index,)
+    tensors = []
+    for e in entries:
+        if type(e) is Tensor:
+            if type(e._a) is not ndarray or not e._a.ndim or e._a.dtype.kind not in "biu":
+                break
+            tensors.append(e)
+        elif type(e) not in BASIC:
+            break
+    else:
+        pattern = fixed(tuple([_HERE if type(e) is Tensor else e for e in entries]))
+        return _gathered(x, *tensors, pattern=pattern)
+    return _advanced(x, entries)
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
@@ -59,6 +84,45 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 # index tensors ----------------------------------------------------------------------------------
+
+_HERE: Any = _Here()
+
+
+def _filled(pattern: tuple[Any, ...], found: Any) -> tuple[Any, ...]:
+    """An index with what was found, tensors or arrays, where its pattern has places for them."""
+    each = iter(found)
+    return tuple([next(each) if e is _HERE else e for e in pattern])
+
+
+def _whole(x: ndarray, *found: ndarray, pattern: tuple[Any, ...]) -> Any:
+    """NumPy's own indexing of a small array."""
+    if x.size > limits.INDEX_WHOLE:
+        return None
+    try:
+        return ascontiguousarray(x[_filled(pattern, found)])
+    except (IndexError, ValueError):
+        return None
+
+
+def _in_steps(x: Tensor, *found: Tensor, pattern: tuple[Any, ...]) -> Tensor:
+    return _advanced(x, _filled(pattern, found))
+
+
+_steps_back = of_reference(_in_steps)
+
+
+def _gathered_vjp(needs: Any, x: Tensor, *found: Tensor, pattern: tuple[Any, ...]) -> Any:
+    shape = x.shape
+    wanted = (True, *[None] * len(found))
+
+    def pullback(ct: Tensor) -> Any:  # linear in x, so that zeros may stand for it
+        back = _steps_back(wanted, prims.zeros(ct, shape), *found, pattern=pattern)
+        return back(ct)
+
+    return pullback
+
+
+_gathered = fuse("gathered", cpu=_whole, reference=_in_steps, vjp=_gathered_vjp, torch_name="Index")
 
 
 def _advanced(x: Tensor, given: tuple[Any, ...]) -> Tensor:

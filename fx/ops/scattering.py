@@ -69,6 +69,8 @@ def take_along_axis(
 
 def _corner(name: str, x: Tensor, index: Tensor, at: int) -> Tensor:
     """The part of ``x`` that an index of smaller sides along the other axes reaches."""
+    if x.shape == index.shape:
+        return x
     if x.ndim != index.ndim:
         raise ShapeError(f"{name}: index {index.shape} must have as many axes as x {x.shape}")
     for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)):
@@ -163,6 +165,8 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
         words = ", ".join(repr(w) for w in _REDUCE)
         raise ValueError(f"{name}: reduce must be one of {words}, got {reduce!r}")
     src = partner(name, "src", src, x)
+    if x.shape == index.shape == src.shape:
+        return prims.scatter_along_axis(x, index, src, axis=at, mode=_REDUCE[reduce])
     if src.ndim:
         src = _cut(name, src, index)
     corner = _corner(name, x, index, at)

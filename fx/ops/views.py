@@ -58,7 +58,7 @@ def note_views(note: Callable[[Tensor, Tensor, Index], None]) -> None:
 
     def noting(x: Tensor, out: Tensor, index: Index) -> None:
         if out is not x:
-            note(x, out, _fixed(index))
+            note(x, out, fixed(index))
 
     _note = noting
 
@@ -185,7 +185,7 @@ def _back(ct: Tensor, shape: tuple[int, ...], index: Index) -> Tensor:
 _FIXED = frozenset((int, type(None)))
 
 
-def _fixed(index: Index) -> Index:
+def fixed(index: Index) -> Index:
     """The index with plain ints in its slices: a bound may be a cell, which holds another later."""
     entries = index if type(index) is tuple else (index,)
     for e in entries:
@@ -199,7 +199,7 @@ def _fixed_slice(e: slice) -> slice:
 
 
 def _vjp(needs: Any, x: Tensor, *, index: Index) -> Any:
-    return _pullback(x.shape, _fixed(index))
+    return _pullback(x.shape, fixed(index))
 
 
 def _pullback(shape: tuple[int, ...], index: Index) -> Any:

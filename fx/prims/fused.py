@@ -67,7 +67,7 @@ class Fused(Primitive):
         return self.reference(*args, **params)
 
 
-def _of_reference(reference: Rule, multiple: bool) -> Rule:
+def of_reference(reference: Rule, multiple: bool = False) -> Rule:
     """A VJP rule: when the pass comes there the reference runs once more, and is gone back over."""
 
     def vjp(needs: tuple[Any, ...], *primals: Any, **params: Any) -> Any:
@@ -125,7 +125,7 @@ def fuse(
         spec=unseen,
         cpu=cpu,
         jvp=unseen,
-        vjp=vjp or _of_reference(reference, multiple),
+        vjp=vjp or of_reference(reference, multiple),
         batch=unseen,
         sample=unseen,
         multiple=multiple,

@@ -197,7 +197,7 @@ def next_key(generator: Generator | None = None, device: Any = None) -> Tensor:
         True
     """
     source = as_generator("next_key", generator)
-    key = to_device(take(source), source.device if device is None else device)
+    key = to_device(take(source), source._device if device is None else device)
     return enter_lanes(key) if modes.lanes else key
 
 

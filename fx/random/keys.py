@@ -185,6 +185,11 @@ def sample_shape(name: str, shape: Any) -> tuple[int, ...]:
         DTypeError: if a size is no integer.
         ShapeError: if one is negative.
     """
+    for n in shape if type(shape) is tuple else (None,):
+        if type(n) is not int or n < 0:
+            break
+    else:
+        return shape  # type: ignore[no-any-return]
     given = shape if isinstance(shape, Sequence) else (shape,)
     try:
         out = tuple([n.__index__() for n in given])

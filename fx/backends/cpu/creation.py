@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_INT64 = np.dtype(np.int64)
+
 
 def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
     """A constant array."""
@@ -29,6 +31,11 @@ def iota(
 ) -> np.ndarray:
     """start + step * index along ``axis``, the same along the others."""
     n = shape[axis]
+    if type(start) is type(step) is int and step and dtype == _INT64 and len(shape) == 1:
+        try:
+            return np.arange(start, start + step * n, step, _INT64)
+        except OverflowError:
+            pass
     exact = np.dtype(dtype).kind in "iu"
     index = np.arange(n, dtype=np.int64 if exact else np.float64)
     line = (start + step * index).astype(dtype)

@@ -40,6 +40,10 @@ def _words(key: np.ndarray, planes: int, shape: tuple[int, ...]) -> np.ndarray:
     return words.reshape(math.prod(key.shape[:-1]), planes, math.prod(shape))
 
 
+_early: dict[Any, Any] = {}
+limits.on_change(_early.clear)
+
+
 def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Samples of a standard distribution: uniform, normal, exponential, gumbel, laplace, logistic.
 
@@ -47,7 +51,7 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     never reached.
     """
     if _nb is None and key.ndim == 1:
-        compiled = _compiled(family, shape, dtype)
+        compiled = _early.get((family, shape, dtype)) or _compiled(family, shape, dtype)
         if compiled is not None:
             return compiled([key])[0]  # type: ignore[no-any-return]
     wide = dtype == _FLOAT64
@@ -65,10 +69,6 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     if family == "uniform":  # keep the bits that the narrow dtype has, drop the others
         out = (out.view(np.uint32) & _TRUNCATED[dtype.name]).view(_FLOAT32)
     return out.astype(dtype)
-
-
-_early: dict[Any, Any] = {}
-limits.on_change(_early.clear)
 
 
 def _compiled(family: str, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -120,10 +120,18 @@ def softplus(x: np.ndarray) -> np.ndarray:
 
 def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     """Convert; a complex loses its imaginary part without a warning."""
+    silent = _SILENT.get((x.dtype, dtype))
+    if silent is None:  # to what holds every value nothing overflows
+        silent = _SILENT[x.dtype, dtype] = np.can_cast(x.dtype, dtype)
+    if silent:
+        return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         x = x.real
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
+
+
+_SILENT: dict[tuple[Any, Any], bool] = {}  # whether a cast warns of nothing, as it is met
 
 
 def _special(name: str) -> Any:

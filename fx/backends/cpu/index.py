@@ -34,7 +34,7 @@ def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     if not x.flags.c_contiguous and idx.size < x.shape[axis]:
         # np.take would first copy the whole of x.
         return np.asarray(x[(slice(None),) * axis + (idx,)], order="C")
-    return np.asarray(np.take(x, idx, axis=axis))
+    return np.asarray(x.take(idx, axis))
 
 
 def scatter(
@@ -74,12 +74,12 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     """
     axis = _axis(axis, x.ndim)
     a, n, m, b = _along(x, idx, axis)
-    at = _nonnegative(_integers(idx), n)  # (*A, m, *B)
+    at = contiguous(_integers(idx)).reshape(a, m, b)
     cells = contiguous(_bytes_of(x))
-    out = np.empty(idx.shape, cells.dtype)
+    out = np.empty((a, m, b), cells.dtype)
     if out.size:
-        _kernels().take_along(cells.reshape(a, n, b), at.reshape(a, m, b), out.reshape(a, m, b))
-    return out.view(x.dtype)
+        _refuse(_kernels().take_along(cells.reshape(a, n, b), at, out), at, n)
+    return out.view(x.dtype).reshape(idx.shape)
 
 
 def scatter_along_axis(
@@ -92,19 +92,21 @@ def scatter_along_axis(
     axis = _axis(axis, x.ndim)
     a, n, m, b = _along(x, idx, axis)
     _expect(updates, idx.shape, x)
-    at = _nonnegative(_integers(idx), n)  # (*A, m, *B)
     if x.dtype.kind == "c" and mode != "set":
+        _nonnegative(_integers(idx), n)
         grid = list(np.ogrid[tuple(map(slice, idx.shape))])
         grid[axis] = idx
         return _accumulate_complex(x, tuple(grid), updates, mode)
+    at = contiguous(_integers(idx)).reshape(a, m, b)
     cells, values, mode = _operands(x, updates, mode)
     out = _copied(cells)
     if at.size:
-        args = (out.reshape(a, n, b), at.reshape(a, m, b), contiguous(values).reshape(a, m, b))
+        args = (out.reshape(a, n, b), at, contiguous(values).reshape(a, m, b))
         if mode == "set":
-            _kernels().put_along(*args)
+            bad = _kernels().put_along(*args)
         else:
-            _kernels().accumulate_along(*args, _MODES[mode])
+            bad = _kernels().accumulate_along(*args, _MODES[mode])
+        _refuse(bad, at, n)
     return _restored(out, x.dtype)
 
 
@@ -156,17 +158,21 @@ def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _bytes_of(x: np.ndarray) -> np.ndarray:
     """`x` as unsigned integers of its item size, so that moves compile once a size."""
     unsigned = _UNSIGNED.get(x.dtype.itemsize)
-    return x if unsigned is None else x.view(unsigned)
+    return x if unsigned is None or unsigned is x.dtype else x.view(unsigned)
 
 
 def _nonnegative(idx: np.ndarray, n: int) -> np.ndarray:
     """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end."""
     idx = contiguous(idx.astype(_INT64, copy=False))
     out = np.empty(idx.shape, _INT64)
-    bad = _kernels().wrap(idx.reshape(-1), n, out.reshape(-1))
+    _refuse(_kernels().wrap(idx.reshape(-1), n, out.reshape(-1)), idx, n)
+    return out
+
+
+def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
+    """Say which index is out of bounds, if one is: the one at position `bad` >= 0."""
     if bad >= 0:
         raise IndexError(f"index {idx.reshape(-1)[bad]} is out of bounds for an axis of size {n}")
-    return out
 
 
 def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, int]:
@@ -179,6 +185,8 @@ def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, in
 
 
 def _integers(idx: np.ndarray) -> np.ndarray:
+    if idx.dtype is _INT64:
+        return idx
     if idx.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {idx.dtype}")
     if idx.dtype == np.uint64 and idx.size and idx.max() > np.iinfo(np.int64).max:

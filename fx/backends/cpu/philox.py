@@ -26,6 +26,8 @@ import numpy as np
 from fx.backends.cpu._arrays import contiguous
 
 KEY_WORDS = 6
+_ONE_KEY = (KEY_WORDS,)
+_UINT32 = np.dtype(np.uint32)
 
 _nb = None
 
@@ -111,13 +113,15 @@ def split(key: np.ndarray, n: int) -> np.ndarray:
 
 def next_key(key: np.ndarray) -> np.ndarray:
     """The key of the next call: the call word plus one, carried into the stream word."""
-    key = _words(key, KEY_WORDS, "key")
-    if key.ndim == 1:  # twice as fast in plain integers
-        *seed, stream, call, low, high = key.tolist()
-        number = (stream << 32 | call) + 1
-        words = (*seed, number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF, low, high)
-        return np.array(words, np.uint32)
+    if key.shape != _ONE_KEY:
+        key = _words(key, KEY_WORDS, "key")
     out = key.copy()
+    if key.ndim == 1:  # in plain integers
+        call = key.item(3) + 1
+        out[3] = call & 0xFFFFFFFF
+        if call >> 32:
+            out[2] = key.item(2) + 1 & 0xFFFFFFFF
+        return out
     out[..., 3] += np.uint32(1)
     out[..., 2] += out[..., 3] == 0
     return out
@@ -125,7 +129,7 @@ def next_key(key: np.ndarray) -> np.ndarray:
 
 def _words(x: np.ndarray, count: int, name: str) -> np.ndarray:
     x = np.asarray(x)
-    if x.dtype != np.uint32 or x.ndim == 0 or x.shape[-1] != count:
+    if x.dtype != _UINT32 or x.ndim == 0 or x.shape[-1] != count:
         raise ValueError(
             f"{name} must be a uint32 array of shape (..., {count}), got {x.dtype} {x.shape}"
         )

@@ -25,14 +25,15 @@ def argsort(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
     Equal elements keep their order in both directions. NaN counts as larger than every number: it
     comes last, or first when descending.
     """
-    rows = np.moveaxis(x, axis, -1)  # (*B, n)
+    last = axis in (-1, x.ndim - 1)
+    rows = x if last else np.moveaxis(x, axis, -1)  # (*B, n)
     keys = _packed_keys(rows, descending)
     if keys is not None:
         keys.sort(axis=-1)
         order = _positions(keys)
     else:
         order = _stable(rows, descending)
-    return np.ascontiguousarray(np.moveaxis(order, -1, axis))
+    return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
 
 
 def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
@@ -44,7 +45,8 @@ def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
     n = x.shape[axis]
     if not 0 <= k <= n:
         raise ValueError(f"k must lie in 0..{n}, the size of axis {axis} of {x.shape}, got {k}")
-    rows = np.moveaxis(x, axis, -1)  # (*B, n)
+    last = axis in (-1, x.ndim - 1)
+    rows = x if last else np.moveaxis(x, axis, -1)  # (*B, n)
     keys = _packed_keys(rows, largest)
     if keys is None:
         order = _stable(rows, largest)[..., :k]
@@ -54,7 +56,7 @@ def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
         best = keys[..., :k]
         best.sort(axis=-1)
         order = _positions(best)
-    return np.ascontiguousarray(np.moveaxis(order, -1, axis))
+    return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
 
 
 def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
@@ -93,9 +95,9 @@ def _stable(rows: np.ndarray, descending: bool) -> np.ndarray:
     """NumPy's stable argsort of the last axis; descending is the reverse order of the reverse."""
     rows = widen(rows)
     if not descending:
-        return np.argsort(rows, axis=-1, kind="stable").astype(np.int64, copy=False)
-    order = np.argsort(rows[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return rows.shape[-1] - 1 - order.astype(np.int64, copy=False)
+        return rows.argsort(-1, "stable").astype(np.int64, copy=False)
+    order = rows[..., ::-1].argsort(-1, "stable")[..., ::-1]
+    return np.subtract(rows.shape[-1] - 1, order, dtype=np.int64)
 
 
 def _packed_keys(rows: np.ndarray, descending: bool) -> np.ndarray | None:
