@@ -9,7 +9,7 @@ end, since its end may run anything.
 from __future__ import annotations
 
 from collections import deque
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 
@@ -26,7 +26,7 @@ class Stores:
         {'lr': 0.01}
     """
 
-    __slots__ = ("_dicts", "_keys", "_names", "_owners", "_things", "_values", "done")
+    __slots__ = ("_dicts", "_keys", "_names", "_owners", "_things", "_values", "calls", "done")
 
     def __init__(self) -> None:
         self._owners: list[Any] = []
@@ -35,6 +35,7 @@ class Stores:
         self._dicts: list[dict[Any, Any]] = []
         self._keys: list[Any] = []
         self._things: list[Any] = []
+        self.calls: list[tuple[Any, tuple[Any, ...]]] = []  # of functions in C
         self.done = False
 
     def add(self, owner: Any, name: str, value: Any) -> None:
@@ -55,6 +56,7 @@ class Stores:
         stores = chain(
             map(setattr, self._owners, self._names, self._values),
             map(dict.__setitem__, self._dicts, self._keys, self._things),
+            *[starmap(run, (args,)) for run, args in self.calls],
             map(setattr, (self,), ("done",), (True,)),
         )
         deque(stores, 0)

@@ -18,6 +18,7 @@ from fx.tensor import Tensor
 NAMESPACE = "fx"
 ORDERED = "fx.ordered"  # where a dict's structure is the order of its keys, too
 _LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
+_NODES: set[type] = set()  # classes that were made nodes here
 Treedef = optree.PyTreeSpec
 
 
@@ -150,6 +151,8 @@ def register_node(
 
 def _register_class(cls: type) -> bool:
     """Register a dataclass or attrs class; False, and a note of it, for any other type."""
+    if cls in _NODES:  # an instance that is told to be a leaf
+        return False
     if dataclasses.is_dataclass(cls):
         names = tuple(f.name for f in dataclasses.fields(cls))
     elif hasattr(cls, "__attrs_attrs__"):
@@ -169,6 +172,7 @@ def _register_class(cls: type) -> bool:
         return value
 
     register_node(cls, flatten_node, unflatten_node)
+    _NODES.add(cls)
     return True
 
 

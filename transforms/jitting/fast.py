@@ -33,7 +33,14 @@ from fx.transforms.jitting.fast_inputs import (
     fetch_numbers,
     settings,
 )
-from fx.transforms.jitting.fast_outputs import effects_of, items_of, numbers_of, results_of
+from fx.transforms.jitting.fast_outputs import (
+    effects_of,
+    items_of,
+    kept_whole,
+    numbers_of,
+    results_of,
+    stores_of,
+)
 from fx.transforms.jitting.handled import PLAN
 from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
 
@@ -141,27 +148,31 @@ def _write(
             forget.append(f"x{source.number} = None")
         else:
             listed.append(fetched.get(value) or fetch_input(code, value, source))
-    lines, outputs, count = results_of(code, finish, fetched)
+    lines, results, outputs, count = results_of(code, finish, fetched)
+    stores = stores_of(code, finish.stores, results)
     items = items_of(program, graph, sources, donated, count)
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")
     native = executable.native if donated else False
     effects = program.root.effects
     if items or numbers or effects:
-        step = stepper(items, numbers, executable.run, native, gone)
+        step = stepper(items, numbers, executable.run, native, gone, bool(stores))
         constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
         if step is None or (effects and not listed) or None in constants:
             return None
         code.names["step"] = step
         code.add(*forget, f"list = [{', '.join(listed)}]")
-        code.add(*effects_of(code, effects, "out = step(list)"))
-        code.add(f"if out is False: return {code.miss}")
         again = ["    drawn.put_back()"] if program.table.draws else []
-        code.add("if out is None:", *again, "    pause()", "    continue")
+        tried = [
+            *effects_of(code, effects, "out = step(list)"),
+            f"if out is False: return {code.miss}",
+            *["if out is None:", *again, "    pause()", "    continue"],
+        ]
+        code.add(*kept_whole(code, tried, [*lines, *stores]) if stores else [*tried, *lines])
     else:
         code.names["run"] = executable.run
-        code.add(f"out = run([{', '.join(listed)}])")
-    code.add(*lines)
+        code.add("list = []" if stores else "", f"out = run([{', '.join(listed)}])")
+        code.add(*lines, *stores)
     code.names["tally"] = program.tally
     code.add("tally[0] += 1")
     tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]

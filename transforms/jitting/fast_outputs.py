@@ -11,8 +11,10 @@ from fx.transforms.jitting.fast_inputs import Code
 from fx.transforms.jitting.program import Anew, Gathered, Held, Program
 
 
-def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[str], str, int]:
-    """The lines that make the results, what the call returns, and how many values that takes.
+def results_of(
+    code: Code, finish: Any, numbers: dict[Any, str]
+) -> tuple[list[str], list[str], str, int]:
+    """The lines that make the results, those, what the call returns, how many values that takes.
 
     ``numbers`` are the variables that hold those that are Python numbers.
     """
@@ -31,15 +33,43 @@ def results_of(code: Code, finish: Any, numbers: dict[Any, str]) -> tuple[list[s
         lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
         results.append(f"r{i}")
         place += 1
-    if finish.treedef.is_leaf():
-        returned = results[0]
-    elif finish.treedef == tree.flatten_in_order(tuple([0] * len(results)))[1]:
-        returned = f"({''.join(f'{r}, ' for r in results)})"
-    else:
-        unflatten = code.name("unflatten", tree.unflatten)
-        treedef = code.name("treedef", finish.treedef)
-        returned = f"{unflatten}({treedef}, [{', '.join(results)}])"
-    return lines, returned, place
+    returned = _built(code, finish.treedef, results[: finish.treedef.num_leaves])
+    return lines, results, returned, place
+
+
+def _built(code: Code, treedef: Any, leaves: list[str]) -> str:
+    if treedef.is_leaf():
+        return leaves[0]
+    if treedef == tree.flatten_in_order(tuple([0] * len(leaves)))[1]:
+        return f"({''.join(f'{x}, ' for x in leaves)})"
+    unflatten, structure = code.name("unflatten", tree.unflatten), code.name("treedef", treedef)
+    return f"{unflatten}({structure}, [{', '.join(leaves)}])"
+
+
+def stores_of(code: Code, stores: Sequence[Any], results: list[str]) -> list[str]:
+    """The lines that change Python's state, all at once; what is changed is found before the step.
+
+    They leave the list of a step empty, which says that all has happened.
+    """
+    if not stores:
+        return []
+    calls = []
+    for store in stores:
+        target, run = f"s{len(code.names)}", code.name("run", store.run)
+        code.add(f"{target} = {code.name('target', store.find)}(F, O, args, kwargs)")
+        code.require(f"{target} is not None")
+        values = [
+            results[at[0]] if t is None else _built(code, t, [results[i] for i in at])
+            for t, at in store.values
+        ]
+        keys = "".join(f"{code.name('key', key)}, " for key in store.key)
+        given = f"[{', '.join(values)}]" if store.several else values[0]
+        part = ".__dict__" if store.part else ""
+        calls.append(f"({run}, ({target}{part}, {keys}{given}))")
+    from fx.transforms.jitting.effects import perform
+
+    clear = code.name("clear", list.clear)
+    return [f"{code.name('perform', perform)}([{', '.join(calls)}, ({clear}, (list,))])"]
 
 
 def items_of(
@@ -111,6 +141,28 @@ def effects_of(code: Code, effects: Sequence[Any], step: str) -> list[str]:
         "finally:",
         "    if list: put_back(before)",  # a step that has stored its results has emptied it
     ]
+
+
+def kept_whole(code: Code, tried: list[str], stores: list[str]) -> list[str]:
+    """A step and the stores after it: both happen, or neither.
+
+    What comes between them, from a signal handler, finds the step's outputs in its list.
+    """
+    code.names.update(is_stored=is_stored)
+    return [
+        "try:",
+        *[f"    {line}" for line in (*tried, *stores)],
+        "except BaseException:",
+        "    if is_stored(list):",
+        "        out = list[0]",
+        *[f"        {line}" for line in stores],
+        "    raise",
+    ]
+
+
+def is_stored(given: list[Any]) -> bool:
+    """Whether the list of a step says that it has stored its results, and gives them."""
+    return len(given) == 1 and type(given[0]) is list
 
 
 def kept(held: Sequence[dict[Any, Any]]) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:

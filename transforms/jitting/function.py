@@ -144,7 +144,7 @@ class Jitted:
             self._forget(signature.key, reason)
             return self.function(*args, **kwargs)
         in_turn = modes.lanes or modes.turn is not None
-        if (program.random and in_turn) or (program.table.draws and not self._may_draw()):
+        if (program.random and in_turn) or (program.outward and not self._may_draw()):
             return self.function(*args, **kwargs)
         call = Call(self, program, signature)
         try:
@@ -180,7 +180,7 @@ class Jitted:
         return self.function(*args, **kwargs)
 
     def _may_draw(self) -> bool:
-        """Whether a program may draw here; else the function draws for what is around it."""
+        """Whether a program may draw and change Python's state; else what is around it does."""
         return modes.stage is None and not modes.lanes and modes.turn is None
 
     def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:

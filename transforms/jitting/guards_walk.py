@@ -345,6 +345,9 @@ class Walk(Containers, Objects):
             return
         self.alive.append(x)
         self.seen[id(x)] = place
+        if self.touched.is_unread(x):
+            write.kind(place, x)
+            return
         if id(x) in self.touched.identity and not given:
             write.identity(place, x)
         if isinstance(x, Tensor):

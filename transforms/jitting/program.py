@@ -137,6 +137,7 @@ class Finish:
     rebinds: list[tuple[ref[Any], Value]]  # cells
     grads: list[tuple[Owner, Value | None]]  # owners of leaves, and their new gradient
     numbers: list[tuple[Any, Any, Any]]  # (dict, key, Leaf) of Python numbers
+    stores: list[Any] = attrs.field(factory=list)  # effects.Store; their leaves are the last ones
 
 
 @attrs.define(eq=False)
@@ -251,6 +252,7 @@ class Program:
     line: str = ""
     segments: int = 0
     random: bool = False
+    outward: bool = False  # whether it changes Python's state, or draws from it
     differentiates: bool = False  # whether .backward() may go on from a result
     calls: int = 0
     plan: Any = None  # the short way of a call, once it is known (fast.py)

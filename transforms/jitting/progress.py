@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from inspect import isgenerator
 from typing import Any
@@ -325,15 +326,18 @@ class Call:
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             places = containers_of((args, kwargs))
             given_by = Reach([x for x, _ in places.values()], called_argument)
+            changes, effects = None, lazily("effects")
             try:
                 try:
                     with lazily("watching").Watching(program.guards.opaque, recording) as touched:
                         recording.touched = touched
                         out = jitted.function(*args, **kwargs)
+                    with suppress(effects.Undescribed):
+                        changes = effects.changes_of(reached.parts, touched, given_by.parts)
                 finally:
                     pairs = recording.put_back()
                     changed = reached.put_back() or given_by.put_back()
-                    if changed and recording.ended is None:
+                    if changed and changes is None and recording.ended is None:
                         recording.ended = jitted.changing(signature.key, changed)
             except Exception as error:
                 if recording.ended is None:
@@ -346,7 +350,12 @@ class Call:
             for cell, other in pairs:
                 cell.rebind(other.read())
             results = Results(looked, reached, places, signature.objects)
-            finish = self._finish(recording, out, results)
+            if changes and recording.outer is not None:
+                recording.postpone()  # the function around this one changes it
+            try:
+                finish = self._finish(recording, out, results, changes or [])
+            except effects.Undescribed:
+                raise jitted.changing(signature.key, changed) from None
             looked.forget_places()
         program.guards.renew()
         self._watch(touched, args)
@@ -368,17 +377,21 @@ class Call:
             program.guards.death.then = death.then
             program.guards.death.dead |= death.dead
 
-    def _finish(self, recording: Recording, out: Any, results: Results) -> Finish:
+    def _finish(
+        self, recording: Recording, out: Any, results: Results, changes: list[Any]
+    ) -> Finish:
         leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
         gives: list[Value] = []
+        known: dict[int, int] = {}  # places of tensors among the leaves
 
         def value_of(x: Any) -> Value:
             value = recording.value_of(recording.lower(x))
             gives.append(value)
             return value
 
-        found = []
-        for leaf in leaves:
+        found: list[Leaf] = []
+
+        def add(leaf: Any) -> int:
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             if type(leaf) is StagedNumber or type(leaf) is StagedValue:
@@ -391,9 +404,29 @@ class Call:
             elif not isinstance(leaf, Tensor) or leaf.level == CELL:
                 found.append(Leaf(None, results.held(leaf, recording)))
             else:
+                if id(leaf) in known:
+                    return known[id(leaf)]
+                known[id(leaf)] = len(found)
+                alive.append(leaf)
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
                 freed = live and getattr(leaf._node, "pullback", True) is None
                 found.append(Leaf(value_of(leaf), differentiable=live and not freed))
+            return len(found) - 1
+
+        alive: list[Any] = []  # so that ids stay theirs
+        places = [add(leaf) for leaf in leaves]
+        if places != [*range(len(leaves))]:
+            found, known, gives = [], {}, []
+            for leaf in leaves:
+                known = {}
+                add(leaf)
+        try:
+            stores = lazily("effects").stores_of(changes, out, add, self.program.guards, results)
+        except GiveUp:  # what a result can be, or not
+            if recording.ended is None or not changes:
+                raise
+            recording.ended = None
+            raise lazily("effects").Undescribed from None
         rebinds = []
         for cell, value in recording.rebound.values():
             rebinds.append((_reference(cell), value_of(value)))
@@ -411,7 +444,8 @@ class Call:
                 stored = recording.stored(written)
                 leaf = Leaf(stored and value_of(stored), number=written.host)
             numbers.append((held, key, leaf))
-        finish = Finish(treedef, found, rebinds, grads, numbers)
+        finish = Finish(treedef, found, rebinds, grads, numbers, stores)
+        self.program.outward |= bool(stores)
         self._last = recording.close(gives)
         self._last.finish = finish
         self.path = recording.path
@@ -419,12 +453,14 @@ class Call:
 
     def _hand_out(self, finish: Finish) -> Any:
         results = [self._result(leaf) for leaf in finish.leaves]
+        where = self.jitted.function, self.signature.objects, *self.given
+        changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
         rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
         grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]
         for effect in [e for s in self.segments() for e in s.effects if e.values]:
             self._run_effect(effect, *[self.get(v) for v in effect.values])
-        out = tree.unflatten(finish.treedef, results)
+        out = tree.unflatten(finish.treedef, results[: finish.treedef.num_leaves])
         rebound = [(cell(), x) for cell, x in rebinds]
         gathered = [
             (held, x if type(x) is not Tensor else new_tensor(x._a))
@@ -434,6 +470,7 @@ class Call:
         if plan_rebinds(self.stores, rebound) and plan_gradients(self.stores, gathered):
             for held, key, x in numbers:
                 self.stores.put(held, key, x)
+            self.stores.calls += changes
             self.stores.commit()
             return out
         for held, x in rebound:  # inside a transform: values of it, which end with it
@@ -443,6 +480,8 @@ class Call:
         for held, key, x in numbers:
             if modes.stage is None or not modes.stage.write_number(held, key, x):
                 dict.__setitem__(held, key, x)
+        for run, args in changes:
+            run(*args)
         return out
 
     def segments(self) -> list[Segment]:

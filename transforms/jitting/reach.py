@@ -39,7 +39,7 @@ class Reach:
     def __init__(self, objects: Iterable[Any], name_of: Callable[[Any, str], str]) -> None:
         self._name_of = name_of
         self._alive: list[Any] = []  # so that their ids stay theirs
-        self._parts: list[Any] = []
+        self.parts: list[Any] = []  # what may change of it
         self._known: set[int] = set()
         waiting = list(objects)
         while waiting:
@@ -49,7 +49,7 @@ class Reach:
             self._known.add(id(x))
             self._alive.append(x)
             parts = _parts(x)
-            self._parts += parts
+            self.parts += parts
             if parts or type(x) is tuple:
                 waiting += [y for y in _held_by(x) if type(y) not in _PLAIN]
 
@@ -60,7 +60,7 @@ class Reach:
     def put_back(self) -> str:
         """Put back what has changed; what that was, "" for nothing."""
         found = ""
-        for part in self._parts:
+        for part in self.parts:
             if part.changed():
                 part.put_back()
                 found = found or part.named or self._name_of(part.owner, part.detail)
@@ -210,6 +210,7 @@ class _Variable(_Items):
 
     def __init__(self, owner: Any, cell: Any, name: str) -> None:
         self.cell = cell
+        self.name = name
         self.named = f"closure variable `{name}`"
         super().__init__(owner)
 

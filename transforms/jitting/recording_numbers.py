@@ -181,6 +181,7 @@ class NumberRecording:
             self._undrawn(f"it draws by {name}() from a {what}")
         host = self.program.table.draw(again, self.last_draw, generator)
         self.last_draw = host.place
+        self.program.outward = True
         drawn = self.call.drawn
         drawn.note((generator,))
         if host.place not in drawn.values:

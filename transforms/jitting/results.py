@@ -89,6 +89,11 @@ class Results:
             return False
         return id(x) in self._places or self._reached.knows(x) or holds_state(x)
 
+    def place_of(self, x: Any) -> tuple[Any, ...] | None:
+        """The steps to a container among the arguments; None for what is none."""
+        found = self._places.get(id(x))
+        return None if found is None else found[1]
+
     def held(self, x: Any, recording: Any) -> Any:
         """What a call returns for an object, or ``Anew``."""
         if isinstance(x, Tensor):  # a cell

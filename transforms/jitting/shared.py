@@ -79,7 +79,7 @@ def _copy(program: Program) -> Program:
 def _is_free(program: Program) -> bool:
     """Whether a program keeps nothing alive and is complete, so that it never grows."""
     segment = program.root
-    if segment is None or segment.finish is None or segment.effects:
+    if segment is None or segment.finish is None or segment.effects or program.outward:
         return False
     if program.random or program.table.draws:
         return False

@@ -18,6 +18,9 @@ class Touched:
         names: by object, the attributes that were read; and by namespace, the names.
         whole: objects of which any attribute may have been read.
         identity: objects of which it mattered which one they are.
+        stored: containers that something was put into; those among them that are not in ``ids``
+            were not looked at.
+        keys: by dict, those that something was stored under.
         written: objects, with the attribute or None for a container, that were changed.
         functions: those that were run and not made while they were.
         owners: classes whose special methods were used, and modules and classes that were read.
@@ -33,6 +36,8 @@ class Touched:
     names: dict[int, set[str]] = attrs.field(factory=dict)
     whole: set[int] = attrs.field(factory=set)
     identity: set[int] = attrs.field(factory=set)
+    stored: set[int] = attrs.field(factory=set)
+    keys: dict[int, dict[Any, None]] = attrs.field(factory=dict)
     written: set[tuple[int, str | None]] = attrs.field(factory=set)
     functions: dict[int, ref[Any]] = attrs.field(factory=dict)
     special: dict[int, ref[Any]] = attrs.field(factory=dict)
@@ -44,6 +49,10 @@ class Touched:
     blind: bool = False
     why: str = ""
 
+    def is_unread(self, x: Any) -> bool:
+        """Whether something was put into a container that nobody has looked at."""
+        return id(x) in self.stored and id(x) not in self.ids and not self.blind
+
     def merge(self, other: Touched, held: bool = False) -> None:
         """Add what another one knows; what that keeps alive only if ``held``."""
         if held:
@@ -51,6 +60,7 @@ class Touched:
             self.kept.update(other.kept)
         self.blind |= other.blind
         self.ids |= other.ids
+        self.stored |= other.stored
         for key, names in other.names.items():
             self.names.setdefault(key, set()).update(names)
         self.whole |= other.whole

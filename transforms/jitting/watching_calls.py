@@ -24,7 +24,7 @@ from fx.transforms.jitting.impure import (
 from fx.transforms.jitting.instructions import is_dropped
 from fx.transforms.jitting.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
 from fx.transforms.jitting.operands import NOTHING, are_replaced, operands, replace
-from fx.transforms.jitting.watching_reads import Reading, is_user, name_of_call
+from fx.transforms.jitting.watching_reads import PUTTERS, Reading, is_user, name_of_call
 
 _WRITERS = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
@@ -159,6 +159,7 @@ class Calling(Reading):
         if f is type or (name in _UNREAD and kind is not FunctionType):
             if name == "append" and args:
                 self.writes(args[0])
+                self.puts(args[0]) if type(args[0]) is list else self.used(frame, args[0])
             return
         if f is setattr or f is delattr or name in ("__setattr__", "__delattr__"):
             if len(args) > 1 and isinstance(args[1], str):
@@ -171,7 +172,10 @@ class Calling(Reading):
             self.awaited = frame
         if name in ("get", "__getitem__", "__contains__") and self.of_namespace(frame, args[:2]):
             return
-        if name in _WRITERS and args:
+        if name in PUTTERS and args and type(args[0]) is list:
+            self.puts(args[0])
+            args = args[1:]
+        elif name in _WRITERS and args:
             self.writes(args[0])
         if name in _HARMLESS or (f is next and is_dropped(frame)):
             return

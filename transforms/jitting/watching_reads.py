@@ -23,6 +23,7 @@ from fx.transforms.jitting.operands import operands
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.touched import Touched
 
+PUTTERS = frozenset(("append", "extend"))  # of lists
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
 _HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
 _WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__", "<guards")
@@ -63,6 +64,8 @@ class Reading:
             return
         touched = self.touched
         key = id(x)
+        if type(x) is list and name in PUTTERS:
+            return
         touched.ids.add(key)
         if key in self.opaque:
             if name not in _HARMLESS:
@@ -94,10 +97,20 @@ class Reading:
                 values = values[1:]
         if name == "IS_OP" and not any(self.kind(x) == IGNORED for x in values):
             self.touched.identity.update(map(id, values))
-        for x in values:
+        put = name == "STORE_SUBSCR" and type(values[1]) is dict
+        if put:
+            self.puts(values[1])
+            if type(values[2]) in (str, int, tuple):
+                self.touched.keys.setdefault(id(values[1]), {})[values[2]] = None
+        for x in (values[0], values[2]) if put else values:
             self.used(frame, x, name in _COMPARING)
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             self.touched.written.add((id(values[1 if count == 3 else 0]), None))
+
+    def puts(self, x: Any) -> None:
+        """Something is put into a container, which is not looked at for that."""
+        self.touched.stored.add(id(x))
+        self.touched.written.add((id(x), None))
 
     def of_namespace(self, frame: FrameType, values: list[Any]) -> bool:
         """Whether the first of some values is a namespace, of which a name is read: the second."""

@@ -45,6 +45,7 @@ _PYTHON = (
     "PyObject_CallMethodObjArgs",
     "PyDict_SetItem",
     "PyList_SetSlice",
+    "PyList_Append",
 )
 
 

@@ -71,6 +71,7 @@ def stepper(
     run: Callable[[list[Any]], list[Any]],
     native: bool,
     gone: Any,
+    gives: bool = False,
 ) -> Any:
     """A builtin ``step(list)`` that fills in the arrays, runs, and stores what comes out.
 
@@ -83,6 +84,7 @@ def stepper(
         run: takes the list, gives the outputs.
         native: whether that runs no Python.
         gone: what arguments hold afterwards that were given away.
+        gives: whether the list holds the outputs afterwards, instead of nothing.
 
     Returns:
         None where objects do not look as expected, and there can be no such builtin.
@@ -98,7 +100,7 @@ def stepper(
     me = python_api.owner(records.HEAD + records.FIELDS * len(items))
     method = "item"
     me[: records.WORDS] = (
-        len(items), id(run), len(numbers), table.ctypes.data, id(gone), native, id(method),
+        len(items), id(run), len(numbers), table.ctypes.data, id(gone), native, id(method), gives,
     )  # fmt: skip
     word, place = records.HEAD, dims.ctypes.data
     for item in items:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 FIELDS = 10  # words of an item of a step: see commit.Item
 RECORD = 6
-WORDS = 7
+WORDS = 8
 HEAD = 8  # words before the items of a step, and before the parts of a layout
-(COUNT, RUN, NUMBERS, TABLE, GONE, NATIVE, METHOD) = range(WORDS)  # of a step
+(COUNT, RUN, NUMBERS, TABLE, GONE, NATIVE, METHOD, GIVES) = range(WORDS)  # of a step
 CELL, GATHERED, SPACE, GIVEN, ABSENT, PRESENT, CLEARED = range(7)  # kinds of items
 NOWHERE, NOTHING, TAKEN = -1, -2, -3  # places that are no output: stays; None; given away
 
@@ -156,6 +156,7 @@ declare ptr @PyObject_CallMethodObjArgs(ptr, ptr, ...)
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare i64 @PyList_Size(ptr)
 declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
+declare i32 @PyList_Append(ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyErr_Occurred()

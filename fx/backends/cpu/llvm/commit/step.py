@@ -9,6 +9,7 @@ from fx.backends.cpu.llvm.commit.records import (
     FIELDS,
     GATHERED,
     GIVEN,
+    GIVES,
     GONE,
     HEAD,
     METHOD,
@@ -403,6 +404,14 @@ store:
   call void @end()
   %size = call i64 @PyList_Size(ptr %list)
   %code = call i32 @PyList_SetSlice(ptr %list, i64 0, i64 %size, ptr null)
+  %gives.at = getelementptr i64, ptr %words, i64 {GIVES}
+  %gives = load i64, ptr %gives.at
+  %given = icmp ne i64 %gives, 0
+  br i1 %given, label %give, label %given.up
+give:
+  %given.code = call i32 @PyList_Append(ptr %list, ptr %out)
+  br label %given.up
+given.up:
   call void @release(ptr %records, i64 %count, i1 %away)
   br i1 %good, label %yes, label %wrong
 yes:

@@ -1,0 +1,324 @@
+"""Changes of Python's state are made in every call of a compiled function, as a plain one does.
+
+Programs that append, store, count, draw, branch and raise are made at random. A plain and a jitted
+twin run each for several calls; results, errors and all that they may change are compared after
+each. Between calls somebody else changes some of it, too.
+"""
+
+import random
+import signal
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import fx
+from tests.transforms.jitting.twins import expect_equal_twins
+
+X = fx.tensor([1.0, -2.0, 3.0, 0.5])
+
+PRELUDE = """
+import random
+import numpy as np
+import fx
+
+class Holder:
+    def __init__(self):
+        self.last, self.n, self.rate, self.items, self.word = None, 0, 0.5, [], "a"
+
+    def note(self, value):
+        self.last = value
+        self.items.append(value)
+
+class Layer(fx.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = fx.nn.Parameter(fx.ones(4))
+        self.seen = None
+        self.steps = 0
+
+    def forward(self, x):
+        self.seen = x * 2
+        self.steps += 1
+        return x * self.w
+
+holder, layer = Holder(), Layer()
+optimizer = fx.optim.SGD(layer.parameters(), lr=0.01)
+log, table, names, total, calls, latest = [], {"n": 0, "a": 1.5}, {}, 0.0, 0, None
+
+def make():
+    count, kept = 0, None
+    def f(x, p):
+        nonlocal count, kept
+        global total, calls, latest
+        y, s = x, 2.0
+BODY
+        return y, s
+    f.state = lambda: (count, kept)
+    return f
+
+f = make()
+
+def state():
+    held = dict(vars(holder))
+    return [log, table, names, total, calls, latest, held, f.state(), layer.seen, layer.steps,
+            layer.w.detach()]
+"""
+WRITES = (
+    "log.append({v})", "log.extend([{v}, {v}])", "table['a'] = {v}", "table['new'] = {v}",
+    "names[{k}] = {v}", "holder.last = {v}", "holder.word = 'b'", "holder.note({v})",
+    "holder.items.append({v})", "kept = {v}", "latest = {v}", "p['w'] = {t}",
+    "holder.pair = (y, {v})",
+    "log.append({{'y': {t}, 's': {v}}})", "names.update(z={v})", "holder.other = {v}",
+    "log.append([{v}, {t}])", "names['keys'] = (1, 'a')", "holder.word = 'a'",
+    "log.append(x)", "names['item'] = y.shape",
+)  # fmt: skip
+COUNTERS = (
+    "holder.n += 1", "count += 1", "calls += 1", "total = total + 0.5", "table['n'] += 2",
+    "holder.rate *= 0.9", "holder.rate = 0.9 * holder.rate + 0.1 * s", "y = layer(y)",
+    "holder.n = holder.n * 2 + 1", "total += s",
+)  # fmt: skip
+OF_STATE = (
+    "y = y * holder.rate", "s = s + count", "s = holder.n * 0.5", "y = y + total",
+    "s = table['n'] - s", "y = y * calls", "s = holder.n + calls + count", "s = len(x) + holder.n",
+    "y = y + p['w'].sum()",
+)  # fmt: skip
+BRANCHES = (
+    "holder.n % 2 == 0", "count > 2", "s > 1.5", "total < 1", "random.random() < 0.5", "calls % 3",
+    "y.sum() > 0", "holder.rate < 0.4",
+)  # fmt: skip
+VALUES = ("y", "y.sum()", "s", "x * 2", "3", "'word'", "None", "(y, s)", "y.sum().detach()")
+OTHERS = (  # what comes in between
+    "log.clear()", "holder.last = 5", "holder.n = 7", "table['n'] = 1", "holder.word = 'c'",
+    "names.clear()", "holder.rate = 2.0", "table['a'] = 0", "holder.items = []", "log = []",
+    "calls = 0",
+)  # fmt: skip
+
+
+class Writer:
+    """Writes the body of a function that changes state."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines = []
+        for _ in range(self.random.randrange(2, 8)):
+            self.statement("        ", 2)
+        self.body = "\n".join(self.lines)
+        self.others = [self.some(OTHERS) if self.random.random() < 0.3 else "" for _ in range(8)]
+
+    def some(self, options):
+        return self.random.choice(options)
+
+    def filled(self, text):
+        return text.format(
+            v=self.some(VALUES), t=self.some(["y", "y + 1", "x"]), k=self.some([1, "'k'"])
+        )
+
+    def statement(self, indent, deep):
+        kind = self.random.randrange(14)
+        add = self.lines.append
+        if kind < 5:
+            add(indent + self.filled(self.some(WRITES)))
+        elif kind < 8:
+            add(indent + self.some(COUNTERS))
+        elif kind < 10:
+            add(indent + self.some(OF_STATE))
+        elif kind == 10:
+            add(
+                indent
+                + self.some(["y = y.sin()", "s = s * random.random()", "y = y * np.random.rand()"])
+            )
+        elif kind == 11 and deep:
+            add(f"{indent}if {self.some(BRANCHES)}:")
+            self.statement(indent + "    ", deep - 1)
+        elif kind == 12 and not self.random.randrange(3):
+            add(
+                f"{indent}if {self.some(['random.random() < 0.2', 'count == 3', 'holder.n == 2'])}:"
+            )
+            add(f"{indent}    raise LookupError('half')")
+        else:
+            add(f"{indent}optimizer.zero_grad()")
+            add(f"{indent}loss = ((x * layer.w - s) ** 2).sum()")
+            add(f"{indent}loss.backward()")
+            add(f"{indent}optimizer.step()")
+            then = ["log.append(loss)", "holder.last = loss", "y = y + loss.detach()"]
+            add(indent + self.some(then))
+
+
+class Twin:
+    def __init__(self, body, wrap=lambda f: f):
+        self.names = {"__name__": "a_module"}
+        exec(PRELUDE.replace("BODY", body), self.names)
+        self.f = wrap(self.names["f"])
+        self.states = random.Random(7).getstate(), np.random.RandomState(7).get_state()
+
+    def __call__(self, *args):
+        random.setstate(self.states[0])
+        np.random.set_state(self.states[1])
+        try:
+            return self.f(*args)
+        except (LookupError, ArithmeticError, ValueError) as error:
+            return type(error), str(error)
+        finally:
+            self.states = random.getstate(), np.random.get_state()
+
+    def state(self):
+        return self.names["state"](), str(self.states)
+
+    def change(self, statement):
+        exec(statement, self.names)
+
+
+def plain_values(x):
+    """What is compared: a tensor that may have a graph without it."""
+    if isinstance(x, fx.Tensor):
+        return x.detach()
+    if isinstance(x, dict):
+        return {k: plain_values(v) for k, v in x.items()}
+    return type(x)(map(plain_values, x)) if type(x) in (list, tuple) else x
+
+
+def run_twins(body, others=(), calls=6, strict=False):
+    plain, jitted = Twin(body), Twin(body, fx.jit)
+    given = [{"w": X, "v": 1.0}, {"w": X, "v": 1.0}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if strict else "ignore", RuntimeWarning)
+        for i in range(calls):
+            x = X * (i % 3 - 0.5)
+            want, got = plain(x, given[0]), jitted(x, given[1])
+            expect_equal_twins(plain_values(want), plain_values(got), f"call {i} of\n{body}\n")
+            expect_equal_twins(plain_values(plain.state()), plain_values(jitted.state()), body)
+            expect_equal_twins(*map(plain_values, given))
+            for twin in (plain, jitted):
+                twin.change(others[i] if i < len(others) else "")
+    return jitted
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_programs_that_change_state(seed):
+    writer = Writer(seed)
+    run_twins(writer.body, writer.others)
+
+
+@pytest.mark.parametrize("write", [w for w in WRITES if "{v}" in w and "update" not in w])
+@pytest.mark.parametrize("value", VALUES)
+def test_what_is_put_somewhere_stays_compiled(write, value):
+    line = write.format(v=value, t="y + 1", k="(1, 'a')")
+    jitted = run_twins(f"        y = y.cos()\n        {line}", calls=4, strict=True)
+    assert jitted.f.cache_size() == 1 and jitted.f.plans
+
+
+def test_a_store_of_the_same_value_is_made_again():
+    """Somebody may have changed it in between."""
+    run_twins("        holder.word = 'a'", ["holder.word = 'b'"] * 6, strict=True)
+    run_twins("        table['n'] = 0", ["table['n'] = 1"] * 6)
+
+
+def test_another_list_under_the_name_gets_what_is_appended():
+    others = ["log = []", "", "log = [1]", "holder.items = log", ""]
+    jitted = run_twins("        log.append(y)\n        holder.items.append(y)", others, strict=True)
+    assert jitted.f.cache_size() == 1
+
+
+def test_a_list_that_is_looked_at_is_compared():
+    run_twins("        log.append(y)\n        y = y * len(log)", calls=8)
+    run_twins(
+        "        log.append(y)\n        if count > 3: y = y * len(log)\n        count += 1", calls=8
+    )
+
+
+def test_one_object_in_two_places_is_one():
+    twin = run_twins("        log.append(y)\n        holder.last = y", strict=True)
+    assert twin.names["holder"].last is twin.names["log"][-1]
+    twin = run_twins(
+        "        names['a'] = [y]\n        holder.items = names['a']",
+        ["", "holder.items.append(2)"],
+    )
+    assert twin.names["names"]["a"] is twin.names["holder"].items
+
+
+def test_gradients_go_through_what_was_stored():
+    """A loss that is kept before its backward pass has a graph, as eagerly."""
+    for wrap in (lambda f: f, fx.jit):
+        kept, w = [], fx.nn.Parameter(fx.ones(4))
+        f = wrap(lambda x, kept=kept, w=w: kept.append((x * w).sum()))
+        for _ in range(3):
+            f(X)
+        sum(kept).backward()
+        assert w.grad.tolist() == (3 * X).tolist()
+
+
+def test_inside_of_another_jitted_function_and_of_transforms():
+    text = """
+inner = fx.jit(lambda x: log.append(x.sum()) or x * 2)
+def f(x):
+    y = inner(x) + inner(x * 2)
+    holder.last = y
+    return y
+"""
+    found = []
+    for wrap in (lambda f: f, fx.jit):
+        names = {"__name__": "a_module"}
+        exec(PRELUDE.replace("BODY", "        pass") + text, names)
+        f, g = wrap(names["f"]), names["inner"]
+        out = [f(X * i) for i in range(4)]
+        out += [fx.vmap(g)(X), fx.grad(lambda x, g=g: g(x).sum())(X)]
+        log = names["log"][:8]
+        found.append((out, log, names["holder"].last))
+    expect_equal_twins(*found)
+
+
+# all or nothing -----------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_signal_finds_a_step_and_its_stores_done_or_not(seed):
+    """At random instants: weights, the list, the attribute and the dict agree with each other."""
+    w = fx.nn.Parameter(fx.zeros(4))
+    optimizer = fx.optim.SGD([w], lr=1.0)
+    log, kept, holder = [], {"w": None}, types.SimpleNamespace(last=None)
+
+    @fx.jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = (w * x).sum()
+        loss.backward()
+        optimizer.step()
+        log.append(w.detach() * 1)
+        kept["w"] = w.detach() * 2
+        holder.last = w.detach() * 3
+        return loss
+
+    x = fx.full((4,), -1.0)
+    for _ in range(3):
+        step(x)
+    assert step.plans
+
+    def stop(number, frame):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    instants = random.Random(seed)
+    try:
+        for _ in range(400):
+            count = len(log)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, instants.uniform(2e-6, 4e-5))
+                for _ in range(20):
+                    step(x)
+            except Stop:
+                pass
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            now = w.detach()[0].item()
+            assert len(log) == now and count <= now, (len(log), now)
+            assert [log[-1][0].item(), kept["w"][0].item(), holder.last[0].item()] == [
+                now, 2 * now, 3 * now
+            ]  # fmt: skip
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,257 @@
+"""Effects: what a function changes of Python's state, described so that each call does it again.
+
+What it has changed is seen after staging (``reach.py``). A list that has grown, an entry of a dict,
+an attribute, a global or a variable of an enclosing function that has a new value is a ``Store``: a
+function in C, where to find what it changes, and the new values, which are results of the program.
+Other changes (what is taken out, sorted, written into an array) have no description.
+
+    losses.append(loss)        list.extend, closure variable `losses`, [result 1]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, starmap
+from types import ModuleType
+from typing import Any
+
+import attrs
+
+from fx import tree
+from fx.numbers import StagedNumber
+from fx.tensor import Tensor
+from fx.transforms.jitting import reach
+from fx.transforms.jitting.guards_reads import reads_of
+from fx.transforms.jitting.results import _Passed
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Undescribed(Exception):
+    """A change that no ``Store`` describes."""
+
+
+@attrs.frozen(eq=False)
+class Change:
+    """A change that was seen: ``run(owner's part, key, value)``.
+
+    Attributes:
+        run: a function in C.
+        owner: what is changed, or holds it.
+        part: of the owner; "" for itself, "__dict__".
+        key: of the entry; absent if it has none.
+        values: the new ones: one, or what a list has got.
+    """
+
+    run: Callable[..., Any]
+    owner: Any
+    part: str
+    key: tuple[Any, ...]
+    values: list[Any]
+    fixed: bool = False  # whether the owner is the same object in each call
+
+
+@attrs.frozen(eq=False)
+class Store:
+    """A change that each call makes.
+
+    Attributes:
+        run: a function in C, of what is changed, the key, and the value or the list of them.
+        find: ``(function, objects, args, kwargs)``: what is changed.
+        part: of it, as for ``Change``.
+        key: as for ``Change``.
+        values: of each new one, what builds it, and the places of its leaves among the results.
+        several: whether ``run`` takes a list of values.
+    """
+
+    run: Callable[..., Any]
+    find: Callable[..., Any]
+    part: str
+    key: tuple[Any, ...]
+    values: list[tuple[Any, list[int]]]
+    several: bool
+
+    def target(self, F: Any, O: Any, args: Any, kwargs: Any) -> Any:
+        """What is changed in a call."""
+        found = self.find(F, O, args, kwargs)
+        return found.__dict__ if self.part else found
+
+    def arguments(self, target: Any, results: Sequence[Any]) -> tuple[Any, ...]:
+        """What ``run`` takes."""
+        made = [
+            results[at[0]] if treedef is None else tree.unflatten(treedef, [results[i] for i in at])
+            for treedef, at in self.values
+        ]
+        return target, *self.key, made if self.several else made[0]
+
+
+def perform(stores: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
+    """Call functions in C one after the other, with no Python in between."""
+    deque(chain.from_iterable([starmap(run, (args,)) for run, args in stores]), 0)
+
+
+# what was changed -------------------------------------------------------------------------------
+
+
+def changes_of(parts: Iterable[Any], touched: Any, given: Iterable[Any]) -> list[Change]:
+    """What a function has changed of what it reaches.
+
+    Args:
+        parts: of what it reaches, of which it must not have read what it has changed.
+        touched: what it has read.
+        given: parts of its arguments, which are inputs.
+
+    Raises:
+        Undescribed: if something else than what a ``Store`` does was done.
+    """
+    found = [change for part in given if part.changed() for change in _described(part)]
+    for part in parts:
+        if part.changed():
+            found += (described := _described(part))
+            if any(_is_read(change, part, touched) for change in described):
+                raise Undescribed
+            found += _same_again(part, described, touched)
+        else:
+            found += _same_again(part, [], touched)
+    return found
+
+
+def _is_read(change: Change, part: Any, touched: Any) -> bool:
+    """Whether the function also reads what it has changed."""
+    key = id(part.owner)
+    if type(part) is reach._Variable:
+        return part.name in reads_of(part.owner.__code__).variables
+    if type(part) is reach._Attributes:
+        if part.names is not None:
+            return change.key[0] in reads_of(part.owner.__code__).globals
+        return change.key[0] in touched.names.get(key, ()) or key in touched.whole
+    return key in touched.ids
+
+
+def _described(part: Any) -> list[Change]:
+    kind, was, now = type(part), part.was, part._now()
+    owner = part.owner
+    if kind is reach._Items:
+        grown = len(now) > len(was) and all(a is b for a, b in zip(now, was))
+        if not grown or not isinstance(owner, list):
+            raise Undescribed
+        return [Change(list.extend, owner, "", (), now[len(was) :])]
+    if kind is reach._Entries:
+        if type(owner) is not dict or not _same_start(was[::2], now[::2]):
+            raise Undescribed
+        before = dict(zip(map(id, was[::2]), was[1::2]))
+        pairs = [(k, x) for k, x in zip(now[::2], now[1::2]) if before.get(id(k), part) is not x]
+        if not all(type(k) in _PLAIN or _plain_tuple(k) for k, _ in pairs):
+            raise Undescribed
+        return [Change(dict.__setitem__, owner, "", (k,), [x]) for k, x in pairs]
+    if kind is reach._Attributes:
+        if not was.keys() <= now.keys():
+            raise Undescribed
+        names = [n for n, x in now.items() if was.get(n, part) is not x]
+        return [_attribute(part, n, now[n]) for n in names]
+    if kind is reach._Variable and was and now:
+        return [Change(setattr, part.cell, "", ("cell_contents",), now, fixed=True)]
+    raise Undescribed
+
+
+def _same_start(was: list[Any], now: list[Any]) -> bool:
+    return len(now) >= len(was) and all(a is b for a, b in zip(was, now))
+
+
+def _plain_tuple(x: Any) -> bool:
+    return type(x) is tuple and all(type(y) in _PLAIN for y in x)
+
+
+def _attribute(part: Any, name: str, value: Any) -> Change:
+    if part.names is not None or isinstance(part.owner, ModuleType):
+        return Change(dict.__setitem__, part.held, "", (name,), [value], fixed=True)
+    if type(part.held) is not dict or part.owner.__dict__ is not part.held:
+        raise Undescribed
+    return Change(dict.__setitem__, part.owner, "__dict__", (name,), [value])
+
+
+def _same_again(part: Any, changed: list[Change], touched: Any) -> list[Change]:
+    """Plain values that were stored where they were before: somebody may change it in between."""
+    key, known = id(part.owner), {change.key for change in changed}
+    if type(part) is reach._Entries and type(part.owner) is dict:
+        now, stored = part.owner, touched.keys.get(key, ())
+        read = key in touched.ids
+    elif type(part) is reach._Attributes and part.names is None:
+        now, stored = part._now(), [n for k, n in touched.written if k == key and n]
+        stored, read = [n for n in stored if n not in touched.names.get(key, ())], False
+    else:
+        return []
+    same = [n for n in stored if (n,) not in known and type(now.get(n, part)) in _PLAIN]
+    if read:  # it is guarded
+        return []
+    if type(part) is reach._Entries:
+        return [Change(dict.__setitem__, part.owner, "", (k,), [now[k]]) for k in same]
+    return [_attribute(part, n, now[n]) for n in sorted(same)]
+
+
+# what each call does ----------------------------------------------------------------------------
+
+
+def stores_of(
+    changes: list[Change], out: Any, add: Callable[[Any], int], guards: Any, results: Any
+) -> list[Store]:
+    """The stores that make some changes.
+
+    Args:
+        changes: what was changed.
+        out: what the function returns.
+        add: takes a new value to the results, and gives its place.
+        guards: know where objects are found.
+        results: of the call; know what is handed out as the object that it is.
+
+    Raises:
+        Undescribed: if an object cannot be found in another call, or not be made again.
+    """
+    seen = {id(x) for x in _containers(out)}
+    found = []
+    for change in changes:
+        values = []
+        for value in change.values:
+            if isinstance(value, Tensor | StagedNumber) or results.is_leaf(value):
+                values.append((None, [add(value)]))
+                continue
+            inner = _containers(value)
+            if any(id(x) in seen for x in inner):
+                raise Undescribed  # one object in two places
+            seen |= {id(x) for x in inner}
+            leaves, treedef = tree.flatten_in_order(value, is_leaf=results.is_leaf)
+            values.append((treedef, [add(leaf) for leaf in leaves]))
+        find = _finder(change, guards, results)
+        several = change.run is list.extend
+        found.append(Store(change.run, find, change.part, change.key, values, several))
+    return found
+
+
+def _containers(x: Any) -> list[Any]:
+    """The containers in a value that can be changed."""
+    found: list[Any] = []
+    todo = [x]
+    while todo:
+        x = todo.pop()
+        if isinstance(x, dict):
+            found.append(x)
+            todo += dict.values(x)
+        elif isinstance(x, list | set | deque | tuple):
+            if not isinstance(x, tuple):
+                found.append(x)
+            todo += x
+    return found
+
+
+def _finder(change: Change, guards: Any, results: Any) -> Callable[..., Any]:
+    owner = change.owner
+    if change.fixed:
+        return lambda F, O, args, kwargs: owner
+    passed = results.place_of(owner)
+    if passed is not None:
+        return _Passed(passed)
+    find = guards.finder(owner)
+    if find is None:
+        raise Undescribed
+    return lambda F, O, args, kwargs: find(F, O)
