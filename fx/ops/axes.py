@@ -11,6 +11,7 @@ from fx.errors import AxisError, DTypeError, FxError, ShapeError
 
 Axis = int | Sequence[int] | None
 
+_SEVERAL = (tuple, list)
 _ALL = [tuple(range(n)) for n in range(65)]  # every axis of a tensor with n axes
 
 
@@ -142,7 +143,7 @@ def sizes(args: tuple[Any, ...], name: str = "shape") -> tuple[int, ...]:
     Raises:
         DTypeError: if one of them is no integer.
     """
-    if len(args) == 1 and isinstance(args[0], tuple | list):
+    if len(args) == 1 and isinstance(args[0], _SEVERAL):
         args = tuple(args[0])
     for n in args:
         if type(n) is not int:

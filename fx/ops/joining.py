@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
+
 import fx.prims.indexing as indexing
 import fx.prims.shape as prims
 from fx.dtypes import int64
@@ -14,6 +16,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.manipulation import ravel, reshape
 from fx.ops.operands import argument, promoted, public, same_view, viewed
 from fx.ops.views import along, pieces, rows
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 # join -------------------------------------------------------------------------------------------
@@ -90,8 +93,26 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
             f"tensors that differ along one axis write fx.concat"
         )
     at = new_axis("stack", axis if dim is None else dim, shape)
-    wide = (*shape[:at], 1, *shape[at:])
-    return prims.concatenate(*[prims.reshape(x, shape=wide) for x in tensors], axis=at)
+    return _stacked(*tensors, axis=at)
+
+
+def _stacked_in_steps(*tensors: Tensor, axis: int) -> Tensor:
+    shape = tensors[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return prims.concatenate(*[prims.reshape(x, shape=wide) for x in tensors], axis=axis)
+
+
+def _stacked_kernel(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    index = (*[slice(None)] * axis, None)
+    return np.concatenate([x[index] for x in arrays], axis)
+
+
+def _stacked_vjp(needs: Any, *tensors: Tensor, axis: int) -> Any:
+    wanted = [need is not None for need in needs]
+    return lambda ct: [row if want else None for want, row in zip(wanted, rows(ct, axis))]
+
+
+_stacked = fuse("stack", cpu=_stacked_kernel, reference=_stacked_in_steps, vjp=_stacked_vjp)
 
 
 def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:

@@ -34,6 +34,8 @@ def argument(name: str, x: Any) -> Tensor:
     Raises:
         DTypeError: if it is no tensor, array or scalar.
     """
+    if type(x) is Tensor:
+        return x
     if isinstance(x, Tensor):
         return x.read() if x.level == CELL and not x.written else x
     if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic | StagedNumber):
@@ -96,10 +98,10 @@ def known_scalar(x: Any, value: Any) -> Tensor | None:
 
     A shortcut: in a floating tensor's company every real Python number is weak.
     """
-    if type(x) is Tensor and type(value) in _REAL and value:
+    if type(x) is Tensor and type(value) in _REAL:
         array = x._a
         if type(array) is np.ndarray and (known := known_floats.get(array.dtype)) is not None:
-            return known.get(value)
+            return known.get(value if value else repr(value))
     return None
 
 
@@ -129,6 +131,9 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: naming the function and the argument, if it is none of these.
     """
+    found = known_scalar(x, value)
+    if found is not None:
+        return found
     found = as_operand(value, x)
     if found is NotImplemented:
         raise DTypeError(

@@ -51,7 +51,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     if mode not in _MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     if mode == "constant":
-        return _constant(x, widths, constant_values)
+        return with_constant(x, widths, constant_values)
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
             raise ShapeError(f"pad: widths must not be negative with mode={mode!r}, got {widths}")
@@ -77,7 +77,8 @@ def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(integer("pad", "a width", a), integer("pad", "a width", b)) for a, b in pairs]
 
 
-def _constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
+def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
+    """``x`` with borders of a constant, a pair (before, after) of plain ints an axis."""
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
             n = x.shape[axis]
@@ -85,8 +86,8 @@ def _constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
             if start > stop:
                 raise ShapeError(f"pad: widths {widths} cut off more than {x.shape} has")
             x = along(x, axis, start, stop)
-    low = tuple([max(before, 0) for before, _ in widths])
-    high = tuple([max(after, 0) for _, after in widths])
+    low = tuple([before if before > 0 else 0 for before, _ in widths])
+    high = tuple([after if after > 0 else 0 for _, after in widths])
     if not any(low) and not any(high):
         return x
     value = partner("pad", "the value", value, x)
@@ -208,4 +209,4 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     return x
 
 
-__all__ = public(globals())
+__all__ = public(globals(), but=("with_constant",))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 from fx._namespace import finfo
 from fx.dtypes import FLOATING
-from fx.ops.operands import argument, floating, operands, partner, promoted, public
+from fx.ops.operands import argument, cast, floating, operands, partner, promoted, public
 from fx.prims.creation import constant_like
+from fx.prims.families import unbroadcast
+from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
 
 
@@ -33,13 +37,15 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
         tensor([0, 0, 3])
     """
     x = argument("clip", x)
+    low = high = None
     if min is not None:
         x, low = operands("clip", x, min)
-        x = _limited(x, low, prims.maximum, compare.greater_equal)
     if max is not None:
         x, high = operands("clip", x, max)
-        x = _limited(x, high, prims.minimum, compare.less_equal)
-    return x
+    if low is None:
+        return x if high is None else _at_most(x, high)
+    low = cast(low, x.dtype)
+    return _at_least(x, low) if high is None else _between(x, low, high)
 
 
 clamp = clip
@@ -50,6 +56,52 @@ def _limited(x: Tensor, limit: Tensor, choose: Any, inside: Any) -> Tensor:
     if type(x) is type(limit) is Tensor and x._node is limit._node is None:
         return out
     return compare.where(inside(x, limit), x, out)  # a tie is no half, all of it is x
+
+
+_Side = tuple[Any, Any]  # what chooses between element and limit, and what says which it was
+_LOW: _Side = (prims.maximum, compare.greater_equal)
+_HIGH: _Side = (prims.minimum, compare.less_equal)
+
+
+def _limits(name: str, *sides: _Side) -> Any:
+    """A fused primitive of x and a limit for each side."""
+
+    def in_steps(x: Tensor, *limits: Tensor) -> Tensor:
+        for limit, side in zip(limits, sides, strict=True):
+            x = _limited(x, limit, *side)
+        return x
+
+    kernels = [choose.cpu for choose, _ in sides]
+
+    def kernel(x: np.ndarray, *limits: np.ndarray) -> Any:
+        try:
+            for limit, choose in zip(limits, kernels):
+                x = choose(x, limit)
+        except (TypeError, ValueError):  # the reference says what is wrong
+            return None
+        return x
+
+    back = of_reference(in_steps)
+
+    def vjp(needs: Any, x: Tensor, *limits: Tensor) -> Any:
+        if any(need is not None for need in needs[1:]):
+            return back(needs, x, *limits)
+
+        def pullback(ct: Tensor) -> Any:
+            inside: Any = None
+            for limit, (_, within) in zip(limits, sides):
+                mask = within(x, limit)
+                inside = mask if inside is None else compare.logical_and(inside, mask)
+            own = compare.where(inside, ct, constant_like(0, ct))
+            return unbroadcast(own, x.shape), *[None] * len(limits)
+
+        return pullback
+
+    return fuse(name, cpu=kernel, reference=in_steps, vjp=vjp, torch_name="Clamp")
+
+
+_at_least, _at_most = _limits("at_least", _LOW), _limits("at_most", _HIGH)
+_between = _limits("between", _LOW, _HIGH)
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from numpy import ndarray
+
 from fx.config import modes
 from fx.devices import backend
 from fx.dtypes import bfloat16, bool_, float32, is_integral
@@ -30,7 +32,10 @@ def item(self: Tensor) -> Any:
         >>> fx.tensor([[2.5]]).item()
         2.5
     """
-    array = _values(self)
+    if type(self) is Tensor and type(self._a) is ndarray and self._a.dtype.kind in "biufc":
+        array = self._a
+    else:
+        array = _values(self)
     if array.size != 1:
         raise ShapeError(
             f"a tensor of shape {self.shape} with {array.size} elements is not one number; "

@@ -9,6 +9,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
@@ -24,6 +26,7 @@ from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.reduction import sum
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
 from fx.prims.norms import variance
 from fx.tensor import Tensor
 
@@ -71,7 +74,25 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     given = x.dtype
     if given.itemsize == 2:  # the sum may leave the range of float16
         return compare.astype(_mean(cast(x, dtypes.float32), axes, keepdims), dtype=given)
-    return prims.sum(x, axes=axes, keepdims=keepdims) / float(_count(x.shape, axes))
+    return _average(x, axes=axes, keepdims=keepdims, count=float(_count(x.shape, axes)))
+
+
+def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Tensor:
+    return prims.sum(x, axes=axes, keepdims=keepdims) / count
+
+
+def _average_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Any:
+    return prims.sum.cpu(x, axes=axes, keepdims=keepdims) / x.dtype.type(count)
+
+
+def _average_vjp(
+    needs: Any, x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float
+) -> Any:
+    shape = x.shape
+    return lambda ct: (prims.spread_back(ct / count, shape, axes, keepdims),)
+
+
+_average = fuse("mean", cpu=_average_kernel, reference=_average_in_steps, vjp=_average_vjp)
 
 
 def _moments(

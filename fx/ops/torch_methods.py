@@ -164,17 +164,21 @@ def diff(
 # shape ------------------------------------------------------------------------------------------
 
 
+_SIZES = (int, tuple, list, Tensor)
+
+
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
-    wanted = infer_size("reshape", self.shape, sizes(shape, "reshape"))
-    if wanted == self.shape:
+    own = self.shape
+    wanted = infer_size("reshape", own, sizes(shape, "reshape"))
+    if wanted == own:
         return same_view(self)
     return shape_prims.reshape(self, shape=wanted)
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, or in another dtype of the same size."""
-    if len(shape) == 1 and not isinstance(shape[0], int | tuple | list | Tensor):
+    if len(shape) == 1 and not isinstance(shape[0], _SIZES):
         wanted = as_dtype(shape[0])
         if wanted == self.dtype:
             return same_view(self)
@@ -244,13 +248,11 @@ def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
 
 def expand(self: Tensor, *shape: Any) -> Tensor:
     """Repeated along axes of size 1, and along new ones in front; -1 keeps a size."""
-    wanted = sizes(shape, "expand")
-    lead = len(wanted) - self.ndim
+    wanted, own = sizes(shape, "expand"), self.shape
+    lead = len(wanted) - len(own)
     if lead < 0:
-        raise ShapeError(f"x.expand{wanted} has fewer axes than {self.shape}")
-    full = tuple(
-        [self.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted)]
-    )
+        raise ShapeError(f"x.expand{wanted} has fewer axes than {own}")
+    full = tuple([own[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted)])
     return manipulation.broadcast_to(self, full)
 
 

@@ -47,7 +47,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
     pairs = [(0, 0)] * (x.ndim - len(widths) // 2)
     pairs += [(widths[i], widths[i + 1]) for i in range(len(widths) - 2, -1, -2)]
     if mode == "constant":
-        return ops.pad(x, pairs, constant_values=0 if value is None else value)
+        return ops.with_constant(x, pairs, 0 if value is None else value)
     if value not in (None, 0):
         raise ValueError(f'pad: mode {mode!r} takes no value; write mode="constant"')
     if not widths or min(widths) >= 0:

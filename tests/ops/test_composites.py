@@ -164,3 +164,40 @@ def test_cells_are_read(name):
     for g, w in zip(got, want, strict=True):
         assert type(g) is fx.Tensor
         np.testing.assert_array_equal(g.numpy(), w)
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 0.5), (None, 0.3), (-0.2, None), (0.5, -0.5)], ids=str)
+def test_clip_is_one_node_with_the_gradient_of_its_steps(bounds):
+    values = [[-1.0, -0.5, 0.5, float("nan"), 0.2, 3.0]]
+    x = fx.tensor(values, requires_grad=True)
+    y = x.clip(*bounds)
+    assert y.grad_fn.next_functions[0][0] is x._node
+    y.sum().backward()
+    expected = torch.tensor(values, requires_grad=True)
+    expected.clip(*bounds).sum().backward()
+    assert x.grad.tolist() == expected.grad.tolist()
+    np.testing.assert_array_equal(
+        y.detach().numpy(), fx.jit(lambda x: x.clip(*bounds))(x.detach()).numpy()
+    )
+
+
+def test_the_limits_of_clip_get_gradients_too():
+    x, low = fx.tensor([-1.0, 0.5, 2.0]), fx.tensor(0.0, requires_grad=True)
+    high = fx.tensor([1.0, 1.0, 1.0], requires_grad=True)
+    x.clip(low, high).sum().backward()
+    assert low.grad.item() == 1
+    assert high.grad.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_stack_is_one_node(axis):
+    x, y = (fx.tensor(v, requires_grad=True) for v in ([[1.0, 2.0]], [[3.0, 4.0]]))
+    out = fx.stack([x, y, x], axis)
+    parents = [parent for parent, _ in out.grad_fn.next_functions]
+    assert parents == [x._node, y._node, x._node]
+    (out * fx.arange(6.0).reshape(out.shape)).sum().backward()
+    a, b = (torch.tensor(v, requires_grad=True) for v in ([[1.0, 2.0]], [[3.0, 4.0]]))
+    expected = torch.stack([a, b, a], axis)
+    (expected * torch.arange(6.0).reshape(expected.shape)).sum().backward()
+    assert x.grad.tolist() == a.grad.tolist()
+    assert y.grad.tolist() == b.grad.tolist()

@@ -189,8 +189,11 @@ def _integers(idx: np.ndarray) -> np.ndarray:
         return idx
     if idx.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {idx.dtype}")
-    if idx.dtype == np.uint64 and idx.size and idx.max() > np.iinfo(np.int64).max:
-        raise IndexError(f"index {idx.max()} is out of bounds")
+    if idx.dtype == _UNSIGNED[8]:
+        at = idx.view(_INT64)
+        if at.size and np.minimum.reduce(at, None) < 0:
+            raise IndexError(f"index {idx.max()} is out of bounds")
+        return at
     return idx.astype(_INT64, copy=False)
 
 

@@ -59,15 +59,13 @@ def slice(x: np.ndarray, *, start: Any, stop: Any, step: Any, drop: Any = ()) ->
 
 def pad(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, inside: Any) -> np.ndarray:
     """Constant borders, and ``inside`` constants between neighbours."""
-    shape = [
-        n + a + b + max(n - 1, 0) * i for n, a, b, i in zip(x.shape, low, high, inside, strict=True)
-    ]
-    out = np.full(shape, value, x.dtype) if value != 0 else np.zeros(shape, x.dtype)
-    at = tuple(
-        builtins.slice(a, a + n + max(n - 1, 0) * i, i + 1)
-        for n, a, i in zip(x.shape, low, inside, strict=True)
-    )
-    out[at] = x
+    shape, at = [], []
+    for n, a, b, i in zip(x.shape, low, high, inside, strict=True):
+        reach = n + (n - 1) * i if i and n else n
+        shape.append(reach + a + b)
+        at.append(builtins.slice(a, a + reach, i + 1))
+    out = np.full(shape, value, x.dtype) if value.item() != 0 else np.zeros(shape, x.dtype)
+    out[tuple(at)] = x
     return out
 
 
