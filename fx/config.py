@@ -29,6 +29,7 @@ class _Modes(threading.local):
     silent: int = ENABLED  # the level above 0 whose tape the running backward pass keeps silent
     record0: bool = True  # whether the level-0 tape records: barrier < 0, asked at every recording
     inference: bool = False
+    autocast: Any = None  # the half-precision dtype of the innermost region (fx.amp)
     device: str | None = None
     axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)

@@ -9,6 +9,7 @@ from typing import Any
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import DTypeError, ShapeError
 from fx.nn import functional as F
 from fx.nn import init
@@ -17,6 +18,7 @@ from fx.nn.functional.recurrence import recurrence
 from fx.nn.module import Module
 from fx.nn.utils.packing import Layout
 from fx.nn.utils.rnn import PackedSequence
+from fx.ops.autocasting import cast_to, recurrent_dtype, rounded
 from fx.ops.joining import concat, stack
 from fx.ops.operands import argument
 from fx.prims.linear import matmul
@@ -166,7 +168,7 @@ class RNNBase(Module):
             x = shape_prims.reshape(x, shape=(x.shape[0], 1, x.shape[1]))
         elif swap:
             x = shape_prims.transpose(x, axes=(1, 0, 2))
-        self._check_input(x)
+        x = self._check_input(x)
         states = self._states(x, hx, x.shape[1], single)
         y, states = self._layers(x, states, None)
         if single:
@@ -183,7 +185,7 @@ class RNNBase(Module):
                 f"{type(self).__name__} takes packed data (rows, {self.input_size}), got "
                 f"{data.shape}"
             )
-        self._check_input(data)
+        data = self._check_input(data)
         layout = Layout(input.batch_sizes, data.shape[0], data.device)
         states = self._states(data, hx, layout.batch, False)
         if input.sorted_indices is not None and hx is not None:
@@ -215,6 +217,8 @@ class RNNBase(Module):
         self, x: Tensor, states: list[Tensor], index: int, layout: Layout | None, reverse: bool
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         weights = [argument(self.mode, w) for w in self.all_weights[index]]
+        if modes.autocast is not None:
+            weights = [rounded(x.dtype, w) for w in weights]
         projection = weights.pop() if self.proj_size else None
         of_input, of_state, *biases = weights
         gates = _product(x, of_input)
@@ -248,6 +252,8 @@ class RNNBase(Module):
         name = type(self).__name__
         found = [argument(name, h) for h in self._given_states(hx)]
         given = [(s[0], s[2]) if single else s for s in shapes]
+        if modes.autocast is not None:
+            found = [cast_to(x.dtype, h) for h in found]
         for h, shape in zip(found, given, strict=True):
             if h.shape != shape:
                 raise ShapeError(
@@ -261,7 +267,8 @@ class RNNBase(Module):
                 )
         return [shape_prims.reshape(h, shape=s) for h, s in zip(found, shapes)]
 
-    def _check_input(self, x: Tensor) -> None:
+    def _check_input(self, x: Tensor) -> Tensor:
+        """The input in the dtype in which the layers run."""
         name, weight = type(self).__name__, getattr(self, self._all_weights[0][0])
         if x.shape[-1] != self.input_size:
             raise ShapeError(
@@ -270,11 +277,15 @@ class RNNBase(Module):
             )
         if not x.shape[0]:
             raise ShapeError(f"{name}: the input {x.shape} has no time step")
+        dtype = recurrent_dtype(self.mode, x)
+        if dtype is not None:
+            return rounded(dtype, x)  # type: ignore[no-any-return]
         if x.dtype != weight.dtype:
             raise DTypeError(
                 f"{name}: the input is {x.dtype.name} and the weights are {weight.dtype.name}; "
                 f"write x.to(fx.{weight.dtype.name}) or model.to(fx.{x.dtype.name})"
             )
+        return x
 
 
 def _check_options(

@@ -12,6 +12,7 @@ from fx.nn import init
 from fx.nn._factory import parameter
 from fx.nn.functional.recurrence import step
 from fx.nn.module import Module
+from fx.ops.autocasting import cast_to, recurrent_dtype, rounded, without
 from fx.ops.operands import argument
 from fx.prims.shape import reshape
 from fx.tensor import Tensor
@@ -96,8 +97,14 @@ class RNNCellBase(Module):
         if single:
             x, *found = [reshape(a, shape=(1, *a.shape)) for a in (x, *found)]
         biases = [argument(name, b) for b in (self.bias_ih, self.bias_hh) if b is not None]
-        gates = F.linear(x, self.weight_ih)
-        after = step(mode, gates, found, argument(name, self.weight_hh), biases)
+        of_input, of_state = self.weight_ih, argument(name, self.weight_hh)
+        dtype = recurrent_dtype(mode if mode.startswith("RNN") else "cell", x)
+        if dtype is not None:
+            x, of_input, of_state = [rounded(dtype, a) for a in (x, of_input, of_state)]
+            found, biases = [[cast_to(dtype, a) for a in some] for some in (found, biases)]
+        with without():
+            gates = F.linear(x, of_input)
+        after = step(mode, gates, found, of_state, biases)
         return [reshape(a, shape=wanted) for a in after] if single else after
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import fx.prims.compare as compare
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.creation import linspace, zeros
@@ -172,6 +173,7 @@ def nanmedian(
     return Found(values, place)
 
 
+@in_float32
 def nanquantile(
     x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     axis: int | None = None, keepdims: bool = False,

@@ -15,7 +15,9 @@ from typing import Any
 import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import ShapeError
+from fx.ops.autocasting import lowered
 from fx.ops.matrices import diagonal
 from fx.ops.operands import promoted, public
 from fx.tensor import Tensor
@@ -48,6 +50,8 @@ def einsum(*operands: Any) -> Tensor:
     """
     spec, given = _arguments(operands)
     tensors = promoted("einsum", *given)
+    if modes.autocast is not None and _contracts(spec, tensors):
+        tensors = lowered(*tensors)
     if len(tensors) == 2:
         x, y = tensors
         straight = _straight(spec, x.shape, y.shape)
@@ -65,6 +69,13 @@ def einsum(*operands: Any) -> Tensor:
     else:
         x, labels = _product(*pairs[0], *pairs[1], out, out)
     return _arranged(x, labels, out)
+
+
+def _contracts(spec: str, tensors: list[Tensor]) -> bool:
+    """Whether a sum runs over what several operands share: a product of matrices."""
+    terms, out = _parse(spec, tuple([x.ndim for x in tensors]))
+    names = [name for term in terms for name in set(term)]
+    return any(names.count(name) > 1 and name not in out for name in names)
 
 
 def _arranged(x: Tensor, labels: Labels, out: Labels) -> Tensor:

@@ -12,7 +12,9 @@ import fx.prims.complex as complex_prims
 import fx.prims.elementwise as elementwise
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import AxisError, ShapeError
+from fx.ops.autocasting import in_half, lowered
 from fx.ops.axes import normal_axis, ordered_axes
 from fx.ops.manipulation import reshape, swapaxes
 from fx.ops.operands import operands, public
@@ -37,6 +39,8 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
         >>> fx.matmul(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), fx.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
+    if modes.autocast is not None:
+        x1, x2 = lowered(x1, x2)
     if type(x1) is Tensor and type(x2) is Tensor:
         a, b = x1._a, x2._a
         if a.dtype is b.dtype and a.ndim > 1 and b.ndim > 1:
@@ -89,6 +93,8 @@ def mm(x: Any, y: Any) -> Tensor:
         >>> fx.mm(fx.ones((2, 3)), fx.ones((3, 4))).shape
         (2, 4)
     """
+    if modes.autocast is not None:
+        x, y = lowered(x, y)
     return _product("mm", *_ranked("mm", x, y, (2, 2)))
 
 
@@ -100,6 +106,8 @@ def bmm(x: Any, y: Any) -> Tensor:
         >>> fx.bmm(fx.ones((5, 2, 3)), fx.ones((5, 3, 4))).shape
         (5, 2, 4)
     """
+    if modes.autocast is not None:
+        x, y = lowered(x, y)
     x, y = _ranked("bmm", x, y, (3, 3))
     if x.shape[0] != y.shape[0]:
         raise ShapeError(f"bmm: the stacks {x.shape} and {y.shape} differ in number")
@@ -155,6 +163,7 @@ def vdot(x: Any, y: Any) -> Tensor:
     return vecdot(reshape(x, (-1,)), reshape(y, (-1,)))
 
 
+@in_half
 def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """The sums of products along an axis, the elements of ``x1`` conjugated; the rest broadcasts.
 
@@ -218,6 +227,7 @@ def outer(x: Any, y: Any) -> Tensor:
     return shape_prims.reshape(x, shape=(m, 1)) * shape_prims.reshape(y, shape=(1, n))
 
 
+@in_half
 def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
     """The sums of products over several axes of each operand at once.
 

@@ -7,6 +7,7 @@ from typing import Any
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
+from fx.ops.autocasting import in_float32, in_half
 from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.linear import bmm, mm, mv
 from fx.ops.operands import argument, operands, promoted, public, viewed
@@ -66,6 +67,7 @@ def diagonal(
     return along(flat, len(lead), start, start + (count - 1) * (n + 1) + 1, n + 1)
 
 
+@in_float32
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the diagonal of the matrices that two axes span.
 
@@ -114,6 +116,7 @@ def _plus(name: str, base: Any, product: Tensor, beta: float, alpha: float) -> T
     return product + (base if beta == 1 else base * beta)
 
 
+@in_half
 def addmm(x: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * x + alpha * (mat1 @ mat2), for matrices.
 
@@ -136,6 +139,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> T
     return _plus("addmv", x, mv(mat, vec), beta, alpha)
 
 
+@in_half
 def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * x + alpha * (batch1 @ batch2), for stacks of matrices.
 

@@ -11,6 +11,7 @@ import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import ShapeError
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axes
 from fx.ops.operands import averaged, cast, operands, public
 from fx.prims.creation import constant_like
@@ -105,6 +106,7 @@ def dist(x: Any, y: Any, p: float = 2) -> Tensor:
     return norm(x - y, p)
 
 
+@in_float32
 def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
     """The p-norm distance of every row of ``x`` to every row of ``y``.
 

@@ -9,6 +9,7 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
+from fx.ops.autocasting import in_float32, in_half
 from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.creation import arange
@@ -60,6 +61,7 @@ def complex(real: Any, imag: Any) -> Tensor:
     return a + b * 1j  # type: ignore[no-any-return]
 
 
+@in_float32
 def polar(abs: Any, angle: Any) -> Tensor:
     """Complex numbers of their absolute values and angles."""
     r, phi = argument("polar", abs), argument("polar", angle)
@@ -74,6 +76,7 @@ def view_as_real(x: Any) -> Tensor:
     return stack([real(x), imag(x)], -1)
 
 
+@in_float32
 def view_as_complex(x: Any) -> Tensor:
     """Pairs of real numbers along the last axis as complex ones."""
     x = argument("view_as_complex", x)
@@ -261,6 +264,7 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     return _weighed(argument("addr", x), beta, a[:, None] * b, alpha)
 
 
+@in_half
 def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * (the sum of the products of a batch of matrices)."""
     a, b = argument("addbmm", batch1), argument("addbmm", batch2)

@@ -17,6 +17,7 @@ import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.ops import complex_rows
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axes, normal_axis
 from fx.ops.operands import (
     accumulator,
@@ -80,7 +81,7 @@ def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tenso
 
 
 sum = total(prims.sum)
-prod = total(prims.prod)
+prod = in_float32(total(prims.prod))
 sum.__doc__ = _TOTAL_DOC.format(word="sum", result="3, 7")
 prod.__doc__ = _TOTAL_DOC.format(word="prod", result=" 2, 12")
 

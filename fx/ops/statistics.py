@@ -19,6 +19,7 @@ import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
 from fx import dtypes
 from fx.errors import ShapeError
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axes
 from fx.ops.convert import as_tensor
 from fx.ops.norms import root
@@ -284,6 +285,7 @@ def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
 _ROUNDED = {"lower": elementwise.floor, "higher": elementwise.ceil, "nearest": elementwise.round}
 
 
+@in_float32
 def quantile(
     x: Any,
     q: Any,

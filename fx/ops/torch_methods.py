@@ -13,6 +13,7 @@ import fx.prims.indexing as indexing
 import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.dtypes import as_dtype, int64
 from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.ops import (
@@ -25,6 +26,7 @@ from fx.ops import (
     searching,
     statistics,
 )
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.convert import as_operand, promote
 from fx.ops.elementwise import imag, real
@@ -71,7 +73,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 # reductions -------------------------------------------------------------------------------------
 
 sum = total(reduction.sum, int64)
-prod = total(reduction.prod, int64)
+prod = in_float32(total(reduction.prod, int64))
 sum.__doc__ = "The sum along axes; integers are added up in int64."
 prod.__doc__ = "The product along axes; integers are multiplied in int64."
 
@@ -363,7 +365,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
 
 def __matmul__(self: Tensor, other: Any) -> Any:
     if type(self) is Tensor and type(other) is Tensor:
-        if self._a.ndim > 1 and other._a.ndim > 1:
+        if self._a.ndim > 1 and other._a.ndim > 1 and modes.autocast is None:
             return _matrix_product(self, other)
     elif not isinstance(other, Tensor):
         other = as_operand(other, self)

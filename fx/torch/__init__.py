@@ -75,16 +75,20 @@ from fx.torch import _creation, _extras, _table
 globals().update({_name: getattr(_extras, _name) for _name in _extras.__all__})
 globals().update({_name: getattr(_creation, _name) for _name in _creation.__all__})
 
+from fx.amp import (
+    autocast,
+    get_autocast_dtype,
+    GradScaler,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from fx.torch._settings import (
     are_deterministic_algorithms_enabled,
-    autocast,
     compiled_with_cxx11_abi,
-    get_autocast_dtype,
     get_float32_matmul_precision,
     get_num_interop_threads,
-    GradScaler,
     is_anomaly_enabled,
-    is_autocast_enabled,
     is_warn_always_enabled,
     set_anomaly_enabled,
     set_float32_matmul_precision,

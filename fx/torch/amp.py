@@ -1,13 +1,21 @@
-"""``torch.amp``: mixed precision in its disabled form."""
+"""``torch.amp``: mixed precision on the CPU; ``fx.amp`` by PyTorch's name."""
 
-from fx.torch._settings import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
-
-
-def is_autocast_available(device_type: str) -> bool:
-    """False."""
-    return False
-
+from fx.amp import (
+    GradScaler,
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    get_autocast_dtype,
+    is_autocast_available,
+    is_autocast_enabled,
+)
 
 __all__ = [
-    "GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"
-]  # fmt: skip
+    "GradScaler",
+    "autocast",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_dtype",
+    "is_autocast_available",
+    "is_autocast_enabled",
+]

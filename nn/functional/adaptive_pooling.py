@@ -13,6 +13,7 @@ import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, batched, entries, unbatched
+from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
 from fx.ops.operands import cast
 from fx.prims.creation import constant_like
@@ -50,6 +51,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     return _adaptive_avg_pool("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@in_float32
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     """Means of windows of three spatial dimensions; see ``adaptive_avg_pool2d``.
 
@@ -153,6 +155,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@in_float32
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima of windows of three spatial dimensions; see ``adaptive_max_pool2d``.
 

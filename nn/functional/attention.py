@@ -13,10 +13,12 @@ import fx.prims.reduction as reduction
 from fx.dtypes import bool_, int64
 from fx.errors import ShapeError
 from fx.nn.functional.dropout import dropout
+from fx.ops.autocasting import in_half
 from fx.ops.operands import argument
 from fx.tensor import Tensor
 
 
+@in_half
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

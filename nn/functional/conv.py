@@ -9,11 +9,13 @@ import fx.prims.convolution as conv_prims
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
+from fx.ops.autocasting import in_half
 from fx.ops.operands import argument
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 
+@in_half
 def conv1d(
     input: Any,
     weight: Any,
@@ -34,6 +36,7 @@ def conv1d(
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@in_half
 def conv2d(
     input: Any,
     weight: Any,
@@ -73,6 +76,7 @@ def conv2d(
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@in_half
 def conv3d(
     input: Any,
     weight: Any,
@@ -92,6 +96,7 @@ def conv3d(
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@in_half
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
     """``conv1d`` of sequences whose axes are (time, batch, channels).
 
@@ -198,6 +203,7 @@ def _biased(name: str, out: Tensor, bias: Any, rank: int) -> Tensor:
     return out + shape_prims.reshape(b, shape=(out.shape[1], *[1] * rank))
 
 
+@in_half
 def conv_transpose1d(
     input: Any,
     weight: Any,
@@ -230,6 +236,7 @@ def conv_transpose1d(
     )
 
 
+@in_half
 def conv_transpose2d(
     input: Any,
     weight: Any,
@@ -279,6 +286,7 @@ def conv_transpose2d(
     )
 
 
+@in_half
 def conv_transpose3d(
     input: Any,
     weight: Any,

@@ -13,11 +13,13 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, INTEGRAL, int64, uint64
 from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.nn.functional.loss import reduced, reduction_of, total
+from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 
+@in_float32
 def cross_entropy(
     input: Any,
     target: Any,
@@ -98,6 +100,7 @@ def _soft_cross_entropy(
     return reduced(losses, how)  # the mean is over targets, whatever the weights
 
 
+@in_float32
 def nll_loss(
     input: Any,
     target: Any,

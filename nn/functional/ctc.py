@@ -16,6 +16,7 @@ from fx.dtypes import INTEGRAL, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._steps import steps
 from fx.nn.functional.loss import reduced, reduction_of
+from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
 from fx.ops.cumulative import cumsum
 from fx.ops.joining import concat, stack, unstack
@@ -26,6 +27,7 @@ from fx.tensor import Tensor
 from fx.transforms import custom_vjp
 
 
+@in_float32
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -13,11 +13,13 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import float32, int64
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, batched, entries, unbatched
+from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, cast, iota
 from fx.random import next_key, uniform
 from fx.tensor import Tensor
 
 
+@in_float32
 def fractional_max_pool2d(
     input: Any,
     kernel_size: Any,
@@ -56,6 +58,7 @@ def fractional_max_pool2d(
     )
 
 
+@in_float32
 def fractional_max_pool3d(
     input: Any,
     kernel_size: Any,

@@ -17,6 +17,7 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import FLOATING, float32, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._narrow import narrow, widened
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import integers
 from fx.ops.joining import stack
 from fx.ops.operands import argument, cast, iota
@@ -90,6 +91,7 @@ def _ends(n: int, align_corners: bool, like: Tensor) -> Tensor:
     return (steps * 2.0 + 1.0) / n - 1.0
 
 
+@in_float32
 def grid_sample(
     input: Any,
     grid: Any,

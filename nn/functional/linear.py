@@ -7,7 +7,9 @@ from typing import Any
 
 import fx.prims.linear as linear_prims
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import DTypeError, ShapeError
+from fx.ops.autocasting import lowered
 from fx.ops.operands import argument
 from fx.tensor import Tensor
 
@@ -32,6 +34,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         >>> fx.nn.functional.linear(fx.tensor([1.0, 2.0]), fx.tensor([[1.0, 1.0], [0.0, 3.0]]))
         tensor([3., 6.])
     """
+    if modes.autocast is not None:
+        input, weight, bias = lowered(input, weight, bias)
     x, w = argument("linear", input), argument("linear", weight)
     in_features = w.shape[-1] if w.ndim in (1, 2) else None
     if not x.ndim or in_features != x.shape[-1]:

@@ -14,6 +14,7 @@ import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
 from fx.config import modes
 from fx.errors import ShapeError
+from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, operands
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
@@ -79,6 +80,7 @@ def _pair(name: str, input: Any, target: Any, strict: bool = False) -> tuple[Ten
 # distances --------------------------------------------------------------------------------------
 
 
+@in_float32
 def mse_loss(
     input: Any,
     target: Any,
@@ -109,6 +111,7 @@ def mse_loss(
     return _weighted("mse_loss", elementwise.square(x - y), weight, how)
 
 
+@in_float32
 def l1_loss(
     input: Any,
     target: Any,
@@ -129,6 +132,7 @@ def l1_loss(
     return _weighted("l1_loss", elementwise.abs(x - y), weight, how)
 
 
+@in_float32
 def smooth_l1_loss(
     input: Any,
     target: Any,
@@ -158,6 +162,7 @@ def smooth_l1_loss(
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
+@in_float32
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
@@ -198,6 +203,7 @@ def _weighted(name: str, losses: Tensor, weight: Any, how: str) -> Tensor:
 # probabilities of two classes -------------------------------------------------------------------
 
 
+@in_float32
 def binary_cross_entropy(
     input: Any,
     target: Any,
@@ -279,6 +285,7 @@ def _log(p: Tensor) -> Tensor:
 _LEAST = exp(-100.0)
 
 
+@in_float32
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,

@@ -14,6 +14,7 @@ from fx.dtypes import INTEGRAL, int64
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.distance import pairwise_distance
 from fx.nn.functional.loss import reduced, reduction_of
+from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, cast, floating, operands, promoted
 from fx.ops.operands import classes as classes_within
 from fx.prims.creation import constant_like, iota
@@ -21,6 +22,7 @@ from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 
 
+@in_float32
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -60,6 +62,7 @@ def margin_ranking_loss(
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
+@in_float32
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -96,6 +99,7 @@ def hinge_embedding_loss(
     return reduced(apart + near, reduction_of(size_average, reduce, reduction))
 
 
+@in_float32
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -139,6 +143,7 @@ def cosine_embedding_loss(
     return reduced(near + apart, reduction_of(size_average, reduce, reduction))
 
 
+@in_float32
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -243,6 +248,7 @@ def _triplet(
 # several classes --------------------------------------------------------------------------------
 
 
+@in_float32
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -301,6 +307,7 @@ def multi_margin_loss(
     return reduced(reshape(losses, shape=()) if single else losses, how)
 
 
+@in_float32
 def multilabel_margin_loss(
     input: Any,
     target: Any,

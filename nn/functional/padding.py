@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fx.config import modes
+from fx.dtypes import float32
 from fx.errors import ShapeError
 from fx.ops import padding as ops
+from fx.ops.autocasting import cast_to
 from fx.ops.axes import integers
 from fx.ops.operands import argument
 from fx.tensor import Tensor
@@ -50,6 +53,9 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
         return ops.with_constant(x, pairs, 0 if value is None else value)
     if value not in (None, 0):
         raise ValueError(f'pad: mode {mode!r} takes no value; write mode="constant"')
+    half = mode == "circular" or (mode == "reflect" and len(widths) > 4)
+    if modes.autocast is not None and not half:
+        x = cast_to(float32, x)
     if not widths or min(widths) >= 0:
         return ops.pad(x, pairs, mode)
     cuts = [(min(a, 0), min(b, 0)) for a, b in pairs]

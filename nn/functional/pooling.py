@@ -10,6 +10,7 @@ import fx.prims.pooling as pool_prims
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, Pairs, batched, entries, key, unbatched
+from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
 from fx.tensor import Tensor
 
@@ -73,6 +74,7 @@ def max_pool2d(
     )
 
 
+@in_float32
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -222,6 +224,7 @@ def avg_pool2d(
     )
 
 
+@in_float32
 def avg_pool3d(
     input: Any,
     kernel_size: Any,

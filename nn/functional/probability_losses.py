@@ -11,6 +11,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction_prims
 from fx.errors import ShapeError
 from fx.nn.functional.loss import is_known, nan_unless, reduced, reduction_of
+from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, floating, operands, promoted
 from fx.ops.pointwise import xlogy
 from fx.prims.compare import stop_gradient
@@ -68,6 +69,7 @@ def gaussian_nll_loss(
     return reduced(losses, how)
 
 
+@in_float32
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -109,6 +111,7 @@ def poisson_nll_loss(
     return reduced(losses, how)
 
 
+@in_float32
 def kl_div(
     input: Any,
     target: Any,
@@ -189,6 +192,7 @@ def multilabel_soft_margin_loss(
     return reduced(rows / x.shape[-1], how)
 
 
+@in_float32
 def soft_margin_loss(
     input: Any,
     target: Any,

@@ -10,6 +10,7 @@ import fx.prims.shape as shape_prims
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.nn.functional.activation import hardtanh
+from fx.ops.autocasting import in_half
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, partner
 from fx.prims.creation import constant_like
@@ -77,6 +78,7 @@ def selu(input: Any, inplace: bool = False) -> Tensor:
     return _exponential_below(x, 1.6732632423543772, 1.0507009873554805, 1.0)
 
 
+@in_half
 def prelu(input: Any, weight: Any) -> Tensor:
     """``x`` where positive, ``weight * x`` elsewhere.
 

@@ -10,6 +10,7 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import INTEGRAL
 from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.nn.functional._windows import LAYOUTS, batched, entries, unbatched
+from fx.ops.autocasting import in_float32
 from fx.ops.axes import integers
 from fx.ops.operands import argument
 from fx.tensor import Tensor
@@ -33,6 +34,7 @@ def max_unpool1d(
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@in_float32
 def max_unpool2d(
     input: Any,
     indices: Any,
@@ -69,6 +71,7 @@ def max_unpool2d(
     return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@in_float32
 def max_unpool3d(
     input: Any,
     indices: Any,

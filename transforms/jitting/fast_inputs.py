@@ -45,6 +45,7 @@ def settings(code: Code, program: Program) -> None:
         f"and modes.journal is None and modes.inference is {modes.inference}"
     )
     code.require(f"modes.device is {code.name('device', modes.device)}")
+    code.require(f"modes.autocast is {code.name('autocast', modes.autocast)}")
     code.names["defaults"] = _Defaults
     code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
     code.require(f"defaults.device == {_Defaults.device!r}")

@@ -153,12 +153,15 @@ def _places() -> tuple[str, ...]:
 
 
 _LIBRARIES = _places()
+# written as a user would write it: Python state beside cells, which a step changes and which counts
+_AS_A_USERS = ("fx.examples", "fx.amp.scaler")
+_AS_A_USERS_FILE = sep.join(("", "fx", "amp", "scaler.py"))
 
 
 @lru_cache(maxsize=4096)
 def origin(filename: str) -> str:
     """``"fx"``, ``"library"`` or ``"user"``: whose a file is."""
-    if is_internal(filename):
+    if is_internal(filename) and not filename.endswith(_AS_A_USERS_FILE):
         return "fx"
     if filename.startswith((*_LIBRARIES, "<frozen", "<attrs", "<__array_function__")):
         return "library"
@@ -171,7 +174,7 @@ def origin_of_module(name: Any) -> str:
         return "user"
     top = name.partition(".")[0]
     if top == "fx":
-        return "user" if name.startswith("fx.examples") else "fx"
+        return "user" if name.startswith(_AS_A_USERS) else "fx"
     if top == "builtins" or (top in sys.stdlib_module_names and top != "__main__"):
         return "library"
     module = sys.modules.get(name) or sys.modules.get(top)
