@@ -65,7 +65,8 @@ class Draws:
         return made.to(self.lib.get_default_dtype() if like is None else like)
 
     def randn(self, *size, **options):
-        return self.tensor(self.rng.standard_normal(_size(size, options)))
+        made = self.tensor(self.rng.standard_normal(_size(size, options)))
+        return made.requires_grad_() if options.get("requires_grad") else made
 
     def rand(self, *size, **options):
         return self.tensor(self.rng.random(_size(size, options)))
@@ -81,6 +82,11 @@ class Draws:
 
     def randperm(self, n, **options):
         return self.lib.from_numpy(self.rng.permutation(n))
+
+    def normal_(self, tensor, mean=0.0, std=1.0, **options):
+        with self.lib.no_grad():
+            tensor.copy_(self.tensor(self.rng.normal(mean, std, tuple(tensor.shape)), tensor.dtype))
+        return tensor
 
     def multinomial(self, probabilities, num_samples, replacement=False, **options):
         rows = probabilities.detach().numpy().astype("float64")
@@ -119,6 +125,7 @@ def shared_draws(monkeypatch, lib, seed=0):
             "multinomial",
         ]:
             patch.setattr(lib, name, getattr(draws, name))
+        patch.setattr(lib.nn.init, "normal_", draws.normal_)
         patch.setattr(lib.nn.functional, "dropout", draws.dropout)
         patch.setattr(lib.utils.data.RandomSampler, "__iter__", draws.sampler())
         yield
@@ -156,12 +163,13 @@ def run(name, library, arguments, monkeypatch, dtype="float64", jit=False, own_d
     """What ``main`` of a script gives, and what it printed.
 
     Args:
-        jit: put ``fx.jit`` on the script's ``train_step``.
+        jit: put ``fx.jit`` on the script's ``train_step``, or its ``step`` if it does not train.
         own_draws: leave the library's own generator in place.
     """
     lib = LIBRARIES[library]
     printed = io.StringIO()
     random.seed(0)
+    np.random.seed(0)
     with contextlib.ExitStack() as stack:
         stack.enter_context(default_dtype(lib, dtype))
         if not own_draws:
@@ -169,7 +177,9 @@ def run(name, library, arguments, monkeypatch, dtype="float64", jit=False, own_d
         stack.enter_context(contextlib.redirect_stdout(printed))
         module = load(name, library)
         if jit:
-            module.train_step, programs = counted(fx.jit(module.train_step))
+            step = "train_step" if hasattr(module, "train_step") else "step"
+            jitted, programs = counted(fx.jit(getattr(module, step)))
+            setattr(module, step, jitted)
         result = module.main([str(a) for a in arguments])
         if jit:
             result["programs"] = max(programs)

@@ -18,8 +18,9 @@ Made = tuple[str, Array]
 FEATURES = (
     "assign", "augmented", "method", "detach", "data", "data_set", "out", "inplace",
     "init", "meta", "flags", "grad", "numpy", "optim", "parameter", "set",
+    "shared",
 )  # fmt: skip
-ON: set[str] = set()  # none yet: programs name, view, compute and differentiate, and write nothing
+ON: set[str] = set()  # those that programs may use; none before a view is never forgotten
 
 
 def shown(shape: tuple[int, ...]) -> str:

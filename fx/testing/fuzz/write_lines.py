@@ -183,6 +183,9 @@ class Lines(Stock):
         thing = self.thing(lambda t: t.kind == "f" and (t.leaf or not t.grad))
         if thing is None:
             return None
+        others = [t for t in self.things if t is not thing]
+        if any(np.may_share_memory(t.array, thing.array) for t in others):
+            return None  # torch's views would go on with what they were views of
         path = self.path(text, thing)
         value, _ = self.value(text, thing.shape, "f", thing.array)
         thing.array = np.zeros(thing.shape)

@@ -44,6 +44,10 @@ class Thing:
     def kind(self) -> str:
         return self.array.dtype.kind
 
+    def roots(self) -> set[str]:
+        """The variables that lead to it."""
+        return {forms.rooted(path)[0] for path in self.paths}
+
     def writable(self) -> bool:
         """Whether no two elements share their memory."""
         return all(s or n == 1 for s, n in zip(self.array.strides, self.shape))
@@ -51,11 +55,12 @@ class Thing:
 
 @attrs.frozen
 class Function:
-    """A function of the program: the shapes of its arguments, and of what it returns."""
+    """A function of the program: its arguments and results as shapes and flags, what it reads."""
 
     name: str
     shapes: list[tuple[tuple[int, ...], bool]]
     made: list[tuple[tuple[int, ...], bool]]
+    names: frozenset[str]
 
 
 class Text:

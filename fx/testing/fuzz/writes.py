@@ -30,16 +30,14 @@ def test_found():
 def program(rng: random.Random, jit: bool = False) -> Program:
     """A program; if ``jit``, with functions under ``jit`` that are called again and again."""
     maker = Maker(rng, jit)
-    ops: list[Op] = []
-    for _ in range(rng.choice((2, 3))):
-        ops.append(maker.fresh())
-    for _ in range(rng.choice((4, 6, 8, 10, 14))):
-        op = maker.statement()
-        if op is not None:
-            ops.append(op)
+    ops: list[Op | None] = [maker.fresh() for _ in range(rng.choice((2, 3)))]
+    if jit:
+        ops += [maker.statement(), maker.function(), maker.call(), maker.call(), maker.call()]
+    ops += [maker.statement() for _ in range(rng.choice((4, 6, 8, 10, 14)))]
+    main = tuple(op for op in ops if op is not None)
     every = rng.choice(("", "", ", every=3", ", every=100"))
     name = "jitwrites" if jit else "writes"
-    return Program(name, TEMPLATE.replace("%s", every), {"main": tuple(ops)})
+    return Program(name, TEMPLATE.replace("%s", every), {"main": main})
 
 
 def make(rng: random.Random) -> Program:
@@ -150,12 +148,13 @@ class Maker(Lines):
             text = Text()
             returned = [self.thing(lambda t: t.kind == "f") for _ in range(rng.choice((1, 1, 2)))]
             results = [t for t in returned if t is not None]
-            out = ", ".join(self.path(text, t) for t in results)
+            new = " * 1" if self.jit else ""  # what a compiled call returns is new
+            out = ", ".join(self.path(text, t) + new for t in results)
             body.append(Op("", f"return {out}", tuple(text.args)))
         self.first_local = 0
         made = [(t.shape, t.grad) for t in results]
         shapes = [(t.shape, t.leaf) for t in things]
-        self.functions.append(Function(name, shapes, made))
+        self.functions.append(Function(name, shapes, made, _names(body)))
         head = "@jit\n" if self.jit else ""
         lines = f"{head}def {name}({', '.join(params)}):\n    {{body}}"
         return Op("", lines, (), (), tuple(body))
@@ -166,11 +165,15 @@ class Maker(Lines):
             return None
         rng, text = self.rng, Text()
         function = rng.choice(self.functions)
+        apart = self.on("shared") or not self.jit
         chosen = []
         for shape, leaf in function.shapes:
-            thing = self.thing(
-                lambda t, s=shape, f=leaf: t.shape == s and t.kind == "f" and (f or not t.leaf)  # type: ignore[misc]
-            )
+            fitting = [
+                t for t in self.things
+                if t.shape == shape and t.kind == "f" and (leaf or not t.leaf)
+                and (apart or not t.grad or not t.roots() & function.names)
+            ]  # fmt: skip
+            thing = self.thing(fitting.__contains__)
             if thing is None:
                 return None
             chosen.append(self.path(text, thing))
@@ -245,6 +248,11 @@ class Maker(Lines):
         paths = ", ".join(self.path(text, t) for t in held)
         self.optimizers.append((name, held))
         return Op(name, rng.choice(forms.OPTIMIZERS).replace("{}", paths), tuple(text.args))
+
+
+def _names(ops: list[Op] | tuple[Op, ...]) -> frozenset[str]:
+    """The variables that statements use."""
+    return frozenset(a for op in ops for a in (*op.args, *_names(op.body)))
 
 
 STATEMENTS = {
