@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dis
 import sys
-from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
 from fx.transforms.jitting.guards_reads import origin_of_module
+from fx.transforms.jitting.remembered import remembered
 
 # what an instruction works on: how many values, of those that are looked at
 _COUNTS = {
@@ -24,7 +24,7 @@ _COUNTS = {
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def instructions(code: CodeType) -> dict[int, tuple[str, str, int]]:
     """By the offset of an instruction: what looks at it, with what, and how many values."""
     found: dict[int, tuple[str, str, int]] = {}
@@ -71,7 +71,7 @@ def is_dropped(frame: FrameType) -> bool:
     return frame.f_lasti in _dropping(frame.f_code)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def _dropping(code: CodeType) -> frozenset[int]:
     """Where a code object calls something and drops what that gives."""
     listed = [at for at in dis.get_instructions(code) if at.opname != "EXTENDED_ARG"]
@@ -85,7 +85,7 @@ def _dropping(code: CodeType) -> frozenset[int]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def imports_of(code: CodeType) -> tuple[str, ...]:
     """The modules of the user's that a code object imports when it runs."""
     found = (at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import OrderedDict, defaultdict, deque
 from enum import Enum
-from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_reads import origin_of_module
 from fx.transforms.jitting.operands import NOTHING
+from fx.transforms.jitting.remembered import remembered
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType, slice, range)
 CONTAINERS = (list, tuple, dict, set, frozenset)
@@ -33,13 +33,13 @@ def kind_of(cls: type) -> int:
     return INSTANCE if shows_state(cls) else OPAQUE
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def holds_others(cls: type) -> bool:
     """Whether instances hold what may be read one by one, which is noted when it is."""
     return kind_of(cls) in (CONTAINER, INSTANCE, OPAQUE) and not issubclass(cls, np.generic | Enum)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def shows_state(cls: type) -> bool:
     """Whether what instances hold is in attributes and items, not in what a class in C hides."""
     return all(
@@ -61,7 +61,7 @@ def _is_native(cls: type) -> bool:
     return type(vars(cls).get("__new__")) is BuiltinMethodType
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def slots_of(cls: type) -> tuple[str, ...]:
     found: list[str] = []
     for base in cls.__mro__:

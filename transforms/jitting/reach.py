@@ -10,7 +10,6 @@ from __future__ import annotations
 import dis
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from fx.transforms.jitting.guards_objects import _is_namespace
 from fx.transforms.jitting.guards_reads import origin, origin_of, origin_of_module
+from fx.transforms.jitting.remembered import remembered
 from fx.versions import Hooks, touch
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -276,7 +276,7 @@ def _parts(x: Any) -> list[Any]:
     return found
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def _slots(cls: type) -> tuple[str, ...]:
     return tuple(
         [
@@ -289,7 +289,7 @@ def _slots(cls: type) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def _stored(code: CodeType) -> frozenset[str]:
     """The globals that code sets."""
     found = {

@@ -96,3 +96,41 @@ def test_the_programs_used_last_are_kept():
         assert f.made == made
         f(fx.ones(2))
         assert f.made == made + 1 and f.cache_size() == 4
+
+
+PROGRAMS = {
+    "plain": "def f(x):\n    return fx.sin(x) * {k} + x",
+    "calls": "def g(x):\n    return x * {k}\n\n\ndef f(x):\n    return g(x) + fx.vmap(g)(x)",
+    "class": (
+        "class C:\n    __slots__ = ('a',)\n\n    def __init__(self):\n        self.a = {k}\n\n\n"
+        "c = C()\n\n\ndef f(x):\n    return x * c.a"
+    ),
+    "handled": (
+        "def f(x):\n    try:\n        return (x @ x) * {k}\n    except TypeError:\n        return x"
+    ),
+    "effect": "seen = []\n\n\ndef f(x):\n    seen.append({k})\n    return x * 2",
+    "gradient": "def f(x):\n    return fx.grad(lambda y: (y * {k}).sum())(x)",
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_code_that_was_compiled_goes(name):
+    """Nothing remembers a function or a class that its program has let go of."""
+    gone = []
+
+    def run(k):
+        names = {"fx": fx, "__name__": "made"}
+        exec(compile(PROGRAMS[name].format(k=k), "<made>", "exec"), names)
+        jitted = fx.jit(names["f"])
+        for _ in range(3):
+            jitted(fx.ones(4))
+        gone.append(ref(names["f"].__code__))
+        if "C" in names:
+            gone.append(ref(names["C"]))
+
+    for k in range(12):
+        run(k)
+    gc.collect()
+    left = [one() for one in gone[: len(gone) * 3 // 4] if one() is not None]  # some wait in queues
+    assert not left, left
