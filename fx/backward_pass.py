@@ -164,6 +164,8 @@ def backward_pass(
                 node.parents = _NONE
                 if primitive.saves:
                     node.saved = _NONE
+        if _may_write:
+            modes.pulling = NEVER
         _store(sums)
     finally:
         if _may_write:
@@ -276,9 +278,9 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
 def _accumulate(leaf: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
     _add(leaf, ct, sums)
     if leaf.extra is not None and leaf.extra.post_hooks:  # they ask for it now
-        _store({leaf: sums.pop(leaf)})
         pulling, modes.pulling = modes.pulling, NEVER
         try:
+            _store({leaf: sums.pop(leaf)})
             for hook in tuple(leaf.extra.post_hooks.values()):
                 hook()
         finally:

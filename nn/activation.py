@@ -7,6 +7,7 @@ from typing import Any
 from fx.nn import functional as F
 from fx.nn.module import Module
 from fx.tensor import Tensor
+from fx.writing.inplace import layer_may_write
 
 
 class _InPlace(Module):
@@ -30,6 +31,7 @@ class ReLU(_InPlace):
         tensor([0., 2.])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.relu(input)
@@ -44,6 +46,7 @@ class ReLU6(_InPlace):
         tensor([0., 6.])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.relu6(input)
@@ -58,6 +61,7 @@ class SiLU(_InPlace):
         tensor([0.])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.silu(input)
@@ -77,6 +81,7 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.leaky_relu(input, self.negative_slope)
@@ -100,6 +105,7 @@ class ELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.elu(input, self.alpha)

@@ -7,6 +7,7 @@ from typing import Any
 from fx.nn import functional as F
 from fx.nn.module import Module
 from fx.tensor import Tensor
+from fx.writing.inplace import layer_may_write
 
 
 class _Dropout(Module):
@@ -40,6 +41,7 @@ class Dropout(_Dropout):
         tensor([1., 1., 1.])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape; the result has it too."""
         return F.dropout(input, self.p, self.training)
@@ -54,6 +56,7 @@ class Dropout1d(_Dropout):
         (2, 3, 4)
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, length) or (channels, length)."""
         return F.dropout1d(input, self.p, self.training)
@@ -68,6 +71,7 @@ class Dropout2d(_Dropout):
         (2, 3, 4, 4)
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, height, width)."""
         return F.dropout2d(input, self.p, self.training)
@@ -82,6 +86,7 @@ class Dropout3d(_Dropout):
         (2, 3, 4, 4, 4)
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, depth, height, width), or without the batch axis."""
         return F.dropout3d(input, self.p, self.training)
@@ -96,6 +101,7 @@ class AlphaDropout(_Dropout):
         (2, 3)
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape; the result has it too."""
         return F.alpha_dropout(input, self.p, self.training)
@@ -110,6 +116,7 @@ class FeatureAlphaDropout(_Dropout):
         (2, 3, 4)
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, ...)."""
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -12,6 +12,7 @@ from fx.nn.activation import _InPlace
 from fx.nn.module import Module
 from fx.ops.operands import argument
 from fx.tensor import Tensor
+from fx.writing.inplace import layer_may_write
 
 
 class Threshold(Module):
@@ -29,6 +30,7 @@ class Threshold(Module):
         self.value = value
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.threshold(input, self.threshold, self.value)
@@ -72,6 +74,7 @@ class Hardtanh(Module):
             )
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.hardtanh(input, self.min_val, self.max_val)
@@ -95,6 +98,7 @@ class CELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.celu(input, self.alpha)
@@ -113,6 +117,7 @@ class SELU(_InPlace):
         tensor([-1.1113,  2.1014])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.selu(input)
@@ -178,6 +183,7 @@ class RReLU(Module):
         self.upper = upper
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.rrelu(input, self.lower, self.upper, self.training)
@@ -200,6 +206,7 @@ class Hardsigmoid(Module):
         super().__init__()
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.hardsigmoid(input)
@@ -218,6 +225,7 @@ class Hardswish(Module):
         super().__init__()
         self.inplace = inplace
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.hardswish(input)
@@ -232,6 +240,7 @@ class Mish(_InPlace):
         tensor([-0.3034,  1.9440])
     """
 
+    @layer_may_write
     def forward(self, input: Any) -> Tensor:
         """Any shape."""
         return F.mish(input)

@@ -21,6 +21,7 @@ from fx.optim._state import number_of, option, restored, saved
 from fx.state import Cell, lasting, rebind_all, snapshot
 from fx.tensor import Tensor
 from fx.versions import changes, note_change, touch
+from fx.writing.inplace import cell_of, user_writes
 
 _slot = dict.__getitem__
 
@@ -126,8 +127,7 @@ class Optimizer(Hooks):
                 )
             group["param_names"] = names
             listed = [p for _, p in listed]
-        for p in listed:
-            _check_parameter(p)
+        listed = [_checked_parameter(p) for p in listed]
         group["params"] = listed
         for name, value in self.defaults.items():
             if value is required and name not in group:
@@ -373,9 +373,11 @@ def _make(steps: list[_Step], rule: Rule) -> None:
     rebind_all([*new, *counts])
 
 
-def _check_parameter(p: Any) -> None:
+def _checked_parameter(p: Any) -> Cell:
     if isinstance(p, Cell):
-        return
+        return p
+    if isinstance(p, Tensor) and user_writes():
+        return cell_of(p)  # type: ignore[no-any-return]
     if isinstance(p, Tensor):
         raise TypeError(
             f"an optimizer gives its parameters new values, and the plain tensor {p.spec!r} never "

@@ -302,7 +302,7 @@ def cotangent_for(x: Tensor, ct: Any, level: int, what: str, create_graph: bool)
     if not create_graph:  # it must not bring a graph of its own into the results
         if level and ct.level == level:
             ct = ct.value
-        elif type(ct) is Tensor and ct._node is not None:
+        elif type(ct) is Tensor:  # an object of its own, for it may become a gradient
             ct = new_tensor(ct._a)
     return ct
 

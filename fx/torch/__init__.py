@@ -18,6 +18,7 @@ _aliases.install()
 
 import fx as _fx
 from fx import writing as _writing
+from fx.writing.inplace import with_out as _with_out
 from fx import (
     Generator,
     Tensor,
@@ -72,8 +73,8 @@ globals().update(_FUNCTIONS)
 
 from fx.torch import _creation, _extras, _table
 
-globals().update({_name: getattr(_extras, _name) for _name in _extras.__all__})
-globals().update({_name: getattr(_creation, _name) for _name in _creation.__all__})
+for _room in (_extras, _creation):
+    globals().update({_name: _with_out(getattr(_room, _name)) for _name in _room.__all__})
 
 from fx.amp import (
     autocast,
@@ -180,6 +181,8 @@ def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
     advice = _INSTEAD.get(name)
+    if name.endswith("_") and (found := _writing.function_of(name)) is not None:
+        return found
     if advice is None and name.endswith("_") and (name[:-1] in globals() or name[:-1] in _OF_NN):
         advice = (
             f"it would change a tensor, and tensors never change; write x = torch.{name[:-1]}(x)"

@@ -13,6 +13,7 @@ import fx
 from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
+from fx.writing.inplace import takes_out
 from fx.writing.views import COPIES, VIEWS, copying, noting
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
@@ -208,6 +209,7 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     meaning = (work.__doc__ or "").strip().split("\n")[0]
     function.__doc__ = meaning or f"``x.{name}`` as a function."
     function.__qualname__ = name
+    function = takes_out(function)
     if name in VIEWS and target is not None:
         function = noting(function)
     return copying(function) if name in COPIES else function  # type: ignore[no-any-return]

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _ready = False
 
 
@@ -15,8 +17,26 @@ def enable() -> None:
         return
     _ready = True
     from fx.backward_pass import note_writing
-    from fx.writing import methods, records
+    from fx.writing import inplace, methods, records
 
     note_writing(False)
+    inplace.enabled = True
     records.watch_views()
     methods.attach()
+
+
+def function_of(name: str) -> Any:
+    """``torch.relu_`` and the like: a method in place as a function; None if there is none."""
+    from fx.tensor import Tensor
+
+    method = Tensor.__dict__.get(name)
+    work = getattr(method, "work", None)
+    if work is None:
+        return None
+
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return work(input, *args, **kwargs)
+
+    function.__name__ = name
+    function.__doc__ = work.__doc__
+    return function

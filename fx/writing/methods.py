@@ -76,6 +76,7 @@ def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = work.__doc__
+    method.work = work  # type: ignore[attr-defined]
     return method
 
 

@@ -41,7 +41,7 @@ class Storage(Cell):
         self.value = value
 
     def holding(self, value: Tensor) -> Tensor:
-        return value
+        return value if self.leaf is None else super().holding(value)
 
 
 class Family:

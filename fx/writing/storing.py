@@ -18,12 +18,13 @@ from fx.config import is_grad_enabled, modes
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
 from fx.graph.named import Named
+from fx.graph.staging import StageTracer
 from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient, where
 from fx.prims.complex import part
 from fx.prims.creation import constant, constants_of
 from fx.state import _fits
-from fx.tape import CELL, Leaf
+from fx.tape import CELL, GradTracer, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.writing.records import Storage, View, place_in, record_of, twin
 from fx.writing.written import begin, looked, view_of, with_history
@@ -85,19 +86,30 @@ def _take_out(x: Tensor) -> None:
             del known[key]
 
 
-def _check_staged(x: Any, stage: Any, operation: str) -> None:
-    """While a function is staged: what lives outside is state."""
+def begun(x: Tensor) -> None:
+    """Let a tensor be read through a cell, as after a write."""
     record = record_of(x)
-    family = record.family
+    if not x.ndim:
+        _take_out(x)
+    if record.family.cell is None:
+        begin(record.family)
+
+
+def _check_staged(x: Any, stage: Any, operation: str) -> None:
+    """While a function is staged: what lives outside is state, once that is known."""
+    family = record_of(x).family
+    if family.cell is not None:
+        return
     root = family.root()
     if type(x) is Named or type(root) is Named:
-        stage.give_up(
-            f"it writes ({operation}) into a tensor that was made outside of it for the first time"
-        )
+        stage.postpone()  # this call writes as it is; later ones find a tensor that is written
     inner = x if root is None else root
-    held = inner.read() if inner.level == CELL and not isinstance(family.cell, Storage) else inner
-    if family.cell is None and getattr(getattr(held, "ref", None), "is_input", False):
-        stage.give_up(f"it writes ({operation}) into one of its arguments")
+    if type(inner) is GradTracer and inner.level == stage.number | 1:
+        inner = inner.value
+    if type(inner) is StageTracer and hasattr(inner.stage, "program"):
+        value = inner.ref
+        if value.node is None and value.constant is None:
+            inner.stage.call.jitted.writes.note(inner.stage, value)
 
 
 # values -----------------------------------------------------------------------------------------
@@ -139,15 +151,12 @@ def store(record: View, value: Any) -> None:
         keeps = not is_grad_enabled()
         _put(family, with_history(value, cell.read()) if keeps else twin(value))
         return
-    base = cell.read()
-    if _is_plain(base, value) and type(cell) is Storage:
-        array = memory(family)
-        place = place_in(record, array)
+    if type(cell) is Storage and _is_plain(cell.read(), value):
+        place = place_in(record, memory(family))
         if place is not None:
             place[...] = value._a
             return
-        base = cell.read()
-    _put(family, changed(record, base, value))
+    _put(family, changed(record, cell.read(), value))
 
 
 def _recorded(record: View, base: Any, value: Any) -> Any:
@@ -232,6 +241,8 @@ def hold(cell: Storage, value: Any) -> None:
     """Let a storage hold another value."""
     stage = modes.stage
     if stage is not None and stage.lasts(cell):
+        if type(value) is GradTracer and type(value._node) is Leaf:
+            value = value.value  # the leaf stays the cell's
         if value._node is not None:
             stage.give_up("it writes a value that requires grad into a tensor outside")
         cell.rebind(value)
@@ -293,14 +304,11 @@ def set_item(x: Any, index: Any, value: Any) -> None:
         if value.written and _is_itself(record, index, value):
             return  # the end of `x[index] += v`, which has written through the view
         value = value.read()
-    if type(cell) is Storage and modes.stage is None:
-        base = cell.read()
-        if _is_plain(base) and (type(value) in _NUMBERS or _is_array(value)):
-            array = memory(record.family)
-            del base
-            place = place_in(record, array)
-            if place is not None and _assigned(place, index, value):
-                return
+    own = type(cell) is Storage and modes.stage is None and _is_plain(cell.read())
+    if own and (type(value) in _NUMBERS or _is_array(value)):
+        place = place_in(record, memory(record.family))
+        if place is not None and _assigned(place, index, value):
+            return
     now = x.read()
     if not isinstance(value, Tensor):
         value = as_tensor(value, x.dtype, x.device)

@@ -136,7 +136,7 @@ def begin(family: Family) -> None:
         family.array = None
         if root is not None:
             convert(root, number)
-            node = view_of(root).first._node
+            node = value._node
             if type(node) is Leaf:
                 family.cell.leaf = node
     for member in family.alive():
@@ -155,7 +155,8 @@ def convert(x: Any, number: int) -> None:
     if x.written:
         return
     first = twin(x)
-    record.first, record.since = first, number
+    if number:  # else it was made after the first write: nobody has kept the object
+        record.first, record.since = first, number
     record.shape, record.dtype = x.shape, x.dtype
     if record.path and type(first._node) is Leaf:
         record.leaf, record.cut, record.at = first._node, True, len(record.path)

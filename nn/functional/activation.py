@@ -14,8 +14,10 @@ from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, of_scalar, partner, requested
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
+from fx.writing.inplace import may_write
 
 
+@may_write
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """``max(x, 0)``, elementwise.
 
@@ -27,6 +29,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     return ops.relu(input)
 
 
+@may_write
 def relu6(input: Any, inplace: bool = False) -> Tensor:
     """``min(max(x, 0), 6)``, elementwise.
 
@@ -38,6 +41,7 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0)
 
 
+@may_write
 def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -54,6 +58,7 @@ def hardtanh(
     return compare.where(x >= high, high, compare.where(x <= low, low, x))
 
 
+@may_write
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, ``negative_slope * x`` elsewhere.
 
@@ -66,6 +71,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return compare.where(x > 0, x, x * negative_slope)
 
 
+@may_write
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
 
@@ -104,6 +110,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return ops.gelu(input, approximate)
 
 
+@may_write
 def silu(input: Any, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``, elementwise.
 

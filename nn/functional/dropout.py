@@ -12,8 +12,10 @@ from fx.ops.operands import cast, floating
 from fx.prims.creation import constant_like
 from fx.random import bernoulli, next_key
 from fx.tensor import Tensor
+from fx.writing.inplace import may_write
 
 
+@may_write
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``.
 
@@ -58,6 +60,7 @@ def _channels(x: Tensor, batch: bool = True) -> tuple[int, ...]:
     return (*x.shape[:lead], *[1] * (x.ndim - lead))
 
 
+@may_write
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (batch, channels, length) or (channels, length); see ``dropout2d``.
 
@@ -77,6 +80,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _dropped(x, p, _channels(x, x.ndim == 3)) if training and p else x
 
 
+@may_write
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels with probability ``p`` and scale the others by ``1 / (1 - p)``.
 
@@ -111,6 +115,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _dropped(x, p, _channels(x)) if training and p else x
 
 
+@may_write
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (batch, channels, depth, height, width), or without the batch axis.
 
@@ -139,6 +144,7 @@ def _warn(name: str, x: Tensor, ranks: tuple[int, int]) -> None:
         )
 
 
+@may_write
 def alpha_dropout(
     input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -167,6 +173,7 @@ def alpha_dropout(
     return _alpha_dropped(x, p, x.shape) if training and p else x
 
 
+@may_write
 def feature_alpha_dropout(
     input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:

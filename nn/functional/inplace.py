@@ -1,4 +1,5 @@
-"""Activation functions that write: ``relu_(p)`` rebinds a Parameter or Buffer; tensors refuse."""
+"""Activation functions that write: ``relu_(p)`` rebinds a Parameter or Buffer, and where the user
+writes (``fx.writing``) any tensor."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from fx.errors import InPlaceError
 from fx.nn.functional import activation, rectifiers
 from fx.ops.operands import argument
 from fx.state import Cell
+from fx.tensor import Tensor
+from fx.writing.inplace import user_writes, written
 
 
 def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,6 +19,8 @@ def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def write(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Cell):
+            if isinstance(input, Tensor) and user_writes():
+                return written(input, name, function(input, *args, **kwargs))
             x = argument(name, input)
             raise InPlaceError(
                 f"F.{name}(x) would change x, {x.spec!r}, and tensors never change; write "

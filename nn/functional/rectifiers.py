@@ -16,8 +16,10 @@ from fx.ops.operands import argument, floating, partner
 from fx.prims.creation import constant_like
 from fx.random import next_key, uniform
 from fx.tensor import Tensor
+from fx.writing.inplace import may_write
 
 
+@may_write
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``x`` where it is above ``threshold``, ``value`` elsewhere.
 
@@ -41,6 +43,7 @@ def _exponential_below(x: Tensor, alpha: float, scale: float, inner: float) -> T
     return compare.where(positive, x if scale == 1 else x * scale, below)
 
 
+@may_write
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere.
 
@@ -62,6 +65,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _exponential_below(x, alpha, 1.0, 1.0 / alpha)
 
 
+@may_write
 def selu(input: Any, inplace: bool = False) -> Tensor:
     """``1.0507 * elu(x, alpha=1.6733)``: means 0 and variances 1 are a fixed point of it.
 
@@ -113,6 +117,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
     return compare.where(x > 0, x, x * shape_prims.reshape(w, shape=line))
 
 
+@may_write
 def rrelu(
     input: Any,
     lower: float = 1.0 / 8,
@@ -150,6 +155,7 @@ def rrelu(
     return compare.where(x > 0, x, x * slopes)
 
 
+@may_write
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """``min(max(x + 3, 0), 6) / 6``.
 
@@ -162,6 +168,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     return widened(hardsigmoid, x) if narrow(x) else hardtanh(x + 3.0, 0.0, 6.0) / 6.0
 
 
+@may_write
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """``x * hardsigmoid(x)``.
 
@@ -176,6 +183,7 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
     return widened(hardswish, x) if narrow(x) else x * hardsigmoid(x)
 
 
+@may_write
 def mish(input: Any, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``.
 

@@ -5,24 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from fx import random
+from fx.config import no_grad
 from fx.errors import InPlaceError
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.writing.inplace import user_writes
 
 
 def put(tensor: Any, value: Tensor) -> Any:
     """Rebind the cell, and give it back."""
-    tensor.rebind(value)
-    return tensor
+    if isinstance(tensor, Cell):
+        tensor.rebind(value)
+        return tensor
+    with no_grad():
+        return tensor._renew("init", value)
 
 
-def as_cell(name: str, tensor: Any) -> Cell:
+def as_cell(name: str, tensor: Any) -> Any:
     """What is to be initialised.
 
     Raises:
         InPlaceError: for what is no cell, with the line to write.
     """
     if not isinstance(tensor, Cell):
+        if isinstance(tensor, Tensor) and user_writes():
+            return tensor
         kind = repr(tensor.spec) if isinstance(tensor, Tensor) else type(tensor).__name__
         raise InPlaceError(
             f"init.{name} gives a Parameter or Buffer new values, and {kind} is a plain value that "

@@ -241,3 +241,134 @@ def test_under_transforms():
     counter += 1
     with pytest.raises(WriteError, match="inside vmap is written into a tensor that was made"):
         torch.func.vmap(lambda v: counter.add_(v.sum()))(xs)
+
+
+PLACES = {
+    "layers": "a = arange(-2.0, 2.0); nn.ReLU(inplace=True)(a); nn.functional.elu(a, 1.0, True)",
+    "functions": "a = arange(-2.0, 2.0); nn.functional.leaky_relu_(a, 0.5); torch.exp_(a)",
+    "initialisers": "a = zeros(2, 3); b = a[0]; nn.init.constant_(a, 3.0); nn.init.ones_(a[1])",
+    "out": """
+a = zeros(3); b = a; torch.add(ones(3), 2, out=a); c = torch.empty(0)
+torch.cat([a, a], out=c); torch.arange(3, out=b)""",
+    "SGD": """
+a = ones(3, requires_grad=True); step = torch.optim.SGD([a], 0.1, momentum=0.9)
+for _ in range(3):
+    step.zero_grad()
+    (a * a).sum().backward()
+    step.step()
+    with torch.no_grad():
+        a.clamp_(0, 0.7)""",
+    "LBFGS": """
+a = zeros(3, requires_grad=True); step = torch.optim.LBFGS([a])
+def loss():
+    step.zero_grad()
+    out = ((a - 2) ** 2).sum()
+    out.backward()
+    return out
+step.step(loss)""",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_writes_for_the_user(name):
+    expected = run(PLACES[name], torch, nn=torch.nn)
+    found = run(PLACES[name], face, nn=face.nn)
+    for key in "abc":
+        if key in expected:
+            wanted = expected[key].detach().numpy()
+            np.testing.assert_allclose(np.array(found[key].tolist()), wanted, atol=1e-6)
+
+
+def test_a_written_gradient_is_what_the_next_pass_adds_to():
+    torch = face
+    x = torch.ones(2, requires_grad=True)
+    x.sum().backward()
+    y = (x * 1).sum()
+    x.grad.mul_(3)
+    y.backward()
+    assert x.grad.tolist() == [4, 4]
+
+
+STEPS = {  # of what is outside of a compiled step
+    "a closure": "def step(v): c[0] = v; c.mul_(2); return c.sum()",
+    "a view": "def step(v): row.add_(v); return c * 2",
+    "members": """
+def step(v):
+    for s in held:
+        s *= 0.9
+        s += v
+    return held[0]""",
+    "a leaf": """
+def step(v):
+    loss = (w * w * v).sum()
+    loss.backward()
+    with torch.no_grad():
+        w.sub_(0.1 * w.grad)
+        w.grad.zero_()
+    return loss""",
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_lives_outside_of_a_compiled_step_is_state(name):
+    results = []
+    for jit in (fx.jit, lambda f: f):
+        names = {"c": face.ones(3), "held": [face.ones(2), face.zeros(3)], "torch": face}
+        names |= {"w": face.ones(3, requires_grad=True)}
+        exec("row = c[1:]\n" + STEPS[name], names)
+        step = jit(names["step"])
+        outs = [step(face.tensor(float(i))).tolist() for i in range(4)]
+        results.append(
+            (outs, [names[n].tolist() for n in "cw"], [h.tolist() for h in names["held"]])
+        )
+        if jit is fx.jit:
+            assert step.cache_size() == 1
+    np.testing.assert_allclose(*[np.concatenate([np.ravel(x) for x in r[0]]) for r in results])
+    assert str(results[0][1:])[:60] == str(results[1][1:])[:60]
+
+
+def test_arguments_of_a_compiled_step_are_written():
+    torch = face
+
+    def step(w, v, x):
+        (w * w * x).sum().backward()
+        with torch.no_grad():
+            v *= 0.5
+            v += w.grad
+            w -= 0.1 * v
+            w.grad.zero_()
+        v.view(-1)[0] = 1
+        return v.sum()
+
+    ends = []
+    for function in (fx.jit(step), step):
+        w, v = torch.ones(3, requires_grad=True), torch.zeros(3)
+        outs = [function(w, v, torch.tensor(2.0)).item() for _ in range(5)]
+        ends.append(([*outs], w.tolist(), v.tolist()))
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    double = fx.jit(lambda b: b * 2)
+    for i in range(5):  # what was written before it became an argument is an argument like others
+        b = torch.zeros(4)
+        b[i % 4] = 1
+        assert double(b).tolist()[i % 4] == 2
+    assert double.cache_size() == 1
+
+
+def test_an_error_in_a_compiled_step_leaves_nothing_behind():
+    torch = face
+    c = torch.ones(3)
+    c += 1
+
+    @fx.jit
+    def step(v):
+        c.add_(v)
+        if v.sum() > 2:
+            raise ValueError("too much")
+        return c.sum()
+
+    step(torch.tensor(1.0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="too much"):
+            step(torch.tensor(5.0))
+    assert step(torch.tensor(1.0)).item() == 12 and c.tolist() == [4, 4, 4]

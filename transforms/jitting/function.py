@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 from fx.transforms.jitting.progress import Call, lazily
 from fx.transforms.jitting.signature import Identity, Signature, holds_state
+from fx.transforms.jitting.writes import Writes
 
 MOST_CHANGES = 4  # of what a function reads, by itself
 
@@ -64,6 +65,7 @@ class Jitted:
         self.made = 0  # programs so far
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
+        self.writes = Writes()  # the arguments that it writes into
         self.touched: Any = lazily("touched").Touched()  # what it was seen to read
 
     # arguments -----------------------------------------------------------------------------------

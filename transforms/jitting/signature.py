@@ -33,9 +33,11 @@ class Signature:
         self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
-        for leaf in leaves:
+        for place, leaf in enumerate(leaves):
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
+            elif isinstance(leaf, Tensor) and (leaf.written or place in jitted.writes):
+                leaf = jitted.writes.argument(place, leaf)
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs = records and type(leaf) is Tensor and leaf._node is not None
                 self.parts.append(("tensor", len(self.tensors)))

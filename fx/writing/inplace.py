@@ -1,0 +1,138 @@
+"""In place: what layers with ``inplace=True``, initialisers and ``out=`` write for the user."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from fx.errors import WriteError
+from fx.frames import user_frame
+from fx.state import Cell
+from fx.tape import Leaf
+from fx.tensor import Tensor
+from fx.writing.who import writes
+
+enabled = False  # set by fx.writing.enable
+
+
+def user_writes() -> bool:
+    """Whether the user's code that is running writes into tensors."""
+    if not enabled:
+        return False
+    frame = user_frame(2)
+    return frame is not None and writes(frame)
+
+
+def written(x: Any, operation: str, value: Any) -> Any:
+    """``value``, which ``x`` gets where the user writes."""
+    if value is x or not isinstance(x, Tensor) or not user_writes():
+        return value
+    if isinstance(x, Cell):
+        return x._renew(operation, value)
+    from fx.writing.storing import renew
+
+    return renew(x, operation, value)
+
+
+def may_write(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``input`` that writes its result there if it is told ``inplace=True``."""
+    place = list(inspect.signature(function).parameters).index("inplace") - 1
+
+    @wraps(function)
+    def called(input: Any, *args: Any, **kwargs: Any) -> Any:
+        out = function(input, *args, **kwargs)
+        if kwargs.get("inplace") or (len(args) > place and args[place]):
+            return written(input, f"{function.__name__}_", out)
+        return out
+
+    return called
+
+
+def layer_may_write(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of a layer, whose attribute ``inplace`` says so."""
+
+    @wraps(forward)
+    def called(self: Any, input: Any) -> Any:
+        out = forward(self, input)
+        return written(input, type(self).__name__, out) if self.inplace else out
+
+    return called
+
+
+def give_out(out: Any, value: Any, name: str) -> Any:
+    """``value`` as what ``out`` holds from now on.
+
+    Raises:
+        WriteError: if a gradient would have to flow, or the dtype or the shape does not fit.
+    """
+    if isinstance(out, tuple | list):
+        for x, v in zip(out, value, strict=True):
+            give_out(x, v, name)
+        return out
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if value._node is not None or out._node is not None:
+        from fx.config import is_grad_enabled
+
+        if is_grad_enabled():
+            raise WriteError(
+                f"{name}(): functions with out=... arguments don't support automatic "
+                f"differentiation, but one of the arguments requires grad."
+            )
+    if out.shape != value.shape and isinstance(out, Cell):
+        raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
+    if out.shape != value.shape:
+        from fx.writing.methods import adopt
+
+        return adopt(out, value.astype(out.dtype), f"{name}(out=...)")
+    return out._renew(f"{name}(out=...)", value)
+
+
+def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a parameter ``out``, which gets the result where the user writes."""
+
+    @wraps(function)
+    def called(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None or not user_writes():
+            return function(*args, **kwargs) if out is None else function(*args, out=out, **kwargs)
+        return give_out(out, function(*args, **kwargs), function.__name__)
+
+    return called
+
+
+def with_out(function: Any) -> Any:
+    """The function, where it has a parameter ``out``; anything else as it is."""
+    if not inspect.isfunction(function) or "out" not in inspect.signature(function).parameters:
+        return function
+    return takes_out(function)
+
+
+def cell_of(x: Any) -> Any:
+    """The cell that holds a plain tensor that requires grad, for an optimizer.
+
+    Raises:
+        WriteError: if it shares its elements with others, or is computed from others.
+    """
+    from fx.writing.records import Family, View, record_of
+    from fx.writing.written import begin
+
+    if type(x._node) is not Leaf:
+        if x._node is not None:
+            raise ValueError("can't optimize a non-leaf Tensor")
+        x.requires_grad_()
+        x.requires_grad_(False)
+    record = record_of(x)
+    if record.path:
+        family = record.family
+        others = [m for m in (*family.alive(), family.root()) if m is not None and m is not x]
+        if others or x.written:
+            raise WriteError(
+                f"an optimizer's tensor {x.spec!r} shares its elements with others; write "
+                f"x = x.detach().clone().requires_grad_()"
+            )
+        x._view = record = View(Family(x), (), None, False)
+    if record.family.cell is None:
+        begin(record.family)
+    return record.family.cell
