@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu import _np_draws
 from fx.backends.cpu._arrays import contiguous
-from fx.backends.cpu.philox import KEY_WORDS, random_bits
+from fx.backends.cpu.philox import KEY_WORDS, is_early, random_bits
 
 _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
@@ -50,14 +51,22 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     float16 and bfloat16 are the float32 numbers rounded, uniform ones rounded down so that 1 is
     never reached.
     """
-    if _nb is None and key.ndim == 1:
-        compiled = _early.get((family, shape, dtype)) or _compiled(family, shape, dtype)
+    nb = _nb
+    if nb is None:
+        compiled = _early.get((family, shape, dtype)) if key.ndim == 1 else None
+        if compiled is None:
+            words = math.prod((*key.shape[:-1], *shape))
+            if family in ("uniform", "normal") and is_early(words):
+                nb = _np_draws
+            elif key.ndim == 1:
+                compiled = _compiled(family, shape, dtype)
         if compiled is not None:
             return compiled([key])[0]  # type: ignore[no-any-return]
     wide = dtype == _FLOAT64
     out = np.empty((*key.shape[:-1], *shape), _FLOAT64 if wide else _FLOAT32)
     keys, rows = _rows(key, out, shape)
-    nb = _kernels()
+    if nb is None:
+        nb = _kernels()
     if family == "uniform":
         (nb.uniform64 if wide else nb.uniform32)(keys, rows)
     elif family == "normal":
@@ -138,7 +147,9 @@ def below(key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, .
     """
     words = _words(key, planes, shape)
     out = np.empty((*key.shape[:-1], *shape), np.uint64)
-    _kernels().below(words, _flat(span, out), out.reshape(words.shape[0], words.shape[2]))
+    early = _nb is None and is_early(words.size)
+    kernels = _np_draws if early else _kernels()
+    kernels.below(words, _flat(span, out), out.reshape(words.shape[0], words.shape[2]))
     return out
 
 

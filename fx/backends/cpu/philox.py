@@ -20,9 +20,12 @@ that follows these three lines draws the same bits, in any order, on any number 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
+from fx import limits
+from fx.backends.cpu import _np_draws
 from fx.backends.cpu._arrays import contiguous
 
 KEY_WORDS = 6
@@ -30,11 +33,26 @@ _ONE_KEY = (KEY_WORDS,)
 _UINT32 = np.dtype(np.uint32)
 
 _nb = None
+_early_draws = 0
 
 
-def _kernels():
+def is_early(size: int) -> bool:
+    """Whether a draw of so many words is NumPy's: small, and one of the first of the process.
+
+    Not many of them are worth the time that it takes to load a compiler, and all are the same bits.
+    """
+    global _early_draws
+    if size > limits.EARLY_WORDS or _early_draws >= limits.EARLY_DRAWS:
+        return False
+    _early_draws += 1
+    return True
+
+
+def _kernels(size: int) -> Any:
     global _nb
     if _nb is None:
+        if is_early(size):
+            return _np_draws
         from fx.backends.cpu import _nb_philox
 
         _nb = _nb_philox
@@ -47,7 +65,7 @@ def philox4x32(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
     key = _words(key, 2, "key")
     batch = np.broadcast_shapes(counter.shape[:-1], key.shape[:-1])
     out = np.empty((*batch, 4), np.uint32)
-    _kernels().blocks(
+    _kernels(limits.EARLY_WORDS + 1).blocks(
         contiguous(np.broadcast_to(counter, (*batch, 4))).reshape(-1, 4),
         contiguous(np.broadcast_to(key, (*batch, 2))).reshape(-1, 2),
         out.reshape(-1, 4),
@@ -70,7 +88,7 @@ def random_bits(
     out = np.empty((*batch, *shape), np.uint32)
     if out.size:
         rows = contiguous(key).reshape(-1, KEY_WORDS)
-        _kernels().fill(rows, out.reshape(rows.shape[0], math.prod(shape)))
+        _kernels(out.size).fill(rows, out.reshape(rows.shape[0], math.prod(shape)))
     return out
 
 
@@ -97,7 +115,7 @@ def derive(key: np.ndarray, data: np.ndarray) -> np.ndarray:
         data = (data.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
     batch = np.broadcast_shapes(key.shape[:-1], data.shape)
     out = np.empty((*batch, KEY_WORDS), np.uint32)
-    _kernels().derive(
+    _kernels(out.size).derive(
         contiguous(np.broadcast_to(key, out.shape)).reshape(-1, KEY_WORDS),
         contiguous(np.broadcast_to(data, batch)).reshape(-1),
         out.reshape(-1, KEY_WORDS),
