@@ -249,6 +249,10 @@ class Jitted:
             held = self.owner(owner, signature)
             if held is None or (held.grad is not None) != had:
                 return False
+        if len(program.gathered) > 1 and any(type(o) is Given for o, _ in program.gathered):
+            leaves = {id(self.owner(owner, signature)._node) for owner, _ in program.gathered}
+            if len(leaves) < len(program.gathered):
+                return False  # what was two leaves is one now
         if program.predicates or program.numbers or program.table.draws:
             numbers = []
             for owner, key, kind in program.numbers:

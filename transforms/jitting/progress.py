@@ -308,8 +308,7 @@ class Call:
                 if kind == "tensor":
                     x = signature.tensors[place]
                     value = recording.input(Argument(place), x.spec)
-                    needs = recording.records and type(x) is Tensor and x._node is not None
-                    given.append(recording.argument(x, value, needs))
+                    given.append(recording.argument(x, value))
                 elif kind == "number":
                     now = signature.numbers[place]
                     now = now.now if type(now) is StagedNumber else now

@@ -84,6 +84,7 @@ class Recording(NumberRecording, Stage):
         self.known: set[Value] = set()  # values of this segment
         self.lifted: dict[int, Lifted] = {}  # by the id of the leaf on the tape of this stage
         self.lifted_of: dict[int, tuple[Any, Tensor]] = {}  # by the id of the tensor or the cell
+        self.given: dict[int, Tensor] = {}  # arguments, by the id of the leaf on the outer tape
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
@@ -158,14 +159,17 @@ class Recording(NumberRecording, Stage):
         self.lifted[id(leaf)] = Lifted(owner, leaf, before)
         return grad_tracer(level, value, leaf)
 
-    def argument(self, x: Tensor, value: Value, needs_grad: bool) -> Tensor:
+    def argument(self, x: Tensor, value: Value) -> Tensor:
         """What stands for an argument."""
         tracer = self.tracer(value)
-        if not needs_grad:
+        if not self.records or type(x) not in _PLAIN or node_of(x) is None:
             return tracer
         source = self.program.sources[value]
         assert isinstance(source, Argument)
-        return self.lift(x, tracer, Given(source.number))
+        node = id(node_of(x))
+        if node not in self.given:  # an argument may be there twice
+            self.given[node] = self.lift(x, tracer, Given(source.number))
+        return self.given[node]
 
     # operations --------------------------------------------------------------------------------
 
@@ -181,6 +185,11 @@ class Recording(NumberRecording, Stage):
             return x
         found = self.lifted_of.get(id(x))
         if found is None:
+            if id(node_of(x)) in self.given:
+                self.give_up(
+                    f"it uses {x.spec!r}, which requires grad, as an argument and from outside; "
+                    f"give it as an argument alone"
+                )
             if type(node_of(x)) is not TapeLeaf:
                 self.give_up(
                     f"it uses {x.spec!r}, which requires grad and was computed outside of it"

@@ -33,13 +33,16 @@ class Signature:
         self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
+        firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
         for place, leaf in enumerate(leaves):
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             elif isinstance(leaf, Tensor) and (leaf.written or place in jitted.writes):
                 leaf = jitted.writes.argument(place, leaf)
             if isinstance(leaf, Tensor) and leaf.level != CELL:
-                needs = records and type(leaf) is Tensor and leaf._node is not None
+                needs: Any = records and type(leaf) is Tensor and leaf._node is not None
+                if needs:
+                    needs = firsts.setdefault(id(leaf._node), len(self.tensors) + 1)
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
