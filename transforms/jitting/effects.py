@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, starmap
-from types import ModuleType
+from types import CellType, ModuleType
 from typing import Any
 
 import attrs
@@ -24,12 +24,21 @@ from fx.tensor import Tensor
 from fx.transforms.jitting import reach
 from fx.transforms.jitting.guards_reads import reads_of
 from fx.transforms.jitting.results import _Passed
+from fx.versions import Watched, changes
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Undescribed(Exception):
     """A change that no ``Store`` describes."""
+
+
+class Counted(Exception):
+    """The function changes numbers that it also reads: ``places`` of them, for ``Touched``."""
+
+    def __init__(self, places: set[tuple[int, Any]]) -> None:
+        super().__init__()
+        self.places = places
 
 
 @attrs.frozen(eq=False)
@@ -50,6 +59,7 @@ class Change:
     key: tuple[Any, ...]
     values: list[Any]
     fixed: bool = False  # whether the owner is the same object in each call
+    noted: bool = False  # whether the change is one of a Module, which is counted
 
 
 @attrs.frozen(eq=False)
@@ -63,6 +73,7 @@ class Store:
         key: as for ``Change``.
         values: of each new one, what builds it, and the places of its leaves among the results.
         several: whether ``run`` takes a list of values.
+        noted: as for ``Change``.
     """
 
     run: Callable[..., Any]
@@ -71,6 +82,7 @@ class Store:
     key: tuple[Any, ...]
     values: list[tuple[Any, list[int]]]
     several: bool
+    noted: bool
 
     def target(self, F: Any, O: Any, args: Any, kwargs: Any) -> Any:
         """What is changed in a call."""
@@ -91,30 +103,114 @@ def perform(stores: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]]) -> Non
     deque(chain.from_iterable([starmap(run, (args,)) for run, args in stores]), 0)
 
 
+def noted(stores: Iterable[Store]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """What counts the changes of Modules among some stores (``fx.versions``)."""
+    if any(store.noted for store in stores):
+        return [(setattr, (changes, "count", changes.count + 1))]
+    return []
+
+
 # what was changed -------------------------------------------------------------------------------
 
 
-def changes_of(parts: Iterable[Any], touched: Any, given: Iterable[Any]) -> list[Change]:
+def changes_of(
+    parts: Iterable[Any], touched: Any, given: Iterable[Any], written: set[tuple[int, Any]]
+) -> list[Change]:
     """What a function has changed of what it reaches.
 
     Args:
         parts: of what it reaches, of which it must not have read what it has changed.
         touched: what it has read.
         given: parts of its arguments, which are inputs.
+        written: places of numbers that are inputs, and were written.
 
     Raises:
         Undescribed: if something else than what a ``Store`` does was done.
+        Counted: if it was not known of numbers that they are inputs.
     """
+    counted: set[tuple[int, Any]] = set()
     found = [change for part in given if part.changed() for change in _described(part)]
     for part in parts:
         if part.changed():
             found += (described := _described(part))
-            if any(_is_read(change, part, touched) for change in described):
-                raise Undescribed
-            found += _same_again(part, described, touched)
+            for change in described:
+                if _is_read(change, part, touched):
+                    place, number = _holder(part), _was(part, change.key)
+                    if not (_is_number(number) and _is_number(change.values[0])):
+                        raise Undescribed
+                    if not touched.is_counted(place, change.key[0], number):
+                        counted.add((id(place), change.key[0]))
         else:
-            found += _same_again(part, [], touched)
+            described = []
+        found += _same_again(part, described, touched, written)
+    if counted:
+        raise Counted(counted)
     return found
+
+
+def place_counters(parts: Iterable[Any], touched: Any, recording: Any) -> list[Any]:
+    """Put what stands for them where numbers are that the function counts; what, with the others.
+
+    Returns:
+        for each number: the dict or cell, the key, what stands for it, the number, its owner.
+    """
+    placed: list[Any] = []
+    for part in parts if touched.counters else ():
+        if type(part) is reach._Variable:
+            held, pairs = part.cell, [("cell_contents", x) for x in part.was]
+        elif type(part) is reach._Attributes:
+            held, pairs = part.held, list(part.was.items())
+        elif type(part) is reach._Entries and type(part.owner) is dict:
+            held, pairs = part.owner, list(zip(part.was[::2], part.was[1::2]))
+        else:
+            continue
+        for key, value in pairs:
+            if type(key) in _PLAIN and touched.is_counted(_holder(part), key, value):
+                number = recording.counter(held, key, value)
+                placed.append((held, key, number, value, part.owner))
+                _put(held, key, number)
+    return placed
+
+
+def take_out(placed: list[Any]) -> set[tuple[int, Any]]:
+    """Put the numbers back that the function has left as they were; the places of the others."""
+    written = set()
+    for held, key, number, value, _ in placed:
+        at = held.cell_contents if type(held) is CellType else dict.get(held, key)
+        if at is number:
+            _put(held, key, value)
+        else:
+            written.add((id(held), key))
+    return written
+
+
+def _put(held: Any, key: Any, value: Any) -> None:
+    if type(held) is CellType:
+        held.cell_contents = value
+    else:
+        dict.__setitem__(held, key, value)
+
+
+def _holder(part: Any) -> Any:
+    """What holds a number, as ``Touched.counters`` knows it."""
+    if type(part) is reach._Variable:
+        return part.cell
+    shared = type(part) is reach._Attributes and (
+        part.names is not None or isinstance(part.owner, ModuleType)
+    )
+    return part.held if shared else part.owner
+
+
+def _was(part: Any, key: tuple[Any, ...]) -> Any:
+    if type(part) is reach._Variable:
+        return part.was[0]
+    if type(part) is reach._Entries:
+        return dict(zip(part.was[::2], part.was[1::2])).get(key[0])
+    return part.was.get(key[0]) if type(part) is reach._Attributes else None
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) is int or type(x) is float or type(x) is StagedNumber
 
 
 def _is_read(change: Change, part: Any, touched: Any) -> bool:
@@ -166,40 +262,57 @@ def _plain_tuple(x: Any) -> bool:
 def _attribute(part: Any, name: str, value: Any) -> Change:
     if part.names is not None or isinstance(part.owner, ModuleType):
         return Change(dict.__setitem__, part.held, "", (name,), [value], fixed=True)
-    if type(part.held) is not dict or part.owner.__dict__ is not part.held:
+    noted = isinstance(part.held, Watched)
+    if not (noted or type(part.held) is dict) or part.owner.__dict__ is not part.held:
         raise Undescribed
-    return Change(dict.__setitem__, part.owner, "__dict__", (name,), [value])
+    return Change(dict.__setitem__, part.owner, "__dict__", (name,), [value], noted=noted)
 
 
-def _same_again(part: Any, changed: list[Change], touched: Any) -> list[Change]:
-    """Plain values that were stored where they were before: somebody may change it in between."""
-    key, known = id(part.owner), {change.key for change in changed}
+def _same_again(
+    part: Any, changed: list[Change], touched: Any, written: set[tuple[int, Any]]
+) -> list[Change]:
+    """Plain values that were stored where they were before: somebody may change it in between.
+
+    What the function reads as well is compared, save for numbers that are inputs.
+    """
+    known = {change.key for change in changed}
+    if type(part) is reach._Variable:
+        place = (id(part.cell), "cell_contents")
+        read = part.name in reads_of(part.owner.__code__).variables
+        stored = place in written or (place in touched.written and not read)
+        if known or not stored or not part.was or type(part.was[0]) not in _PLAIN:
+            return []
+        return [Change(setattr, part.cell, "", ("cell_contents",), part._now(), fixed=True)]
     if type(part) is reach._Entries and type(part.owner) is dict:
-        now, stored = part.owner, touched.keys.get(key, ())
-        read = key in touched.ids
-    elif type(part) is reach._Attributes and part.names is None:
-        now, stored = part._now(), [n for k, n in touched.written if k == key and n]
-        stored, read = [n for n in stored if n not in touched.names.get(key, ())], False
+        held, now = part.owner, part.owner
+        stored = [] if id(held) in touched.ids else touched.keys.get(id(held), ())
+    elif type(part) is reach._Attributes:
+        held, now, holder = part.held, part._now(), _holder(part)
+        stored = [n for k, n in touched.written if k == id(holder) and n in now]
+        if part.names is not None:
+            reads: Any = reads_of(part.owner.__code__).globals
+        else:
+            reads = touched.names.get(id(part.owner), ())
+        stored = [n for n in stored if n not in reads]
     else:
         return []
-    same = [n for n in stored if (n,) not in known and type(now.get(n, part)) in _PLAIN]
-    if read:  # it is guarded
-        return []
+    again = {*stored, *[key for k, key in written if k == id(held)]}
+    same = [k for k in now if k in again and (k,) not in known and type(now[k]) in _PLAIN]
     if type(part) is reach._Entries:
-        return [Change(dict.__setitem__, part.owner, "", (k,), [now[k]]) for k in same]
-    return [_attribute(part, n, now[n]) for n in sorted(same)]
+        return [Change(dict.__setitem__, held, "", (k,), [now[k]]) for k in same]
+    return [_attribute(part, n, now[n]) for n in same]
 
 
 # what each call does ----------------------------------------------------------------------------
 
 
 def stores_of(
-    changes: list[Change], out: Any, add: Callable[[Any], int], guards: Any, results: Any
+    changed: list[Change], out: Any, add: Callable[[Any], int], guards: Any, results: Any
 ) -> list[Store]:
     """The stores that make some changes.
 
     Args:
-        changes: what was changed.
+        changed: what was changed.
         out: what the function returns.
         add: takes a new value to the results, and gives its place.
         guards: know where objects are found.
@@ -210,7 +323,7 @@ def stores_of(
     """
     seen = {id(x) for x in _containers(out)}
     found = []
-    for change in changes:
+    for change in changed:
         values = []
         for value in change.values:
             if isinstance(value, Tensor | StagedNumber) or results.is_leaf(value):
@@ -224,7 +337,9 @@ def stores_of(
             values.append((treedef, [add(leaf) for leaf in leaves]))
         find = _finder(change, guards, results)
         several = change.run is list.extend
-        found.append(Store(change.run, find, change.part, change.key, values, several))
+        found.append(
+            Store(change.run, find, change.part, change.key, values, several, change.noted)
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from fx.config import _Defaults, modes
 from fx.graph.ir import Value
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.host import ERRORS
-from fx.transforms.jitting.program import Argument, Program
+from fx.transforms.jitting.program import Argument, Enclosed, Program
 from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -116,6 +116,9 @@ def fetch_numbers(
     for i, (owner, key, kind) in enumerate(program.numbers):
         if owner == "argument":
             code.add(f"n{i} = a{key}")
+        elif type(owner) is Enclosed:
+            code.add(f"n{i} = {code.name('cell', owner.cell)}.cell_contents")
+            code.require(f"type(n{i}) is {code.name('kind', kind)}")
         else:
             code.add(f"n{i} = get({code.name('held', owner)}, {code.name('key', key)})")
             code.require(f"type(n{i}) is {code.name('kind', kind)}")

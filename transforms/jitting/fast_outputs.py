@@ -9,6 +9,7 @@ from fx import tree
 from fx.graph.ir import Graph, Value
 from fx.transforms.jitting.fast_inputs import Code
 from fx.transforms.jitting.program import Anew, Gathered, Held, Program
+from fx.versions import changes
 
 
 def results_of(
@@ -68,6 +69,9 @@ def stores_of(code: Code, stores: Sequence[Any], results: list[str]) -> list[str
         calls.append(f"({run}, ({target}{part}, {keys}{given}))")
     from fx.transforms.jitting.effects import perform
 
+    if any(store.noted for store in stores):
+        at = code.name("changes", changes)
+        calls.append(f"({code.name('set', setattr)}, ({at}, 'count', {at}.count + 1))")
     clear = code.name("clear", list.clear)
     return [f"{code.name('perform', perform)}([{', '.join(calls)}, ({clear}, (list,))])"]
 

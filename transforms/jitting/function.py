@@ -22,6 +22,7 @@ from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.fast import MISS
 from fx.transforms.jitting.handled import may_handle
 from fx.transforms.jitting.program import (
+    Again,
     Busy,
     Captured,
     Found,
@@ -167,6 +168,11 @@ class Jitted:
             return out
         except Busy:
             call.undo()
+        except Again:
+            call.undo()
+            self._drop(signature.key, program)
+            call.drawn.put_back()
+            return self(*args, **kwargs)
         except GiveUp as reason:
             call.undo()
             if program.root is None or (call.staged and not program.calls):
@@ -402,6 +408,9 @@ class Jitted:
                 f"lower of {name_of(self.function)}: another thread compiles it for these "
                 f"arguments now; call lower again when it has"
             ) from None
+        except Again:
+            self._drop(signature.key, program)
+            return self.lower(*args, **kwargs)
         except GiveUp as reason:
             raise StagingError(
                 f"lower of {name_of(self.function)}: it runs uncompiled for these arguments, "

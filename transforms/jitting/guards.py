@@ -194,6 +194,8 @@ def widen(
         names = this.names.get(key, ())
         if key not in walk.seen or (name is not None and name not in names):
             continue
+        if (key, name) in touched.counters:
+            continue
         before = guards.looked_at.get(key)
         if before is None or (name is not None and name not in before):
             raise GiveUp(f"it changes what it reads: {_named(walk.seen[key].name)}")

@@ -107,7 +107,8 @@ class Containers:
         write, n = self.writer, len(x)
         write.kind(place, x)
         write.require(place, f"len({{}}) == {n}", f"of length {n}", "len({})")
-        if n > _FEW and type(x) is dict and self._at_once(x, place):
+        counts = any(self.touched.is_counted(x, key, x[key]) for key in x if type(key) in PLAIN)
+        if n > _FEW and type(x) is dict and not counts and self._at_once(x, place):
             return
         if n > limits.GUARD_ITEMS:
             self.leave(x, place, f"{n:,} objects")
@@ -128,6 +129,9 @@ class Containers:
             k = k or write.name("k", key)
             step = f"{{}}[{k}]" if plain else f"item({{}}, {k})"
             below = place.below(step, f"{place.name}[{shortened(key)}]")
+            if counts and type(key) in PLAIN and self.touched.is_counted(x, key, value):
+                write.kind(below, value)
+                continue
             self.value(value, below, Reads(whole=True), depth + 1)
 
 

@@ -43,6 +43,7 @@ from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
 from fx.transforms.jitting.kinds import shows_state
+from fx.transforms.jitting.touched import Touched
 from fx.versions import Hooks, around_steps
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
@@ -73,6 +74,7 @@ class Objects:
     names: set[str]
     anything: bool
     opaque: dict[int, str]
+    touched: Touched
 
     if TYPE_CHECKING:
 
@@ -96,6 +98,9 @@ class Objects:
         held = vars(x)
         if whose == "user":
             for name in self._chosen(reads, held):
+                if self.touched.is_counted(held, name, held[name]):
+                    self.writer.kind(_attribute(place, name), held[name])
+                    continue
                 self.value(held[name], _attribute(place, name), self._part(x, reads, name), 0)
             for name in reads.parts:
                 if name not in held:
@@ -250,6 +255,9 @@ class Objects:
                 continue
             if name in own:
                 value = own[name]
+                if self.touched.is_counted(x, name, value):
+                    self.writer.kind(_attribute(place, name), value)
+                    continue
             elif isinstance(raw, MemberDescriptorType):
                 try:
                     value = getattr(x, name)

@@ -14,6 +14,7 @@ from fx.numbers import Numbers, is_dynamic
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import same
+from fx.transforms.jitting.touched import Touched
 from fx.versions import Hooks, around_steps, changes, for_all
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
@@ -28,10 +29,11 @@ class Settings:
         seen: the count of changes when they were looked at last.
     """
 
-    __slots__ = ("_of", "seen")
+    __slots__ = ("_of", "_touched", "seen")
 
-    def __init__(self) -> None:
+    def __init__(self, touched: Touched) -> None:
         self.seen = changes.count
+        self._touched = touched
         self._of: list[tuple[ref[Any], str, Any, dict[str, Any]]] = []
 
     def __bool__(self) -> bool:
@@ -45,7 +47,7 @@ class Settings:
             name: what messages call it.
             filters: for a class of Modules, the attributes that matter; None for all.
         """
-        self._of.append((ref(holder), name, filters, _found(holder, filters)))
+        self._of.append((ref(holder), name, filters, _found(holder, filters, self._touched)))
 
     def renew(self) -> None:
         """Take the state that optimizers hold now for what they held."""
@@ -68,7 +70,7 @@ class Settings:
             held = holder()
             if held is None:
                 return name, "an object", "gone"
-            now = _found(held, filters)
+            now = _found(held, filters, self._touched)
             if list(now) != list(was) and now.keys() == was.keys():
                 return name, "an order", "another one"
             for key, value in was.items():
@@ -127,10 +129,12 @@ def _entry(value: Any) -> Any:
     return _Object(value)
 
 
-def _found(holder: Any, filters: dict[type, frozenset[str] | None]) -> dict[str, Any]:
+def _found(
+    holder: Any, filters: dict[type, frozenset[str] | None], touched: Touched
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if hasattr(holder, "_modules"):
-        _module(holder, "", filters, found, set())
+        _module(holder, "", filters, found, set(), touched)
         found["the hooks of all Modules"] = [_entry(hooks) for hooks in for_all.values()]
     else:
         _optimizer(holder, found)
@@ -143,6 +147,7 @@ def _module(
     filters: dict[type, frozenset[str] | None],
     found: dict[str, Any],
     seen: set[int],
+    touched: Touched,
 ) -> None:
     seen.add(id(module))
     own = module.__dict__
@@ -150,14 +155,15 @@ def _module(
     for name, value in own.items():
         hooks = type(value) is Hooks
         if name not in _HELD and (only is None or name == "training" or name in only or hooks):
-            found[f"{path}.{name}"] = _entry(value)
+            counted = touched.is_counted(module, name, value)
+            found[f"{path}.{name}"] = _entry(type(value) if counted else value)
     for kind in ("_parameters", "_buffers"):
         for name, value in own[kind].items():
             found[f"{path}.{name}"] = _entry(value)
     for name, below in own["_modules"].items():
         found[f"{path}.{name}"] = _entry(below)
         if below is not None and id(below) not in seen:
-            _module(below, f"{path}.{name}", filters, found, seen)
+            _module(below, f"{path}.{name}", filters, found, seen, touched)
 
 
 def _optimizer(optimizer: Any, found: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ class Walk(Containers, Objects):
         self, known: Walk | None, touched: Touched, inputs: frozenset[int] | None = None
     ) -> None:
         self.writer = Writer()
-        self.settings = Settings()
+        self.settings = Settings(touched)
         self.touched = touched
         self.inputs = inputs
         self.tensors: dict[int, Place] = {}
@@ -137,6 +137,11 @@ class Walk(Containers, Objects):
                 if name != "__class__" and ("cell", id(cell)) not in self.slots:
                     self.slots["cell", id(cell)] = None
                     step = f"{{}}[{i}].cell_contents"
+                    if self.touched.is_counted(cell, "cell_contents", value):
+                        k = self.writer.name("k", cell)
+                        self.writer.require(cells, f"{{}}[{i}] is {k}", "the same variable")
+                        self.writer.kind(cells.below(step, f"closure variable|{name}"), value)
+                        continue
                     read = reads.variables.get(name) if reads else None
                     read = self.read(("cell", id(cell)), read or Reads(whole=True))
                     self.value(value, cells.below(step, f"closure variable|{name}"), read, 0)
@@ -178,6 +183,10 @@ class Walk(Containers, Objects):
         if slot in self.slots:
             return
         self.slots[slot] = None
+        if name in names and self.touched.is_counted(names, name, names[name]):
+            self.writer.require(space, f"{{}} is {self.writer.name('k', names)}", "the same names")
+            self.writer.kind(space.below(f"{{}}[{name!r}]", f"global|{name}"), names[name])
+            return
         if name in names:
             self.value(names[name], space.below(f"{{}}[{name!r}]", f"global|{name}"), read, 0)
             return

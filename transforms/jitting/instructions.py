@@ -46,6 +46,10 @@ def _entry(op: str, value: Any, arg: int) -> tuple[str, str, int] | None:
         return "attribute", value, 1
     if op in ("STORE_ATTR", "DELETE_ATTR"):
         return "store", value, 1
+    if op == "STORE_GLOBAL":
+        return "store_global", value, 0
+    if op == "STORE_DEREF":
+        return "store_variable", value, 0
     if op in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
         return "load_name", value, 0
     if op == "MAKE_FUNCTION":

@@ -20,6 +20,19 @@ from fx.transforms.jitting.guards_code import same
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.host import ERRORS, Host, Table, answer
 
+
+class Enclosed:
+    """Owner of a number that a variable of an enclosing function holds; read as a dict is."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, cell: Any) -> None:
+        self.cell = cell
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.cell.cell_contents
+
+
 # where the inputs of a program come from --------------------------------------------------------
 
 
@@ -282,6 +295,13 @@ class GiveUp(BaseException):
     def __init__(self, reason: str, lasting: bool = True) -> None:
         super().__init__(reason)
         self.lasting = lasting
+
+
+class Again(GiveUp):
+    """The function is staged once more, now that it is known which numbers it counts."""
+
+    def __init__(self) -> None:
+        super().__init__("", lasting=False)
 
 
 class Busy(GiveUp):

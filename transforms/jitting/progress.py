@@ -30,6 +30,7 @@ from fx.transforms.jitting.fast_outputs import put_back
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.host import ERRORS, Host, array_of, asks_types, itself
 from fx.transforms.jitting.program import (
+    Again,
     Anew,
     Argument,
     Branch,
@@ -325,19 +326,35 @@ class Call:
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             places = containers_of((args, kwargs))
             given_by = Reach([x for x, _ in places.values()], called_argument)
-            changes, effects = None, lazily("effects")
+            changes, effects, done = None, lazily("effects"), False
+            placed: list[Any] = effects.place_counters(reached.parts, jitted.touched, recording)
+            program.outward |= bool(placed)
             try:
                 try:
                     with lazily("watching").Watching(program.guards.opaque, recording) as touched:
                         recording.touched = touched
+                        touched.counters |= jitted.touched.counters
+                        touched.identity |= {id(owner) for *_, owner in placed}
                         out = jitted.function(*args, **kwargs)
+                    done = True
+                    written = effects.take_out(placed)
                     with suppress(effects.Undescribed):
-                        changes = effects.changes_of(reached.parts, touched, given_by.parts)
+                        changes = effects.changes_of(
+                            reached.parts, touched, given_by.parts, written
+                        )
+                except effects.Counted as counted:
+                    jitted.touched.counters |= counted.places
+                    raise Again from None
                 finally:
                     pairs = recording.put_back()
+                    effects.take_out(placed)
                     changed = reached.put_back() or given_by.put_back()
                     if changed and changes is None and recording.ended is None:
-                        recording.ended = jitted.changing(signature.key, changed)
+                        recording.ended = (
+                            jitted.changing(signature.key, changed)
+                            if done
+                            else GiveUp("", lasting=False)
+                        )
             except Exception as error:
                 if recording.ended is None:
                     recording.fail_before()
@@ -454,6 +471,7 @@ class Call:
         results = [self._result(leaf) for leaf in finish.leaves]
         where = self.jitted.function, self.signature.objects, *self.given
         changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
+        changes += lazily("effects").noted(finish.stores) if finish.stores else []
         rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
         grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]

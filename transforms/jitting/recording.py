@@ -92,6 +92,7 @@ class Recording(NumberRecording, Stage):
         self.effects: list[Effect] = []  # of this segment
         self.expects: list[Predicate] = []  # of this segment
         self.last_draw: int | None = None
+        self.counters: set[int] = set()  # places in the table of numbers that the function counts
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
         self.inert: set[Value] = set()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Callable, Sequence
 from operator import index
+from types import CellType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
@@ -20,7 +22,14 @@ from fx.numbers import StagedNumber, is_dynamic, is_dynamic_argument
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms.jitting.host import ERRORS, Fits, itself, kind_of, may_change
-from fx.transforms.jitting.program import Counted, Effect, GiveUp, Predicate, Program
+from fx.transforms.jitting.program import (
+    Counted,
+    Effect,
+    Enclosed,
+    GiveUp,
+    Predicate,
+    Program,
+)
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 _VALUES = (itself, fx_numbers._itself, float, complex)  # questions that tell numbers apart
@@ -40,6 +49,7 @@ class NumberRecording:
     effects: list[Effect]
     expects: list[Predicate]
     last_draw: int | None
+    counters: set[int]
 
     if TYPE_CHECKING:
 
@@ -56,6 +66,18 @@ class NumberRecording:
     def number_argument(self, place: int, now: Any) -> StagedNumber:
         """What stands for a Python number among the arguments."""
         return self._number(("argument", place), now)
+
+    def counter(self, held: Any, key: Any, now: Any) -> StagedNumber:
+        """What stands for a number that the function counts, in a dict or a closure's cell."""
+        numbers = self.program.numbers
+        owners = [owner.cell if type(owner) is Enclosed else owner for owner, _, _ in numbers]
+        known = [i for i, owner in enumerate(owners) if owner is held and numbers[i][1] == key]
+        place = known[0] if known else len(numbers)
+        if not known:
+            numbers.append((Enclosed(held) if type(held) is CellType else held, key, type(now)))
+        host = self.program.table.root(place, 0)
+        self.counters.add(host.place)
+        return StagedNumber(self, None, now, host)
 
     def read_number(self, held: dict[Any, Any], key: Any) -> Any:
         """What stands for a number that lives in a dict."""
@@ -139,6 +161,8 @@ class NumberRecording:
 
     def assume(self, number: StagedNumber, ask: Callable[[Any], Any]) -> Any:
         """Ask about a number, and let the program serve only calls with the same answer."""
+        if self.counters and (ask in _VALUES or ask in (int, index)):
+            self._may_tell(number)
         if self.program.table.is_drawn(number.host.place):
             self._may_ask(number, ask)
             if self.depth and not is_layout(ask):
@@ -264,6 +288,17 @@ class NumberRecording:
         if clock or exact or (type(number) is StagedValue and ask not in (int, index)):
             what = "the clock" if clock else "a number that it draws"
             self._undrawn(f"it asks for the value of {what}")
+
+    def _may_tell(self, number: Any) -> None:
+        """Give up where a number that is counted is asked for: it is another one in each call."""
+        entries, waiting = self.program.table.entries, [number.host.place]
+        while waiting:
+            place = waiting.pop()
+            if place in self.counters:
+                self._undrawn("it asks for the value of a number that it counts")
+            function, args = entries[place]
+            if function in (operator.add, operator.sub, operator.mul):
+                waiting += [x for staged, x in args if staged]
 
     def _undrawn(self, why: str) -> NoReturn:
         self.give_up(

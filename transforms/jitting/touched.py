@@ -21,6 +21,8 @@ class Touched:
         stored: containers that something was put into; those among them that are not in ``ids``
             were not looked at.
         keys: by dict, those that something was stored under.
+        counters: numbers that the function changes as well as reads, which are inputs: by the id of
+            what holds them, and the key.
         written: objects, with the attribute or None for a container, that were changed.
         functions: those that were run and not made while they were.
         owners: classes whose special methods were used, and modules and classes that were read.
@@ -36,6 +38,7 @@ class Touched:
     names: dict[int, set[str]] = attrs.field(factory=dict)
     whole: set[int] = attrs.field(factory=set)
     identity: set[int] = attrs.field(factory=set)
+    counters: set[tuple[int, Any]] = attrs.field(factory=set)
     stored: set[int] = attrs.field(factory=set)
     keys: dict[int, dict[Any, None]] = attrs.field(factory=dict)
     written: set[tuple[int, str | None]] = attrs.field(factory=set)
@@ -53,6 +56,11 @@ class Touched:
         """Whether something was put into a container that nobody has looked at."""
         return id(x) in self.stored and id(x) not in self.ids and not self.blind
 
+    def is_counted(self, holder: Any, key: Any, value: Any) -> bool:
+        """Whether a number is an input, and not compared."""
+        kind = type(value)
+        return (kind is int or kind is float) and (id(holder), key) in self.counters
+
     def merge(self, other: Touched, held: bool = False) -> None:
         """Add what another one knows; what that keeps alive only if ``held``."""
         if held:
@@ -61,6 +69,7 @@ class Touched:
         self.blind |= other.blind
         self.ids |= other.ids
         self.stored |= other.stored
+        self.counters |= other.counters
         for key, names in other.names.items():
             self.names.setdefault(key, set()).update(names)
         self.whole |= other.whole

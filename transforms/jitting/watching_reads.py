@@ -19,7 +19,7 @@ from fx.transforms.jitting.kinds import (
     kind_of,
     slots_of,
 )
-from fx.transforms.jitting.operands import operands
+from fx.transforms.jitting.operands import function_of, operands
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.touched import Touched
 
@@ -85,6 +85,17 @@ class Reading:
         x = operands(frame, 1)[0]
         if self.kind(x) in (INSTANCE, OWNER):
             self.touched.written.add((id(x), name))
+
+    def store_global(self, frame: FrameType, name: str, count: int) -> None:
+        self.touched.written.add((id(frame.f_globals), name))
+
+    def store_variable(self, frame: FrameType, name: str, count: int) -> None:
+        """A variable of an enclosing function gets a value."""
+        names = frame.f_code.co_freevars
+        f = function_of(frame) if name in names else None
+        if type(f) is FunctionType and f.__closure__ is not None:
+            cell = f.__closure__[names.index(name)]
+            self.touched.written.add((id(cell), "cell_contents"))
 
     def use(self, frame: FrameType, name: str, count: int) -> None:
         """Objects are used through their special methods, or as containers."""

@@ -814,10 +814,10 @@ def test_a_function_that_changes_what_it_reads_is_not_frozen():
     state = Data()
 
     def f(x):
-        state.seen += 1
-        return x * state.seen
+        state.seen += "a"
+        return x * len(state.seen)
 
-    jitted = fx.jit(f)
+    state.seen, jitted = "", fx.jit(f)
     with pytest.warns(RuntimeWarning, match=r"it changes closure variable `state.seen`"):
         found = [jitted(X).tolist() for _ in range(8)]
     assert found == [[1.0 * i, 2.0 * i] for i in range(1, 9)]
