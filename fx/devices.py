@@ -18,6 +18,10 @@ _loaded: dict[str, ModuleType] = {}
 device_of_array: dict[type, str] = {}  # the array type of each loaded backend -> device name
 
 
+_ACCELERATORS = ("cuda", "mps", "xpu", "hpu", "tpu")
+_INSTEAD = "; write device = '{0}' if torch.{0}.is_available() else 'cpu'"
+
+
 class Device:
     """A device, as ``x.device`` and ``fx.device("cpu")`` give it; a context manager as well.
 
@@ -41,6 +45,7 @@ class Device:
         if kind not in _BACKENDS:
             raise DeviceError(
                 f"there is no device {name!r}; expected one of {', '.join(map(repr, _BACKENDS))}"
+                f"{_INSTEAD.format(kind) if kind in _ACCELERATORS else ''}"
             )
         self.name = kind
         self._saved: tuple[str | None, ...] = ()

@@ -23,6 +23,11 @@ class FxError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
+        trace = _traceback.__get__(self)
+        if trace is not None:
+            from fx.wording import in_users_words
+
+            text = in_users_words(text, trace)
         return f"{text}\n  in layer {self.layer}" if self.layer else text
 
     @property

@@ -7,6 +7,8 @@ from typing import Any
 from fx.nn import functional as F
 from fx.nn import init
 from fx.nn._factory import parameter
+from fx.nn.attention_backends import SDPBackend as SDPBackend
+from fx.nn.attention_backends import sdpa_kernel as sdpa_kernel
 from fx.nn.functional.multi_head import additive
 from fx.nn.linear import Linear
 from fx.nn.module import Module

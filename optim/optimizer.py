@@ -85,6 +85,13 @@ class Optimizer(Hooks):
                 "params argument given to the optimizer should be an iterable of Parameters or "
                 "dicts, but got one tensor; write [parameter]"
             )
+        if not isinstance(params, Iterable):
+            given = "a Module" if hasattr(params, "parameters") else f"a {type(params).__name__}"
+            write = "model.parameters()" if given == "a Module" or callable(params) else "[...]"
+            raise TypeError(
+                f"params argument given to the optimizer should be an iterable of Parameters or "
+                f"dicts, but got {given}; write {type(self).__name__}({write}, ...)"
+            )
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")

@@ -10,6 +10,7 @@ each function calls.
 
 from __future__ import annotations
 
+from difflib import get_close_matches as _get_close_matches
 from typing import Any as _Any
 
 from fx.torch import _aliases
@@ -138,14 +139,21 @@ _ROOMS = frozenset(
         "compiler",
         "distributed",
         "distributions",
+        "export",
         "func",
+        "hub",
         "jit",
         "linalg",
         "mps",
         "multiprocessing",
+        "onnx",
         "optim",
+        "profiler",
         "random",
+        "serialization",
+        "sparse",
         "special",
+        "testing",
         "version",
         "xpu",
     ]
@@ -159,10 +167,6 @@ _LAZY = {
 _OF_NN = frozenset(_table.OF_NN.split())
 _INSTEAD = {
     "fft": "for constants write fx.from_numpy(numpy.fft.fft(x.numpy()))",
-    "hub": "load a checkpoint file with torch.load(path)",
-    "onnx": "save the weights with torch.save(model.state_dict(), path)",
-    "profiler": "use Python's cProfile, or f.explain() of a jitted function",
-    "sparse": "tensors are dense",
     "inverse": "for constants write fx.from_numpy(numpy.linalg.inv(x.numpy()))",
     "cholesky": "for constants write fx.from_numpy(numpy.linalg.cholesky(x.numpy()))",
     "from_file": "write torch.from_numpy(numpy.memmap(...))",
@@ -189,6 +193,7 @@ def __getattr__(name: str) -> _Any:
         )
     if advice is None:
         near = [n for n in ("nn.functional." + name, "linalg." + name) if _exists(n)]
+        near = near or _get_close_matches(name, __dir__(), 1, 0.75)
         advice = f"write torch.{near[0]}" if near else "dir(torch) lists what there is"
     raise AttributeError(f"fx has no torch.{name}: {advice}")
 

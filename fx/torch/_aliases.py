@@ -15,6 +15,8 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
+from fx.torch._absent import room_spec
+
 ALIASES = {
     "fx.torch.nn": "fx.nn",
     "fx.torch.nn.modules": "fx.nn",
@@ -43,6 +45,9 @@ class Aliases(MetaPathFinder, Loader):
         """The spec of an alias, None for every other module."""
         if not name.startswith("fx.torch."):
             return None
+        room = room_spec(name)
+        if room is not None:
+            return room
         real = original(name)
         if real is None or find_spec(real) is None:
             return None

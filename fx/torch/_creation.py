@@ -168,7 +168,7 @@ def eye(
 
 
 def randint(
-    low: Any, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
@@ -177,8 +177,13 @@ def randint(
         no_out("randint", "low, high, size")
     if isinstance(high, tuple | list):
         low, high, size = 0, low, high
-    elif high is None:
-        low, high = 0, low
+    elif high is None or low is None:  # randint(5, size=...), randint(high=5, size=...)
+        low, high = 0, low if high is None else high
+    if high is None or size is None:
+        raise TypeError(
+            "torch.randint() takes (high, size) or (low, high, size); "
+            "write torch.randint(5, (2, 3))"
+        )
     return fx.randint(
         low, high, size, generator=generator, dtype=dtype or dtypes.int64, device=device,
         requires_grad=requires_grad,

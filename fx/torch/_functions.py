@@ -204,7 +204,7 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
         "__name__": "fx.torch", "Tensor": Tensor, "target": work, "no_out": no_out,
         "not_a_tensor": not_a_tensor, "again": again, "REQUIRED": REQUIRED,
     }  # fmt: skip
-    exec(_source(name, signature, target is None), space)
+    exec(compile(_source(name, signature, target is None), __file__, "exec"), space)
     function = space[name]
     meaning = (work.__doc__ or "").strip().split("\n")[0]
     function.__doc__ = meaning or f"``x.{name}`` as a function."

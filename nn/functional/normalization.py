@@ -254,6 +254,11 @@ def group_norm(
             f"group_norm: an input of shape {shape}, (batch, channels, ...), cannot be cut into "
             f"{num_groups} groups of channels"
         )
+    if prod(shape) == num_groups:
+        raise ShapeError(
+            f"group_norm: expected more than 1 value per channel when training, got input size "
+            f"{shape}, one value a group"
+        )
     if x.dtype.itemsize == 2:
         return _widened(lambda x: group_norm(x, num_groups, weight, bias, eps), x)
     grouped = shape_prims.reshape(

@@ -1,4 +1,4 @@
-"""``torch.utils``: data, checkpointing, TensorBoard."""
+"""``torch.utils``: data, checkpointing, timing, TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("data", "checkpoint", "tensorboard"):
+    if name in ("benchmark", "checkpoint", "data", "tensorboard"):
         from importlib import import_module
 
         return import_module(f"fx.torch.utils.{name}")
     raise AttributeError(
-        f"fx has no torch.utils.{name}; there is torch.utils.data, .checkpoint and .tensorboard"
+        f"fx has no torch.utils.{name}; "
+        f"there is torch.utils.data, .benchmark, .checkpoint and .tensorboard"
     )
