@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 from fx._namespace import finfo
-from fx.dtypes import FLOATING
+from fx.dtypes import COMPLEX, FLOATING, real_of
 from fx.ops.operands import argument, cast, floating, operands, partner, promoted, public
 from fx.prims.creation import constant_like
 from fx.prims.families import unbroadcast
@@ -105,7 +107,7 @@ _between = _limits("between", _LOW, _HIGH)
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
-    """start + weight * (end - start).
+    """start + weight * (end - start), from the nearer side: for a weight of 1 it is ``end``.
 
     Example:
         >>> import fx
@@ -113,7 +115,11 @@ def lerp(start: Any, end: Any, weight: Any) -> Tensor:
         tensor([ 5., 15.])
     """
     start, end = operands("lerp", start, end)
-    return start + weight * (end - start)
+    step = end - start
+    if isinstance(weight, int | float):
+        return start + weight * step if -0.5 < weight < 0.5 else end - step * (1 - weight)
+    near = prims.abs(weight) < 0.5
+    return compare.where(near, start + weight * step, end - step * (1 - weight))
 
 
 def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -228,7 +234,7 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
 
 
 def xlogy(x: Any, y: Any) -> Tensor:
-    """x * log(y), 0 where x is 0 and y is not NaN.
+    """x * log(y), 0 where x is 0 and y is not NaN; there the slope is log(y) of positive y.
 
     Example:
         >>> import fx
@@ -236,9 +242,28 @@ def xlogy(x: Any, y: Any) -> Tensor:
         tensor([0., 0.])
     """
     x, y = operands("xlogy", x, y, True)
-    zero = compare.logical_and(compare.equal(x, constant_like(0, x)), compare.equal(y, y))
-    safe = compare.where(zero, constant_like(1, y), y)
-    return x * prims.log(safe)
+    return _times_log(x, y, prims.log, 1.0, 1.0 / finfo(real_of(y.dtype)).max)
+
+
+def _times_log(
+    x: Tensor, y: Tensor, log: Callable[[Tensor], Tensor], root: float, lowest: float
+) -> Tensor:
+    """x * log(y), 0 where x is 0 and y is not NaN, also where log(y) or its slope is no number.
+
+    Args:
+        x: what it is multiplied by.
+        y: of the same dtype.
+        log: a logarithm that is finite, and has a finite slope, between ``lowest`` and infinity.
+        root: where it is 0.
+        lowest: of those numbers.
+    """
+    if y.dtype in COMPLEX:
+        steep = y == 0
+    else:
+        steep = compare.logical_or(y <= lowest, y == math.inf)
+    zero = compare.logical_and(compare.equal(x, constant_like(0, x)), steep)
+    safe = compare.where(zero, constant_like(root, y), y)
+    return x * log(safe)
 
 
 # closeness --------------------------------------------------------------------------------------

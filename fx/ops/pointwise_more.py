@@ -115,7 +115,7 @@ def fmax(x: Any, other: Any) -> Tensor:
     x, y = operands("fmax", x, other)
     if x.dtype not in dtypes.FLOATING:
         return prims.maximum(x, y)
-    return compare.where(compare.isnan(x) | (x < y), y, x)
+    return compare.where((x >= y) | compare.isnan(y), x, y)
 
 
 def fmin(x: Any, other: Any) -> Tensor:
@@ -123,7 +123,7 @@ def fmin(x: Any, other: Any) -> Tensor:
     x, y = operands("fmin", x, other)
     if x.dtype not in dtypes.FLOATING:
         return prims.minimum(x, y)
-    return compare.where(compare.isnan(x) | (x > y), y, x)
+    return compare.where((x <= y) | compare.isnan(y), x, y)
 
 
 def heaviside(x: Any, values: Any) -> Tensor:
@@ -207,7 +207,8 @@ def gcd(x: Any, other: Any) -> Tensor:
 
     a, b = _integers("gcd", x, other)
     a, b = a + b * 0, b + a * 0  # both in the broadcast shape
-    return while_loop(lambda pair: (pair[1] != 0).any(), step, (a, b))[0]  # type: ignore[no-any-return]
+    found = while_loop(lambda pair: (pair[1] != 0).any(), step, (a, b))[0]
+    return prims.abs(found)  # of the smallest integer, which has no abs, remainders are negative
 
 
 def lcm(x: Any, other: Any) -> Tensor:

@@ -24,6 +24,7 @@ from fx.ops.axes import Axis, normal_axes
 from fx.ops.convert import as_tensor
 from fx.ops.norms import root
 from fx.ops.operands import argument, averaged, cast, floating, public
+from fx.ops.pointwise import lerp
 from fx.ops.reduction import sum
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
@@ -279,7 +280,7 @@ def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
     weight = cast(place - low, rows.dtype) if interpolation == "linear" else 0.5
     if interpolation == "midpoint":
         weight = compare.where(place == low, constant_like(0.0, rows), constant_like(0.5, rows))
-    return below + (above - below) * weight
+    return lerp(below, above, weight)
 
 
 _ROUNDED = {"lower": elementwise.floor, "higher": elementwise.ceil, "nearest": elementwise.round}

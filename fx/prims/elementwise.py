@@ -8,7 +8,7 @@ import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import define
-from fx.prims.compare import astype, equal, greater, less, where
+from fx.prims.compare import astype, equal, greater, less, logical_and, where
 from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like
 from fx.prims.families import (
@@ -126,7 +126,7 @@ multiply = binary(
 divide = binary(
     "divide", cpu=cpu.divide, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t / y,
-    dy=lambda x, y: lambda t: -t * x / (y * y),
+    dy=lambda x, y: lambda t: -t * (x / y / y),  # y * y may be 0 or infinite where this is not
 )  # fmt: skip
 power = binary(
     "power", cpu=cpu.power, takes=NUMBERS, torch_name="Pow", sample=_positive_base,
@@ -158,8 +158,8 @@ minimum = binary(
 )  # fmt: skip
 arctan2 = binary(
     "arctan2", cpu=cpu.arctan2, takes=FLOATING, torch_name="Atan2", sample=_nonzero_divisor,
-    dx=lambda x, y: lambda t: t * y / _distance(x, y),
-    dy=lambda x, y: lambda t: -t * x / _distance(x, y),
+    dx=lambda x, y: lambda t: t * _over_square(y, _distance(x, y)),
+    dy=lambda x, y: lambda t: -t * _over_square(x, _distance(x, y)),
 )  # fmt: skip
 hypot = binary(
     "hypot", cpu=cpu.hypot, takes=FLOATING, sample=_nonzero_divisor,
@@ -173,16 +173,21 @@ logaddexp = binary(
 )  # fmt: skip
 copysign = binary(
     "copysign", cpu=cpu.copysign, takes=FLOATING, sample=_nonzero_divisor,
-    dx=lambda x, y: lambda t: t * copysign(x, y) / x,
+    dx=lambda x, y: lambda t: t * (sign(x) * copysign(constant_like(1.0, y), y)),
     dy=lambda x, y: lambda t: t * 0.0,
 )  # fmt: skip
 nextafter = binary("nextafter", cpu=cpu.nextafter, takes=FLOATING, dx=None, dy=None)
 
 
 def _distance(x, y):
-    # x * x + y * y; at the origin, where an angle has no slope, 1 makes that 0 and not nan
-    square = x * x + y * y
-    return where(square == 0, constant_like(1.0, square), square)
+    # at the origin, where an angle has no slope, 1 makes that 0 and not nan
+    length = hypot(x, y)
+    return where(length == 0, constant_like(1.0, length), length)
+
+
+def _over_square(x, r):
+    # x / (r * r), of which the square may be 0 or infinite
+    return x / r / r
 
 
 def _power_dx(x, y):
@@ -192,8 +197,9 @@ def _power_dx(x, y):
 
 
 def _power_dy(x, y):
-    # x ** y * log x, with the limit 0 at x = 0 (for y >= 0)
-    safe = where(x == 0, constant_like(1.0, x), x)
+    # x ** y * log x, with the limit 0 at x = 0 for y >= 0
+    flat = x == 0 if x.dtype in COMPLEX else logical_and(x == 0, y >= 0)
+    safe = where(flat, constant_like(1.0, x), x)
     return power(x, y) * log(safe)
 
 

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import fx
-from fx.ops.operands import floating
+from fx.ops.operands import floating, operands
+from fx.ops.pointwise import _times_log
 from fx.ops.pointwise_more import mvlgamma, sinc
 from fx.tensor import Tensor
 
@@ -39,7 +40,8 @@ def entr(input: Any) -> Tensor:
 
 def xlog1py(input: Any, other: Any) -> Tensor:
     """input * log1p(other), 0 where input is 0."""
-    return fx.xlogy(input, fx.asarray(other) + 1)
+    x, y = operands("special.xlog1py", input, other, True)
+    return _times_log(x, y, fx.log1p, 0.0, -1.0)
 
 
 def ndtr(input: Any) -> Tensor:

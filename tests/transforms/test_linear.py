@@ -187,3 +187,29 @@ def test_messages():
     with says(TypeError, "linearize with has_aux=True: sin must return a pair"):
         fx.linearize(fx.sin, ours(X), has_aux=True)
     assert array(push(1.0 * ours(X))).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: v * fx.tanh(v),
+        lambda v: (v * 2, fx.argmax(v), fx.var(v, axis=-1) ** 2, fx.ones(2)),
+        lambda v: fx.scan(lambda c, a: (c * a, c), v, fx.stack([v, v])),
+        lambda v: fx.cond(v.sum() > 0, lambda v: fx.sin(v), lambda v: v, v),
+        lambda v: fx.fori_loop(0, 3, lambda i, c: c * v + i, v),
+    ],
+)
+def test_a_compiled_function_is_linearized_as_itself(function):
+    x, t = fx.tensor([0.5, 2.0]), fx.tensor([1.0, -3.0])
+    fast = fx.jit(function)
+    out, push = fx.linearize(fast, x)
+    want, pushed = fx.jvp(function, (x,), (t,))
+    for got, expected in zip(fx.tree.leaves((out, push(t))), fx.tree.leaves((want, pushed))):
+        assert type(got) is fx.Tensor
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_a_compiled_function_then_something_that_is_not_linear_in_tangents():
+    g = lambda x: fx.sin(fx.var(fx.jit(lambda v: v * fx.tanh(v))(x), axis=-1))
+    x = fx.tensor([0.5, 2.0, 1.0])
+    assert fx.linearize(g, x)[1](x) == pytest.approx(float(fx.jvp(g, (x,), (x,))[1]), rel=1e-5)

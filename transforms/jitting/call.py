@@ -15,6 +15,7 @@ from fx.errors import BackwardError
 from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.manager import optimize
+from fx.graph.passes.kinds import has_effects
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
 from fx.tensor import Tensor, new_tensor
@@ -37,9 +38,23 @@ class GraphCall(Application):
             if type(top) is StageTracer:
                 check_live(top)
                 return tuple(self.graph.run(*args))
+            if _is_linear(top):
+                return self._apart(args, tuple([x.level == top.level for x in args]))
         elif modes.stage is not None and not args:
             return tuple(self.graph.run())
         return super().__call__(*args)
+
+    def _apart(self, args: Sequence[Tensor], late: tuple[bool, ...]) -> tuple[Tensor, ...]:
+        """What does not depend on the ``late`` arguments at once, and the rest by itself."""
+        parts = _parts(self.graph, late)
+        if parts is None:
+            return super().__call__(*args)
+        first, second, known = parts
+        found = iter(call_of(first)(*[x for x, later in zip(args, late) if not later]))
+        outs = {i: next(found) for i in known}
+        moving = [x for x, later in zip(args, late) if later]
+        rest = iter(call_of(second)(*found, *moving) if second.outputs else ())
+        return tuple([outs[i] if i in outs else next(rest) for i in range(len(self.graph.outputs))])
 
     def run(self, *args: Tensor) -> Sequence[Tensor]:
         arrays = [x._a for x in args]
@@ -76,6 +91,8 @@ class GraphCall(Application):
         out = call_of(pushed)(*primals, *[t for t in tangents if t is not None])
         count = len(self.graph.outputs)
         found = dict(zip(moving, out[count:]))
+        if any(_is_linear(x) for x in out[:count]):  # of a loop that computes both together
+            out = call_of(self.graph)(*primals)
         return out[:count], tuple([found.get(i) for i in range(count)])
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
@@ -89,6 +106,11 @@ class GraphCall(Application):
             batched = lanes_first(lambda *xs: self.graph.run(*xs), size, axis_name, dims)
             found = self.graph.cache[key] = _closed(*stage(batched, specs, self.graph.name))
         return call_of(found)
+
+
+def _is_linear(x: Tensor) -> bool:
+    """Whether a tensor is a tangent that has no value: only what is done to it is written down."""
+    return getattr(x, "transform", "") in ("linearize", "linear_transpose")
 
 
 def _inserted(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
@@ -158,6 +180,43 @@ def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
         specs += [graph.inputs[i].spec for i in active]
         found = graph.cache[key] = (_closed(*stage(push, specs, graph.name)), moving)
     return found  # type: ignore[no-any-return]
+
+
+def _parts(graph: Graph, late: tuple[bool, ...]) -> tuple[Graph, Graph, list[int]] | None:
+    """The graph in two, and the results that the first gives; None if that one computes nothing.
+
+    The first takes the inputs that are not ``late``, and gives the results that depend on none that
+    is, then what the second takes besides the late ones.
+    """
+    key = ("parts", late)
+    if key not in graph.cache:
+        graph.cache[key] = None if has_effects(graph) else _parted(graph, late)
+    return graph.cache[key]  # type: ignore[no-any-return]
+
+
+def _parted(graph: Graph, late: tuple[bool, ...]) -> tuple[Graph, Graph, list[int]] | None:
+    whole = optimize(graph, keep_derivatives=True)
+    moving = {v for v, later in zip(whole.inputs, late) if later}
+    first: list[Node] = []
+    second: list[Node] = []
+    for node in whole.nodes:
+        if moving.isdisjoint(node.inputs):
+            first.append(node)
+        else:
+            moving.update(node.outs)
+            second.append(node)
+    known = [i for i, v in enumerate(whole.outputs) if v not in moving]
+    if not first and not known:
+        return None
+    asked = {v: None for node in second for v in node.inputs}
+    kept = [v for v in asked if v.constant is None and v not in moving]
+    start = [v for v, later in zip(whole.inputs, late) if not later]
+    end = [v for v, later in zip(whole.inputs, late) if later]
+    return (
+        Graph(start, first, [*[whole.outputs[i] for i in known], *kept], graph.name),
+        Graph([*kept, *end], second, [v for v in whole.outputs if v in moving], graph.name),
+        known,
+    )
 
 
 # reverse mode -----------------------------------------------------------------------------------
