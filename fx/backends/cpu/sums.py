@@ -27,7 +27,7 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
     dtype = x.dtype
     if dtype is _F32 or dtype is _F64:
-        if x.size < limits.FUSED_FROM or not axes:
+        if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
             return _add(x, axes, dtype, None, keepdims)
         return _by_kernel(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
@@ -41,6 +41,8 @@ _compiler = library.available
 
 
 def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    if x.dtype is _F64:
+        x = np.ascontiguousarray(x)  # NumPy's order follows how it lies
     return _cast(_add(x, axes, _F64, None, keepdims), x.dtype)
 
 
@@ -56,10 +58,16 @@ def _by_kernel(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     if not (flags.c_contiguous and flags.aligned):
         return _turned(x, axes, keepdims)
     shape, n = x.shape, x.size
-    if len(axes) == len(shape) and n <= limits.SUM_ROW >> 3:
-        out = _empty((1,) * len(shape) if keepdims else (), x.dtype)
-        _kernel("rows", x.dtype.char, x.dtype.char)([1, 0, x, out, n, n, 1])
-        return out
+    if n <= limits.SUM_ROW >> 3:  # the short ways of what is small
+        rank = len(shape)
+        if len(axes) == rank:
+            out = _empty((1,) * rank if keepdims else (), x.dtype)
+            _kernel("rows", x.dtype.char, x.dtype.char)([1, 0, x, out, n, n, 1])
+            return out
+        if len(axes) == 1 and axes[0] == rank - 1:
+            out = _empty((*shape[:-1], 1) if keepdims else shape[:-1], x.dtype)
+            _kernel("rows", x.dtype.char, x.dtype.char)([out.size, 0, x, out, shape[-1], n, 1])
+            return out
     last, k = axes[-1], len(axes) - 1
     low = last
     while k and axes[k - 1] == low - 1:  # axes side by side are one
@@ -83,7 +91,12 @@ def _sizes(shape: Axes, low: int, high: int) -> tuple[int, int, int]:
 
 
 def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    """The sum of an array that is not dense, in an order of its axes in which it is, or copied."""
+    """The sum of an array that is not dense, in an order of its axes in which it is, or copied.
+
+    A sum of float32 has room for another order: it is added up in float64 and rounded in the end.
+    """
+    if x.dtype is _F64:
+        return _by_kernel(x.copy("C"), axes, keepdims)
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)
     if not (turned.flags.c_contiguous and turned.flags.aligned):
