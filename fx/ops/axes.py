@@ -47,7 +47,7 @@ def ordered_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ..
     """
     if axis is None:
         return _ALL[len(shape)]
-    if not isinstance(axis, tuple | list):
+    if not isinstance(axis, (tuple, list)):
         return (normal_axis(name, axis, shape),)
     axes = tuple([normal_axis(name, a, shape) for a in axis])
     if len(set(axes)) != len(axes):
@@ -132,7 +132,7 @@ def integers(name: str, word: str, value: Any) -> tuple[int, ...]:
     Raises:
         DTypeError: naming the function and the argument, if it is anything else.
     """
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         return tuple([integer(name, word, n) for n in value])
     return (integer(name, word, value),)
 

@@ -100,7 +100,7 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
             return new_tensor(constant(value, dtype, name)._a)
         except (OverflowError, TypeError, ValueError) as error:
             raise _unfit(what, repr(value), dtype, error) from None
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return _from_sequence(value, dtype, name, what)
     if type(value) is StagedNumber:
         try:
@@ -110,7 +110,7 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
             raise _unfit(what, repr(value.now), dtype, error) from None
     if type(value) is StagedValue and isinstance(value, np.ndarray):
         return value.tensor(dtype)
-    if not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, (np.ndarray, np.generic)):
         value = _array_of_other(value, what)
         if isinstance(value, Tensor):
             return as_tensor(to_device(value, name), dtype)
@@ -172,7 +172,7 @@ def _of_numbers(data: Any, dtype: Any, device: str, what: str) -> Tensor:
         if type(x) is StagedNumber:
             staged.append(x)
             return x.now
-        return [now(child) for child in x] if isinstance(x, list | tuple) else x
+        return [now(child) for child in x] if isinstance(x, (list, tuple)) else x
 
     plain = now(data)
     try:
@@ -240,7 +240,7 @@ def _stacked(data: Any, dtype: Any, device: str, what: str) -> Tensor:
 
 def _ragged(data: Any, path: str = "data") -> str:
     """What is uneven about a nested list; nothing if it is rectangular."""
-    lengths = [len(c) if isinstance(c, list | tuple) else _length(c) for c in data]
+    lengths = [len(c) if isinstance(c, (list, tuple)) else _length(c) for c in data]
     for i, n in enumerate(lengths):
         if n != lengths[0]:
             words = ["a number" if m is None else f"{m} long" for m in (lengths[0], n)]
@@ -250,7 +250,7 @@ def _ragged(data: Any, path: str = "data") -> str:
                 f"fx.tensor([row + [0] * (n - len(row)) for row in data])"
             )
     for i, child in enumerate(data):
-        if isinstance(child, list | tuple):
+        if isinstance(child, (list, tuple)):
             found = _ragged(child, f"{path}[{i}]")
             if found:
                 return found

@@ -63,7 +63,7 @@ class Normal:
                 merged += shape[axis : axis + rest]
                 axis += rest
                 continue
-            if isinstance(e, int | Tensor):
+            if isinstance(e, (int, Tensor)):
                 self.separated |= 0 <= last < i - 1
                 last = i
             if isinstance(e, Tensor):
@@ -147,14 +147,14 @@ def _entry(e: Any, x: Tensor, entries: tuple[Any, ...]) -> Any:
     """An entry as an int, slice, None, Ellipsis, or a tensor of bool or integer dtype."""
     if type(e) in BASIC:
         return e
-    if isinstance(e, bool | np.bool_):
+    if isinstance(e, (bool, np.bool_)):
         return as_tensor(bool(e), device=x.device)
-    if not isinstance(e, Tensor | np.ndarray | list | tuple | float | complex | str):
+    if not isinstance(e, (Tensor, np.ndarray, list, tuple, float, complex, str)):
         try:
             return e.__index__()
         except (AttributeError, TypeError):
             pass
-    if isinstance(e, list | tuple) and not len(e):
+    if isinstance(e, (list, tuple)) and not len(e):
         e = np.zeros(0, np.int64)
     try:
         tensor = as_tensor(e, device=None if isinstance(e, Tensor) else x.device)

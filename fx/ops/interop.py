@@ -54,9 +54,9 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         out = as_tensor(data, wanted, device, "tensor")
         if type(out) is not Tensor or out._node is not None:
             out = _warned_detach(out)
-        if isinstance(data, list | tuple):
+        if isinstance(data, (list, tuple)):
             pass  # it was read into memory of its own
-        elif isinstance(out._a, np.ndarray) and not isinstance(data, int | float | complex):
+        elif isinstance(out._a, np.ndarray) and not isinstance(data, (int, float, complex)):
             out = new_tensor(out._a.copy())
         else:
             out = new_tensor(out._a)  # a 0-d constant is shared, and must not get a leaf
@@ -140,7 +140,7 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: bool | None =
 def _shares(obj: Any, out: Tensor) -> bool:
     if isinstance(obj, Tensor):
         return out is obj
-    if isinstance(obj, bool | int | float | complex | list | tuple):
+    if isinstance(obj, (bool, int, float, complex, list, tuple)):
         return False
     if not isinstance(out._a, np.ndarray):
         return False

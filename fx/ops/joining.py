@@ -24,7 +24,7 @@ from fx.tensor import Tensor
 
 def _sequence(name: str, arrays: Any) -> list[Tensor]:
     """The tensors of a sequence in one dtype; a tensor is the sequence of its slices."""
-    if not isinstance(arrays, tuple | list | Tensor):
+    if not isinstance(arrays, (tuple, list, Tensor)):
         raise ShapeError(
             f"{name} takes a sequence of tensors, got {type(arrays).__name__}; "
             f"write fx.{name}([x, y])"
@@ -180,7 +180,7 @@ def split(
     x = viewed("split", x)
     at = normal_axis("split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
-    if isinstance(split_size_or_sections, tuple | list):
+    if isinstance(split_size_or_sections, (tuple, list)):
         sections = sizes((split_size_or_sections,), "split")
         if sum(sections) != n or min(sections, default=0) < 0:
             raise ShapeError(
@@ -231,7 +231,7 @@ def tensor_split(
     x = viewed("tensor_split", x)
     at = normal_axis("tensor_split", axis if dim is None else dim, x.shape)
     n = x.shape[at]
-    if isinstance(indices_or_sections, tuple | list):
+    if isinstance(indices_or_sections, (tuple, list)):
         cuts = [
             min(max(c + n if c < 0 else c, 0), n)
             for c in sizes((indices_or_sections,), "tensor_split")
@@ -300,7 +300,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis("repeat", axis, x.shape)
-    if isinstance(repeats, tuple | list):
+    if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
     elif isinstance(repeats, int):
         counts = [repeats]

@@ -151,7 +151,7 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
     """
     x = viewed("expand_dims", x)
     axis = axis if dim is None else dim
-    if not isinstance(axis, tuple | list):
+    if not isinstance(axis, (tuple, list)):
         at = new_axis("expand_dims", axis, x.shape)
         return prims.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
     axes = ordered_axes("expand_dims", axis, (1,) * (x.ndim + len(axis)))
@@ -317,8 +317,8 @@ def roll(
     shift, axis = shift if shifts is None else shifts, axis if dims is None else dims
     if axis is None:
         return prims.reshape(roll(ravel(x), shift, 0), shape=x.shape)
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    steps = shift if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    steps = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(steps) != len(axes):
         raise AxisError(f"roll: {len(steps)} shifts {shift} do not fit {len(axes)} axes {axis}")
     for step, a in zip(steps, axes, strict=True):

@@ -38,7 +38,7 @@ def argument(name: str, x: Any) -> Tensor:
         return x
     if isinstance(x, Tensor):
         return x.read() if x.level == CELL and not x.written else x
-    if type(x) in SCALARS or isinstance(x, np.ndarray | np.generic | StagedNumber):
+    if type(x) in SCALARS or isinstance(x, (np.ndarray, np.generic, StagedNumber)):
         return as_tensor(x)
     raise DTypeError(
         f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it"

@@ -62,7 +62,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if isinstance(given, int):
         return [(given, given)] * len(shape)
-    if not isinstance(given, tuple | list):
+    if not isinstance(given, (tuple, list)):
         raise ShapeError(f"pad: widths must be an int or pairs of ints, got {given!r:.60}")
     pairs = [tuple(w) if isinstance(w, Sequence) else w for w in given]
     if len(pairs) == 2 and all(isinstance(w, int) for w in pairs):
@@ -197,7 +197,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
                 [2, 3, 4]])
     """
     x = argument("sliding_window_view", x)
-    sides = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
+    sides = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
     axes = ordered_axes("sliding_window_view", axis, x.shape)
     if len(sides) != len(axes):
         raise ShapeError(

@@ -315,7 +315,7 @@ def take(self: Tensor, index: Any, *, dim: int | None = None, axis: int | None =
 
 def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """With ``values`` put, or added, where a tuple of index tensors says."""
-    if not isinstance(indices, tuple | list):
+    if not isinstance(indices, (tuple, list)):
         raise IndexingError(
             f"index_put takes a tuple of index tensors, got {type(indices).__name__}; "
             f"write x.index_put((index,), values)"

@@ -175,7 +175,7 @@ def randint(
     """Integers in [low, high), each as likely; ``randint(high, size)`` begins at 0."""
     if out is not None:
         no_out("randint", "low, high, size")
-    if isinstance(high, tuple | list):
+    if isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     elif high is None or low is None:  # randint(5, size=...), randint(high=5, size=...)
         low, high = 0, low if high is None else high

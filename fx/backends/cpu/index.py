@@ -177,6 +177,8 @@ def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
 
 def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, int]:
     n, m = x.shape[axis], idx.shape[axis] if idx.ndim == x.ndim else 0
+    if n and idx.shape == x.shape and axis == x.ndim - 1:
+        return x.size // n, n, n, 1
     if idx.ndim != x.ndim or idx.shape != x.shape[:axis] + (m,) + x.shape[axis + 1 :]:
         raise ValueError(
             f"idx {idx.shape} must have the shape of x {x.shape} in all but axis {axis}"
