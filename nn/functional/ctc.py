@@ -56,8 +56,8 @@ def ctc_loss(
         DTypeError: if the targets are not integers.
         ValueError: if ``blank`` is no class, or for another ``reduction``.
 
-    The gradient is that by ``log_probs`` alone. PyTorch's differs from it by a term that vanishes
-    behind ``log_softmax``.
+    The gradient is PyTorch's: that of a loss behind ``log_softmax``, whether one stands there or
+    not; NaN for a target that is too long, unless ``zero_infinity``.
 
     Source: Graves et al., "Connectionist temporal classification", 2006.
 
@@ -86,6 +86,7 @@ def ctc_loss(
     counts = _lengths("target_lengths", target_lengths, batch, None)
     labels = _labels(cast(y, int64), counts, batch, blank)  # (batch, labels)
     losses = _losses(x, labels, lengths, counts, blank)
+    losses = losses + of_distributions(x, lengths, compare.isfinite(losses))
     if zero_infinity:
         zero = creation.constant_like(0.0, losses)
         losses = compare.where(compare.isinf(losses), zero, losses)
@@ -122,6 +123,37 @@ def _losses(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor, blank: i
     )
     total = compare.where(ends, alpha, never)
     return -reduction_prims.logsumexp(total, axes=(1,), keepdims=False)
+
+
+@custom_vjp
+def of_distributions(x: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
+    """Zeros (batch,), whose gradient makes that of the loss PyTorch's.
+
+    PyTorch takes ``x`` (time, batch, classes) for logarithms of probabilities that add up to 1, and
+    gives the derivative by what a softmax before it was computed of: ``exp(x)`` is added up to each
+    sequence's length. Behind ``log_softmax`` that changes nothing. Where no alignment is
+    ``possible`` the gradient is NaN.
+    """
+    return creation.full(shape=(x.shape[1],), value=0.0, dtype=x.dtype, device=x.device.name)
+
+
+def _kept(x: Tensor, lengths: Tensor, possible: Tensor) -> Any:
+    return of_distributions(x, lengths, possible), (x, lengths, possible)
+
+
+def _pull_distributions(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tensor | None, ...]:
+    x, lengths, possible = residuals
+    time, batch, _ = x.shape
+    zero, nan = [creation.constant_like(v, x) for v in (0.0, math.nan)]
+    line = [reshape(v, shape=(1, batch, 1)) for v in (ct, lengths, possible)]
+    ct, lengths, possible = [broadcast_to(v, shape=x.shape) for v in line]
+    clock = broadcast_to(_count(time, lengths, (time, 1, 1), 0), shape=x.shape)
+    slope = ct * compare.where(possible, elementwise.exp(x), nan)
+    used = (clock < lengths) & (ct != zero)
+    return compare.where(used, slope, zero), None, None
+
+
+of_distributions.defvjp(_kept, _pull_distributions)
 
 
 def _ways(alpha: Tensor, skip: Tensor) -> Tensor:

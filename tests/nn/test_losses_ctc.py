@@ -102,9 +102,31 @@ def test_under_transforms():
         fx.stack([gradient(lane, *rest) for lane in lanes]),
     )
     step, t = 1e-6, fx.tensor(arrays(X.shape, seed=4)[0])
-    plain = lambda x: F.ctc_loss(x, *rest, reduction="sum")
+    plain = lambda x: F.ctc_loss(x.log_softmax(-1), *rest, reduction="sum")
     slope = (plain(x + step * t) - plain(x - step * t)) / (2 * step)
     np.testing.assert_allclose((fx.grad(plain)(x) * t).sum().numpy(), slope.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+@pytest.mark.parametrize("behind", ["log_softmax", "nothing"])
+def test_gradients_of_any_input_are_torchs(reduction, zero_infinity, behind):
+    """Also of what adds up to no 1, of sequences cut short, and where nothing can be aligned."""
+    for inputs, counts in (
+        ([7, 7, 7, 7], [3, 4, 1, 2]), ([7, 7, 3, 4], [3, 4, 0, 2]), ([1, 7, 3, 4], [3, 4, 1, 4]),
+    ):  # fmt: skip
+        grads = []
+        for t in (fx, torch):
+            x = t.tensor(X, requires_grad=True)
+            y = x.log_softmax(-1) if behind == "log_softmax" else x * 1.0
+            labels = t.tensor(np.where(TARGETS == 9, 1, TARGETS))
+            loss = t.nn.functional.ctc_loss(
+                y, labels, t.tensor(inputs), t.tensor(counts),
+                reduction=reduction, zero_infinity=zero_infinity,
+            )  # fmt: skip
+            (loss * t.tensor(arrays(tuple(loss.shape), seed=3)[0])).sum().backward()
+            grads.append(x.grad.numpy())
+        np.testing.assert_allclose(grads[0], grads[1], rtol=1e-8, atol=1e-10)
 
 
 L = fx.tensor(X).log_softmax(-1)
