@@ -200,7 +200,10 @@ class _Values:
 
 
 def broken_words(
-    primitive: Primitive, length: int = 3, subject: Subject | None = None
+    primitive: Primitive,
+    length: int = 3,
+    subject: Subject | None = None,
+    only: Sequence[str] | None = None,
 ) -> dict[str, LawBroken]:
     """The words up to ``length`` that do not hold on ``primitive``, each with what is wrong.
 
@@ -208,6 +211,7 @@ def broken_words(
         primitive: whose rules are composed.
         length: of the longest word.
         subject: the function and the point; by default at a small sample.
+        only: these words instead.
 
     Example:
         >>> import fx.testing
@@ -216,7 +220,7 @@ def broken_words(
     """
     values = _Values(subject or small_subject(primitive))
     broken = {}
-    for word in words(length):
+    for word in words(length) if only is None else only:
         try:
             with np.errstate(all="ignore"):
                 _check(word, values)

@@ -109,10 +109,23 @@ def _differences(inner: Function, x: Tensor, value: Tensor, word: str) -> None:
     wrong = ~(np.abs(got - want) <= allowed)
     if wrong.any():
         nearer, _ = _estimated(inner, x, letter, STEP / 16)
-        if not (np.abs(nearer - want) <= allowed).all():
+        if not (np.abs(nearer - want) <= allowed).all() or _bent(inner, x, letter):
             raise Invalid("a kink is too near for differences")
         at = tuple(map(int, np.argwhere(wrong)[0]))
         raise Found(f"{word}: got {got[at]!r} at {at}, differences give {want[at]!r}")
+
+
+def _bent(inner: Function, x: Tensor, letter: str) -> bool:
+    """Whether slopes to both sides differ, however near: two elements tie in a sort, say."""
+    f = _scalar(inner) if letter not in "jl" else inner
+    f = fx.grad(f) if letter in "hn" else f
+
+    def bend(t: Tensor, step: float) -> float:
+        ahead, here, behind = (f(x + t * (s * step)) for s in (1, 0, -1))
+        return float(fx.max(fx.abs(ahead - 2 * here + behind))) / step
+
+    ways = _directions(x, letter)
+    return any(bend(t, STEP / 64) > max(0.5 * bend(t, STEP / 16), RELATIVE) for t in ways)
 
 
 def _directions(x: Tensor, letter: str) -> list[Tensor]:

@@ -17,7 +17,7 @@ from fx.testing.fuzz.compare import Found, Invalid, Outcome, numbers, same
 Step = Callable[..., tuple[Tensor, Tensor, Tensor]]
 Whole = Callable[..., list[Tensor]]
 NEAR = 2.0**-40  # relative: how far arguments are moved to see how far results move
-SHAKY = 50.0  # times as far is too far
+SHAKY = 10.0  # times as far is too far
 
 
 def _plain(step: Step, outputs: bool, backwards: bool = False) -> Whole:
