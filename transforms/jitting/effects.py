@@ -30,7 +30,11 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Undescribed(Exception):
-    """A change that no ``Store`` describes."""
+    """A change that no ``Store`` describes: of a ``part`` of what is reached, if it is one."""
+
+    def __init__(self, part: Any = None) -> None:
+        super().__init__()
+        self.part = part
 
 
 class Counted(Exception):
@@ -132,12 +136,15 @@ def changes_of(
     found = [change for part in given if part.changed() for change in _described(part)]
     for part in parts:
         if part.changed():
-            found += (described := _described(part))
+            try:
+                found += (described := _described(part))
+            except Undescribed:
+                raise Undescribed(part) from None
             for change in described:
                 if _is_read(change, part, touched):
                     place, number = _holder(part), _was(part, change.key)
                     if not (_is_number(number) and _is_number(change.values[0])):
-                        raise Undescribed
+                        raise Undescribed(part)
                     if not touched.is_counted(place, change.key[0], number):
                         counted.add((id(place), change.key[0]))
         else:

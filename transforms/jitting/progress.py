@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from importlib import import_module
 from inspect import isgenerator
 from typing import Any
@@ -327,6 +326,7 @@ class Call:
             places = containers_of((args, kwargs))
             given_by = Reach([x for x, _ in places.values()], called_argument)
             changes, effects, done = None, lazily("effects"), False
+            culprit = ""
             placed: list[Any] = effects.place_counters(reached.parts, jitted.touched, recording)
             program.outward |= bool(placed)
             try:
@@ -338,10 +338,12 @@ class Call:
                         out = jitted.function(*args, **kwargs)
                     done = True
                     written = effects.take_out(placed)
-                    with suppress(effects.Undescribed):
+                    try:
                         changes = effects.changes_of(
                             reached.parts, touched, given_by.parts, written
                         )
+                    except effects.Undescribed as other:
+                        culprit = reached.name(other.part) if other.part is not None else ""
                 except effects.Counted as counted:
                     jitted.touched.counters |= counted.places
                     raise Again from None
@@ -351,7 +353,7 @@ class Call:
                     changed = reached.put_back() or given_by.put_back()
                     if changed and changes is None and recording.ended is None:
                         recording.ended = (
-                            jitted.changing(signature.key, changed)
+                            jitted.changing(signature.key, culprit or changed)
                             if done
                             else GiveUp("", lasting=False)
                         )

@@ -63,8 +63,12 @@ class Reach:
         for part in self.parts:
             if part.changed():
                 part.put_back()
-                found = found or part.named or self._name_of(part.owner, part.detail)
+                found = found or self.name(part)
         return found
+
+    def name(self, part: Any) -> str:
+        """What messages call a part that has changed."""
+        return part.named or self._name_of(part.owner, part.detail)
 
 
 class _Items:

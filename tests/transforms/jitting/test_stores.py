@@ -192,6 +192,7 @@ def run_twins(body, others=(), calls=6, strict=False):
             expect_equal_twins(*map(plain_values, given))
             for twin in (plain, jitted):
                 twin.change(others[i] if i < len(others) else "")
+            expect_equal_twins(plain_values(plain.state()), plain_values(jitted.state()), body)
     return jitted
 
 
@@ -332,6 +333,21 @@ def test_one_object_in_two_places_is_one():
     assert twin.names["names"]["a"] is twin.names["holder"].items
 
 
+def test_one_new_container_in_two_places_is_one():
+    body = "        z = [y]\n        names['a'] = z\n        holder.items = z"
+    run_twins(body, ["names['a'].append(5)"] * 6)
+    run_twins(
+        "        z = [y]\n        names['a'] = z\n        s = z", ["names['a'].append(5)"] * 6
+    )
+
+
+def test_the_warning_names_what_has_no_description():
+    with pytest.raises(RuntimeWarning, match="it changes global `table`"):
+        run_twins(
+            "        log.append(y)\n        table.pop('a', 0)", ["table['a'] = 1"] * 6, strict=True
+        )
+
+
 def test_gradients_go_through_what_was_stored():
     """A loss that is kept before its backward pass has a graph, as eagerly."""
     for wrap in (lambda f: f, fx.jit):
@@ -370,6 +386,7 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_signal_finds_a_step_and_its_stores_done_or_not(seed):
     """At random instants: weights, the list, the attribute and the dict agree with each other."""
