@@ -19,8 +19,11 @@ FEATURES = (
     "assign", "augmented", "method", "detach", "data", "data_set", "out", "inplace",
     "init", "meta", "flags", "grad", "numpy", "optim", "parameter", "set",
     "shared",
+    "strided",
 )  # fmt: skip
-ON: set[str] = set()  # those that programs may use; none before a view is never forgotten
+# those that programs may use; under jit none before a step that writes is right in all of them
+ON = {"assign", "augmented", "method", "detach", "out", "inplace", "init", "meta", "grad", "optim"}
+ON_UNDER_JIT: set[str] = set()
 
 
 def shown(shape: tuple[int, ...]) -> str:
@@ -371,8 +374,9 @@ EXPRESSIONS: list[tuple[str, Callable[[Array], Array]]] = [
     ("{a}[[0]]", lambda a: a[[0]]), ("torch.einsum('i,j->ij', {a}, {a})", _outer),
     ("{a}.repeat(2, 1, 1, 1)", lambda a: np.tile(a, (2, 1, 1, 1))),
     ("{a}.flip(0)", lambda a: a[::-1].copy()),
-    ("{a}.roll(1)", lambda a: a.copy()), ("{a}.outer({a})", _outer),
+    ("{a}.roll(1)", lambda a: a.copy()),
 ]  # fmt: skip
+STRIDED = ("{a}.repeat(2, 1, 1, 1)", "{a}.flip(0)")  # whose results NumPy does not lay out densely
 
 OPTIMIZERS = (
     "torch.optim.SGD([{}], lr=0.1)", "torch.optim.SGD([{}], lr=0.1, momentum=0.9)",

@@ -50,6 +50,8 @@ class Lines(Stock):
             return None
         path = self.path(text, a)
         form, shaped = rng.choice(forms.EXPRESSIONS)
+        if form in forms.STRIDED and not self.on("strided"):
+            return None
         array, grad = a.array, a.grad
         if "{b}" in form:
             b = self.thing(lambda t: t.kind == "f" and fits(t.shape, a.shape)) or a
@@ -60,9 +62,15 @@ class Lines(Stock):
             return None
         if array.size > 40 or array.ndim > 4:
             return None
+        text_ = form.replace("{a}", path)
+        if not a.array.flags.c_contiguous:  # the layout of what comes of it is nobody's promise
+            text_, array = (
+                f"({text_}).contiguous()",
+                np.ascontiguousarray(array).reshape(array.shape),
+            )
         name = self.names.new("y")
         self.add(name, array, grad=grad and not self.no_grad)
-        return Op(name, form.replace("{a}", path), tuple(text.args), ("{0} * 1",))
+        return Op(name, text_, tuple(text.args), ("{0} * 1",))
 
     def view(self) -> Op | None:
         """A name for a view."""

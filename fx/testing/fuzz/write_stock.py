@@ -108,7 +108,8 @@ class Stock:
     # choosing ----------------------------------------------------------------------------------
 
     def on(self, feature: str) -> bool:
-        return feature in forms.ON
+        """Whether programs may use a feature."""
+        return feature in (forms.ON_UNDER_JIT if self.jit else forms.ON)
 
     def thing(self, test: Callable[[Thing], bool] = lambda t: True) -> Thing | None:
         found = [t for t in self.things if t.paths and test(t)]
@@ -169,11 +170,11 @@ class Stock:
             return rng.choice(forms.TO_SCALAR).replace("{}", path), thing.grad
         return f"torch.full({tuple(shape)}, {rng.choice(FLOATS)})", False
 
-    def viewed(self, thing: Thing, writing: bool = False) -> tuple[str, np.ndarray, bool] | None:
+    def viewed(self, thing: Thing) -> tuple[str, np.ndarray, bool] | None:
         """A view of a tensor: what is written behind it, its array, whether it is detached."""
         for _ in range(6):
             form = self.rng.choice(forms.VIEWS)
-            if form.feature and not self.on(form.feature) and writing:
+            if form.feature and not self.on(form.feature):
                 continue
             made = form.made(self.rng, thing.array)
             if made is not None and made[1].size and made[1].ndim < 5 and made[1].size < 41:
@@ -190,7 +191,7 @@ class Stock:
             return None
         path, array = self.path(text, thing), thing.array
         for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
-            made = self.viewed(Thing(array, []), writing=True)
+            made = self.viewed(Thing(array, []))
             if made is not None:
                 path, array = path + made[0], made[1]
         if not Thing(array, []).writable() and rng.random() < 0.9:

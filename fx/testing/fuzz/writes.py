@@ -217,9 +217,7 @@ class Maker(Lines):
         if loss is None or thing is None or self.no_grad:
             return None
         name, path = self.names.new("g"), self.path(text, thing)
-        create = self.rng.random() < 0.3
-        keep = "create_graph=True" if create else "retain_graph=True"
-        text_ = f"torch.autograd.grad({loss}, [{path}], {keep}, allow_unused=True)"
+        text_ = f"torch.autograd.grad({loss}, [{path}], retain_graph=True, allow_unused=True)"
         return Op(name, text_, tuple(text.args))
 
     def optimizer(self) -> Op | None:

@@ -80,11 +80,11 @@ def main(argv=None):
     criterion = nn.CrossEntropyLoss(ignore_index=0)
     losses = []
     for _ in range(5):
-        src = torch.randint(1, 11, (3, 4))
-        trg = torch.zeros(4, 4, dtype=torch.long)
+        src = torch.randint(1, 11, (2, 4))
+        trg = torch.zeros(3, 4, dtype=torch.long)
         trg[0] = 1
         trg[1:] = src.flip(0)
-        trg[3:, 0] = 0
+        trg[2:, 0] = 0
         losses.append(train_step(model, optimizer, criterion, src, trg, 1.0).item())
     model.eval()
     with torch.no_grad():

@@ -9,12 +9,13 @@ from tests.scripts import harness
 
 SCRIPTS = (
     "sinusoidal", "sampler", "kv_cache", "replay_buffer", "names", "forward_forward", "ddpm",
-    "manual_sgd", "seq2seq", "mixup",
+    "manual_sgd", "seq2seq", "mixup", "style_transfer",
 )  # fmt: skip
-# those whose step is compiled as well, and how many programs it has in the end, at most
+# those whose step is compiled as well, and how many programs it has in the end, at most: one for
+# each shape (forward_forward), one for each course of two draws (seq2seq)
 JITTED = {
-    "sampler": 1, "replay_buffer": 1, "forward_forward": 2, "ddpm": 1,
-    "seq2seq": 1, "mixup": 1,
+    "sampler": 1, "replay_buffer": 1, "manual_sgd": 1, "forward_forward": 2, "ddpm": 1,
+    "seq2seq": 4, "mixup": 1,
 }  # fmt: skip
 
 
