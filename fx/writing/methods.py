@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import _getframe
+from sys import _getframe, getrefcount
 from typing import Any
 
 import fx.ops.inplace as inplace
@@ -27,7 +27,30 @@ from fx.writing.written import begin
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     if not writes(_getframe(1)):
         inplace.__setitem__(self, index, value)
+    if getrefcount(self) <= _ALONE[0] and _is_detached(self):
+        with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
+            set_item(self, index, value)
+        return
     set_item(self, index, value)
+
+
+def _is_detached(x: Any) -> bool:
+    record = getattr(x, "_view", None)
+    return record is not None and record.cut and record.leaf is None
+
+
+class _Probe:
+    """Says how often an object is held that has no name, in the two ways in which it is written."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _ALONE[0] = getrefcount(self)
+
+
+_ALONE = [0, 0]
+
+
+def _counting(self: Any, *args: Any, **kwargs: Any) -> None:
+    _ALONE[1] = getrefcount(self)
 
 
 # operators --------------------------------------------------------------------------------------
@@ -71,6 +94,9 @@ def _allowed(name: str) -> None:
 def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         _allowed(name)
+        if getrefcount(self) <= _ALONE[1] and _is_detached(self):
+            with no_grad():
+                return work(self, *args, **kwargs)
         return work(self, *args, **kwargs)
 
     method.__name__ = name
@@ -185,7 +211,7 @@ def _set_data(self: Any, value: Any) -> None:
         _refuse_data(self, value)
     value = as_tensor(value)
     node = self._node
-    if value is self:
+    if value is self or _is_data_of(value, self):  # as `x.data -= v` ends
         return
     if node is None:
         adopt(self, value if value._node is None else _cut(value), "x.data = v")
@@ -196,12 +222,28 @@ def _set_data(self: Any, value: Any) -> None:
     record.leaf, record.cut, record.at = node, True, len(record.path)
 
 
+def _is_data_of(x: Any, owner: Any) -> bool:
+    """Whether ``x`` is what ``owner.data`` gives."""
+    mine, its = getattr(x, "_view", None), getattr(owner, "_view", None)
+    return (
+        mine is not None
+        and its is not None
+        and mine.family is its.family
+        and len(mine.path) == len(its.path) + 1
+        and mine.path[-1][0] is stop_gradient
+        and all(a is b for a, b in zip(mine.path, its.path))
+    )
+
+
 _refuse_data: Any = None
 
 
 def attach() -> None:
     """Put them on Tensor."""
     global _refuse_data
+    _Probe()[0] = 1
+    _Probe.add_ = _counting  # type: ignore[attr-defined]
+    _Probe().add_(1)  # type: ignore[attr-defined]
     _refuse_data = Tensor.__dict__["data"].fset
     Tensor._renew = renew  # type: ignore[attr-defined]
     Tensor.__setitem__ = __setitem__  # type: ignore[attr-defined]

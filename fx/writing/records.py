@@ -41,7 +41,11 @@ class Storage(Cell):
         self.value = value
 
     def holding(self, value: Tensor) -> Tensor:
-        return value if self.leaf is None else super().holding(value)
+        held = super().holding(value)
+        before = self.value
+        if self.leaf is None and type(before) is Tensor:
+            held._node = before._node  # what is stored here has no history of its own
+        return held
 
 
 class Family:
@@ -137,7 +141,8 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
     if type(out) is Tensor and type(x) is Tensor:
         if primitive is _reshape:
             chosen = any(type(step) is Selection and step.copies for step, _ in record.path)
-            if not (_is_view(family, path) if chosen else _shares(x._a, out._a)):
+            one = x._a.size == 1
+            if not (one or (_is_view(family, path) if chosen else _shares(x._a, out._a))):
                 return
         if out._node is not None:
             base = x
@@ -173,6 +178,8 @@ def _shares(a: Any, b: Any) -> bool:
 def _is_view(family: Family, path: Any) -> bool:
     """Whether a reshape at the end of a path moves no elements."""
     before = layout(family, path[:-1])
+    if before.size <= 1:  # NumPy gives a number, not a view, for one element
+        return True
     return _shares(before, _kernel(*path[-1][:1], before, path[-1][1]))
 
 

@@ -99,6 +99,9 @@ def _check_staged(x: Any, stage: Any, operation: str) -> None:
     """While a function is staged: what lives outside is state, once that is known."""
     family = record_of(x).family
     if family.cell is not None:
+        call = getattr(stage, "call", None)
+        if call is not None and type(family.cell) is Storage and stage.lasts(family.cell):
+            call.jitted.writes.stores(stage, family.cell)
         return
     root = family.root()
     if type(x) is Named or type(root) is Named:
@@ -231,7 +234,7 @@ def _put(family: Any, base: Any) -> None:
 
 def refresh(family: Any) -> None:
     """Let the members of a parameter's family see what it holds now."""
-    base = family.cell.value
+    base = family.cell.read()
     for member in family.alive():
         record = view_of(member)
         record.value = looked(record, base)

@@ -33,7 +33,7 @@ VIEWS = frozenset(
     """.split()  # noqa: SIM905
 )
 # what gives the tensor itself where nothing is to be done
-_ITSELF = frozenset(("flatten", "ravel", "real"))
+_ITSELF = frozenset(("flatten", "real"))
 # what gives the tensor itself in fx where nothing is to be done, and a copy in PyTorch
 COPIES = frozenset(
     """

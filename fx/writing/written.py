@@ -162,7 +162,7 @@ def convert(x: Any, number: int) -> None:
         record.leaf, record.cut, record.at = first._node, True, len(record.path)
     cell = record.family.cell
     record.value = first
-    record.source = cell.value if type(cell) is Storage else None
+    record.source = cell.value if type(cell) is Storage and modes.stage is None else None
     record.base = None
     x.__class__ = written_class(type(x))
     array_in.__set__(x, None)

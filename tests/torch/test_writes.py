@@ -159,7 +159,7 @@ def test_gradients_of_two_leaves_are_two():
         ("ones(3).expand(2, 3).add_(1)", "more than one element of the written-to tensor"),
         ("tensor([1]).add_(1.5)", "result type float64 can't be cast to the desired output type"),
         ("ones(3).add_(ones(2, 3))", r"output with shape \[3\] doesn't match the broadcast shape"),
-        ("x.detach()[0] = x[1]", "requires grad is written into a detached tensor"),
+        ("v = x.detach(); v[0] = x[1]", "requires grad is written into a detached tensor"),
         ("(x * 2)[1:].detach_()", "Can't detach views in-place"),
     ],
 )
@@ -372,3 +372,42 @@ def test_an_error_in_a_compiled_step_leaves_nothing_behind():
         with pytest.raises(ValueError, match="too much"):
             step(torch.tensor(5.0))
     assert step(torch.tensor(1.0)).item() == 12 and c.tolist() == [4, 4, 4]
+
+
+def test_values_are_written_through_what_is_detached_of_a_leaf():
+    torch = face
+    d = torch.ones(3, requires_grad=True)
+    x = d * 2
+    d.data[:2] = x[:2]
+    assert d.tolist() == [2, 2, 1] and d.requires_grad and d.is_leaf
+    d.data.add_(x)
+    assert d.tolist() == [4, 4, 3]
+    kept = torch.ones(3)
+    seen = kept.data
+    kept.data -= 1
+    assert seen.tolist() == kept.tolist() == [0, 0, 0]
+
+
+def test_one_tensor_twice_in_a_compiled_call():
+    torch = face
+    y, z = torch.ones(2), torch.ones(2)
+    exec("double = lambda p, q: (q.mul_(2), p * 1)[1]", space := {"torch": torch})
+    double = fx.jit(space["double"])
+    assert [double(y, y).tolist() for _ in range(4)] == [[2, 2], [4, 4], [8, 8], [16, 16]]
+    exec("def outer(p):\n    z.mul_(2)\n    return p * 1", space := {"torch": torch, "z": z})
+    outer, other = fx.jit(space["outer"]), torch.ones(2)
+    assert [outer(x).tolist() for x in (other, other, z, z)] == [[1, 1], [1, 1], [8, 8], [16, 16]]
+
+
+def test_what_is_written_outside_gets_no_history_of_a_compiled_step():
+    torch = face
+    x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+
+    @fx.jit
+    def step(p):
+        x[0:2] *= 3
+        return w * p
+
+    for _ in range(3):
+        step(torch.ones(()))
+    assert x.tolist() == [27, 27, 1] and not x.requires_grad

@@ -22,7 +22,17 @@ from fx.transforms.jitting.donation import donated_leaves
 class Signature:
     """The arguments of a call: what varies from call to call, and the key of what does not."""
 
-    __slots__ = ("donated", "drawn", "key", "numbers", "objects", "parts", "tensors", "treedef")
+    __slots__ = (
+        "cells",
+        "donated",
+        "drawn",
+        "key",
+        "numbers",
+        "objects",
+        "parts",
+        "tensors",
+        "treedef",
+    )
 
     def __init__(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = jitted.dynamic(args, kwargs)
@@ -34,11 +44,15 @@ class Signature:
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
         firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
+        self.cells: set[int] = set()  # the ids of what holds the written tensors among them
+        shared = jitted.writes.families(leaves)
         for place, leaf in enumerate(leaves):
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             elif isinstance(leaf, Tensor) and (leaf.written or place in jitted.writes):
-                leaf = jitted.writes.argument(place, leaf)
+                if leaf.written:
+                    self.cells.add(id(leaf._view.family.cell))
+                leaf = jitted.writes.argument(place, leaf, shared)
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs: Any = records and type(leaf) is Tensor and leaf._node is not None
                 if needs:

@@ -7,6 +7,7 @@ writes into is passed as the object that it is: what is stored in it after a cal
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from fx.config import modes
 from fx.tensor import Tensor
@@ -17,17 +18,29 @@ _MOST = 4  # tensors that are compiled for, before the function runs as it is fo
 class Writes:
     """The places, among the leaves of the arguments, of what is written into."""
 
-    __slots__ = ("_met",)
+    __slots__ = ("_cells", "_met")
 
     def __init__(self) -> None:
+        self._cells: dict[int, Any] = {}  # weakly, by id, what it writes of what lives outside
         self._met: dict[int, set[int]] = {}  # the ids of the tensors at each place
 
     def __contains__(self, place: int) -> bool:
         return place in self._met
 
-    def argument(self, place: int, x: Tensor) -> Any:
+    def families(self, leaves: list[Any]) -> Any:
+        """The families of the tensors at these places, of which all members are passed as such."""
+        if not self._met:
+            return ()
+        found = [getattr(leaves[i], "_view", None) for i in self._met if i < len(leaves)]
+        return {id(record.family) for record in found if record is not None}
+
+    def argument(self, place: int, x: Tensor, shared: Any) -> Any:
         """What is passed for a tensor: itself if it is written into, else its value."""
         met = self._met.get(place)
+        if x.written and modes.stage is None:
+            family = x._view.family
+            if id(family) in shared or self._stores(family.cell):
+                return x
         if met is None or modes.stage is not None or (len(met) >= _MOST and id(x) not in met):
             return x.read() if x.written else x
         if not x.written:
@@ -38,6 +51,17 @@ class Writes:
             begun(x)
         met.add(id(x))
         return x
+
+    def _stores(self, cell: Any) -> bool:
+        known = self._cells.get(id(cell))
+        return known is not None and known() is cell
+
+    def stores(self, stage: Any, cell: Any) -> None:
+        """The function that is being staged writes into a tensor that lives outside."""
+        if not self._stores(cell):
+            self._cells[id(cell)] = ref(cell)
+            if id(cell) in stage.call.signature.cells:
+                stage.postpone()  # an argument is the same tensor, and must be passed as such
 
     def note(self, stage: Any, value: Any) -> None:
         """The function that is being staged writes into the argument that ``value`` stands for."""
