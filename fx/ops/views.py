@@ -34,6 +34,8 @@ def view(x: Tensor, index: Index) -> Tensor:
             try:
                 found = array[index]
             except (IndexError, TypeError, ValueError):
+                found = None
+            if found is None:
                 return _steps(x, index=index)  # which says what is wrong
             out = _new(Tensor)
             out._a = found if type(found) is ndarray else asarray(found)
