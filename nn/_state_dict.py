@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from fx.autograd.methods import RemovableHandle
 from fx.config import modes, no_grad
 from fx.errors import StateError
 from fx.nn.uninitialized import is_lazy
+from fx.ops import views
 from fx.ops.convert import as_tensor
 from fx.state import Cell, rebind_all, snapshot
 from fx.tensor import Tensor
@@ -107,7 +108,10 @@ class Saving:
             destination._metadata = OrderedDict()
             # a shared parameter has one value, and all values are of one instant
             cells = [] if keep_vars else [*self.parameters(), *self.buffers()]  # type: ignore[attr-defined]
-            destination._values = dict(zip(map(id, cells), snapshot(cells)))
+            values = snapshot(cells)
+            if views.share is not None:  # who writes into one writes into the model
+                deque(map(views.share, cells, values), 0)
+            destination._values = dict(zip(map(id, cells), values))
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata

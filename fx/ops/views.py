@@ -54,6 +54,9 @@ def view(x: Tensor, index: Index) -> Tensor:
 _note: Callable[[Tensor, Tensor, Index], None] | None = None
 
 
+share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a cell (fx.writing)
+
+
 def note_views(note: Callable[[Tensor, Tensor, Index], None]) -> None:
     """Have each view noted that is made while ``modes.views`` says so (fx.writing)."""
     global _note

@@ -8,6 +8,7 @@ from typing import Any
 
 import fx.ops.inplace as inplace
 import fx.ops.rebinding as rebinding
+import fx.ops.views as cuts
 from fx.config import modes, no_grad
 from fx.errors import InPlaceError, WriteError
 from fx.levels import Tracer
@@ -185,6 +186,12 @@ def _cut(x: Any) -> Any:
     return views.noted(detach, x)
 
 
+def _share(cell: Any, value: Any) -> None:
+    """Note that ``value`` has the elements of a cell."""
+    if modes.stage is None and type(value) is Tensor:
+        link(cell, value, stop_gradient, {})
+
+
 def detach_(self: Any) -> Any:
     """Have no history from now on."""
     if isinstance(self, Tracer) and not self.written:
@@ -260,5 +267,6 @@ def attach() -> None:
         if work is not None:
             setattr(Tensor, name, _method(name, work))
     Tensor.detach = detach
+    cuts.share = _share
     Tensor.data = property(detach, _set_data, doc=detach.__doc__)
     views.attach()

@@ -21,6 +21,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import fx
+import fx.wording  # loads when an error is shown, which is no reader's doing
 from fx.errors import DeviceError, FileFormatError
 from fx.testing.fuzz.mutations import BASES, mutated, rebuilt, touch
 

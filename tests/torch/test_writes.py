@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import fx
 import fx.torch as face
 from fx.errors import InPlaceError, WriteError
+
+torch = pytest.importorskip("torch")
 
 PROGRAMS = {
     "an alias": "a = zeros(3); b = a; b += 1; a *= 3",
@@ -411,3 +412,30 @@ def test_what_is_written_outside_gets_no_history_of_a_compiled_step():
     for _ in range(3):
         step(torch.ones(()))
     assert x.tolist() == [27, 27, 1] and not x.requires_grad
+
+
+def test_values_of_a_state_dict_are_the_model():
+    def run(torch):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+        with torch.no_grad():
+            for p in model.parameters():
+                p.fill_(0.5)
+        for k, v in model.state_dict().items():
+            if v.dtype == torch.float32:
+                v.mul_(0.5).add_(1.0)
+        held = model.state_dict()
+        model[0].weight.detach()[0] *= 2
+        held["0.bias"][1:] = 7.0
+        return [p.tolist() for p in model.parameters()] + [v.tolist() for v in held.values()]
+
+    assert run(face) == run(torch)
+
+
+def test_what_a_state_dict_gave_keeps_its_value_when_an_optimizer_steps():
+    model = face.nn.Linear(2, 1)
+    optimizer = face.optim.SGD(model.parameters(), lr=0.1)
+    best = model.state_dict()
+    before = best["weight"].tolist()
+    model(face.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert best["weight"].tolist() == before != model.weight.tolist()

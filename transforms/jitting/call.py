@@ -18,6 +18,7 @@ from fx.graph.manager import optimize
 from fx.graph.passes.kinds import has_effects
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
+from fx.prims.compare import stop_gradient
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
@@ -64,7 +65,10 @@ class GraphCall(Application):
         return self.graph.specs
 
     def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
-        wanted = tuple([n is not None and x.dtype in FLOATING for n, x in zip(needs, args)])
+        matters = _that_matter(self.graph)
+        wanted = tuple(
+            [n is not None and x.dtype in FLOATING and m for n, x, m in zip(needs, args, matters)]
+        )
         try:
             split = split_of(self.graph, wanted)
         except BackwardError as error:  # a loop of which nobody knows how often it runs
@@ -106,6 +110,18 @@ class GraphCall(Application):
             batched = lanes_first(lambda *xs: self.graph.run(*xs), size, axis_name, dims)
             found = self.graph.cache[key] = _closed(*stage(batched, specs, self.graph.name))
         return call_of(found)
+
+
+def _that_matter(graph: Graph) -> list[bool]:
+    """For each input whether a result depends on it: the gradient of another is None, not 0."""
+    found = graph.cache.get("matter")
+    if found is None:
+        used = {v for v in graph.outputs if v.spec.dtype.kind not in "iub"}
+        for node in reversed(graph.nodes):
+            if node.primitive is not stop_gradient and any(v in used for v in node.outs):
+                used.update(v for v in node.inputs if v.spec.dtype.kind not in "iub")
+        found = graph.cache["matter"] = [v in used for v in graph.inputs]
+    return found  # type: ignore[no-any-return]
 
 
 def _is_linear(x: Tensor) -> bool:

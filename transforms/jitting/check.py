@@ -32,7 +32,7 @@ from fx.errors import CheckError
 from fx.frames import user_line
 from fx.numbers import Numbers
 from fx.state import Cell
-from fx.tape import Leaf
+from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.check_nodes import first_difference
@@ -110,7 +110,7 @@ class Checked(Jitted):
 
 def _traced(args: Any, kwargs: Any) -> bool:
     """Whether a call is part of a transform, which asks for no values."""
-    return any(isinstance(x, Tensor) and x.level > 0 for x in tree.leaves((args, kwargs)))
+    return any(isinstance(x, Tensor) and 0 < x.level < CELL for x in tree.leaves((args, kwargs)))
 
 
 # what there is besides results ------------------------------------------------------------------
@@ -162,6 +162,8 @@ def _shaken(x: Any, phase: int) -> Any:
 def _plain(x: Any) -> Any:
     """A leaf of a result as what can be sent and compared."""
     if isinstance(x, Tensor):
+        if x.level == CELL:
+            x = x.read()
         if x.level > 0:
             return f"a value of {x.transform}"
         x = x.read() if x.level < 0 and hasattr(x, "read") else x

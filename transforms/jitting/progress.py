@@ -345,8 +345,9 @@ class Call:
                     except effects.Undescribed as other:
                         culprit = reached.name(other.part) if other.part is not None else ""
                 except effects.Counted as counted:
-                    jitted.touched.counters |= counted.places
-                    raise Again from None
+                    if not asks_types(jitted.function):  # it would be told what stands for one
+                        jitted.touched.counters |= counted.places
+                        raise Again from None
                 finally:
                     pairs = recording.put_back()
                     effects.take_out(placed)

@@ -177,6 +177,7 @@ class Calling(Reading):
             self.puts(args[0])
             args = args[1:]
         elif name in _WRITERS and args:
+            self.refuse_namespace(frame, args[0])
             self.writes(args[0])
         if name in _HARMLESS or (f is next and is_dropped(frame)):
             return

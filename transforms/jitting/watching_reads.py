@@ -110,6 +110,7 @@ class Reading:
             self.touched.identity.update(map(id, values))
         put = name == "STORE_SUBSCR" and type(values[1]) is dict
         if put:
+            self.refuse_namespace(frame, values[1])
             self.puts(values[1])
             if type(values[2]) in (str, int, tuple):
                 self.touched.keys.setdefault(id(values[1]), {})[values[2]] = None
@@ -117,6 +118,10 @@ class Reading:
             self.used(frame, x, name in _COMPARING)
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             self.touched.written.add((id(values[1 if count == 3 else 0]), None))
+
+    def refuse_namespace(self, frame: FrameType, x: Any) -> None:
+        if type(x) is dict and "__builtins__" in x:
+            self.give_up(frame, "it stores into a dict that holds the names of a module")
 
     def puts(self, x: Any) -> None:
         """Something is put into a container, which is not looked at for that."""

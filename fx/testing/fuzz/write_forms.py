@@ -22,7 +22,7 @@ FEATURES = (
     "strided",
 )  # fmt: skip
 # those that programs may use; under jit none before a step that writes is right in all of them
-ON = {"assign", "augmented", "method", "detach", "out", "inplace", "init", "meta", "grad", "optim"}
+ON = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 ON_UNDER_JIT: set[str] = set()
 
 

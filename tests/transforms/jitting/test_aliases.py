@@ -61,3 +61,20 @@ def test_a_leaf_given_twice_stays_compiled(recwarn):
     step(x, x)
     np.testing.assert_allclose(x.grad.numpy(), [3.0, 5.0])
     assert not recwarn.list and len(step.programs) == 1
+
+
+def test_a_leaf_that_no_result_depends_on_gets_no_gradient():
+    """Zeros would be another step: weight decay and momentum move what has a gradient."""
+
+    def run(wrap):
+        held = leaves()
+
+        @wrap
+        def f(a, b):
+            held[2].T.shape, held[3].detach().sum()
+            return b * 1 + held[3].detach(), (a > 0).sum()
+
+        f(held[0], held[1])[0].sum().backward()
+        return [None if x.grad is None else x.grad.numpy().tolist() for x in held]
+
+    assert run(fx.jit) == run(lambda f: f)

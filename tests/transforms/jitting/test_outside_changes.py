@@ -394,3 +394,42 @@ def test_what_an_optimizer_begins_is_compiled_once():
         for _ in range(4):
             side.step()
     assert side.step.cache_size() == 1
+
+
+@pytest.mark.filterwarnings("ignore:jit")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "names['n'] = names['n'] + 1",
+        "names['n'] += 1",
+        "names.update(n=names['n'] + 1)",
+        "names.setdefault('more', []).append(1)",
+        "names.__setitem__('n', names['n'] + 1)",
+        "globals()['n'] = globals()['n'] + 1",
+        "globals().update(n=globals()['n'] + 1)",
+    ],
+)
+def test_stores_into_the_names_of_a_module(line):
+    def run(wrap):
+        names = {"n": 1}
+        names["names"] = names
+        exec(f"def f(x):\n    {line}\n    return x * 2", names)
+        f = wrap(names["f"])
+        for _ in range(3):
+            f(fx.ones(2))
+        return names["n"], names.get("more")
+
+    assert run(fx.jit) == run(lambda f: f)
+
+
+@pytest.mark.filterwarnings("ignore:jit")
+def test_the_type_of_what_is_counted():
+    held = {"n": 2}
+
+    @fx.jit
+    def f(x):
+        whole = type(held["n"]) is int
+        held["n"] = held["n"] + 1
+        return x * (2 if whole else 3)
+
+    assert [float(f(fx.tensor(1.0))) for _ in range(3)] == [2.0, 2.0, 2.0] and held["n"] == 5
