@@ -420,7 +420,7 @@ def test_values_of_a_state_dict_are_the_model():
         with torch.no_grad():
             for p in model.parameters():
                 p.fill_(0.5)
-        for k, v in model.state_dict().items():
+        for v in model.state_dict().values():
             if v.dtype == torch.float32:
                 v.mul_(0.5).add_(1.0)
         held = model.state_dict()
