@@ -82,13 +82,14 @@ def as_dtype(dtype: Any) -> DType[Any]:
         found = None
     if found is not None and found.byteorder == ">":
         found = found.newbyteorder("=")
-    if found is None or found not in _ALL_SET:
+    one = None if found is None else _ONE.get(found)
+    if one is None:
         names = ", ".join(d.name for d in ALL)
         raise DTypeError(f"{dtype!r} is not a dtype of fx; expected one of {names}")
-    return found
+    return one
 
 
-_ALL_SET = frozenset(ALL)
+_ONE = {d: d for d in ALL}  # an unpickled dtype equals one of them and is another object
 
 
 def is_integral(dtype: DType[Any]) -> bool:

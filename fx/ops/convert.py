@@ -76,6 +76,8 @@ def from_array(array: np.ndarray, device: str, copy: bool = False) -> Tensor:
         array = np.array(array, order="C")
     elif type(array) is not np.ndarray:
         array = np.asarray(array)  # the base class of a matrix, a memmap
+    if array.dtype is not dtype:  # kernels are chosen by identity; an unpickled dtype is a copy
+        array = array.view(dtype)
     return new_tensor(backend(device).from_numpy(array))
 
 

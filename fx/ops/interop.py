@@ -261,7 +261,7 @@ def _rebuild(stored: Any, dtype: str, requires_grad: bool) -> Tensor:
         backend("meta")
         out = new_tensor(TensorSpec(stored, found, "meta"))
     else:
-        out = new_tensor(stored.view(found) if stored.dtype != found else stored)
+        out = new_tensor(stored if stored.dtype is found else stored.view(found))
     return with_grad(out, "unpickling") if requires_grad else out
 
 

@@ -274,7 +274,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
 def matrix_power(x: Any, n: int) -> Tensor:
     """A square matrix (..., m, m) multiplied ``n`` times with itself; ``n`` is not negative."""
-    x = argument("matrix_power", x)
+    x, n = argument("matrix_power", x), integer("matrix_power", "n", n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power takes square matrices, got shape {x.shape}")
     if n < 0:

@@ -68,10 +68,6 @@ class Absent:
 class Rooms(Loader):
     """Makes the module of a room."""
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """An ordinary module."""
-        return None
-
     def exec_module(self, module: ModuleType) -> None:
         """Put the names into it."""
         room = module.__name__.rpartition(".")[2]

@@ -29,12 +29,15 @@ def assert_close(
         actual, expected: tensors, arrays, numbers, or sequences and mappings of them.
         rtol, atol: tolerances; unless told, what the dtypes allow, the wider of the two.
         equal_nan: whether NaN equals NaN.
-        check_dtype, check_device: whether those must be the same.
+        check_dtype, check_device, check_stride: whether those must be the same.
+        check_layout: nothing, as there is one layout.
+        allow_subclasses: whether the types may differ.
         msg: the message, or what makes it of the one that there would be.
 
     Raises:
         AssertionError: with the place and the size of the greatest difference.
         ValueError: for one of ``rtol`` and ``atol`` without the other.
+        TypeError: for values of two types, unless ``allow_subclasses``.
 
     Source: ``torch.testing.assert_close``.
 
@@ -47,7 +50,7 @@ def assert_close(
             f"rtol and atol must both be specified or both be unspecified, "
             f"but got rtol={rtol!r} and atol={atol!r}"
         )
-    options = (rtol, atol, equal_nan, check_dtype, check_device)
+    options = (rtol, atol, equal_nan, check_dtype, check_device, check_stride, allow_subclasses)
     found = _difference(actual, expected, "", options)
     if found is not None:
         raise AssertionError(msg(found) if callable(msg) else found if msg is None else msg)
@@ -82,7 +85,13 @@ def _is_sequence(x: Any) -> bool:
 
 
 def _of_tensors(actual: Any, expected: Any, options: tuple[Any, ...]) -> str | None:
-    rtol, atol, equal_nan, check_dtype, check_device = options
+    rtol, atol, equal_nan, check_dtype, check_device, check_stride, allow_subclasses = options
+    plain = all(isinstance(v, int | float | complex) for v in (actual, expected))
+    if not (allow_subclasses or plain or type(actual) is type(expected)):
+        raise TypeError(
+            f"without allow_subclasses both must be of one type, got {type(actual).__name__} and "
+            f"{type(expected).__name__}"
+        )
     numbers = not isinstance(actual, Tensor | np.ndarray)
     if actual is None and expected is None:
         return None
@@ -97,6 +106,8 @@ def _of_tensors(actual: Any, expected: Any, options: tuple[Any, ...]) -> str | N
             f"The values for attribute 'dtype' do not match: torch.{x.dtype.name} != "
             f"torch.{y.dtype.name}."
         )
+    if check_stride and x.stride() != y.stride():
+        return f"The values for attribute 'stride()' do not match: {x.stride()} != {y.stride()}."
     if rtol is None:
         both = [_TOLERANCES.get(v.dtype.name, (0.0, 0.0)) for v in (x, y)]
         rtol, atol = max(r for r, _ in both), max(a for _, a in both)

@@ -75,6 +75,13 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def __dir__(self: Any) -> list[str]:
+    found = inplace._dir(self)
+    if writes(_getframe(1)):
+        return found
+    return [name for name in found if name not in NAMES]
+
+
 # methods ----------------------------------------------------------------------------------------
 
 # those of which the shape changes: what the tensor is from then on, as another view of the same
@@ -87,8 +94,8 @@ _LOOKS = {
 def _allowed(name: str) -> None:
     if not writes(_getframe(2)):
         raise InPlaceError(
-            f"x.{name}() would change x, and tensors never change where `import fx` alone is "
-            f"written; write {line_for(name)}"
+            f"x.{name}() would change x, and tensors never change; write {line_for(name)} (only "
+            f"code that imports fx.torch writes)"
         )
 
 
@@ -254,6 +261,7 @@ def attach() -> None:
     _refuse_data = Tensor.__dict__["data"].fset
     Tensor._renew = renew  # type: ignore[attr-defined]
     Tensor.__setitem__ = __setitem__  # type: ignore[attr-defined]
+    Tensor.__dir__ = __dir__  # type: ignore[method-assign]
     for name, sign in _OPERATORS.items():
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
     own = {f.__name__: f for f in (set_, resize_, resize_as_, detach_)}

@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from fx.config import modes
 from fx.frames import is_internal
 from fx.ops.interop import clone
+from fx.ops.methods_core import contiguous as in_order
 from fx.ops.views import note_views
 from fx.ops.views import view as cut
 from fx.prims.shape import reshape
@@ -117,9 +118,12 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if not is_contiguous(self):
-        return clone(self)
-    return self
+    if is_contiguous(self):
+        return self
+    plain = type(self) is Tensor and type(self._a) is np.ndarray
+    if plain and not self._a.flags.c_contiguous:
+        return in_order(self)
+    return in_order(clone(self))  # in memory of its own
 
 
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:

@@ -86,7 +86,7 @@ def ctc_loss(
     counts = _lengths("target_lengths", target_lengths, batch, None)
     labels = _labels(cast(y, int64), counts, batch, blank)  # (batch, labels)
     losses = _losses(x, labels, lengths, counts, blank)
-    losses = losses + of_distributions(x, lengths, compare.isfinite(losses))
+    losses = losses + _of_distributions(x, lengths, compare.isfinite(losses))
     if zero_infinity:
         zero = creation.constant_like(0.0, losses)
         losses = compare.where(compare.isinf(losses), zero, losses)
@@ -126,7 +126,7 @@ def _losses(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor, blank: i
 
 
 @custom_vjp
-def of_distributions(x: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
+def _of_distributions(x: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
     """Zeros (batch,), whose gradient makes that of the loss PyTorch's.
 
     PyTorch takes ``x`` (time, batch, classes) for logarithms of probabilities that add up to 1, and
@@ -138,7 +138,7 @@ def of_distributions(x: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
 
 
 def _kept(x: Tensor, lengths: Tensor, possible: Tensor) -> Any:
-    return of_distributions(x, lengths, possible), (x, lengths, possible)
+    return _of_distributions(x, lengths, possible), (x, lengths, possible)
 
 
 def _pull_distributions(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tensor | None, ...]:
@@ -153,7 +153,7 @@ def _pull_distributions(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tens
     return compare.where(used, slope, zero), None, None
 
 
-of_distributions.defvjp(_kept, _pull_distributions)
+_of_distributions.defvjp(_kept, _pull_distributions)
 
 
 def _ways(alpha: Tensor, skip: Tensor) -> Tensor:

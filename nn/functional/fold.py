@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
@@ -42,14 +44,13 @@ def unfold(
                  [4., 5.]]])
     """
     x, single = batched("unfold", input, 2, "height, width")
-    window, pads, places = _plan(
+    window, pads, counts, steps = _plan(
         "unfold", x.shape[2:], key(kernel_size), key(dilation), key(padding), key(stride)
     )
     if any(pads):
         width = (0, 0, *pads)
         x = shape_prims.pad(x, constant_like(0, x), low=width, high=width, inside=(0,) * 4)
-    counts = tuple([len(lines[0]) for lines in places])
-    for axis, lines in zip((2, 4), places, strict=True):
+    for axis, lines in zip((2, 4), _places(window, counts, steps), strict=True):
         x = indexing.take(x, as_tensor(lines, device=x.device), axis=axis)
     # (batch, channels, kernel height, rows, kernel width, columns)
     x = shape_prims.transpose(x, axes=(0, 1, 2, 4, 3, 5))
@@ -95,10 +96,9 @@ def fold(
     if single:
         x = shape_prims.reshape(x, shape=(1, *x.shape))
     sizes = entries("fold", "output_size", output_size, 2)
-    window, pads, places = _plan(
+    window, pads, (rows, columns), steps = _plan(
         "fold", sizes, key(kernel_size), key(dilation), key(padding), key(stride)
     )
-    rows, columns = [len(lines[0]) for lines in places]
     volume = window[0] * window[1]
     if x.shape[1] % volume or x.shape[2] != rows * columns:
         raise ShapeError(
@@ -110,7 +110,8 @@ def fold(
     x = shape_prims.reshape(x, shape=(*lead, *window, rows, columns))
     x = shape_prims.transpose(x, axes=(0, 1, 2, 4, 3, 5))
     whole = tuple([n + 2 * p for n, p in zip(sizes, pads, strict=True)])
-    for axis, n, lines in ((4, whole[1], places[1]), (2, whole[0], places[0])):
+    across, along = _places(window, (rows, columns), steps)
+    for axis, n, lines in ((4, whole[1], along), (2, whole[0], across)):
         into = indexing.zeros(x, (*x.shape[:axis], n, *x.shape[axis + 2 :]))
         x = indexing.scatter(into, as_tensor(lines, device=x.device), x, axis=axis, mode="add")
     if any(pads):
@@ -122,13 +123,13 @@ def fold(
 @lru_cache(maxsize=256)
 def _plan(
     name: str, sizes: Ints, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> tuple[Ints, Ints, list[list[list[int]]]]:
-    """Window, padding, and by dimension the places (kernel, windows) that are seen."""
+) -> tuple[Ints, Ints, Ints, tuple[Ints, ...]]:
+    """Window, padding, the number of windows of each dimension, and its dilation and stride."""
     window = entries(name, "kernel_size", kernel_size, 2)
     steps = entries(name, "dilation", dilation, 2)
     pads = entries(name, "padding", padding, 2, least=0)
     strides = entries(name, "stride", stride, 2)
-    places = []
+    counts = []
     for n, k, d, p, s in zip(sizes, window, steps, pads, strides, strict=True):
         room = n + 2 * p - d * (k - 1) - 1
         if room < 0:
@@ -136,5 +137,13 @@ def _plan(
                 f"{name}: a window {window} with dilation {steps} does not fit into sizes {sizes} "
                 f"with padding {pads}"
             )
-        places.append([[i * d + j * s for j in range(room // s + 1)] for i in range(k)])
-    return window, pads, places
+        counts.append(room // s + 1)
+    return window, pads, tuple(counts), tuple(zip(steps, strides, strict=True))
+
+
+def _places(window: Ints, counts: Ints, steps: tuple[Ints, ...]) -> list[np.ndarray]:
+    """By dimension the places (kernel, windows) that are seen."""
+    return [
+        np.arange(k)[:, None] * d + np.arange(n) * s
+        for k, n, (d, s) in zip(window, counts, steps, strict=True)
+    ]

@@ -9,10 +9,12 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("nn", "optim", "data", "fx/torch", "fx/ops")
 # by the argument's name: what it asks for makes no difference to any number
 REASONS = {
-    "where memory lies": "layout memory_format pin_memory non_blocking stream copy device stride",
+    "where memory lies": "layout check_layout memory_format pin_memory non_blocking "
+    "stream copy device stride",
     "values never change, so nothing is done in place": "inplace",
     "one way to compute it, which is all of them": "foreach stable sorted sparse cudnn_enable "
-    "cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check debug context_fn",
+    "cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check debug context_fn "
+    "set_priority",
     "how PyTorch compiles, warns or counts": "fullgraph dynamic backend mode options recursive "
     "reason warn_only cache_enabled including_emulation strict enable_df_api_tracing check_nan",
     "a question with one answer": "device_type obj input group enabled device_ids output_device "

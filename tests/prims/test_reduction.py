@@ -1,11 +1,14 @@
 """Reductions where the laws do not look: ties, NaN, infinities, nothing at all, other dtypes."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.special
 
 import fx
 import fx.prims.reduction as prims
+from fx.backends.cpu import sums
 from fx.errors import AxisError, DTypeError, ShapeError
 from tests.prims.tools import (
     BFLOAT16,
@@ -224,3 +227,24 @@ def test_a_sum_is_the_same_however_its_array_lies_and_beside_others(f, dtype):
             np.testing.assert_array_equal(f(fx.from_numpy(other)).numpy(), want)
         lanes = fx.vmap(f)(fx.stack([dense, dense * 2])).numpy()
         np.testing.assert_array_equal(lanes[0], want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_unpickled_array_and_tensor_are_reduced_like_others(dtype):
+    x = np.random.default_rng(0).standard_normal((33, 25)).astype(dtype)
+    stored = pickle.loads(pickle.dumps(x))
+    assert stored.dtype is not x.dtype  # NumPy makes another object of the same dtype
+    want = fx.from_numpy(x)
+    others = (
+        fx.from_numpy(stored),
+        fx.from_numpy(stored[::-1][::-1]),
+        fx.tensor(stored),
+        pickle.loads(pickle.dumps(want)),
+    )
+    for other in others:
+        assert other.dtype is want.dtype is fx.dtypes.as_dtype(stored.dtype)
+        for axis in (None, 0, 1):
+            np.testing.assert_array_equal(other.sum(axis).numpy(), want.sum(axis).numpy())
+            np.testing.assert_array_equal(
+                sums.total(stored, (0, 1) if axis is None else (axis,)), want.sum(axis).numpy()
+            )

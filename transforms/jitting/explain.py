@@ -18,8 +18,8 @@ from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.program import Program, Segment, Told
 
-_SETTINGS = ("no_grad", "inference_mode", "the device of this thread", "the default dtype",
-             "the default device")  # fmt: skip
+_SETTINGS = ("the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
+             "the default dtype", "the default device")  # fmt: skip
 
 
 # what there is ----------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _differences(jitted: Any, old: Any, new: Any) -> list[str]:
         if before != now:
             word = "" if now.startswith("static") else "argument "
             found.append(f"{word}{name}: {before} -> {now.removeprefix('static ')}")
-    for name, before, now in zip(_SETTINGS, old[-5:], new[-5:]):
+    for name, before, now in zip(_SETTINGS, *[key[-len(_SETTINGS) :] for key in (old, new)]):
         if before != now:
             found.append(f"{name}: {before} -> {now}")
     return found or ["another object of the same type"]

@@ -34,6 +34,8 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
         return narrowed(total(widen(x), axes, keepdims), dtype)
     if dtype == np.complex64:
         return _cast(_add(x, axes, np.complex128, None, keepdims), dtype)
+    if dtype in (_F32, _F64):  # the object of an unpickled array
+        return total(x.view(_F32 if dtype == _F32 else _F64), axes, keepdims)
     return _add(x, axes, dtype, None, keepdims)
 
 

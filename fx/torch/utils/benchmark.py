@@ -13,16 +13,17 @@ class Measurement:
     Args:
         number_per_run: how often it ran in each.
         raw_times: seconds, one for each run.
-        label, sub_label, description, num_threads: what the timer was told.
+        label, sub_label, description, num_threads, env: what the timer was told.
     """
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], label: str | None = None,
         sub_label: str | None = None, description: str | None = None, num_threads: int = 1,
+        env: str | None = None,
     ) -> None:  # fmt: skip
         self.number_per_run, self.raw_times = number_per_run, raw_times
         self.label, self.sub_label, self.description = label, sub_label, description
-        self.num_threads = num_threads
+        self.num_threads, self.env = num_threads, env
 
     @property
     def times(self) -> list[float]:
@@ -62,6 +63,9 @@ class Measurement:
 class Timer:
     """Times a statement, as ``timeit.Timer`` with PyTorch's ways of repeating it.
 
+    Raises:
+        ValueError: for a ``language`` other than Python, or a ``global_setup``, which is C++'s.
+
     Example:
         >>> import fx.torch as torch
         >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(3)})
@@ -73,11 +77,17 @@ class Timer:
         self, stmt: str = "pass", setup: str = "pass", global_setup: str = "", timer: Any = None,
         globals: dict[str, Any] | None = None, label: str | None = None,
         sub_label: str | None = None, description: str | None = None, env: str | None = None,
-        num_threads: int = 1, language: Any = None,
+        num_threads: int = 1, language: Any = "python",
     ) -> None:  # fmt: skip
+        if language not in ("py", "python"):
+            raise ValueError(f"Timer: fx times Python, not language {language!r}")
+        if global_setup:
+            raise ValueError(
+                f"global_setup is C++ only, got {global_setup!r}; move the code to setup"
+            )
         clock = timeit.default_timer if timer is None else timer
         self._timer = timeit.Timer(stmt, setup, clock, globals)
-        self._told = (label, sub_label, description, num_threads)
+        self._told = (label, sub_label, description, num_threads, env)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One run of ``number`` calls, after some that are not counted."""
