@@ -191,3 +191,16 @@ def test_a_checkpoint_of_a_map_with_a_rule_of_its_own():
 
     for ask in ("checkpoint", "second", "vmap"):
         looped.map_scan(step, a0, a0, xs, ask)
+
+
+def test_one_element_beside_all_of_them_is_not_overwritten():
+    x1 = values.tensor((3, 513), "float32", 14)
+
+    with limits.tiny():
+
+        def f(x1):
+            v8 = fx.logsumexp(x1, axis=0)
+            v10 = v8 + v8[0]
+            return [v10]
+
+        compare.compiled(f, x1)

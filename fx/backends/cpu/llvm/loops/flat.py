@@ -98,7 +98,9 @@ class FlatStep(Step):
                 used[p] = used.get(p, 0) + 1
         pairs = []
         width = len(self.nest.writes)
-        lines = {e.data[0] for e in self.nest.exprs if e.kind == "load" and e.data[1] == _LINE}
+        loads = [e.data for e in self.nest.exprs if e.kind == "load"]
+        lines = {read for read, form in loads if form == _LINE}
+        lines -= {read for read, form in loads if form != _LINE}  # its first element, for all
         for k, places in enumerate(self.places):
             for w, (dtype, _) in enumerate(self.nest.writes):
                 for r, p in enumerate(places):
