@@ -119,25 +119,32 @@ def _address(function: Any) -> int:
 
 class _MethodDef(ctypes.Structure):
     _fields_ = [
-        ("name", ctypes.c_char_p),
+        ("name", ctypes.c_void_p),
         ("address", ctypes.c_void_p),
         ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
+        ("doc", ctypes.c_void_p),
     ]
 
 
 _METH_O = 0x0008
+_NAME = 64  # bytes of a builtin's name, with the zero at its end
+_TAIL = ctypes.sizeof(_MethodDef) + _NAME
 
 
 class Owner(np.ndarray):
-    """The words that a builtin reads; ``keep`` holds what must live as long as it does."""
+    """The words that a builtin reads; ``keep`` holds what it calls.
+
+    Behind the words there is room for the builtin's definition, which CPython reads until the
+    builtin is gone. It cannot be kept by ``keep``: when both are parts of a circle the collector
+    empties the attributes first.
+    """
 
     keep: Any
 
 
 def owner(words: int) -> Owner:
     """Words of zeros, as the ``self`` of a builtin."""
-    return np.zeros(words, np.uint64).view(Owner)
+    return np.zeros(words + _TAIL // 8, np.uint64).view(Owner)
 
 
 def builtin(name: str, address: int, me: Owner) -> Callable[[Any], Any]:
@@ -145,9 +152,13 @@ def builtin(name: str, address: int, me: Owner) -> Callable[[Any], Any]:
 
     It holds ``me``, and ``me.keep`` holds the code.
     """
-    definition = _MethodDef(name.encode(), address, _METH_O, None)
-    me.keep = (me.keep, definition) if hasattr(me, "keep") else definition
+    tail = me.ctypes.data + me.nbytes - _TAIL
+    text = tail + ctypes.sizeof(_MethodDef)
+    written = name.encode()[: _NAME - 1]
+    ctypes.memmove(text, written, len(written))
+    definition = _MethodDef.from_address(tail)
+    definition.name, definition.address, definition.flags = text, address, _METH_O
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return make(ctypes.addressof(definition), me, None)  # type: ignore[no-any-return]
+    return make(tail, me, None)  # type: ignore[no-any-return]
