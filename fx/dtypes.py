@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from fx.errors import DTypeError
+from fx.seen import TORCH, TorchDType
 
 DType = np.dtype
 
@@ -67,6 +68,8 @@ def as_dtype(dtype: Any) -> DType[Any]:
         >>> fx.dtypes.as_dtype("bfloat16") == fx.bfloat16
         True
     """
+    if type(dtype) is TorchDType:
+        return dtype.dtype  # type: ignore[no-any-return]
     if dtype is float:
         from fx.config import default_dtype
 
@@ -90,6 +93,7 @@ def as_dtype(dtype: Any) -> DType[Any]:
 
 
 _ONE = {d: d for d in ALL}  # an unpickled dtype equals one of them and is another object
+TORCH.update({d: TorchDType(d) for d in ALL})
 
 
 def is_integral(dtype: DType[Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fx.devices import Device, device_of_array
 from fx.dtypes import DType
+from fx.seen import keep
 from fx.spec import TensorSpec
 
 PLAIN = -1  # the level of a tensor that belongs to no transform
@@ -57,10 +58,17 @@ class Tensor:
 
     if TYPE_CHECKING:  # attached by fx.ops
 
+        @property
+        def _shape(self) -> tuple[int, ...]: ...
+        @property
+        def _dtype(self) -> DType[Any]: ...
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
+
+    def __init_subclass__(cls) -> None:
+        keep(cls)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,17 +91,17 @@ class Tensor:
     @property
     def spec(self) -> TensorSpec:
         """Shape, dtype and device together."""
-        return TensorSpec(self.shape, self.dtype, self.device.name)
+        return TensorSpec(self._shape, self._dtype, self.device.name)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.shape)
+        return len(self._shape)
 
     @property
     def size(self) -> Size:
         """The number of elements; ``x.size()`` and ``x.size(0)`` give sizes as in PyTorch."""
-        shape = self.shape
+        shape = self._shape
         size = Size(prod(shape))
         size.shape = shape
         return size
@@ -101,12 +109,12 @@ class Tensor:
     @property
     def itemsize(self) -> int:
         """The number of bytes of one element."""
-        return self.dtype.itemsize
+        return self._dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """The number of bytes of all elements."""
-        return prod(self.shape) * self.dtype.itemsize
+        return prod(self._shape) * self._dtype.itemsize
 
     def __hash__(self) -> int:
         return id(self)
@@ -115,6 +123,9 @@ class Tensor:
         from fx.ops.interop import reduce_tensor
 
         return reduce_tensor(self)
+
+
+keep(Tensor)
 
 
 def new_tensor(array: Any) -> Tensor:

@@ -353,8 +353,8 @@ def backward_from(
         tensor(6.)
     """
     if gradient is None and inputs is None and type(self) is Tensor:
-        node, shape = self._node, self.shape
-        if node is not None and shape == () and self.dtype.kind != "c":  # a loss
+        node, shape = self._node, self._shape
+        if node is not None and shape == () and self._dtype.kind != "c":  # a loss
             keep = create_graph if retain_graph is None else retain_graph
             one = new_tensor(constant_like(1.0, self)._a)
             backward_pass(((node, one),), level=0, keep=keep, create_graph=create_graph)

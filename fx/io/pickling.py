@@ -15,6 +15,8 @@ from fx.io.storages import STORAGE_DTYPES
 from fx.levels import Tracer
 from fx.nn.parameter import Buffer, Parameter
 from fx.numbers import Numbers, StagedNumber
+from fx.seen import Size as Sizes
+from fx.seen import TorchDType
 from fx.spec import TensorSpec
 from fx.state import Cell
 from fx.tensor import Size, Tensor
@@ -40,6 +42,7 @@ _TENSOR_OF_DTYPE = Name("torch._utils", "_rebuild_tensor_v3")
 _META = Name("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = Name("torch._utils", "_rebuild_parameter")
 _DEVICE = Name("torch", "device")
+_SIZE = Name("torch", "Size")
 _ENCODE = Name("_codecs", "encode")
 _PLAIN = frozenset((
     OrderedDict, Counter, defaultdict, deque, set, frozenset, complex, bytes, bytearray, np.ndarray,
@@ -178,6 +181,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
         else:
             self.save(name)
 
+    def save_sizes(self, obj: Sizes) -> None:
+        self.save(_SIZE)
+        self.save((tuple(obj),))
+        self.write(pickle.REDUCE)
+        self.memoize(obj)
+
     def save_device(self, obj: Device) -> None:
         self.save(_DEVICE)
         self.save((obj.name,))
@@ -298,6 +307,8 @@ _Pickler.dispatch |= {
     _NumpyDtype: _Pickler.save_numpy_dtype,
     Numbers: _Pickler.save_numbers,
     Size: lambda self, obj: self.save(int(obj)),
+    Sizes: _Pickler.save_sizes,
+    TorchDType: lambda self, obj: self.save_dtype(obj.dtype),
     StagedNumber: lambda self, obj: self.save(obj.known(lambda x: x)),
     Tensor: _Pickler.save_tensor,
     **dict.fromkeys((Cell, Parameter, Buffer), _Pickler.save_cell),

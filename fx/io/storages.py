@@ -14,6 +14,7 @@ from fx.errors import DeviceError, FileFormatError
 from fx.io.inspection import Allowance
 from fx.io.makers import Theirs
 from fx.ops.interop import with_grad
+from fx.seen import Size
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
 
@@ -238,7 +239,7 @@ def sizes(name: str, values: Any) -> tuple[int, ...]:
     Raises:
         FileFormatError: if they are no integers of 63 bits, or too many.
     """
-    if type(values) not in (tuple, list) or len(values) > _MOST_AXES:
+    if type(values) not in (tuple, list, Size) or len(values) > _MOST_AXES:
         raise FileFormatError(
             f"a tensor with a {name} that is no tuple of up to {_MOST_AXES} integers"
         )

@@ -30,6 +30,7 @@ from fx.io.storages import (
     view,
 )
 from fx.io.trust import trusted
+from fx.seen import TORCH, Size, TorchDType, face
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
 
@@ -62,7 +63,12 @@ class Vocabulary:
             "_rebuild_parameter_with_state": _parameter,
             "_rebuild_meta_tensor_no_storage": _meta_tensor,
         }
-        self.own = {("torch._utils", k): Maker(f"torch._utils.{k}", v) for k, v in rebuild.items()}
+        self.own: dict[Any, Any] = {
+            ("torch._utils", k): Maker(f"torch._utils.{k}", v) for k, v in rebuild.items()
+        }
+        if face() == "torch":
+            self.own |= {("torch", plain.name): seen for plain, seen in TORCH.items()}
+            self.own["torch", "Size"] = Maker("torch.Size", lambda items=(): Size(_size(items)))
 
     def torch_name(self, module: str, name: str) -> Any:
         """What a name of PyTorch's stands for; None if it is not known."""
@@ -110,9 +116,10 @@ class Vocabulary:
         self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any,
         dtype: Any, metadata: Any = None,
     ) -> Tensor:  # fmt: skip
-        if not isinstance(dtype, np.dtype):
+        known = dtype.dtype if type(dtype) is TorchDType else dtype
+        if not isinstance(known, np.dtype):
             raise FileFormatError("a tensor whose dtype is none")
-        return leaf(view(storage, offset, size, stride, dtype, metadata, self.later), requires_grad)
+        return leaf(view(storage, offset, size, stride, known, metadata, self.later), requires_grad)
 
 
 def refusal(module: str, name: str) -> str:
@@ -145,7 +152,8 @@ _UNKNOWN_KINDS = {
 
 
 def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    if not isinstance(dtype, np.dtype) or type(size) is not tuple:
+    dtype = dtype.dtype if type(dtype) is TorchDType else dtype
+    if not isinstance(dtype, np.dtype) or type(size) not in (tuple, Size):
         raise FileFormatError("a meta tensor without dtype and shape")
     backend("meta")
     return leaf(new_tensor(TensorSpec(sizes("size", size), dtype, "meta")), requires_grad)

@@ -94,7 +94,7 @@ def softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = None
         tensor([0.5000, 0.5000])
     """
     x = floating("softmax", requested(argument("softmax", x), dtype))
-    axis, shape = axis if dim is None else dim, x.shape
+    axis, shape = axis if dim is None else dim, x._shape
     if not shape:
         return of_scalar(softmax, x, axis)  # type: ignore[no-any-return]
     at = normal_axis("softmax", axis, shape)

@@ -16,7 +16,7 @@ from fx.tensor import Tensor
 
 def softmax_along(x: Tensor, axis: int) -> Tensor:
     """Softmax of real or complex numbers along an axis that is there."""
-    return softmax(x, axis) if x.dtype in COMPLEX else reduction.softmax(x, axis=axis)
+    return softmax(x, axis) if x._dtype in COMPLEX else reduction.softmax(x, axis=axis)
 
 
 def log_softmax_along(x: Tensor, axis: int) -> Tensor:

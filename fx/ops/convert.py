@@ -34,7 +34,7 @@ def as_operand(value: Any, other: Tensor) -> Any:
     staged = type(value) is StagedNumber
     if staged or type(value) in _SCALAR_SET:
         now = weak(value) if staged else value
-        dtype = dtypes.result_dtype_with_scalar(other.dtype, now)
+        dtype = dtypes.result_dtype_with_scalar(other._dtype, now)
         try:
             return value.in_dtype(dtype) if staged else constant(value, dtype, other.device.name)
         except OverflowError:
@@ -54,7 +54,7 @@ def as_operand(value: Any, other: Tensor) -> Any:
 
 def promote(x: Tensor, y: Tensor, float_only: bool = False) -> tuple[Tensor, Tensor]:
     """Both tensors in their common dtype, a floating one if ``float_only``."""
-    a, b = x.dtype, y.dtype
+    a, b = x._dtype, y._dtype
     common = a if a == b else dtypes.promote_types(a, b)
     if float_only:
         common = dtypes.to_float(common)

@@ -33,10 +33,10 @@ def _accumulate(
 ) -> Tensor:
     x = requested(argument(name, x), dtype)
     if dtype is None:
-        x = cast(x, accumulator(x.dtype))
-    if axis is not None and initial is None and not x.shape:
+        x = cast(x, accumulator(x._dtype))
+    if axis is not None and initial is None and not x._shape:
         return of_scalar(partial(_accumulate, name, prim), x, axis, dtype)  # type: ignore[no-any-return]
-    at = required_axis(name, axis, x.shape)
+    at = required_axis(name, axis, x._shape)
     out = prim(x, axis=at, reverse=False)
     if initial is None:
         return out

@@ -54,7 +54,7 @@ def einsum(*operands: Any) -> Tensor:
         tensors = lowered(*tensors)
     if len(tensors) == 2:
         x, y = tensors
-        straight = _straight(spec, x.shape, y.shape)
+        straight = _straight(spec, x._shape, y._shape)
         if straight is not None:
             swap, plan, order = straight
             out = _carried_out(y, x, plan) if swap else _carried_out(x, y, plan)
@@ -248,13 +248,13 @@ def _carried_out(x: Tensor, y: Tensor, plan: Any) -> Tensor:
     first, second, contracted, shape, _ = plan
     x, y = _laid_out(x, *first), _laid_out(y, *second)
     out = linear.matmul(x, y) if contracted else x * y
-    return out if out.shape == shape else shape_prims.reshape(out, shape=shape)
+    return out if out._shape == shape else shape_prims.reshape(out, shape=shape)
 
 
 def _laid_out(x: Tensor, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Tensor:
     if axes is not None:
         x = shape_prims.transpose(x, axes=axes)
-    return x if x.shape == shape else shape_prims.reshape(x, shape=shape)
+    return x if x._shape == shape else shape_prims.reshape(x, shape=shape)
 
 
 @lru_cache(maxsize=1024)

@@ -54,7 +54,7 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
     axis = axis if dim is None else dim
     if axis is None:
         return prims.concatenate(*[ravel(x) for x in tensors], axis=0)
-    at = normal_axis("concat", axis, tensors[0].shape)
+    at = normal_axis("concat", axis, tensors[0]._shape)
     try:
         return prims.concatenate(*tensors, axis=at)
     except ShapeError:
@@ -86,8 +86,8 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
                 [3, 4]])
     """
     tensors = _sequence("stack", arrays)
-    shape = tensors[0].shape
-    if any(x.shape != shape for x in tensors):
+    shape = tensors[0]._shape
+    if any(x._shape != shape for x in tensors):
         raise ShapeError(
             f"stack: shapes {', '.join(str(x.shape) for x in tensors)} must be equal; to join "
             f"tensors that differ along one axis write fx.concat"
@@ -124,7 +124,7 @@ def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, .
         (tensor([1, 2]), tensor([3, 4]))
     """
     x = viewed("unstack", x)
-    at = normal_axis("unstack", axis if dim is None else dim, x.shape)
+    at = normal_axis("unstack", axis if dim is None else dim, x._shape)
     return rows(x, at)
 
 
@@ -195,7 +195,7 @@ def split(
 
 def _equal(x: Tensor, axis: int, size: int) -> tuple[Tensor, ...]:
     """Pieces of one size, the last of which may be smaller."""
-    n = x.shape[axis]
+    n = x._shape[axis]
     return pieces(x, axis, [(a, min(a + size, n)) for a in range(0, n, size)])
 
 
@@ -208,11 +208,11 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> tupl
         (tensor([1, 2]), tensor([3]))
     """
     x = viewed("chunk", x)
-    at = normal_axis("chunk", axis if dim is None else dim, x.shape)
+    at = normal_axis("chunk", axis if dim is None else dim, x._shape)
     chunks = integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: the number of chunks must be positive, got {chunks}")
-    n = x.shape[at]
+    n = x._shape[at]
     if not n:
         return tuple([same_view(x)] * chunks)
     return _equal(x, at, -(-n // chunks))

@@ -152,8 +152,8 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
     x = viewed("expand_dims", x)
     axis = axis if dim is None else dim
     if not isinstance(axis, (tuple, list)):
-        at = new_axis("expand_dims", axis, x.shape)
-        return prims.reshape(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
+        at = new_axis("expand_dims", axis, x._shape)
+        return prims.reshape(x, shape=(*x._shape[:at], 1, *x._shape[at:]))
     axes = ordered_axes("expand_dims", axis, (1,) * (x.ndim + len(axis)))
     old = iter(x.shape)
     return reshape(x, tuple([1 if i in axes else next(old) for i in range(x.ndim + len(axes))]))
@@ -188,7 +188,7 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
             f"permute_dims: name all axes of {x.shape}, for example axes="
             f"{tuple(range(x.ndim))[::-1]}"
         )
-    order = ordered_axes("permute_dims", order, x.shape)
+    order = ordered_axes("permute_dims", order, x._shape)
     if len(order) != x.ndim:
         raise AxisError(
             f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}"
@@ -363,7 +363,7 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     """
     x = viewed("broadcast_to", x)
     wanted = sizes((shape,), "broadcast_to")
-    return same_view(x) if wanted == x.shape else prims.broadcast_to(x, shape=wanted)
+    return same_view(x) if wanted == x._shape else prims.broadcast_to(x, shape=wanted)
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:

@@ -23,6 +23,7 @@ from fx.ops.convert import to_device
 from fx.ops.indexing import getitem
 from fx.ops.operands import argument
 from fx.ops.printing import tensor_repr
+from fx.seen import face
 from fx.tape import CELL
 from fx.tensor import Tensor
 
@@ -114,7 +115,7 @@ def type_(self: Tensor, dtype: Any = None) -> Any:
         dtype = next((d for d, word in _TYPE_NAMES.items() if word == kind), dtype)
     if dtype is not None:
         return to(self, dtype)
-    return f"fx.{_TYPE_NAMES.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"
+    return f"{face()}.{_TYPE_NAMES.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"
 
 
 _TYPE_NAMES = {
@@ -149,7 +150,7 @@ _CASTS = {
 
 def _cast(name: str, dtype: Any) -> Callable[..., Tensor]:
     def method(self: Tensor) -> Tensor:
-        return self if self.dtype == dtype else compare.astype(self, dtype=dtype)
+        return self if self._dtype == dtype else compare.astype(self, dtype=dtype)
 
     method.__doc__ = f"In {dtype.name}; itself if it has that dtype."
     method.__name__ = name

@@ -65,12 +65,12 @@ def norm(
         p = 2
     if not isinstance(p, int | float):
         raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
-    result = dtypes.real_of(x.dtype)
-    if x.dtype.itemsize == 2:
+    result = dtypes.real_of(x._dtype)
+    if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
-    axes = normal_axes("norm", axis if dim is None else dim, x.shape)
+    axes = normal_axes("norm", axis if dim is None else dim, x._shape)
     where = {"axes": axes, "keepdims": keepdims or keepdim}
-    if p == 2 and x.dtype.kind != "c":
+    if p == 2 and x._dtype.kind != "c":
         return cast(root(prims.sum(elementwise.square(x), **where)), result)
     size = elementwise.abs(x)
     if p == 2:

@@ -62,7 +62,7 @@ def same_view(x: Tensor) -> Tensor:
 def floating(name: str, x: Any) -> Tensor:
     """``x`` as a tensor; integers and bool become the default floating dtype."""
     x = argument(name, x)
-    dtype = x.dtype
+    dtype = x._dtype
     if dtype in dtypes.INEXACT:
         return x
     return compare.astype(x, dtype=dtypes.to_float(dtype))
@@ -70,7 +70,7 @@ def floating(name: str, x: Any) -> Tensor:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """``x`` in ``dtype``; itself if it has it."""
-    return x if x.dtype == dtype else compare.astype(x, dtype=dtype)
+    return x if x._dtype == dtype else compare.astype(x, dtype=dtype)
 
 
 def classes(name: str, x: Tensor, count: int) -> Tensor:
@@ -140,7 +140,7 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
             f"{name}: {word} must be a tensor or a number, got {type(value).__name__}; "
             f"write {word}=fx.asarray(...)"
         )
-    return cast(found, x.dtype)
+    return cast(found, x._dtype)
 
 
 def common_dtype(name: str, values: Iterable[Any]) -> Any:
@@ -204,7 +204,7 @@ def averaged(name: str, x: Any, dtype: Any = None) -> Tensor:
         DTypeError: for integers and bool.
     """
     x = requested(argument(name, x), dtype)
-    if x.dtype.kind in "biu":
+    if x._dtype.kind in "biu":
         raise DTypeError(
             f"{name} takes a floating dtype, got {x.dtype.name}; "
             f"write fx.{name}(x.astype(fx.float32)) or fx.{name}(x, dtype=fx.float32)"
@@ -219,7 +219,7 @@ def boolean(name: str, mask: Any) -> Tensor:
         DTypeError: if it is not bool.
     """
     mask = argument(name, mask)
-    if mask.dtype != dtypes.bool_:
+    if mask._dtype != dtypes.bool_:
         word = "condition" if name == "where" else "mask"
         raise DTypeError(f"{name}: the {word} must be bool, got {mask.dtype.name}; write m != 0")
     return mask

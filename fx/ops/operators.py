@@ -47,7 +47,7 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
     if float_only:  # integers must be promoted, whatever their dtype
 
         def method(self: Tensor, other: Any) -> Any:
-            if self.dtype.kind == "f":
+            if self._dtype.kind == "f":
                 return fast(self, other)
             return otherwise(self, other)
 

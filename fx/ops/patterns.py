@@ -131,7 +131,7 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 
 def _triangle(name: str, x: Any, k: int, upper: bool) -> Tensor:
     x = as_tensor(x)
-    shape = x.shape
+    shape = x._shape
     if len(shape) < 2:
         raise ShapeError(f"{name} takes matrices, got shape {shape}; write x[None, :] for a row")
     places = _places(shape[-2], shape[-1], integer(name, "k", k), x.device.name)

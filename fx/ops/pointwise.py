@@ -46,7 +46,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
         x, high = operands("clip", x, max)
     if low is None:
         return x if high is None else _at_most(x, high)
-    low = cast(low, x.dtype)
+    low = cast(low, x._dtype)
     return _at_least(x, low) if high is None else _between(x, low, high)
 
 

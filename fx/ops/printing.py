@@ -13,6 +13,7 @@ from fx.config import default_device, default_dtype
 from fx.devices import backend
 from fx.dtypes import bfloat16, bool_, complex64, complex128, float64, int64
 from fx.levels import Tracer, live
+from fx.seen import face
 from fx.spec import TensorSpec
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor
@@ -146,7 +147,7 @@ def _described(array: Any, device: str, history: list[str]) -> str:
             suffixes.append(f"size={shape}")
         content = _content(backend(device).to_numpy(array), len("tensor("))
     if dtype not in usual:
-        suffixes.append(f"dtype=fx.{dtype.name}")
+        suffixes.append(f"dtype={face()}.{dtype.name}")
     return _joined("tensor(" + content, suffixes + history, len("tensor("))
 
 

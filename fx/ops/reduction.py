@@ -73,7 +73,7 @@ def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tenso
             x = cast(x, accumulator(x.dtype, unsigned))
         if dim is not None:
             axis = dim
-        return prim(x, axes=normal_axes(name, axis, x.shape), keepdims=keepdims or keepdim)
+        return prim(x, axes=normal_axes(name, axis, x._shape), keepdims=keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -119,11 +119,11 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
     ) -> Tensor:
         if type(x) is not Tensor:
             x = argument(name, x)
-        if ordered and x.dtype.kind == "c":
+        if ordered and x._dtype.kind == "c":
             check_ordered(name, x)
         if dim is not None:
             axis = dim
-        return prim(x, axes=normal_axes(name, axis, x.shape), keepdims=keepdims or keepdim)
+        return prim(x, axes=normal_axes(name, axis, x._shape), keepdims=keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -228,9 +228,9 @@ def _place(prim: Primitive, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     x = argument(prim.name, x)
     check_ordered(prim.name, x)
     if axis is not None:
-        if not x.shape:
+        if not x._shape:
             return of_scalar(partial(_place, prim), x, axis, keepdims)  # type: ignore[no-any-return]
-        return prim(x, axis=normal_axis(prim.name, axis, x.shape), keepdims=keepdims)
+        return prim(x, axis=normal_axis(prim.name, axis, x._shape), keepdims=keepdims)
     flat = shape_prims.reshape(x, shape=(product(x.shape),))
     out = prim(flat, axis=0, keepdims=False)
     return shape_prims.reshape(out, shape=(1,) * x.ndim) if keepdims else out

@@ -69,7 +69,7 @@ def take_along_axis(
 
 def _corner(name: str, x: Tensor, index: Tensor, at: int) -> Tensor:
     """The part of ``x`` that an index of smaller sides along the other axes reaches."""
-    if x.shape == index.shape:
+    if x._shape == index._shape:
         return x
     if x.ndim != index.ndim:
         raise ShapeError(f"{name}: index {index.shape} must have as many axes as x {x.shape}")
@@ -107,9 +107,9 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
                 [4, 3]])
     """
     x, index, axis = argument("gather", x), argument("gather", index), axis if dim is None else dim
-    if not x.shape:
+    if not x._shape:
         return of_scalar(gather, x, axis, index)  # type: ignore[no-any-return]
-    at = normal_axis("gather", axis, x.shape)
+    at = normal_axis("gather", axis, x._shape)
     return prims.take_along_axis(_corner("gather", x, index, at), index, axis=at)
 
 
@@ -158,14 +158,14 @@ def scatter(
 
 def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | None) -> Tensor:
     x, index = argument(name, x), argument(name, index)
-    if not x.shape:
+    if not x._shape:
         return of_scalar(partial(_scatter, name), x, axis, index, src, reduce)  # type: ignore[no-any-return]
-    at = normal_axis(name, axis, x.shape)
+    at = normal_axis(name, axis, x._shape)
     if reduce not in _REDUCE:
         words = ", ".join(repr(w) for w in _REDUCE)
         raise ValueError(f"{name}: reduce must be one of {words}, got {reduce!r}")
     src = partner(name, "src", src, x)
-    if x.shape == index.shape == src.shape:
+    if x._shape == index._shape == src._shape:
         return prims.scatter_along_axis(x, index, src, axis=at, mode=_REDUCE[reduce])
     if src.ndim:
         src = _cut(name, src, index)

@@ -83,9 +83,9 @@ def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Foun
     """Sorted values along an axis, and where they came from."""
     x = argument(name, x)
     check_ordered(name, x)
-    if not x.shape:
+    if not x._shape:
         return of_scalar(partial(sorted_along, name), x, axis)  # type: ignore[no-any-return]
-    at = normal_axis(name, axis, x.shape)
+    at = normal_axis(name, axis, x._shape)
     order = prims.argsort(x, axis=at, descending=descending)
     return Found(indexing.take_along_axis(x, order, axis=at), order)
 
@@ -137,11 +137,11 @@ def topk(
     """
     x = argument("topk", x)
     check_ordered("topk", x)
-    if not x.shape:
+    if not x._shape:
         return of_scalar(topk, x, k, axis if dim is None else dim, largest)  # type: ignore[no-any-return]
-    at = normal_axis("topk", axis if dim is None else dim, x.shape)
+    at = normal_axis("topk", axis if dim is None else dim, x._shape)
     k = integer("topk", "k", k)
-    if not 0 <= k <= x.shape[at]:
+    if not 0 <= k <= x._shape[at]:
         raise ShapeError(
             f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
         )

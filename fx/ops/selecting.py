@@ -202,7 +202,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
                 [0, 0, 1]])
     """
     x = argument("one_hot", x)
-    if x.dtype.kind not in "iu":
+    if x._dtype.kind not in "iu":
         raise DTypeError(f"one_hot takes integers, got {x.dtype.name}; write x.astype(fx.int64)")
     if num_classes == -1:
         from fx.ops.reduction import max
@@ -210,7 +210,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
         num_classes = int(max(x)) + 1
     num_classes = integer("one_hot", "num_classes", num_classes)
     x = classes("one_hot", x, num_classes)
-    hits = compare.equal(shape_prims.reshape(x, shape=(*x.shape, 1)), iota(num_classes, x))
+    hits = compare.equal(shape_prims.reshape(x, shape=(*x._shape, 1)), iota(num_classes, x))
     return cast(hits, int64 if dtype is None else as_dtype(dtype))
 
 

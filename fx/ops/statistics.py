@@ -68,15 +68,15 @@ def mean(
     """
     if dtype is not None or type(x) is not Tensor or x._a.dtype.kind != "f":
         x = averaged("mean", x, dtype)
-    axes = normal_axes("mean", axis if dim is None else dim, x.shape)
+    axes = normal_axes("mean", axis if dim is None else dim, x._shape)
     return _mean(x, axes, keepdims or keepdim)
 
 
 def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    given = x.dtype
+    given = x._dtype
     if given.itemsize == 2:  # the sum may leave the range of float16
         return compare.astype(_mean(cast(x, dtypes.float32), axes, keepdims), dtype=given)
-    return _average(x, axes=axes, keepdims=keepdims, count=float(_count(x.shape, axes)))
+    return _average(x, axes=axes, keepdims=keepdims, count=float(_count(x._shape, axes)))
 
 
 def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Tensor:

@@ -115,7 +115,7 @@ def _extremum(function: Any, elementwise_one: Any, place: Any, name: str) -> Any
             return elementwise_one(*operands(name, self, dim if other is None else other))
         if dim is None:
             return function(self)
-        shape = self.shape
+        shape = self._shape
         if not shape:
             return of_scalar(method, self, dim)
         at, keep = normal_axis(name, dim, shape), keepdim or keepdims
@@ -171,7 +171,7 @@ _SIZES = (int, tuple, list, Tensor)
 
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
-    own = self.shape
+    own = self._shape
     wanted = infer_size("reshape", own, sizes(shape, "reshape"))
     if wanted == own:
         return same_view(self)
@@ -241,16 +241,16 @@ def adjoint(self: Tensor) -> Tensor:
 
 def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
     """Without axes of size 1: all of them, or those of ``dim`` that have size 1."""
-    axes = normal_axes("squeeze", axis if dim is None else dim, self.shape)
-    kept = tuple([n for i, n in enumerate(self.shape) if n != 1 or i not in axes])
-    if kept == self.shape:
+    axes = normal_axes("squeeze", axis if dim is None else dim, self._shape)
+    kept = tuple([n for i, n in enumerate(self._shape) if n != 1 or i not in axes])
+    if kept == self._shape:
         return same_view(self)
     return shape_prims.reshape(self, shape=kept)
 
 
 def expand(self: Tensor, *shape: Any) -> Tensor:
     """Repeated along axes of size 1, and along new ones in front; -1 keeps a size."""
-    wanted, own = sizes(shape, "expand"), self.shape
+    wanted, own = sizes(shape, "expand"), self._shape
     lead = len(wanted) - len(own)
     if lead < 0:
         raise ShapeError(f"x.expand{wanted} has fewer axes than {own}")

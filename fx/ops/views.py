@@ -82,7 +82,7 @@ def pieces(x: Tensor, axis: int, places: Iterable[tuple[int, int]]) -> tuple[Ten
 def rows(x: Tensor, axis: int) -> tuple[Tensor, ...]:
     """The slices along one axis, without it."""
     before = _FULL[axis]
-    return _views(x, [(*before, i) for i in range(x.shape[axis])])
+    return _views(x, [(*before, i) for i in range(x._shape[axis])])
 
 
 _FULL = [(FULL,) * n for n in range(65)]  # the axes before the one that is cut

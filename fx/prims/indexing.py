@@ -144,7 +144,7 @@ def _take_jvp(primals, tangents, *, axis):
 def _take_vjp(needs, x, idx, *, axis):
     if needs[0] is None:
         return None
-    shape = x.shape
+    shape = x._shape
     return lambda ct: (scatter(zeros(ct, shape), idx, ct, axis=axis, mode="add"), None)
 
 

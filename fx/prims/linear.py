@@ -16,7 +16,7 @@ _SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
 
 def swap_last(x):
     """Exchange the last two axes."""
-    n = len(x.shape)
+    n = len(x._shape)
     return shape_prims.transpose(x, axes=_SWAPPED.get(n) or (*range(n - 2), n - 1, n - 2))
 
 
@@ -102,7 +102,7 @@ def _linear(x, weight, bias=None):
 
 
 def _linear_vjp(needs, x, weight, bias=None):
-    x_shape, n = x.shape, weight.shape[0]
+    x_shape, n = x._shape, weight._shape[0]
     k = x_shape[-1]
     weight = None if needs[0] is None else weight
     x = None if needs[1] is None else x

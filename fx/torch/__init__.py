@@ -23,27 +23,15 @@ from fx.writing.inplace import with_out as _with_out
 from fx import (
     Generator,
     Tensor,
-    bfloat16,
-    complex64,
-    complex128,
     device,
     e,
     enable_grad,
-    finfo,
-    float16,
-    float32,
-    float64,
     from_dlpack,
     get_num_threads,
     get_rng_state,
-    iinfo,
     inf,
     inference_mode,
     initial_seed,
-    int8,
-    int16,
-    int32,
-    int64,
     is_grad_enabled,
     is_inference_mode_enabled,
     manual_seed,
@@ -58,12 +46,7 @@ from fx import (
     set_num_threads,
     set_printoptions,
     set_rng_state,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
 )
-from fx import bool as bool
 from fx.random.generator import default_generator
 
 _writing.enable()
@@ -79,7 +62,6 @@ for _room in (_extras, _creation):
 
 from fx.amp import (
     autocast,
-    get_autocast_dtype,
     GradScaler,
     is_autocast_enabled,
     set_autocast_dtype,
@@ -120,10 +102,22 @@ from fx.torch._types import (
     Size,
     strided,
 )
+from fx.seen import TORCH as _DTYPES
+from fx.torch import _types
 from fx.torch.version import __version__
 
 OutOfMemoryError = MemoryError  # what a script catches when there is no memory left
 
+_types.install()
+bool = _DTYPES[_fx.bool]
+uint8, uint16, uint32, uint64 = (
+    _DTYPES[_d] for _d in (_fx.uint8, _fx.uint16, _fx.uint32, _fx.uint64)
+)
+int8, int16, int32, int64 = (_DTYPES[_d] for _d in (_fx.int8, _fx.int16, _fx.int32, _fx.int64))
+float16, bfloat16, float32, float64 = (
+    _DTYPES[_d] for _d in (_fx.float16, _fx.bfloat16, _fx.float32, _fx.float64)
+)
+complex64, complex128 = _DTYPES[_fx.complex64], _DTYPES[_fx.complex128]
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128

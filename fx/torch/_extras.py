@@ -8,6 +8,7 @@ import fx
 from fx import dtypes
 from fx.config import default_dtype, set_default_dtype
 from fx.ops import assembly, counting, pointwise_more
+from fx.seen import TORCH, Size
 from fx.tensor import Tensor
 from fx.torch._functions import FUNCTIONS, no_out, with_numpys_words
 
@@ -21,8 +22,7 @@ trapezoid, trapz = counting.trapezoid, counting.trapz
 cumulative_trapezoid = counting.cumulative_trapezoid
 polar, rsub, chain_matmul = pointwise_more.polar, pointwise_more.rsub, pointwise_more.chain_matmul
 view_as_real, view_as_complex = pointwise_more.view_as_real, pointwise_more.view_as_complex
-einsum, result_type, can_cast = fx.einsum, fx.result_type, fx.can_cast
-promote_types, broadcast_shapes = dtypes.promote_types, fx.broadcast_shapes
+einsum, can_cast = fx.einsum, fx.can_cast
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
@@ -237,9 +237,46 @@ def typename(obj: Any) -> str:
     return f"{cls.__module__}.{cls.__qualname__}".removeprefix("builtins.")
 
 
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype that an operation on both has."""
+    return TORCH[fx.result_type(tensor1, tensor2)]
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype that both are converted to."""
+    return TORCH[dtypes.promote_types(dtypes.as_dtype(type1), dtypes.as_dtype(type2))]
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that tensors of these shapes broadcast to."""
+    return Size(fx.broadcast_shapes(*shapes))
+
+
+def finfo(type: Any = None) -> Any:
+    """The limits of a floating or complex dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits``."""
+    return _named(fx.finfo(default_dtype() if type is None else type))
+
+
+def iinfo(type: Any) -> Any:
+    """The limits of an integer dtype: ``max``, ``min``, ``bits``."""
+    return _named(fx.iinfo(type))
+
+
+def _named(limits: Any) -> Any:
+    limits.dtype = limits.dtype.name
+    return limits
+
+
 def get_default_dtype() -> Any:
     """The dtype of Python floats and of new tensors."""
-    return default_dtype()
+    return TORCH[default_dtype()]
+
+
+def get_autocast_dtype(device_type: str | None = None) -> Any:
+    """The dtype of an autocast region that names none."""
+    from fx import amp
+
+    return TORCH[amp.get_autocast_dtype(device_type)]
 
 
 def set_default_tensor_type(t: Any) -> None:

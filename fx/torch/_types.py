@@ -1,16 +1,18 @@
-"""Old names of tensors by dtype (``torch.LongTensor``), ``torch.Size``, ``torch.dtype``."""
+"""Types of PyTorch: tensors by dtype (``torch.LongTensor``), and who sees ``torch.Size``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import prod
+from sys import _getframe
+from types import FrameType
 from typing import Any
 
-import numpy as np
-
-from fx import dtypes
+from fx import dtypes, seen, tree
+from fx.frames import is_internal
 from fx.ops.torch_attributes import constructed
+from fx.seen import TORCH, Size, TorchDType
+from fx.tensor import Size as Count
 from fx.tensor import Tensor
+from fx.writing.who import imports_face, writes
 
 
 class _OfDtype(type):
@@ -49,37 +51,7 @@ TYPES = (
 )  # fmt: skip
 
 
-class _Tuples(type):
-    """Every shape is a ``Size``: shapes of fx are plain tuples."""
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, tuple) and all(isinstance(n, int) for n in x)
-
-
-class Size(tuple, metaclass=_Tuples):
-    """Sizes of axes: a tuple.
-
-    Example:
-        >>> import fx.torch as torch
-        >>> torch.Size([2, 3]).numel()
-        6
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, sizes: Iterable[int] = ()) -> Any:
-        """Sizes from any sequence of ints."""
-        return tuple.__new__(cls, sizes)
-
-    def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
-        return prod(self)
-
-    def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
-
-
-dtype = np.dtype
+dtype = TorchDType
 
 
 class _Named:
@@ -105,3 +77,58 @@ contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 preserve_format = memory_format("preserve_format")
+
+
+# who sees them ----------------------------------------------------------------------------------
+
+_own: dict[int, dict[str, Any]] = {}  # the names of fx's own modules, by their ids
+_theirs: dict[int, dict[str, Any]] = {}  # those of modules that import fx.torch
+_MOST = 512
+_sized = tuple.__new__
+
+
+def _decided(name: str, plain: property) -> property:
+    """The property of tensors that gives modules which import ``fx.torch`` PyTorch's objects."""
+    get: Any = plain.fget
+
+    def shape(self: Any) -> Any:
+        module = id(_getframe(1).f_globals)
+        if module in _theirs or (module not in _own and _sees(_getframe(1))):
+            return _sized(Size, get(self))
+        return get(self)
+
+    def dtype(self: Any) -> Any:
+        module = id(_getframe(1).f_globals)
+        if module in _theirs or (module not in _own and _sees(_getframe(1))):
+            return TORCH[get(self)]
+        return get(self)
+
+    return property(shape if name == "shape" else dtype, doc=plain.__doc__)
+
+
+def _sees(frame: FrameType) -> bool:
+    """Whether the code of a frame is of a module that imports ``fx.torch``."""
+    space = frame.f_globals
+    if is_internal(frame.f_code.co_filename):
+        _own[id(space)] = space
+        return False
+    seen = writes(frame)
+    if seen and imports_face(space):
+        if len(_theirs) > _MOST:
+            _theirs.clear()
+        _theirs[id(space)] = space
+    return seen
+
+
+def _size(self: Any, dim: int | None = None) -> Any:
+    """``x.size()`` and ``x.size(0)``."""
+    if dim is not None:
+        return self.shape[dim]
+    return Size(self.shape) if _sees(_getframe(1)) else self.shape
+
+
+def install() -> None:
+    """Let the modules of this process that import ``fx.torch`` see PyTorch's dtypes and sizes."""
+    seen.watch(_decided)
+    Count.__call__ = _size  # type: ignore[method-assign]
+    tree.register_node(Size, lambda s: (tuple(s), None), lambda _, sizes: Size(sizes))

@@ -84,7 +84,7 @@ def copying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _alias(x: Any) -> Any:
     """Another tensor of the same elements."""
-    return reshape(x, shape=x.shape)
+    return reshape(x, shape=x._shape)
 
 
 _inside: dict[CodeType, bool] = {}

@@ -37,6 +37,12 @@ def writes(frame: FrameType) -> bool:
     return True  # nobody imports anything of fx: the face that takes writes was loaded
 
 
+def imports_face(space: dict[str, Any]) -> bool:
+    """Whether the module of these names was found to import ``fx.torch`` itself."""
+    known = _verdicts.get(id(space))
+    return known is not None and known[0] is space and known[2] is True
+
+
 _codes: dict[Any, bool] = {}
 
 

@@ -14,6 +14,7 @@ from fx.backward_pass import note_writing
 from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError
 from fx.primitive import Primitive
+from fx.seen import keep
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
 from fx.tape import _sequence as next_number
 from fx.tensor import Tensor, new_tensor
@@ -105,6 +106,9 @@ class Written:
         return memo[id(self)]
 
 
+keep(Written)
+
+
 def copied(x: Any) -> Any:
     """Another tensor of these values; that of a leaf is a leaf."""
     out = twin(x)
@@ -157,7 +161,7 @@ def convert(x: Any, number: int) -> None:
     first = twin(x)
     if number:  # else it was made after the first write: nobody has kept the object
         record.first, record.since = first, number
-    record.shape, record.dtype = x.shape, x.dtype
+    record.shape, record.dtype = x._shape, x._dtype
     if record.path and type(first._node) is Leaf:
         record.leaf, record.cut, record.at = first._node, True, len(record.path)
     cell = record.family.cell

@@ -61,8 +61,8 @@ def cross_entropy(
     if not x.ndim:
         raise ShapeError("cross_entropy takes logits (batch, classes, ...), got a scalar")
     axis = min(1, x.ndim - 1)
-    plain = weight is None and not label_smoothing and x.ndim == 2 and x.dtype.itemsize > 2
-    if plain and y.dtype in INTEGRAL and y.shape == x.shape[:1]:
+    plain = weight is None and not label_smoothing and x.ndim == 2 and x._dtype.itemsize > 2
+    if plain and y._dtype in INTEGRAL and y._shape == x._shape[:1]:
         try:
             return losses_prims.cross_entropy(
                 x, cast(y, int64), ignore_index=ignore_index, reduction=how

@@ -37,14 +37,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if modes.autocast is not None:
         input, weight, bias = lowered(input, weight, bias)
     x, w = argument("linear", input), argument("linear", weight)
-    in_features = w.shape[-1] if w.ndim in (1, 2) else None
-    if not x.ndim or in_features != x.shape[-1]:
+    in_features = w._shape[-1] if w.ndim in (1, 2) else None
+    if not x.ndim or in_features != x._shape[-1]:
         raise ShapeError(
             f"linear: an input of shape {x.shape} does not fit a weight of shape {w.shape}, which "
             f"takes (..., {in_features}); flatten it first, for example x.flatten(1), or change "
             f"in_features"
         )
-    if x.dtype != w.dtype:
+    if x._dtype != w._dtype:
         raise _mixed("linear", x, w)
     if w.ndim == 2 and x.ndim > 1:
         if bias is None:

@@ -60,7 +60,7 @@ def total(x: Tensor) -> Tensor:
 def _pair(name: str, input: Any, target: Any, strict: bool = False) -> tuple[Tensor, Tensor]:
     """Input and target promoted; shapes that differ are a warning, or an error where ``strict``."""
     x, y = operands(name, input, target, True)
-    if x.shape != y.shape:
+    if x._shape != y._shape:
         fix = "bring them to one shape, for example with x.squeeze(-1) or y.reshape(x.shape)"
         if strict:
             raise ShapeError(

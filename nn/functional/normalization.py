@@ -196,7 +196,7 @@ def layer_norm(
     x = floating("layer_norm", input)
     sizes = integers("layer_norm", "normalized_shape", normalized_shape)
     first = x.ndim - len(sizes)
-    if not sizes or first < 0 or x.shape[first:] != sizes:
+    if not sizes or first < 0 or x._shape[first:] != sizes:
         raise ShapeError(
             f"layer_norm: an input of shape {x.shape} does not end in normalized_shape {sizes}"
         )
@@ -206,12 +206,12 @@ def layer_norm(
                 f"layer_norm: {name} must have normalized_shape {sizes}, got "
                 f"{getattr(v, 'shape', v)}"
             )
-    if x.dtype.itemsize == 2:
+    if x._dtype.itemsize == 2:
         return _widened(lambda x: layer_norm(x, sizes, weight, bias, eps), x)
     if type(eps) is float and ((weight is not None and bias is not None) or _plain(x)):
         w = _full(1.0, sizes, x) if weight is None else argument("layer_norm", weight)
         b = _full(0.0, sizes, x) if bias is None else argument("layer_norm", bias)
-        if x.dtype == w.dtype == b.dtype:
+        if x._dtype == w._dtype == b._dtype:
             return norms.layer_norm(x, w, b, eps=eps)
     out, _ = norms.standardised(x, tuple(range(first, x.ndim)), eps)
     if weight is not None:
@@ -221,7 +221,7 @@ def layer_norm(
 
 def _full(value: float, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """What stands for a weight or bias that is not there, for the kernel's sake."""
-    return full(shape=shape, value=value, dtype=like.dtype, device=like.device.name)
+    return full(shape=shape, value=value, dtype=like._dtype, device=like.device.name)
 
 
 def group_norm(

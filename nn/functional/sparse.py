@@ -53,7 +53,7 @@ def embedding(
                 [0., 0.]])
     """
     idx = argument("embedding", input)
-    if idx.dtype not in INTEGRAL:
+    if idx._dtype not in INTEGRAL:
         raise DTypeError(
             f"embedding takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
         )
@@ -61,7 +61,7 @@ def embedding(
         weight = argument("embedding", weight)
     if weight.ndim != 2:
         raise ShapeError(f"embedding takes a weight (rows, features), got shape {weight.shape}")
-    rows = weight.shape[0]
+    rows = weight._shape[0]
     places = cast(idx, uint64)  # so that negative indices lie beyond every size
     try:
         if max_norm is not None:

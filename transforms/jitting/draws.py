@@ -21,6 +21,7 @@ import numpy as np
 
 from fx.host_values import StagedValue
 from fx.numbers import StagedNumber
+from fx.seen import TorchDType
 from fx.transforms.jitting.drawn import Drawn
 from fx.transforms.jitting.guards_code import PLAIN
 from fx.transforms.jitting.handled import PLAN, was_sent
@@ -29,7 +30,7 @@ from fx.transforms.jitting.impure import GENERATORS
 
 STAGED = (StagedNumber, StagedValue)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
-_FIXED = (*PLAIN, *_TIMES, np.generic, np.dtype, type, range)
+_FIXED = (*PLAIN, *_TIMES, np.generic, np.dtype, TorchDType, type, range)
 _PURE = frozenset(
     getattr(builtins, name) for name in ("float", "int", "round", "abs", "min", "max", "sum", "pow")
 ) | frozenset(f for f in vars(math).values() if type(f) is BuiltinFunctionType)

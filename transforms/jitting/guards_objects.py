@@ -37,6 +37,7 @@ import numpy as np
 
 from fx.nn._hooks import Hook
 from fx.numbers import Number
+from fx.seen import TorchDType
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
@@ -51,9 +52,10 @@ _OWNERS = (ModuleType, type, FunctionType)
 _CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
     BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
     ClassMethodDescriptorType, GetSetDescriptorType, MemberDescriptorType, CodeType, GenericAlias,
-    UnionType, CellType, FrameType, TracebackType, np.ufunc, np.dtype, np.random.Generator,
-    np.random.RandomState, np.random.BitGenerator, re.Pattern, re.Match, Struct, property,
-    staticmethod, classmethod, attrgetter, itemgetter, methodcaller, type(Ellipsis),
+    UnionType, CellType, FrameType, TracebackType, np.ufunc, np.dtype, TorchDType,
+    np.random.Generator, np.random.RandomState, np.random.BitGenerator, re.Pattern, re.Match,
+    Struct, property, staticmethod, classmethod, attrgetter, itemgetter, methodcaller,
+    type(Ellipsis),
     type(NotImplemented), type(lru_cache(len)), type(np.mean), type(Lock()), type(RLock()),
     super, struct_time, BaseException, TextIOBase, BufferedWriter, type(sys.flags),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from fx import limits
 from fx.graph.named import Named, node_of
 from fx.handles import Data
 from fx.numbers import Numbers, StagedNumber
+from fx.seen import TorchDType
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
@@ -38,7 +39,7 @@ from fx.transforms.jitting.kinds import holds_others
 from fx.transforms.jitting.touched import Touched
 from fx.versions import Watched, WatchedList
 
-_VALUES = (range, slice, np.generic, np.dtype)
+_VALUES = (range, slice, np.generic, np.dtype, TorchDType)
 _VALUE_MODULES = frozenset(
     ("datetime", "decimal", "fractions", "pathlib", "pathlib._local", "uuid")
 )

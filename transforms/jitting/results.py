@@ -23,6 +23,7 @@ import numpy as np
 
 from fx.nn.module import Module
 from fx.optim.optimizer import Optimizer
+from fx.seen import TorchDType
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_containers import is_plain
@@ -32,7 +33,7 @@ from fx.transforms.jitting.signature import holds_state
 
 _CONSTANT = (
     bool, int, float, complex, str, bytes, type(None), type, ModuleType, BuiltinFunctionType,
-    EllipsisType, NotImplementedType, Enum, range, slice, np.generic, np.dtype,
+    EllipsisType, NotImplementedType, Enum, range, slice, np.generic, np.dtype, TorchDType,
 )  # fmt: skip
 _VALUES = frozenset(("datetime", "decimal", "fractions", "pathlib", "pathlib._local", "uuid"))
 Places = dict[int, tuple[Any, tuple[Any, ...]]]  # by id, a container and the steps to it

@@ -14,6 +14,7 @@ from fx.graph.named import Named
 from fx.handles import Handle
 from fx.numbers import StagedNumber, is_dynamic_argument
 from fx.ops.convert import as_tensor
+from fx.seen import TorchDType
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms.jitting.donation import donated_leaves
@@ -88,8 +89,11 @@ def holds_state(x: Any) -> bool:
     return getattr(type(x), "__jit_object__", False) and x.__jit_object__()
 
 
+_PLAIN = (str, bytes, bool, int, float, complex, np.dtype, TorchDType, type(None))
+
+
 def _key_of(leaf: Any) -> Any:
-    if isinstance(leaf, str | bytes | bool | int | float | complex | np.dtype | type(None)):
+    if isinstance(leaf, _PLAIN):
         return type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf
     if isinstance(leaf, np.generic):
         return type(leaf), leaf.tobytes()
