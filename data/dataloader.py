@@ -10,6 +10,7 @@ from math import ceil
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from fx.config import modes
 from fx.data._utils.collate import default_collate, default_convert
 from fx.data._utils.worker import get_worker_info
 from fx.data.dataset import IterableDataset
@@ -22,6 +23,7 @@ from fx.data.loading.seeding import key_of, words
 from fx.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from fx.errors import StateError
 from fx.random import Generator
+from fx.transaction import whole
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -330,6 +332,7 @@ class DataLoader(Generic[T]):
             state["generator"] = words(self.generator.get_state())
         return state
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Let the next loop go on where the state was taken.
 
@@ -363,8 +366,8 @@ class DataLoader(Generic[T]):
             )
         if self.generator is not None and "generator" in state_dict:
             self.generator.set_state(key_of(state_dict["generator"]))
-        self._resume = position
-        self.epochs = position["epoch"]
+        modes.transaction.set(self, "_resume", position)
+        modes.transaction.set(self, "epochs", position["epoch"])
 
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")

@@ -35,6 +35,7 @@ class _Modes(threading.local):
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
     turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
     journal: list[Any] | None = None  # of cells that are rebound, with what they held before
+    transaction: Any = None  # that running loads take part in (fx.transaction)
     pulling: int = NEVER  # the number of the node whose pullback runs (fx.writing)
     views: bool = False  # whether view primitives note what they give (fx.writing)
     stage: Any = None  # of the function that is being staged (fx.graph.staging)

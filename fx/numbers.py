@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.commit import Stores
 from fx.config import modes
 from fx.dtypes import as_dtype, dtype_of_scalar
 from fx.tensor import Tensor
@@ -334,6 +335,19 @@ class Numbers(dict[Any, Any]):
             del self.tuples[key]
             touch()
         dict.__setitem__(self, key, value)
+
+    def plan(self, stores: Stores, key: Any, value: Any) -> None:
+        """List the stores that set a number, or another value, outside of staging."""
+        stores.put(self, key, value)
+        held = self.tuples.get(key)
+        if type(value) is not tuple or not value or not all(map(is_dynamic, value)):
+            stores.drop(self.tuples, key)
+        elif held is not None and [*map(type, held.values())] == [*map(type, value)]:
+            for i, x in enumerate(value):
+                stores.put(held, i, x)
+        else:
+            stores.put(self.tuples, key, dict(enumerate(value)))
+        stores.noted = True
 
     def __delitem__(self, key: Any) -> None:
         self.tuples.pop(key, None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
+from itertools import count
 from typing import Any
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
@@ -22,12 +23,18 @@ _MUTATORS = (
 
 
 class Changes:
-    """The count."""
+    """The count.
 
-    __slots__ = ("count",)
+    Attributes:
+        count: of changes; only whether it is another one matters.
+        loads: another number after each transaction (``fx.transaction``).
+    """
+
+    __slots__ = ("count", "loads")
 
     def __init__(self) -> None:
         self.count = 0
+        self.loads = 0
 
 
 changes = Changes()
@@ -51,6 +58,17 @@ def note_change(before: Any, after: Any) -> None:
 def touch() -> None:
     """Count a change."""
     changes.count += 1
+
+
+_epochs = count(1 << 40, 1 << 40)
+
+
+def fresh() -> int:
+    """A count that was never there: for who stores one together with what it counts.
+
+    One more than a count that was read earlier may meanwhile be known as somebody else's.
+    """
+    return next(_epochs)
 
 
 def observed(cls: Any) -> Any:

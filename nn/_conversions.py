@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from fx.config import no_grad
+from fx.config import modes, no_grad
 from fx.devices import Device, as_device
 from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
 from fx.errors import DTypeError
 from fx.nn.uninitialized import is_lazy
 from fx.tensor import Tensor
+from fx.transaction import whole
 
 
 class Conversions:
@@ -24,7 +25,8 @@ class Conversions:
         """Move parameters and buffers to a dtype (floating ones only) and a device.
 
         Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``;
-        ``non_blocking`` and ``memory_format`` are accepted and change nothing.
+        ``non_blocking`` and ``memory_format`` are accepted and change nothing. All of them change
+        in one instant, after the last was made: an error or a signal leaves none or all moved.
 
         Raises:
             DTypeError: if the dtype is not floating or complex.
@@ -85,19 +87,24 @@ class Conversions:
         """Itself: what parameters hold never changes."""
         return self
 
+    @whole
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Rebind every parameter, gradient and buffer to what ``fn`` makes of it."""
+        """Rebind every parameter, gradient and buffer to what ``fn`` makes of it, all at once."""
+        changes = modes.transaction
         if recurse:
             for module in self.children():
-                module._apply(fn)
+                if type(module)._apply is Conversions._apply:
+                    module._apply(fn)
+                else:
+                    changes.outside(module._apply, fn)
         with no_grad():
             for cell in (*self._parameters.values(), *self._buffers.values()):
                 if cell is None:
                     continue
                 grad = cell.read_grad()
-                cell.rebind(fn(cell.value if is_lazy(cell) else cell.read()))
+                changes.rebind(cell, fn(cell.value if is_lazy(cell) else cell.read()))
                 if grad is not None:
-                    cell.grad = fn(grad)
+                    changes.gradient(cell, fn(grad))
         return self
 
 

@@ -11,16 +11,18 @@ import numpy as np
 
 from fx.autograd.methods import RemovableHandle
 from fx.config import modes, no_grad
-from fx.errors import StateError
+from fx.errors import FxError, StateError
 from fx.nn.uninitialized import is_lazy
 from fx.ops import views
 from fx.ops.convert import as_tensor
-from fx.state import Cell, rebind_all, snapshot
+from fx.state import Cell, snapshot
 from fx.tensor import Tensor
+from fx.transaction import whole
 from fx.versions import Hooks
 
 EXTRA = "_extra_state"
 _NONE: dict[int, Any] = {}
+_REFUSALS = (FxError, TypeError, ValueError, RuntimeError, BufferError, AttributeError)
 
 
 class IncompatibleKeys(NamedTuple):
@@ -167,10 +169,15 @@ class Saving:
             f"{type(self).__name__} has no extra state; define get_extra_state and set_extra_state"
         )
 
+    @whole
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
         """Rebind parameters and buffers to the values of a state dict: all of them, or none.
+
+        They change in one instant, also for other threads and for what a signal handler raises;
+        hooks and methods of your own see what was loaded before they run, and an error takes it
+        back.
 
         Args:
             state_dict: values by path, as ``state_dict()`` gives them.
@@ -193,31 +200,21 @@ class Saving:
         state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
-        outer, modes.journal = modes.journal, []
-        done: list[Any] | None = modes.journal
-        try:
-            with no_grad():
-                _load(self, state, "", metadata, assign, (missing, unexpected, errors))
-            if strict:
-                for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
-                    if keys:
-                        listed = ", ".join(f'"{key}"' for key in keys)
-                        errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
-            if errors:
-                listed = "\n\t".join(errors)
-                raise StateError(
-                    f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
-                )
-            if outer is not None:
-                outer += done
-            done = None
-        finally:
-            modes.journal = None
-            if done:
-                rebind_all(done[::-1])
-            modes.journal = outer
+        with no_grad():
+            _load(self, state, "", metadata, assign, (missing, unexpected, errors))
+        if strict:
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
+                if keys:
+                    listed = ", ".join(f'"{key}"' for key in keys)
+                    errors.insert(0, f"{what} key(s) in state_dict: {listed}. ")
+        if errors:
+            listed = "\n\t".join(errors)
+            raise StateError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
+            )
         return IncompatibleKeys(missing, unexpected)
 
+    @whole
     def _load_from_state_dict(
         self,
         state_dict: Any,
@@ -231,7 +228,7 @@ class Saving:
         """Take the state of this module, not of those below, from ``state_dict``."""
         rest = (local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         for hook in self.__dict__.get("_load_state_dict_pre_hooks", _NONE).values():
-            hook(state_dict, prefix, *rest)
+            modes.transaction.outside(hook, state_dict, prefix, *rest)
         assign = local_metadata.get("assign_to_params_buffers", False)
         known = self._persistent()
         for name, held in known.items():
@@ -243,7 +240,7 @@ class Saving:
         extra = prefix + EXTRA
         if type(self).set_extra_state is not Saving.set_extra_state:
             if extra in state_dict:
-                self.set_extra_state(state_dict[extra])
+                modes.transaction.outside(self.set_extra_state, state_dict[extra])
             elif strict:
                 missing_keys.append(extra)
         elif strict and extra in state_dict:
@@ -303,7 +300,11 @@ def _load(
     local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
     if assign:
         local["assign_to_params_buffers"] = True
-    module._load_from_state_dict(state, prefix, local, True, *found)
+    load = module._load_from_state_dict
+    if type(module)._load_from_state_dict.__module__.startswith("fx."):
+        load(state, prefix, local, True, *found)
+    else:
+        modes.transaction.outside(load, state, prefix, local, True, *found)
     for name, below in module._modules.items():
         if below is not None:
             start = f"{prefix}{name}."
@@ -311,7 +312,7 @@ def _load(
             _load(below, part, start, metadata, assign, found)
     keys = IncompatibleKeys(*found[:2])
     for hook in module.__dict__.get("_load_state_dict_post_hooks", _NONE).values():
-        if hook(module, keys) is not None:
+        if modes.transaction.outside(hook, module, keys) is not None:
             raise AssertionError(
                 "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
                 "return new values, if incompatible_keys need to be modified, it should be done "
@@ -344,10 +345,10 @@ def _take(
         if not isinstance(held, Cell):  # a Module-shaped object of plain tensors
             setattr(module, name, value if assign else value.astype(held.dtype))
         elif assign:
-            held.rebind(value)
+            modes.transaction.rebind(held, value)
         else:
-            held.rebind(value.to(held.device, held.dtype))
-    except Exception as error:
+            modes.transaction.rebind(held, value.to(held.device, held.dtype))
+    except _REFUSALS as error:
         errors.append(
             f'While copying the parameter named "{key}", whose dimensions in the model are '
             f"{held.shape} and whose dimensions in the checkpoint are {given.shape}, an exception "

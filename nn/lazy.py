@@ -22,6 +22,7 @@ from fx.nn.module import Module
 from fx.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from fx.nn.uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
 from fx.ops.operands import argument
+from fx.transaction import whole
 from fx.versions import touch
 
 
@@ -66,10 +67,12 @@ class LazyModuleMixin(Module):
         self.__class__ = self.cls_to_become
         return self(*args, **kwargs)
 
+    @whole
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         for name, cell in (*self._parameters.items(), *self._buffers.items()):
             given = state_dict.get(prefix + name)
             if is_lazy(cell) and given is not None and not is_lazy(given):
+                modes.transaction.keep(cell, "value", "__class__")
                 cell.materialize(tuple(given.shape))
                 touch()
         super()._load_from_state_dict(state_dict, prefix, *rest)

@@ -20,6 +20,7 @@ from fx.optim._rule import Clock, Rule, first_count, zeros
 from fx.optim._state import number_of, option, restored, saved
 from fx.state import Cell, lasting, rebind_all, snapshot
 from fx.tensor import Tensor
+from fx.transaction import consistent, whole
 from fx.versions import changes, note_change, touch
 from fx.writing.inplace import cell_of, user_writes
 
@@ -257,6 +258,9 @@ class Optimizer(Hooks):
             tensors are those of this moment, which no later step changes.
         """
         self._run("state_dict_pre", self)
+        return self._run("state_dict_post", self, consistent(self._saved))
+
+    def _saved(self) -> dict[str, Any]:
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         groups = [
             {**{k: v for k, v in dict.items(g) if k != "params"},
@@ -271,15 +275,21 @@ class Optimizer(Hooks):
             number_of(p, numbers): saved(held, self.rule, values) if isinstance(p, Tensor) else held
             for p, held in items
         }
-        return self._run("state_dict_post", self, {"state": state, "param_groups": groups})
+        return {"state": state, "param_groups": groups}
 
+    @whole
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over state and options that ``state_dict`` gave, of PyTorch's optimizer too.
+
+        All of it changes in one instant; an error or a signal leaves the optimizer as it was.
 
         Raises:
             StateError: if the groups or their sizes, or the shape of a slot, do not match.
         """
-        state_dict = self._run("load_state_dict_pre", self, dict(state_dict))
+        changes = modes.transaction
+        state_dict = dict(state_dict)
+        if self._optimizer_load_state_dict_pre_hooks:
+            state_dict = changes.outside(self._run, "load_state_dict_pre", self, state_dict)
         found = state_dict["param_groups"]
         if len(found) != len(self.param_groups):
             raise StateError(
@@ -293,10 +303,13 @@ class Optimizer(Hooks):
                 f"optimizer's group: {[b for _, b in sizes]} parameters, the optimizer's groups "
                 f"have {[a for a, _ in sizes]}"
             )
-        self.state = restored(state_dict["state"], found, self.param_groups, self.rule, self._slots)
-        for group, options in zip(self.param_groups, found, strict=True):
-            group.update((k, option(v)) for k, v in options.items() if k != "params")
-        self._run("load_state_dict_post", self)
+        groups = self.param_groups
+        state = restored(state_dict["state"], found, groups, self.rule, self._slots)
+        changes.set(self, "state", state)
+        for group, options in zip(groups, found, strict=True):
+            changes.update(group, {k: option(v) for k, v in options.items() if k != "params"})
+        if self._optimizer_load_state_dict_post_hooks:
+            changes.outside(self._run, "load_state_dict_post", self)
 
     def _parameters(self) -> Iterable[Cell]:
         return chain.from_iterable(g["params"] for g in self.param_groups)

@@ -8,7 +8,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from fx.config import no_grad
+from fx.config import modes, no_grad
 from fx.dtypes import int64
 from fx.nn.module import Module
 from fx.nn.normalization import _BatchNorm
@@ -20,6 +20,7 @@ from fx.prims.creation import constant
 from fx.prims.shape import broadcast_to
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
+from fx.transaction import whole
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
 MultiAverage = Callable[[Sequence[Cell], Sequence[Tensor], Any], None]
@@ -282,6 +283,9 @@ class SWALR(LRScheduler):
             out.append(goal * now + first * (1 - now))
         return out
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave, of PyTorch's scheduler too."""
-        self.__dict__.update((k, v) for k, v in state_dict.items() if k != "anneal_func")
+        modes.transaction.update(
+            self.__dict__, {k: v for k, v in state_dict.items() if k != "anneal_func"}
+        )

@@ -7,7 +7,7 @@ from typing import Any
 
 import fx.ops.creation as creation
 from fx import dtypes
-from fx.config import no_grad
+from fx.config import modes, no_grad
 from fx.errors import StateError
 from fx.ops.convert import as_tensor
 from fx.ops.elementwise import isfinite
@@ -15,6 +15,7 @@ from fx.ops.reduction import all as every
 from fx.ops.searching import where
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.transaction import whole
 
 
 class GradScaler:
@@ -207,6 +208,7 @@ class GradScaler:
             "_growth_tracker": int(self._good.read().item()),
         }
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take what ``state_dict`` of another scaler gave.
 
@@ -220,11 +222,12 @@ class GradScaler:
                 "The source state dict is empty, possibly because it was saved from a disabled "
                 "instance of GradScaler."
             )
-        self._scale.rebind(as_tensor(float(state_dict["scale"]), dtype=dtypes.float32))
-        self._good.rebind(as_tensor(int(state_dict["_growth_tracker"]), dtype=dtypes.int32))
-        self._growth_factor = state_dict["growth_factor"]
-        self._backoff_factor = state_dict["backoff_factor"]
-        self._growth_interval = state_dict["growth_interval"]
+        changes = modes.transaction
+        good = as_tensor(int(state_dict["_growth_tracker"]), dtype=dtypes.int32)
+        changes.rebind(self._scale, as_tensor(float(state_dict["scale"]), dtype=dtypes.float32))
+        changes.rebind(self._good, good)
+        for name in ("growth_factor", "backoff_factor", "growth_interval"):
+            changes.set(self, f"_{name}", state_dict[name])
 
 
 def _cell(value: float, dtype: Any, name: str) -> Cell:

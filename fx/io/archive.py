@@ -32,6 +32,10 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
 _PADDING = 0x4246  # the extra field "FB" that moves a record to its alignment
 _WIDE = 0xFFFFFFFF  # stands where a number is in a field of 64 bits instead
+_OF_ZIPFILE = (  # what it raises at damaged directories; a signal handler may raise others
+    zipfile.BadZipFile, zipfile.LargeZipFile, ArithmeticError, AssertionError, EOFError,
+    LookupError, RuntimeError, TypeError, ValueError, struct.error, zlib.error,
+)  # fmt: skip
 _LIMIT = _WIDE  # numbers from here on are
 
 
@@ -148,7 +152,7 @@ class ArchiveReader:
                 self.comment = archive.comment
         except (OSError, MemoryError):
             raise
-        except Exception as error:  # zipfile lets many kinds of errors out
+        except _OF_ZIPFILE as error:
             raise FileFormatError(f"{what}: the zip directory is damaged ({error})") from None
         self.allowance = Allowance(self.size)
         self.entries = {entry.filename: entry for entry in entries}

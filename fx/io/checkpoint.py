@@ -8,7 +8,6 @@ import random
 import re
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from fx.io.vocabulary import Vocabulary
 from fx.random.generator import Generator, default_generator
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.transaction import consistent, whole
 
 _FORMAT = "fx checkpoint 1"
 _NAME = re.compile(r"step-(\d+)\.pt")
@@ -115,8 +115,12 @@ class Checkpoint:
         for name in _OWN[1:]:
             if name in parts:
                 raise ValueError(f"Checkpoint.save: the name {name!r} is taken; choose another")
-        content = {"format": _FORMAT, "step": step, "random_state": _random_state()}
-        pickled = _readable(content | {name: _state_of(part) for name, part in parts.items()})
+
+        def content() -> dict[str, Any]:
+            own = {"format": _FORMAT, "step": step, "random_state": _random_state()}
+            return own | {name: _state_of(part) for name, part in parts.items()}
+
+        pickled = _readable(consistent(content))
         path = self.path(step)
         self.dir.mkdir(parents=True, exist_ok=True)
 
@@ -165,14 +169,16 @@ class Checkpoint:
             )
         return found
 
+    @whole
     def restore(
         self, step: int | None = None, *, map_location: Any = None, random_state: bool = True,
         **parts: Any,
     ) -> dict[str, Any] | None:  # fmt: skip
         """Put objects and random generators back into the state of a checkpoint.
 
-        All or nothing: the file is read and checked before anything is changed, and if one part
-        does not fit, those before it get back what they held.
+        All or nothing: the file is read and checked before anything is changed, and then all of it
+        changes in one instant. Parts whose ``load_state_dict`` is your own change when it runs, and
+        get back what they held if another part does not fit or a signal comes.
 
         Args:
             step: which checkpoint; None is the latest that is intact.
@@ -205,10 +211,12 @@ class Checkpoint:
                 f"Checkpoint.restore: {self.path(found['step'])} holds no {', '.join(missing)}; it "
                 f"holds {held or 'nothing'}"
             )
-        jobs = [_restoring(name, part, found[name]) for name, part in parts.items()]
+        for name, part in parts.items():
+            _check_part(name, part)
+        for name, part in parts.items():
+            _restore(name, part, found[name])
         if random_state:
-            jobs.append((_random_state, _set_random_state, found["random_state"]))
-        _all_or_nothing(jobs)
+            _set_random_state(found["random_state"])
         return found
 
     def _find(self, step: int | None, map_location: Any) -> dict[str, Any] | None:
@@ -294,19 +302,23 @@ def _state_of(part: Any) -> Any:
     return part.state_dict() if hasattr(part, "state_dict") else part
 
 
-def _restoring(name: str, part: Any, state: Any) -> tuple[Any, Any, Any]:
-    """How to get the state of a part, how to set it, and the state that it is to have."""
+def _check_part(name: str, part: Any) -> None:
+    if not isinstance(part, Generator | Cell) and not hasattr(part, "load_state_dict"):
+        raise TypeError(
+            f"Checkpoint.restore: {name} is a {type(part).__name__}, which has no load_state_dict; "
+            f"take its value from what restore returns: found = checkpoint.restore(...); "
+            f"{name} = found[{name!r}]"
+        )
+
+
+def _restore(name: str, part: Any, state: Any) -> None:
+    """Let a part have a state when the transaction ends."""
     if isinstance(part, Generator):
-        return part.get_state, part.set_state, state
-    if isinstance(part, Cell):
-        return part.detach, lambda value: _rebind(name, part, value), state
-    if hasattr(part, "load_state_dict"):
-        return lambda: _copied(part.state_dict()), part.load_state_dict, state
-    raise TypeError(
-        f"Checkpoint.restore: {name} is a {type(part).__name__}, which has no load_state_dict; "
-        f"take its value from what restore returns: found = checkpoint.restore(...); "
-        f"{name} = found[{name!r}]"
-    )
+        part.set_state(state)
+    elif isinstance(part, Cell):
+        _rebind(name, part, state)
+    else:
+        modes.transaction.load(part, state, lambda: _copied(part.state_dict()))
 
 
 def _rebind(name: str, cell: Cell, value: Any) -> None:
@@ -315,7 +327,7 @@ def _rebind(name: str, cell: Cell, value: Any) -> None:
             f"Checkpoint.restore: {name} holds {cell.spec!r}, and the checkpoint has "
             f"{value.spec if isinstance(value, Tensor) else type(value).__name__!r}"
         )
-    cell.rebind(value)
+    modes.transaction.rebind(cell, value)
 
 
 def _copied(state: Any) -> Any:
@@ -330,19 +342,6 @@ def _copied(state: Any) -> Any:
     return state
 
 
-def _all_or_nothing(jobs: list[tuple[Any, Any, Any]]) -> None:
-    done: list[tuple[Any, Any]] = []
-    try:
-        for get, put, state in jobs:
-            done.append((put, get()))
-            put(state)
-    except BaseException:
-        for put, before in reversed(done):
-            with suppress(Exception):  # the one that failed may fail again; the others go back
-                put(before)
-        raise
-
-
 def _random_state() -> dict[str, Any]:
     version, words, gauss = random.getstate()
     return {
@@ -353,12 +352,23 @@ def _random_state() -> dict[str, Any]:
 
 
 def _set_random_state(state: Any) -> None:
+    """Let the generators of fx, Python and NumPy have a state when the transaction ends."""
+    probe, probed = random.Random(), np.random.RandomState()
     try:
         version, words, gauss = state["python"]
-        random.setstate((version, tuple(words.tolist()), gauss))
-        np.random.set_state(state["numpy"])
+        probe.setstate((version, tuple(words.tolist()), gauss))
+        probed.set_state(state["numpy"])
         default_generator.set_state(state["fx"])
     except FxError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateError(f"Checkpoint.restore: the random state does not fit ({error})") from None
+    changes = modes.transaction
+    mine: Any = random._inst  # type: ignore[attr-defined]
+    changes.call(_set_words, (mine, probe.getstate()[1]), (mine, mine.getstate()[1]))
+    changes.set(mine, "gauss_next", gauss)
+    before = np.random.get_state(legacy=False)
+    changes.call(np.random.set_state, (state["numpy"],), (before,))
+
+
+_set_words = random.Random.__base__.setstate  # type: ignore[union-attr]

@@ -92,6 +92,10 @@ class Generator:
                 f"set_state: a state is uint32 of shape ({KEY_WORDS},), got {state.dtype.name} "
                 f"{state.shape}; pass what generator.get_state() or fx.get_rng_state() gave"
             )
+        if modes.transaction is not None:
+            modes.transaction.rebind(self.cell, state)
+            modes.transaction.set(self, "seeded", self.seeded + 1)
+            return
         with self._lock:
             self.cell.rebind(state)
             self.seeded += 1

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from fx.config import modes
 from fx.numbers import StagedNumber, on_host
 from fx.ops.convert import as_tensor
 from fx.optim.optimizer import Optimizer
 from fx.prims.shape import broadcast_to, reshape
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.transaction import whole
 
 
 class LRScheduler:
@@ -117,9 +119,10 @@ class LRScheduler:
         """Everything but the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave, of PyTorch's scheduler too."""
-        self.__dict__.update(state_dict)
+        modes.transaction.update(self.__dict__, state_dict)
 
     def _current(self) -> list[Any]:
         return values(self.optimizer, "lr")

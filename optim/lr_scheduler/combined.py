@@ -6,9 +6,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from fx.config import modes
 from fx.optim.lr_scheduler.base import LRScheduler, set_value
 from fx.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from fx.optim.optimizer import Optimizer
+from fx.transaction import whole
 
 
 class _Combined(LRScheduler):
@@ -47,11 +49,13 @@ class _Combined(LRScheduler):
         out["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return out
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave."""
-        self.__dict__.update((k, v) for k, v in state_dict.items() if k != "_schedulers")
+        changes = modes.transaction
+        changes.update(self.__dict__, {k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
-            scheduler.load_state_dict(state)
+            changes.load(scheduler, state)
 
 
 class SequentialLR(_Combined):

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from fx.config import modes
 from fx.optim.lr_scheduler.base import LRScheduler, check_optimizer, one_each, set_value
 from fx.optim.optimizer import Optimizer
+from fx.transaction import whole
 
 _MODES = ("triangular", "triangular2", "exp_range")
 
@@ -86,7 +88,8 @@ class CyclicLR(LRScheduler):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
-        self._init_scale_fn()
+        if scale_fn is None:
+            self.scale_mode = _scale_mode(mode)
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = uses_betas(optimizer)
@@ -96,10 +99,6 @@ class CyclicLR(LRScheduler):
                 begin_momentum(self, self.base_momentums, self.max_momentums)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
-
-    def _init_scale_fn(self) -> None:
-        if self._scale_fn_custom is None:
-            self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
 
     def scale_fn(self, x: float) -> float:
         """What multiplies the height in a cycle or step."""
@@ -133,13 +132,22 @@ class CyclicLR(LRScheduler):
         )
         return out
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave; the function stays."""
-        self.__dict__.update((k, v) for k, v in state_dict.items() if k != "_scale_fn_custom")
+        changes = modes.transaction
+        given = {k: v for k, v in state_dict.items() if k != "_scale_fn_custom"}
+        if self._scale_fn_custom is None:
+            given["scale_mode"] = _scale_mode(given.get("mode", self.mode))
+        changes.update(self.__dict__, given)
         state = state_dict["_scale_fn_custom"]
         if state is not None:
-            self._scale_fn_custom.__dict__.update(state)  # type: ignore[union-attr]
-        self._init_scale_fn()
+            changes.update(self._scale_fn_custom.__dict__, state)
+
+
+def _scale_mode(mode: str) -> str:
+    """What the height of a mode of its own is scaled by."""
+    return "iterations" if mode == "exp_range" else "cycle"
 
 
 # momentum, which goes the other way than the learning rate ---------------------------------------

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from fx.config import modes
 from fx.optim.lr_scheduler.base import LRScheduler
 from fx.optim.optimizer import Optimizer
+from fx.transaction import whole
 
 Factor = Callable[[int], float]
 
@@ -37,12 +39,14 @@ class _OfFunctions(LRScheduler):
         ]
         return out
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave; the functions stay."""
-        self.__dict__.update((k, v) for k, v in state_dict.items() if k != "lr_lambdas")
+        changes = modes.transaction
+        changes.update(self.__dict__, {k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if state is not None:
-                function.__dict__.update(state)
+                changes.update(function.__dict__, state)
 
 
 class LambdaLR(_OfFunctions):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from fx.config import modes
 from fx.optim.lr_scheduler.base import LRScheduler, check_optimizer, set_value, warn_of_epoch
 from fx.optim.optimizer import Optimizer
+from fx.transaction import whole
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -71,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = self._current()
-        self._init_is_better(mode, threshold, threshold_mode)
+        self.__dict__.update(_better(mode, threshold, threshold_mode))
         self._reset()
 
     def _reset(self) -> None:
@@ -79,16 +81,6 @@ class ReduceLROnPlateau(LRScheduler):
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
-
-    def _init_is_better(self, mode: str, threshold: float, threshold_mode: str) -> None:
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown! Use 'min' or 'max'")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown! Use 'rel' or 'abs'")
-        self.mode_worse = inf if mode == "min" else -inf
-        self.mode = mode
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at a metric.
@@ -147,7 +139,27 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best + sign * self.threshold
         return a < bound if self.mode == "min" else a > bound
 
+    @whole
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
-        self.__dict__.update(state_dict)
-        self._init_is_better(self.mode, self.threshold, self.threshold_mode)
+        """Take over what ``state_dict`` gave.
+
+        Raises:
+            ValueError: for an unknown mode.
+        """
+        now = {**self.__dict__, **state_dict}
+        better = _better(now["mode"], now["threshold"], now["threshold_mode"])
+        modes.transaction.update(self.__dict__, {**state_dict, **better})
+
+
+def _better(mode: str, threshold: float, threshold_mode: str) -> dict[str, Any]:
+    """The attributes that say which metric is better."""
+    if mode not in ("min", "max"):
+        raise ValueError(f"mode {mode} is unknown! Use 'min' or 'max'")
+    if threshold_mode not in ("rel", "abs"):
+        raise ValueError(f"threshold mode {threshold_mode} is unknown! Use 'rel' or 'abs'")
+    return {
+        "mode_worse": inf if mode == "min" else -inf,
+        "mode": mode,
+        "threshold": threshold,
+        "threshold_mode": threshold_mode,
+    }

@@ -24,7 +24,7 @@ from fx.tensor import Tensor
 from fx.transforms.jitting import reach
 from fx.transforms.jitting.guards_reads import reads_of
 from fx.transforms.jitting.results import _Passed
-from fx.versions import Watched, changes
+from fx.versions import Watched, changes, fresh
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -110,7 +110,7 @@ def perform(stores: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]]) -> Non
 def noted(stores: Iterable[Store]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """What counts the changes of Modules among some stores (``fx.versions``)."""
     if any(store.noted for store in stores):
-        return [(setattr, (changes, "count", changes.count + 1))]
+        return [(setattr, (changes, "count", fresh()))]
     return []
 
 

@@ -9,7 +9,7 @@ from fx import tree
 from fx.graph.ir import Graph, Value
 from fx.transforms.jitting.fast_inputs import Code
 from fx.transforms.jitting.program import Anew, Gathered, Held, Program
-from fx.versions import changes
+from fx.versions import changes, fresh
 
 
 def results_of(
@@ -71,7 +71,8 @@ def stores_of(code: Code, stores: Sequence[Any], results: list[str]) -> list[str
 
     if any(store.noted for store in stores):
         at = code.name("changes", changes)
-        calls.append(f"({code.name('set', setattr)}, ({at}, 'count', {at}.count + 1))")
+        new = code.name("fresh", fresh)
+        calls.append(f"({code.name('set', setattr)}, ({at}, 'count', {new}()))")
     clear = code.name("clear", list.clear)
     return [f"{code.name('perform', perform)}([{', '.join(calls)}, ({clear}, (list,))])"]
 

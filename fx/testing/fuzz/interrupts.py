@@ -1,4 +1,4 @@
-"""Exceptions of signal handlers in training: a step happens whole or not at all."""
+"""Exceptions of signal handlers in training: a step or a load happens whole or not at all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,14 @@ def world(rng: random.Random) -> tuple[Op, ...]:
 
 
 def make(rng: random.Random) -> Program:
-    """A small model in training, and how often it is hit."""
+    """A small model in training, or that is loaded, and how often it is hit."""
+    if rng.random() < 0.3:
+        what = rng.choice(("module", "optimizer", "restore", "to"))
+        load = (
+            f"training.interrupted_load(layers, optimizer, {what!r}, {rng.randrange(1000)}, hits="
+        )
+        main = Op("", f"{load}30)", (), (f"{load}150)",))
+        return Program("interrupts", TEMPLATE, {"model": world(rng), "main": (main,)})
     how = rng.choice(("jit", "jit", "eager", "backward"))
     hits = f"training.interrupted(layers, optimizer, {how!r}, {rng.randrange(1000)}, hits="
     main = Op("", f"{hits}40)", (), (f"{hits}150)",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import signal
+import tempfile
 import threading
 import time
 import warnings
@@ -125,6 +126,75 @@ def interrupted(
                         k for k in state if state[k] not in (path[at].get(k), path[at + 1].get(k))
                     ]
                     raise Found(f"after a hit in step {at} the state is a mixture; wrong: {wrong}")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupted_load(
+    layers: Layers, optimizer: Callable[[Any], Any], what: str, seed: int, hits: int
+) -> None:
+    """Raise in loads, at random instants: each happened whole or not at all.
+
+    Args:
+        layers: makes the layers.
+        optimizer: makes the optimizer of parameters.
+        what: "module", "optimizer" or "restore", which loads one of two states in turn; or "to",
+            which casts from one of two dtypes to the other.
+        seed: of the instants.
+        hits: how many.
+
+    Raises:
+        Found: if a state is neither that before the load nor that after it.
+    """
+    rng = random.Random(seed)
+    _path(layers, optimizer, "eager")  # whether it trains at all
+    world = World(layers, optimizer, "eager")
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = fx.Checkpoint(folder)
+        loads = []
+        for number in (0, 1):
+            world.step(world.x)
+            model, held = world.model.state_dict(), world.optimizer.state_dict()
+            checkpoint.save(step=number, model=world.model, optimizer=world.optimizer)
+            loads.append({
+                "module": lambda model=model: world.model.load_state_dict(model),
+                "optimizer": lambda held=held: world.optimizer.load_state_dict(held),
+                "restore": lambda number=number: checkpoint.restore(
+                    number, model=world.model, optimizer=world.optimizer
+                ),
+                "to": lambda number=number: world.model.to((fx.float64, fx.float32)[number]),
+            }[what])  # fmt: skip
+        _hit_each(world, loads, rng, hits)
+
+
+def _hit_each(world: World, loads: list[Any], rng: random.Random, hits: int) -> None:
+    states, took = [], 1.0
+    for turn in (0, 1, 0, 1):
+        start = time.perf_counter()
+        loads[turn]()
+        took = min(took, time.perf_counter() - start)
+        states.append(world.snapshot())
+    at = 1
+
+    def hit(*_: Any) -> None:
+        raise Hit
+
+    before = signal.signal(signal.SIGALRM, hit)
+    try:
+        with unchanged_modes():
+            for _ in range(hits):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, max(rng.random() * took, 1e-6))
+                    loads[1 - at]()
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Hit:
+                    pass
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                state = world.snapshot()
+                if state not in states[2:]:
+                    raise Found("after a hit in a load the state is a mixture")
+                at = states.index(state, 2) - 2
     finally:
         signal.signal(signal.SIGALRM, before)
 
