@@ -90,7 +90,7 @@ class naming:
                 count, _ = _blocks.pop(id(x))
                 if count > 1:
                     _blocks[id(x)] = (count - 1, x)
-                else:
+                elif type(x) is Named:  # else another thread has written into it
                     x.__class__ = Tensor
 
 

@@ -110,7 +110,11 @@ class Stage:
         tracer.stage = self
         tracer.ref = value
         tracer._node = None
+        self.note(tracer, value)
         return tracer
+
+    def note(self, tracer: StageTracer, value: Value) -> None:
+        """Another object stands for a value: who holds one may ask for it later on."""
 
     def value_of(self, x: Any) -> Value:
         """The graph's value for a tensor: its own, a 0-d constant, or an input that captures it."""

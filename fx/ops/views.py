@@ -43,27 +43,26 @@ def view(x: Tensor, index: Index) -> Tensor:
             if x._node is not None and modes.record0:
                 record(_view, (x,), {"index": index}, out)
             if _note is not None and modes.views:
-                _note(x, out, index)
+                return _note(x, out, index)
             return out
     out = _view(x, index=index)
     if _note is not None and modes.views:
-        _note(x, out, index)
+        return _note(x, out, index)
     return out
 
 
-_note: Callable[[Tensor, Tensor, Index], None] | None = None
+_note: Callable[[Tensor, Tensor, Index], Tensor] | None = None
 
 
 share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a cell (fx.writing)
 
 
-def note_views(note: Callable[[Tensor, Tensor, Index], None]) -> None:
+def note_views(note: Callable[[Tensor, Tensor, Index], Tensor]) -> None:
     """Have each view noted that is made while ``modes.views`` says so (fx.writing)."""
     global _note
 
-    def noting(x: Tensor, out: Tensor, index: Index) -> None:
-        if out is not x:
-            note(x, out, fixed(index))
+    def noting(x: Tensor, out: Tensor, index: Index) -> Tensor:
+        return out if out is x else note(x, out, fixed(index))
 
     _note = noting
 

@@ -184,7 +184,7 @@ def detach(self: Any) -> Any:
         return stop_gradient(self)
     out = new_tensor(self._a)
     if modes.views:
-        link(self, out, stop_gradient, {})
+        return link(self, out, stop_gradient, {})
     return out
 
 

@@ -124,8 +124,8 @@ def record_of(x: Any) -> View:
         return found
 
 
-def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
-    """Note that ``out``, just made, is a view of ``x``."""
+def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
+    """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
     try:
         record = x._view
     except AttributeError:
@@ -137,13 +137,13 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
         known = out._view
         known.path, known.cut = path, cut or known.cut
         known.source = None
-        return
+        return out
     if type(out) is Tensor and type(x) is Tensor:
         if primitive is _reshape:
             chosen = any(type(step) is Selection and step.copies for step, _ in record.path)
             one = x._a.size == 1
             if not (one or (_is_view(family, path) if chosen else _shares(x._a, out._a))):
-                return
+                return out
         if out._node is not None:
             base = x
         elif x._node is not None:
@@ -151,8 +151,10 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
     else:
         if x.level != CELL:
             base = x
+        elif out is x.read():  # all of it: but what a cell holds is no object of the user's
+            out = twin(out)
         if primitive is _reshape and not _is_view(family, path):
-            return
+            return out
     out._view = made = View(family, path, base, cut)
     if record.leaf is not None:
         made.leaf, made.at, made.cut = record.leaf, record.at, True
@@ -165,6 +167,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
         from fx.writing.written import convert
 
         convert(out, 0)
+    return out
 
 
 def _shares(a: Any, b: Any) -> bool:
@@ -222,7 +225,7 @@ class ViewPrimitive(Primitive):
         else:
             out = Primitive.__call__(self, x, **params)
         if out is not x and modes.views:
-            link(x, out, self, params)
+            return link(x, out, self, params)
         return out
 
 
@@ -250,7 +253,7 @@ class Selection:
         finally:
             modes.views = views
         if views and out is not x:
-            link(x, out, self, params)
+            return link(x, out, self, params)
         return out
 
 
@@ -266,6 +269,10 @@ def twin(x: Any) -> Any:
         except AttributeError:
             continue
         setattr(out, name, value)
+    if cls is not Tensor:
+        stage = getattr(out, "stage", None)
+        if stage is not None:
+            stage.note(out, out.ref)
     return out
 
 

@@ -17,7 +17,6 @@ import fx.prims.shape as shape_prims
 from fx.config import is_grad_enabled, modes
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
-from fx.graph.named import Named
 from fx.graph.staging import StageTracer
 from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient, where
@@ -104,8 +103,6 @@ def _check_staged(x: Any, stage: Any, operation: str) -> None:
             call.jitted.writes.stores(stage, family.cell)
         return
     root = family.root()
-    if type(x) is Named or type(root) is Named:
-        stage.postpone()  # this call writes as it is; later ones find a tensor that is written
     inner = x if root is None else root
     if type(inner) is GradTracer and inner.level == stage.number | 1:
         inner = inner.value

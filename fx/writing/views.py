@@ -182,8 +182,8 @@ def _selections() -> None:
 index_of = Selection(cut, lambda x, *, index: x[index])
 
 
-def _note(x: Any, out: Any, index: Any) -> None:
-    link(x, out, index_of, {"index": index})
+def _note(x: Any, out: Any, index: Any) -> Any:
+    return link(x, out, index_of, {"index": index})
 
 
 def attach() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from fx.backward_pass import note_writing
 from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError
+from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.seen import keep
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
@@ -126,6 +127,10 @@ def written_class(cls: Any) -> Any:
 
 def begin(family: Family) -> None:
     """Move the values of a family into a cell, and let all members read it."""
+    if modes.stage is not None:
+        root = family.root()
+        if type(root) is Named or any(type(member) is Named for member in family.alive()):
+            modes.stage.postpone()  # this call writes as it is; later ones find what is written
     note_writing(True)
     number = next_number()
     root = family.root()
@@ -168,7 +173,7 @@ def convert(x: Any, number: int) -> None:
     record.value = first
     record.source = cell.value if type(cell) is Storage and modes.stage is None else None
     record.base = None
-    x.__class__ = written_class(type(x))
+    x.__class__ = written_class(Tensor if type(x) is Named else type(x))
     array_in.__set__(x, None)
     node_in.__set__(x, None)
 

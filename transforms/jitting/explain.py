@@ -227,7 +227,8 @@ def _kind(kind: Any) -> str:
         return kind.__name__
     if isinstance(kind, tuple) and len(kind) == 4:
         shape, dtype, device, needs = kind
-        return f"{TensorSpec(shape, dtype, device)!r}{' that requires grad' if needs else ''}"
+        history = "" if not needs else " that requires grad" if needs > 0 else " that was computed"
+        return f"{TensorSpec(shape, dtype, device)!r}{history}"
     if isinstance(kind, tuple):
         return _shown(kind[1])
     held = kind.held()

@@ -21,6 +21,7 @@ from fx.levels import Level
 from fx.numbers import StagedNumber, on_host
 from fx.state import plan_rebinds
 from fx.tape import CELL, GradTracer
+from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.drawn import Drawn
@@ -37,6 +38,7 @@ from fx.transforms.jitting.program import (
     Counted,
     Effect,
     Finish,
+    Given,
     GiveUp,
     Held,
     Leaf,
@@ -439,6 +441,11 @@ class Call:
             for leaf in leaves:
                 known = {}
                 add(leaf)
+        if recording.reread is not None and any(leaf.differentiable for leaf in found):
+            recording.give_up(
+                f"gradients of what it returns would flow to {recording.reread.name or 'a cell'} "
+                f"{recording.reread.spec!r}, which it writes into before it uses it"
+            )
         try:
             stores = lazily("effects").stores_of(changes, out, add, self.program.guards, results)
         except GiveUp:  # what a result can be, or not
@@ -453,6 +460,13 @@ class Call:
         for lifted in recording.lifted.values():
             now = lifted.leaf.grad
             if now is not lifted.before or lifted.dropped:
+                if type(lifted.owner) is Given:
+                    argument = self.signature.tensors[lifted.owner.number]
+                    if type(argument._node) is not TapeLeaf:
+                        recording.give_up(
+                            f"backward() inside goes on through an argument {argument.spec!r}, "
+                            f"which was computed outside of it"
+                        )
                 grads.append((lifted.owner, None if now is None else value_of(now)))
             if lifted.needed or (now is not lifted.before and not lifted.dropped):
                 program.gathered.append((lifted.owner, lifted.before is not None))
@@ -495,6 +509,9 @@ class Call:
             return out
         for held, x in rebound:  # inside a transform: values of it, which end with it
             held.rebind(x)
+        for owner, _ in self.program.gathered:  # and what is around it depends on the same
+            asked = self.jitted.owner(owner, self.signature)
+            _ = None if asked is None else asked.grad
         for held, x in gathered:
             held.grad = x
         for held, key, x in numbers:
@@ -525,11 +542,10 @@ class Call:
         x = self.get(leaf.value)
         if type(x) is not Tensor:
             return x
-        if not leaf.differentiable and x._node is not None:
-            return new_tensor(x._a)
-        if self.signature.donated and any(x is given for given in self.signature.tensors):
-            return new_tensor(x._a)  # the argument will be gone
-        return x
+        out = new_tensor(x._a)  # an object of its own, which may be written into
+        if leaf.differentiable:
+            out._node = x._node
+        return out
 
 
 def _is_staged(xs: list[Any]) -> bool:

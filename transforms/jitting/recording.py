@@ -86,6 +86,7 @@ class Recording(NumberRecording, Stage):
         self.lifted_of: dict[int, tuple[Any, Tensor]] = {}  # by the id of the tensor or the cell
         self.given: dict[int, Tensor] = {}  # arguments, by the id of the leaf on the outer tape
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
+        self.reread: Any = None  # a cell that requires grad, and was read after it was rebound
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
         self.replaced: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
@@ -113,10 +114,8 @@ class Recording(NumberRecording, Stage):
             self.program.sources[found] = source
         return found
 
-    def tracer(self, value: Value) -> StageTracer:
-        tracer = super().tracer(value)
+    def note(self, tracer: StageTracer, value: Value) -> None:
         self.made.append((ref(tracer), value))
-        return tracer
 
     def read_named(self, x: Any) -> Tensor:
         if self.call.finder(x) is None and self.outer is not None:
@@ -308,7 +307,14 @@ class Recording(NumberRecording, Stage):
             tracer: Tensor = self.tracer(self.input(Held(ref(cell), cell.name), spec))
             if cell.leaf is not None and self.records:
                 tracer = self.lift(value, tracer, cell)
+            elif self.records and type(value) is Tensor and value._node is not None:
+                self.give_up(
+                    f"it uses {value.spec!r}, which was written into, requires grad and was "
+                    f"computed outside of it"
+                )
             known = self.cells[id(cell)] = (cell, tracer)
+        elif cell.leaf is not None and id(cell) in self.rebound and modes.barrier < self.number:
+            self.reread = cell
         return known[1]
 
     def rebind(self, cell: Any, value: Tensor) -> None:

@@ -15,7 +15,7 @@ from fx.handles import Handle
 from fx.numbers import StagedNumber, is_dynamic_argument
 from fx.ops.convert import as_tensor
 from fx.seen import TorchDType
-from fx.tape import CELL
+from fx.tape import CELL, Leaf
 from fx.tensor import Tensor
 from fx.transforms.jitting.donation import donated_leaves
 
@@ -47,17 +47,17 @@ class Signature:
         firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
         self.cells: set[int] = set()  # the ids of what holds the written tensors among them
         shared = jitted.writes.families(leaves)
-        for place, leaf in enumerate(leaves):
+        for leaf in leaves:
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
-            elif isinstance(leaf, Tensor) and (leaf.written or place in jitted.writes):
-                if leaf.written:
-                    self.cells.add(id(leaf._view.family.cell))
-                leaf = jitted.writes.argument(place, leaf, shared)
+            elif isinstance(leaf, Tensor) and leaf.written:
+                self.cells.add(id(leaf._view.family.cell))
+                leaf = jitted.writes.argument(leaf, shared)
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs: Any = records and type(leaf) is Tensor and leaf._node is not None
                 if needs:
                     needs = firsts.setdefault(id(leaf._node), len(self.tensors) + 1)
+                    needs = needs if type(leaf._node) is Leaf else -needs
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))

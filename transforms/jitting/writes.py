@@ -24,33 +24,31 @@ class Writes:
         self._cells: dict[int, Any] = {}  # weakly, by id, what it writes of what lives outside
         self._met: dict[int, set[int]] = {}  # the ids of the tensors at each place
 
-    def __contains__(self, place: int) -> bool:
-        return place in self._met
-
     def families(self, leaves: list[Any]) -> Any:
         """The families of the tensors at these places, of which all members are passed as such."""
-        if not self._met:
+        if not self._met or modes.stage is not None:
             return ()
-        found = [getattr(leaves[i], "_view", None) for i in self._met if i < len(leaves)]
-        return {id(record.family) for record in found if record is not None}
+        found = set()
+        for place, met in self._met.items():
+            x = leaves[place] if place < len(leaves) else None
+            if not isinstance(x, Tensor) or (len(met) >= _MOST and id(x) not in met):
+                continue
+            if not x.written:
+                if type(x) is not Tensor:
+                    continue
+                from fx.writing.storing import begun
 
-    def argument(self, place: int, x: Tensor, shared: Any) -> Any:
-        """What is passed for a tensor: itself if it is written into, else its value."""
-        met = self._met.get(place)
-        if x.written and modes.stage is None:
-            family = x._view.family
-            if id(family) in shared or self._stores(family.cell):
-                return x
-        if met is None or modes.stage is not None or (len(met) >= _MOST and id(x) not in met):
-            return x.read() if x.written else x
-        if not x.written:
-            if type(x) is not Tensor:
-                return x
-            from fx.writing.storing import begun
+                begun(x)
+            met.add(id(x))
+            found.add(id(x._view.family))
+        return found
 
-            begun(x)
-        met.add(id(x))
-        return x
+    def argument(self, x: Tensor, shared: Any) -> Any:
+        """What is passed for a written tensor: itself if it is written into, else its value."""
+        family = x._view.family
+        if modes.stage is None and (id(family) in shared or self._stores(family.cell)):
+            return x
+        return x.read()
 
     def _stores(self, cell: Any) -> bool:
         known = self._cells.get(id(cell))

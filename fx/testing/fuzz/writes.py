@@ -148,8 +148,10 @@ class Maker(Lines):
             text = Text()
             returned = [self.thing(lambda t: t.kind == "f") for _ in range(rng.choice((1, 1, 2)))]
             results = [t for t in returned if t is not None]
-            new = " * 1" if self.jit else ""  # what a compiled call returns is new
-            out = ", ".join(self.path(text, t) + new for t in results)
+            paths = [self.path(text, t) for t in results]
+            if self.jit:  # what a compiled call returns is new, and dense
+                paths = [f"({path} * 1).contiguous()" for path in paths]
+            out = ", ".join(paths)
             body.append(Op("", f"return {out}", tuple(text.args)))
         self.first_local = 0
         made = [(t.shape, t.grad) for t in results]

@@ -1,0 +1,151 @@
+"""Writes in functions under ``jit`` agree with PyTorch in every call."""
+
+import warnings
+
+import pytest
+
+pytest.importorskip("torch")
+
+from fx.testing.fuzz import twins
+
+PROGRAMS = {
+    "all of a written tensor is another object": """
+x0 = torch.tensor([2.0, -1.625, -0.75, 0.0])
+x1 = torch.tensor([[-3, -3], [-1, -3]])
+x2 = torch.tensor([[-1.625, 1.0], [1.0, -0.625]])
+@jit
+def f4(p5):
+    x1.square_()
+    v6 = x1.split(2, 1)[0]
+    z8 = x1
+    return x0 * 1
+y9 = f4(x2)
+y10 = f4(x2)
+y11 = f4(x2)""",
+    "a mask of an argument, whose places are a question": """
+x2 = torch.tensor([[0.5, 1.0], [-2.0, 1.5]])
+@jit
+def f3(p4, p5):
+    p5.t()[p5.t() > 0.123] -= torch.full((), -0.75)
+    return x2 * 1
+y7 = f3(x2, x2)
+y8 = f3(x2, y7)
+y8 = f3(x2, y7)""",
+    "a view from outside of an argument": """
+x0 = torch.tensor(0.625)
+v2 = x0.unsqueeze(0)
+@jit
+def f3(p4):
+    v6 = v2.chunk(2, 0)[0]
+    v6.sub_(v6.sum(), alpha=0.5)
+    return p4 * 1
+y8 = f3(x0)
+y9 = f3(x0)
+y9 = f3(x0)""",
+    "a view of a view from outside": """
+x0 = torch.zeros(2, 3)
+v3 = x0.unsqueeze(-1)
+@jit
+def f4(p5, p6):
+    v3[None] -= v3 * v3
+    p5.clamp_(-0.4, 0.4)
+    return p5 * 1
+y8 = f4(x0, v3)
+y8 = f4(x0, v3)
+y8 = f4(x0, v3)""",
+    "what was written outside has a history": """
+x0 = torch.tensor([0.75, 0.25], requires_grad=True)
+x1 = torch.ones(3, 4)
+x1 -= x0.mean()
+@jit
+def f2(p3):
+    return x1 * 1
+y7 = f2(x0)
+y7 = f2(x0)
+y7.sum().backward()""",
+    "what a call gives is no object of another call": """
+x0 = torch.tensor([[-1.375, 0.875, 1.0], [-0.875, -1.125, 1.875]])
+x2 = torch.tensor(-1.375)
+@jit
+def f4(p5):
+    x2[...] = x0.mean().item()
+    return x2 * 1
+y9 = f4(x0)
+y10 = f4(x0)
+y11 = f4(x0)
+x12 = torch.zeros((), requires_grad=True)
+y10 *= x12 + 1""",
+    "a backward pass in a function inside of another": """
+x0 = torch.ones((), requires_grad=True)
+x2 = torch.zeros(4)
+@jit
+def f3(p4, p5):
+    (x0.mean() + x0.sum() + (x0 ** 2).sum()).backward()
+    x8 = torch.tensor([[0.125, 1.5, 1.5], [-0.125, 0.75, -1.25], [0.625, 1.875, 1.375]])
+    return x8 * 1, p5 * 1
+@jit
+def f10(p11):
+    y12, y13 = f3(x0, x0)
+    return x2 * 1
+y20 = f10(x2)
+y21 = f10(y20)
+y21 = f10(y20)""",
+    "an argument with a history is written": """
+x0 = torch.tensor(-2.0, requires_grad=True)
+x1 = torch.ones(())
+@jit
+def f3(p4, p5):
+    p4.unsqueeze(0).sin_()
+    return x0 * 1
+y8 = f3(x1, x1)
+y10 = f3(y8, x1)
+y10 = f3(y8, x1)
+g11 = torch.autograd.grad((y8 * y8).mean() + (y8 ** 2).sum(), [x0])""",
+    "an argument twice": """
+x1 = torch.tensor([0.0, -1.875])
+@jit
+def f2(p3, p4):
+    p4.mul_(x1 * 0.5)
+    return p3 * 1
+y6 = f2(x1, x1)
+y7 = f2(y6, y6)
+y8 = f2(y6, y7)
+y9 = f2(y7, y7)
+y9 = f2(y7.view(-1), y7)
+y9 = f2(y7.view(-1), y7)
+y9 = f2(y9.view(-1), y9)""",
+    "a leaf is changed, and used after that": """
+x0 = torch.zeros(2, 2, requires_grad=True)
+@jit
+def f4(p5):
+    with torch.no_grad():
+        p5.add_(1)
+    return x0 * 1
+y7 = f4(x0)
+y8 = f4(x0)
+y9 = f4(x0)
+y9.sum().backward()""",
+    "a backward pass through an argument that was computed": """
+x0 = torch.ones(4, requires_grad=True)
+y = x0 * 1
+@jit
+def f4(p5, p6):
+    (p5.sum() + (p6 * p6).mean()).backward(retain_graph=True)
+    return p6 * 1
+y13 = f4(x0, y)
+y13 = f4(x0, y)
+y13 = f4(y, x0)
+@jit
+def f5(p6):
+    (p6 * p6).mean().backward(retain_graph=True)
+    return p6 * 1
+y13 = f5(y)
+y13 = f5(y)""",
+}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_agrees(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twins.agree(text)
