@@ -156,6 +156,74 @@ def test_functions(name):
     compare(name, SUMS[name], 100_000, [constant, large_mean, decades])
 
 
+PRODUCTS = {  # m, k, n
+    "tiles": (40, 5000, 48),
+    "large": (150, 1500, 130),
+    "long": (7, 20_000, 33),
+    "few rows": (3, 3000, 40),
+    "one row": (1, 5000, 300),
+    "transposed": (12, 4000, 20),
+    "batch": (6, 2500, 16),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name):
+    m, k, n = PRODUCTS[name]
+    x, y = normal(m * k).reshape(m, k), normal(k * n + 1)[1:].reshape(k, n)
+    if name == "transposed":
+        y = np.ascontiguousarray(y.T).T
+    if name == "batch":
+        x = np.stack([x, x[::-1]])
+    _products(lambda t, x, y: t.matmul(x, y), x, y)
+
+
+WINDOWS = {  # inputs, weights, options
+    "3x3": ((2, 300, 7, 9), (20, 300, 3, 3), {"padding": 1}),
+    "1x1": ((2, 1200, 5, 5), (16, 1200, 1, 1), {}),
+    "strides": ((2, 200, 11, 9), (24, 200, 3, 3), {"stride": 2, "padding": 1}),
+    "few channels": ((2, 260, 12, 40), (2, 260, 3, 3), {"padding": 1}),
+    "one row": ((2, 400, 1, 40), (2, 400, 1, 5), {}),
+    "depthwise": ((2, 8, 30, 30), (8, 1, 7, 7), {"groups": 8}),
+    "a large batch": ((64, 40, 20, 20), (24, 40, 3, 3), {"padding": 1}),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_convolutions(name):
+    x, w, options = WINDOWS[name]
+    x, w = (normal(math.prod(s) + i)[i:].reshape(s) for i, s in enumerate((x, w)))
+    _products(lambda t, x, w: t.nn.functional.conv2d(x, w, **options), x, w)
+
+
+def _products(f, x, y):
+    """Check a function of two arrays, and both its gradients."""
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    ct = normal(torch_of(f, x, y)[0].size + 3)[3:].reshape(torch_of(f, x, y)[0].shape)
+    ct = ct.astype(np.float32)
+    truth = torch_of(f, x.astype(float), y.astype(float), ct.astype(float))
+    theirs = torch_of(f, x, y, ct)
+
+    def all_three(x, y, ct):
+        out, pullback = fx.vjp(lambda x, y: f(ft, x, y), x, y)
+        return out, *pullback(ct)
+
+    for way, function in ("eager", all_three), ("jit", fx.jit(all_three)):
+        ours = function(*[fx.tensor(a) for a in (x, y, ct)])
+        for what, mine, peer, right in zip(("value", "x", "y"), ours, theirs, truth, strict=True):
+            error, ulp = errors(mine.numpy(), right)
+            allowed = 2 * errors(peer, right)[0] + ulp
+            assert error <= allowed, f"{way} {what}: {error / ulp:.3g} of {allowed / ulp:.3g} ulp"
+
+
+def torch_of(f, x, y, ct=None):
+    """The value, and the gradients if there is a cotangent, by PyTorch."""
+    x, y = torch.tensor(x, requires_grad=True), torch.tensor(y, requires_grad=True)
+    out = f(torch, x, y)
+    grads = () if ct is None else torch.autograd.grad(out, (x, y), torch.tensor(ct))
+    return [a.detach().numpy() for a in (out, *grads)]
+
+
 @pytest.mark.parametrize("name", ["sum", "var", "cumsum"])
 def test_a_million(name):
     compare(name, SUMS[name], 1_000_000, KINDS[:3])

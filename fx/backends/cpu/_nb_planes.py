@@ -4,22 +4,31 @@ x is (n, C, P) and g or out (n, O, >= length). Loops run over slices from 0: onl
 know that no index is negative (and so wraps around), and vectorise.
 """
 
+import numpy as np
 from numba import njit
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def correlate(x, w, out, offsets, length, groups):
-    """out[n, o, t] = sum over c and taps of w[o, c, tap] * x[n, c, t + offsets[tap]]."""
+def correlate(x, w, out, offsets, length, groups, channels):
+    """out[n, o, t] = sum over c and taps of w[o, c, tap] * x[n, c, t + offsets[tap]].
+
+    ``channels`` at a time: the sums of each lot are added up, which keeps more digits.
+    """
     per_group = w.shape[0] // groups
     taps = w.shape[2]
+    part = np.empty(length if w.shape[1] > channels else 0, out.dtype)
     for n in range(x.shape[0]):
         for o in range(w.shape[0]):
-            row = out[n, o]
+            total = out[n, o]
+            row = total if w.shape[1] <= channels else part
             for t in range(length):
-                row[t] = 0
+                total[t] = 0
             for c in range(w.shape[1]):
+                if c % channels == 0:
+                    for t in range(length):
+                        row[t] = 0
                 plane = x[n, (o // per_group) * w.shape[1] + c]
                 tap = 0
                 while tap + 3 <= taps:  # three taps for each pass over the row
@@ -36,6 +45,9 @@ def correlate(x, w, out, offsets, length, groups):
                     for t in range(length):
                         row[t] += a0 * x0[t]
                     tap += 1
+                if w.shape[1] > channels and (c + 1 == w.shape[1] or (c + 1) % channels == 0):
+                    for t in range(length):
+                        total[t] += row[t]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -81,8 +81,9 @@ def forward(x: np.ndarray, w: np.ndarray, win: Windows, groups: int) -> np.ndarr
         planes[: len(part)][lay.inner] = part
         to = grid[: len(part)]
         _kernels().correlate(
-            _flat(planes[: len(part)]), w, _flat(to), lay.offsets, lay.length, groups
-        )
+            _flat(planes[: len(part)]), w, _flat(to), lay.offsets, lay.length, groups,
+            max(1, limits.CONV_SUM // win.taps),
+        )  # fmt: skip
         out[n] = to[lay.wanted]
     return out.reshape(N, O, win.positions)
 

@@ -37,7 +37,8 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     work = x.size * y.shape[-1]
-    if work >= limits.EAGER_GEMM_FROM or y.ndim > 2:
+    long = x.shape[-1] >= limits.EAGER_GEMM_LONG
+    if work >= limits.EAGER_GEMM_FROM or y.ndim > 2 or long:
         out = _compiled(x, y)
         if out is not None:
             return out
@@ -57,7 +58,7 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     flat = x if x.ndim == 2 else x.reshape(-1, k)
     out = None
     work = flat.size * n
-    if work >= limits.EAGER_GEMM_FROM:
+    if work >= limits.EAGER_GEMM_FROM:  # the weight has to be turned
         out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
     if out is None:
         small = blas.ready and work <= limits.BLAS_SERIAL
@@ -70,12 +71,19 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
 def _compiled(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
     """The product by compiled kernels, if its sizes and dtype are theirs."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    if m < limits.EAGER_GEMM_ROWS or n < 4 or x.dtype.char not in "fd" or x.dtype is not y.dtype:
+    if m < 2 or n < 4 or x.dtype.char not in "fd" or x.dtype is not y.dtype:
+        return None
+    long = k >= limits.EAGER_GEMM_LONG
+    if m < limits.EAGER_GEMM_ROWS and not long:
         return None
     lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
     if x.ndim > 2 < y.ndim and x.shape[:-2] != y.shape[:-2]:
         lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    if math.prod(lead) * m * k * n < limits.EAGER_GEMM_FROM:
+    least = limits.EAGER_GEMM_FROM
+    if long:  # a factor that has to be turned pays later; BLAS is exact there
+        dense = y.strides[-1] == y.itemsize
+        least = 0 if dense else least if m >= limits.EAGER_GEMM_ROWS else 4 * least
+    if math.prod(lead) * m * k * n < least:
         return None
     from fx.backends.cpu.llvm.library.products import multiply
 

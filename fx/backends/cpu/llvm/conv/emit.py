@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.conv.target import scalar_type
 
 I1, I8, I32, I64 = (ir.IntType(n) for n in (1, 8, 32, 64))
@@ -158,6 +159,31 @@ class Emitter:
             phi.add_incoming(last, tail)
             out.append(phi)
         return out
+
+    def sums(
+        self, stop: int, body: Callable[..., Sequence[Any]], count: int, lanes: int, each: int
+    ) -> list[Any]:
+        """``count`` vectors of sums that ``body(i, *sums)`` adds to, for i in range(stop).
+
+        Each turn adds ``each`` products to a sum. After ``limits.CONV_SUM`` of them the sums go
+        to memory and start anew: a long chain of additions loses digits.
+        """
+        part = max(1, limits.CONV_SUM // max(each, 1))
+        zeros = [self.zero(lanes)] * count
+        if stop <= part:
+            return self.loop(0, stop, body, zeros)
+        held = self.room(lanes * count)
+        places = [self.at(held, i * lanes) for i in range(count)]
+        for place in places:
+            self.store(self.zero(lanes), place)
+
+        def some(first: Any) -> None:
+            found = self.loop(first, self.least(self.add(first, part), stop), body, zeros)
+            for value, place in zip(found, places, strict=True):
+                self.store(self.b.fadd(self.load(place, lanes), value), place)
+
+        self.loop(0, stop, some, step=part)
+        return [self.load(place, lanes) for place in places]
 
     # memory -------------------------------------------------------------------------------------
 

@@ -230,7 +230,7 @@ class _Lines:
 
             return e.loop(first, last, some, held, step=len(row))
 
-        found = e.loop(0, job.K, channel, [e.zero(lanes)] * job.M)
+        found = e.sums(job.K, channel, job.M, lanes, len(phase.taps))
         return {(m, 0): value for m, value in enumerate(found)}
 
     def base(self, g: Index, k: Index) -> Index:
@@ -267,7 +267,7 @@ class _Lines:
                         sums[m, r] = e.muladd(seen[at], wide, sums[m, r])
             return [sums[key] for key in keys]
 
-        found = e.loop(0, job.K, channel, [e.zero(lanes)] * len(keys))
+        found = e.sums(job.K, channel, len(keys), lanes, len(phase.taps))
         return dict(zip(keys, found))
 
 

@@ -277,7 +277,6 @@ class _Emission:
             for r in range(rows)
             for c in range(columns)
         ]
-        zero = [e.zero(lanes)] * (block.vectors * len(places))
 
         def tap(x: Any, w: Any, sums: list[Any], seen: range) -> list[Any]:
             weights = [e.load(e.at(w, v * lanes), lanes) for v in range(block.vectors)]
@@ -308,7 +307,8 @@ class _Emission:
 
         if all(n == 1 for p in job.phases for _, n in tap_ranges(job, p)):
             taps = 1
-        sums = e.loop(0, job.K, channel, zero)
+        each = max(n for p in job.phases for _, n in tap_ranges(job, p))
+        sums = e.sums(job.K, channel, block.vectors * len(places), lanes, each)
         count, volume = len(outs), prod(job.out)
         held = e.room(lanes * count)
         dense = outs == list(range(count))

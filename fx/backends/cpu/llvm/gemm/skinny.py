@@ -239,9 +239,10 @@ class Sums(Skinny):
                 for r in range(p.m):
                     to = v.at(b, self.scratch_at, v.add(b, j, r * self.lanes), self.kind)
                     total = v.zeros(self.kind, width)
-                    total = total if fresh else v.load(b, to, self.kind, width)
                     for d in range(deep):
                         total = v.multiply_add(b, scalars[r][d], ys[d], total)
+                    if not fresh:  # last: a shorter chain of additions loses fewer digits
+                        total = b.fadd(v.load(b, to, self.kind, width), total)
                     v.store(b, total, to)
 
             v.loop(b, 0, count, vector, step=width, name="vector")

@@ -244,7 +244,7 @@ class _Kernels:
             lines.append(self._at(b, x, (b.select(there, v.const(r), last), x_row)))
             row = b.select(there, self._at(b, out, (v.const(r), pitch)), nowhere)
             places += [v.at(b, row, c * width, kind) for c in range(count)]
-        start = self._sums(b, places, masks, more)
+        start = [v.zeros(kind, width)] * (ROWS * count)
 
         def step(_: Any, place: Any, y: Any, *sums: Any) -> list[Any]:
             ys = [
@@ -259,7 +259,8 @@ class _Kernels:
             return [b.add(place, x_step), v.at(b, y, line, kind), *new]
 
         state = v.loop(b, v.const(0), steps, step, [v.const(0), y, *start], name="k")
-        sums = self._with_bias(b, state[2:], bias, masks)
+        sums = self._with_before(b, state[2:], places, masks, more)
+        sums = self._with_bias(b, sums, bias, masks)
         for i, (value, at) in enumerate(zip(sums, places, strict=True)):
             v.store(b, value, at, masks[i % count])
         b.ret_void()
@@ -279,28 +280,32 @@ class _Kernels:
         added = [b.fadd(x, line[i % len(masks)]) for i, x in enumerate(sums)]
         b.branch(stored)
         b.position_at_end(stored)
-        found = []
-        for before, after in zip(sums, added, strict=True):
-            phi = b.phi(before.type)
-            phi.add_incoming(before, first)
-            phi.add_incoming(after, adding)
-            found.append(phi)
-        return found
+        return _either(b, (sums, first), (added, adding))
 
-    def _sums(self, b: ir.IRBuilder, places: Any, masks: Any, more: ir.Value) -> list[ir.Value]:
-        """What a tile starts from: zeros, or the sums over the depths before."""
-        kind, width = self.kind, self.width
+    def _with_before(
+        self, b: ir.IRBuilder, sums: Any, places: Any, masks: Any, more: ir.Value
+    ) -> list[ir.Value]:
+        """The sums, and those over the depths before added where there are any."""
         first, further = b.block, b.append_basic_block("further")
         go = b.append_basic_block("go")
         b.cbranch(more, further, go)
         b.position_at_end(further)
-        before = [v.load(b, at, kind, width, masks[i % len(masks)]) for i, at in enumerate(places)]
+        before = [
+            v.load(b, at, self.kind, self.width, masks[i % len(masks)])
+            for i, at in enumerate(places)
+        ]
+        added = [b.fadd(x, y) for x, y in zip(before, sums, strict=True)]
         b.branch(go)
         b.position_at_end(go)
-        start = []
-        for value in before:
-            phi = b.phi(value.type)
-            phi.add_incoming(v.zeros(kind, width), first)
-            phi.add_incoming(value, further)
-            start.append(phi)
-        return start
+        return _either(b, (sums, first), (added, further))
+
+
+def _either(b: ir.IRBuilder, *ways: tuple[Any, ir.Block]) -> list[ir.Value]:
+    """The values of the block that one came from."""
+    found = []
+    for values in zip(*[values for values, _ in ways], strict=True):
+        phi = b.phi(values[0].type)
+        for value, (_, block) in zip(values, ways, strict=True):
+            phi.add_incoming(value, block)
+        found.append(phi)
+    return found
