@@ -37,7 +37,7 @@ class _Modes(threading.local):
     journal: list[Any] | None = None  # of cells that are rebound, with what they held before
     transaction: Any = None  # that running loads take part in (fx.transaction)
     pulling: int = NEVER  # the number of the node whose pullback runs (fx.writing)
-    views: bool = False  # whether view primitives note what they give (fx.writing)
+    views: int = False  # whether view primitives note what they give (fx.writing.views)
     stage: Any = None  # of the function that is being staged (fx.graph.staging)
 
 

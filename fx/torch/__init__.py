@@ -51,14 +51,14 @@ from fx.random.generator import default_generator
 
 _writing.enable()
 
-from fx.torch._functions import FUNCTIONS as _FUNCTIONS
+from fx.torch._functions import FUNCTIONS as _FUNCTIONS, sharing as _sharing
 
 globals().update(_FUNCTIONS)
 
 from fx.torch import _creation, _extras, _table
 
 for _room in (_extras, _creation):
-    globals().update({_name: _with_out(getattr(_room, _name)) for _name in _room.__all__})
+    globals().update({_name: _sharing(_with_out(getattr(_room, _name))) for _name in _room.__all__})
 
 from fx.amp import (
     autocast,

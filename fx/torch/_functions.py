@@ -18,6 +18,10 @@ from fx.writing.views import COPIES, VIEWS, copying, noting
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
 _NUMBERS = bool | int | float | complex
+_VIEWS = VIEWS | {
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "meshgrid", "unsafe_chunk",
+    "unsafe_split",
+}  # fmt: skip
 _OF_NUMBERS = frozenset(
     [
         "add",
@@ -210,9 +214,15 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     function.__doc__ = meaning or f"``x.{name}`` as a function."
     function.__qualname__ = name
     function = takes_out(function)
-    if name in VIEWS and target is not None:
-        function = noting(function)
-    return copying(function) if name in COPIES else function  # type: ignore[no-any-return]
+    return sharing(copying(function) if name in COPIES else function)
+
+
+def sharing(function: Any) -> Any:
+    """The function; what it gives is a view where PyTorch gives one."""
+    name = getattr(function, "__name__", "")
+    if name not in _VIEWS:
+        return function
+    return noting(function)  # a method would see that fx calls it
 
 
 def rows() -> list[tuple[str, str, str | None]]:

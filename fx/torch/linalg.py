@@ -10,6 +10,7 @@ from fx.ops.assembly import vander as _powers
 from fx.ops.operands import floating
 from fx.ops.pointwise_more import chain_matmul, matrix_power
 from fx.tensor import Tensor
+from fx.torch._functions import sharing
 
 matmul = fx.matmul
 
@@ -76,6 +77,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     return fx.vecdot(x, y, axis=dim)
 
 
+@sharing
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices."""
     return fx.diagonal(A, offset, dim1, dim2)

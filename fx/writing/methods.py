@@ -128,7 +128,7 @@ def _look(name: str) -> Callable[..., Any]:
 def adopt(x: Any, other: Any, name: str) -> Any:
     """Let ``x`` be another view of its own family, or one of the family of ``other``."""
     record, new = record_of(x), record_of(other)
-    check(x, name)
+    check(x, name, writes=False)
     if not x.written:
         begin(record.family)
     if new.family.cell is None:

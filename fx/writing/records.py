@@ -20,6 +20,7 @@ from fx.state import Cell
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 
+SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
 _MOST = 16  # members before those that are gone are looked for
 
 view_of = Tensor.__dict__["_view"].__get__  # of any class; AttributeError where there is none
@@ -55,11 +56,13 @@ class Family:
         cell: what holds the values: None before the first write.
         root: a weak reference to the tensor that came first.
         array: its array, where it is a plain one.
+        strides: the steps from element to element along its axes; None where they are those of the
+            order of the axes.
         members: weak references to the views.
     """
 
     __slots__ = (
-        "__weakref__", "array", "axes", "cell", "limit", "members", "of_user", "root", "shape",
+        "__weakref__", "array", "cell", "limit", "members", "of_user", "root", "shape", "strides",
     )  # fmt: skip
 
     def __init__(self, root: Any) -> None:
@@ -68,10 +71,7 @@ class Family:
         self.cell: Any = None
         self.array = root._a if type(root) is Tensor else None
         self.shape = root.shape
-        array = self.array
-        in_order = type(array) is not np.ndarray or array.flags.c_contiguous
-        # else: its axes in the order in which memory has them
-        self.axes = None if in_order else sorted(range(array.ndim), key=lambda i: -array.strides[i])
+        self.strides = strides_of(self.array)
         self.members: list[Any] = []
         self.limit = _MOST
 
@@ -138,9 +138,11 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         known.path, known.cut = path, cut or known.cut
         known.source = None
         return out
+    moves = primitive is _reshape and modes.views is not SURELY  # whether it may move elements
     if type(out) is Tensor and type(x) is Tensor:
-        if primitive is _reshape:
+        if moves:
             chosen = any(type(step) is Selection and step.copies for step, _ in record.path)
+            chosen = chosen or (family.strides is None and not _lies(family.array))
             one = x._a.size == 1
             if not (one or (_is_view(family, path) if chosen else _shares(x._a, out._a))):
                 return out
@@ -153,7 +155,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             base = x
         elif out is x.read():  # all of it: but what a cell holds is no object of the user's
             out = twin(out)
-        if primitive is _reshape and not _is_view(family, path):
+        if moves and not _is_view(family, path):
             return out
     out._view = made = View(family, path, base, cut)
     if record.leaf is not None:
@@ -168,6 +170,11 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
 
         convert(out, 0)
     return out
+
+
+def _lies(array: Any) -> bool:
+    """Whether an array that has no strides of its own lies in the order of its axes."""
+    return type(array) is not np.ndarray or array.flags.c_contiguous
 
 
 def _shares(a: Any, b: Any) -> bool:
@@ -188,18 +195,59 @@ def _is_view(family: Family, path: Any) -> bool:
 
 def layout(family: Family, path: Any) -> Any:
     """An array that lies in memory as a member does."""
-    at = np.empty(family.shape, np.bool_)
-    if family.axes is not None:
-        at = np.empty([family.shape[i] for i in family.axes], np.bool_)
-        at = at.transpose(np.argsort(family.axes))
+    shape, strides = family.shape, family.strides
+    if strides is None:
+        at = np.empty(shape, np.bool_)
+    else:
+        span = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
+        at = np.ndarray(shape, np.bool_, np.empty(span, np.bool_), strides=strides)
     for primitive, params in path:
         at = _kernel(primitive, at, params)
     return at
 
 
+def strides_of(array: Any) -> tuple[int, ...] | None:
+    """The steps of an array in elements; None if it lies in the order of its axes, or as no tensor
+    of PyTorch's does: one that runs backwards is there a copy that runs forwards."""
+    if type(array) is not np.ndarray or array.flags.c_contiguous or not array.size:
+        return None
+    steps = tuple([abs(step) // array.itemsize for step in array.strides])
+    dense = 1
+    for n, step in zip(reversed(array.shape), reversed(steps)):
+        if n > 1 and step != dense:
+            return steps if all(steps) else None
+        dense *= n
+    return None
+
+
 def _kernel(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
     """A view primitive on an array."""
-    return array if primitive is _stop else primitive.cpu(array, **params)
+    if primitive is _stop:
+        return array
+    if primitive is _expand:  # whose kernel may copy
+        return np.broadcast_to(array, params["shape"])
+    return primitive.cpu(array, **params)
+
+
+def overlaps(record: View) -> bool:
+    """Whether several elements of a member are one in memory, as far as PyTorch looks."""
+    at = layout(record.family, record.path)
+    return any(n > 1 and not step for n, step in zip(at.shape, at.strides))
+
+
+class Steps:
+    """Several steps of a path as one, on arrays."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def cpu(self, array: Any) -> Any:
+        """What the steps select."""
+        for primitive, params in self.path:
+            array = _kernel(primitive, array, params)
+        return array
 
 
 def place_in(record: View, array: Any) -> Any:
@@ -209,7 +257,7 @@ def place_in(record: View, array: Any) -> Any:
         before, array = array, _kernel(primitive, array, params)
         if not (array is owner or array.base is owner or array is before):
             return None
-    return array
+    return array if array.flags.writeable else None
 
 
 class ViewPrimitive(Primitive):
@@ -298,15 +346,16 @@ def _is_slot(cls: Any, name: str) -> bool:
 _MEMBER = type(array_in)
 _reshape: Any = None
 _stop: Any = None
+_expand: Any = None
 
 
 def watch_views() -> None:
     """From now on view primitives note what they give."""
-    global _reshape, _stop
+    global _reshape, _stop, _expand
     from fx.prims.compare import stop_gradient
     from fx.prims.complex import part
     from fx.prims.shape import broadcast_to, reshape, slice, transpose
 
-    _reshape, _stop = reshape, stop_gradient
+    _reshape, _stop, _expand = reshape, stop_gradient, broadcast_to
     for primitive in (reshape, transpose, slice, broadcast_to, stop_gradient, part):
         primitive.__class__ = ViewPrimitive

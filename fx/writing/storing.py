@@ -23,16 +23,22 @@ from fx.prims.compare import stop_gradient, where
 from fx.prims.complex import part
 from fx.prims.creation import constant, constants_of
 from fx.state import _fits
-from fx.tape import CELL, GradTracer, Leaf
+from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
-from fx.writing.records import Storage, View, place_in, record_of, twin
+from fx.writing.records import Steps, Storage, View, overlaps, place_in, record_of, twin
+from fx.writing.views import noted
 from fx.writing.written import begin, looked, view_of, with_history
 
 # what may be written ----------------------------------------------------------------------------
 
 
-def check(x: Any, operation: str) -> View:
+def check(x: Any, operation: str, writes: bool = True) -> View:
     """The record of a tensor that is about to be written, whose family has begun.
+
+    Args:
+        x: the tensor.
+        operation: how the user calls it.
+        writes: whether elements change, not only what the tensor shows.
 
     Raises:
         WriteError: for a leaf that requires grad, and for an expanded tensor.
@@ -49,7 +55,7 @@ def check(x: Any, operation: str) -> View:
             raise WriteError(_LEAF.format(kind, operation))
         if record.leaf is not None or (record.path and not record.cut and _root_is_leaf(family)):
             raise WriteError(_LEAF.format("a view of a leaf", operation))
-    if any(primitive is shape_prims.broadcast_to for primitive, _ in record.path):
+    if writes and _expanded(record) < len(record.path) and overlaps(record):
         raise WriteError(
             f"unsupported operation ({operation}): more than one element of the written-to tensor "
             f"refers to a single memory location. Please clone() the tensor before performing the "
@@ -70,6 +76,14 @@ _LEAF = (
     "{} Variable that requires grad is being used in an in-place operation ({}); write it inside "
     "`with torch.no_grad():`"
 )
+
+
+def _expanded(record: View) -> int:
+    """The place in a path of the first step that repeats elements; the length if there is none."""
+    for i, (primitive, _) in enumerate(record.path):
+        if primitive is shape_prims.broadcast_to:
+            return i
+    return len(record.path)
 
 
 def _root_is_leaf(family: Any) -> bool:
@@ -145,7 +159,7 @@ def store(record: View, value: Any) -> None:
         value = value.read()
     family = record.family
     cell = family.cell
-    if is_grad_enabled() and value._node is None and not record.cut:
+    if not record.cut and is_grad_enabled() and cell.read()._node is not None:
         value = _recorded(record, cell.read(), value)
     if not record.path and type(cell) is Storage:
         keeps = not is_grad_enabled()
@@ -161,15 +175,29 @@ def store(record: View, value: Any) -> None:
 
 def _recorded(record: View, base: Any, value: Any) -> Any:
     """``value``; where what was there required grad, it still does, and gets zeros."""
-    if base._node is None or value.dtype not in INEXACT:
+    if value.dtype not in INEXACT:
         return value
-    before = looked(record, base)
-    if before._node is None:
+    before = record.value if record.source is base else looked(record, base)
+    if before._node is None or _comes_from(value._node, before._node):
         return value
     never = constant(False, bool_, value.device.name)
     if before.shape:
         never = shape_prims.broadcast_to(never, shape=before.shape)
     return where(never, before, value)
+
+
+def _comes_from(node: Any, before: Any) -> bool:
+    """Whether a few steps lead from a node to one before; what overwrites all comes from others."""
+    near = [node]
+    for _ in range(8):
+        if not near:
+            break
+        node = near.pop()
+        if node is before:
+            return True
+        if type(node) is Select or (node is not None and node.seq > before.seq):
+            near += node.parents
+    return False
 
 
 def changed(record: View, base: Any, value: Any) -> Any:
@@ -180,10 +208,14 @@ def changed(record: View, base: Any, value: Any) -> Any:
             "a value that requires grad is written into a detached tensor, through which no "
             "gradient can flow; write v.detach(), or write inside `with torch.no_grad():`"
         )
+    path = record.path
+    at = _expanded(record)
+    if at < len(path):  # from there on in one step, which takes each element once
+        path = (*path[:at], (Steps(path[at:]), {}))
     steps = [base if not record.cut else stop_gradient(base)]
-    for primitive, params in record.path[:-1]:
+    for primitive, params in path[:-1]:
         steps.append(primitive(steps[-1], **params))
-    for (primitive, params), before in zip(reversed(record.path), reversed(steps), strict=True):
+    for (primitive, params), before in zip(reversed(path), reversed(steps), strict=True):
         value = _undone(primitive, params, before, value)
     return with_history(value, base) if keeps else value
 
@@ -221,12 +253,21 @@ def _put(family: Any, base: Any) -> None:
     """Let a family hold another value."""
     cell = family.cell
     if type(cell) is Storage:
+        if type(base) is Tensor and family.strides is None:
+            _order(base)
         hold(cell, base)
         return
     if type(cell).rebind is None:  # pragma: no cover
         return
     cell.rebind(base)
     refresh(family)
+
+
+def _order(x: Tensor) -> None:
+    """Let the elements lie in the order of the axes, as they did before the write."""
+    array = x._a
+    if type(array) is np.ndarray and not array.flags.c_contiguous:
+        x._a = np.ascontiguousarray(array)
 
 
 def refresh(family: Any) -> None:
@@ -298,6 +339,12 @@ def memory(family: Any) -> Any:
 
 def set_item(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    record = record_of(x)
+    if index is not ... and _expanded(record) < len(record.path) and overlaps(record):
+        part = noted(lambda: x[index])  # of which elements may be written into
+        if part is not x and getattr(part, "_view", None) is not None:
+            set_item(part, ..., value)
+            return
     record = check(x, "x[...] = v")
     cell = record.family.cell
     if isinstance(value, Tensor) and value.level == CELL:

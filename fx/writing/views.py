@@ -12,7 +12,6 @@ from sys import _getframe
 from types import CodeType
 from typing import Any
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from fx.config import modes
@@ -23,7 +22,7 @@ from fx.ops.views import note_views
 from fx.ops.views import view as cut
 from fx.prims.shape import reshape
 from fx.tensor import Tensor
-from fx.writing.records import Selection, layout, link
+from fx.writing.records import SURELY, Selection, layout, link, strides_of
 
 VIEWS = frozenset(
     """
@@ -33,27 +32,31 @@ VIEWS = frozenset(
     unbind unstack diagonal unfold as_strided real imag data detach
     """.split()  # noqa: SIM905
 )
+# of what these give PyTorch says that it is a view or raises, by strides that may be others here
+ALWAYS = frozenset(("view", "view_as", "unflatten"))
 # what gives the tensor itself where nothing is to be done
-_ITSELF = frozenset(("flatten", "real"))
+ITSELF = frozenset(("flatten", "real", "atleast_1d", "atleast_2d", "atleast_3d"))
 # what gives the tensor itself in fx where nothing is to be done, and a copy in PyTorch
 COPIES = frozenset(
     """
     repeat tile roll flip fliplr flipud rot90 sum_to_size floor ceil round trunc fix
     repeat_interleave clamp clip clamp_min clamp_max tril triu cat concat concatenate stack hstack
     vstack masked_fill cumsum cumprod index_fill index_copy index_add scatter take_along_dim sort
-    conj_physical nan_to_num sum prod mean amax amin max min
+    nan_to_num sum prod mean amax amin max min
     """.split()  # noqa: SIM905
 )
 
 
-def noting(function: Callable[..., Any], itself: bool = False) -> Callable[..., Any]:
+def noting(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose results are noted as views where the user calls it."""
+    itself = function.__name__ in ITSELF
+    way = SURELY if function.__name__ in ALWAYS else True
 
     @wraps(function)
     def viewing(self: Any, *args: Any, **kwargs: Any) -> Any:
         if modes.views or _is_inside(_getframe(1).f_code):
             return function(self, *args, **kwargs)
-        modes.views = True
+        modes.views = way
         try:
             out = function(self, *args, **kwargs)
             if out is self:
@@ -120,19 +123,23 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
     if is_contiguous(self):
         return self
-    plain = type(self) is Tensor and type(self._a) is np.ndarray
-    if plain and not self._a.flags.c_contiguous:
-        return in_order(self)
-    return in_order(clone(self))  # in memory of its own
+    before, modes.views = modes.views, False
+    try:
+        return in_order(clone(self))  # in memory of its own
+    finally:
+        modes.views = before
+
+
+def ravel(self: Any) -> Any:
+    """All elements along one axis: a view if they lie in memory in the order of the axes."""
+    return reshape(contiguous(self), shape=(-1,)) if self.ndim != 1 else contiguous(self)
 
 
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes."""
     record = getattr(self, "_view", None)
-    if record is None or not record.path:
-        if record is None and type(self) is Tensor and type(self._a) is np.ndarray:
-            return bool(self._a.flags.c_contiguous)
-        return True
+    if record is None:
+        return type(self) is not Tensor or strides_of(self._a) is None
     return bool(layout(record.family, record.path).flags.c_contiguous)
 
 
@@ -190,14 +197,14 @@ def attach() -> None:
     """Put them on Tensor."""
     _selections()
     note_views(_note)
+    Tensor.ravel = ravel
     Tensor.__iter__ = _rows(Tensor.__iter__)
     for name in VIEWS:
         found = Tensor.__dict__.get(name)
-        itself = name in _ITSELF
         if isinstance(found, property):
-            changed: Any = property(noting(found.fget, itself), found.fset, doc=found.__doc__)
+            changed: Any = property(noting(found.fget), found.fset, doc=found.__doc__)
         elif found is not None:
-            changed = noting(found, itself)
+            changed = noting(found)
         else:
             continue
         setattr(Tensor, name, changed)

@@ -56,6 +56,22 @@ a[:, 0::2] = sin(at * exp(arange(0., 4., 2.) * -0.3))
 a[:, 1::2] = cos(at)""",
     "set_ and resize_": """
 a = ones(2); b = arange(3.); a.set_(b); b += 1; a[0] = -5; c = arange(6.); c.resize_(2, 2)""",
+    "functions that give views": """
+a = zeros(4, 2)
+torch.split(a, 2)[0].add_(1); torch.unbind(a)[1].mul_(3); torch.reshape(a, (2, 4))[1] += 5
+torch.transpose(a, 0, 1)[0] -= 2; torch.flatten(a)[7] = 9; torch.squeeze(a)[2, 1] = 7
+torch.narrow(a, 0, 1, 1).neg_(); torch.select(a, 1, 0)[3] = 4; torch.atleast_3d(a)[..., 0] += 1
+torch.broadcast_tensors(a, a)[1][0] = 8; torch.detach(a)[1, 1] = -1; torch.diagonal(a).mul_(2)
+torch.linalg.diagonal(a, offset=1).sub_(3); b = torch.meshgrid(a[0], a[1], indexing='ij')[0]""",
+    "one row of what is expanded": """
+a = ones(3); b = a.expand(2, 3); b[1] += 1; b[0, 1:] *= 3
+c = tensor(2.0).expand(2).narrow(0, 0, 1); c -= 1""",
+    "what runs backwards in memory": """
+a = arange(6.).reshape(2, 3).flip(0); a.reshape(-1)[0] = 9; a.contiguous()[1, 1] = 7
+b = a.T * 2; b.contiguous()[0] = -1; b.reshape(-1)[1] = 5; c = a.expand(2, 2, 3).clone()
+c.contiguous()[0] = 3""",
+    "copies of ravel": "a = ones(2, 3, 2); a.select(2, 1).ravel().zero_(); a.ravel()[3] = 4",
+    "views of what lies otherwise": "a = torch.cat([ones(3, 2).T, zeros(2, 3)]); a.view(-1)[2] = 7",
     "complex": "a = zeros(2, dtype=torch.complex128); a.real.fill_(3); a.imag[1] = 2; a += 1j",
 }
 GRADIENTS = {
@@ -66,6 +82,8 @@ z = y * x; z[0] += 1; out = (z * z).sum()""",
     "through a view": "y = x * 2; z = y[1:]; z *= 5; out = (y * x).sum() + z.sum()",
     "a view taken before": "y = x * 2; z = y.view(3, 1); y *= x; out = (z ** 2).sum()",
     "overwritten": "y = x * 2; y.fill_(3); out = (y * x).sum()",
+    "overwritten by another's": """
+y = x * 2; w = ones(3, requires_grad=True); y.copy_(w * 3); y[:] = w.sin(); out = (y * y).sum()""",
     "steps": "y = zeros(4, 3)\nfor t in range(4): y[t] = x * t\nout = (y.sin() * y).sum()",
     "relu": "y = x * 2; y.masked_fill_(y > 2, 0); y.relu_(); out = (y * y).sum()",
     "a mask": "y = x * x; y[y > 0.5] *= x.sum(); out = y.sum()",

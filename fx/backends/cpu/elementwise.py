@@ -124,6 +124,8 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     if silent is None:  # to what holds every value nothing overflows
         silent = _SILENT[x.dtype, dtype] = np.can_cast(x.dtype, dtype)
     if silent:
+        if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
+            return x.astype(dtype, "C")
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         x = x.real

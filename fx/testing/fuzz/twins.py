@@ -38,6 +38,7 @@ NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
 MAY = (
     "Please clone() the tensor before", "A view was created in no_grad mode",
     "DifferentiableViewMeta", "Can't detach views", "graph a second time", "nested_tensorlist",
+    "view size is not compatible",
 )  # fmt: skip
 LEAF = "a leaf Variable that requires grad"
 LATE = (
@@ -73,16 +74,23 @@ def agree(text: str, every: int = 1) -> None:
     scale, draws = 1.0, "random." in text
     with _both():
         for n, (code, line, plain) in enumerate(statements):
+            before = dict(pair[0])
             outcomes = [_run(code, names, n if draws else None) for names in pair]
+            _part(pair[0])
             where = f"line {line}, {_shown(text, line)}"
             if outcomes[1] is None and LEAF in str(outcomes[0]):
-                _same_leaves(*pair, scale, where)
-            go_on = _same_outcome(*outcomes, where, plain)
+                if not plain:
+                    raise Invalid("torch refuses a leaf somewhere inside")
+                _same_leaves(before, *pair, scale, where)
+            _same_outcome(*outcomes, where)
             if (n + 1) % every and n + 1 < len(statements) and not outcomes[0]:
                 continue
-            scale = _same_tensors(*pair, scale, f"after {where}")
-            if not go_on:
-                return
+            try:
+                scale = _same_tensors(*pair, scale, f"after {where}")
+            except Found as error:
+                if outcomes[0] is None or (plain and _line(outcomes[0]) == _line(outcomes[1])):
+                    raise
+                raise Invalid(f"{where}: both refuse, perhaps at different places") from error
 
 
 def _shown(text: str, line: int) -> str:
@@ -122,11 +130,37 @@ def _run(code: types.CodeType, names: dict[str, Any], seed: int | None) -> Excep
         np.random.seed(seed)
     try:
         exec(code, names)
-    except (NameError, SyntaxError) as error:
-        raise Invalid(str(error)) from error
-    except Exception as error:
+    except Exception as error:  # a name is not there if both refused the line that binds it
         return error
     return None
+
+
+def _part(names: dict[str, Any]) -> None:
+    """Let torch's leaves have gradients of their own.
+
+    Where one cotangent reaches two of them unchanged, torch gives both the same memory, and what
+    is added to one gradient later is in the other too.
+    """
+    import torch
+
+    known = set()
+    for x in names.values():
+        if not isinstance(x, torch.Tensor) or x._is_view() or not x.is_leaf:
+            continue
+        if x.grad is not None:
+            if x.grad.data_ptr() in known:
+                x.grad = x.grad.clone()
+            known.add(x.grad.data_ptr())
+
+
+def _line(error: Exception | None) -> int | None:
+    """The line of the program that an error leaves last."""
+    trace, line = error.__traceback__ if error is not None else None, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<twins"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
 
 
 # the two libraries ------------------------------------------------------------------------------
@@ -212,15 +246,15 @@ if not missing():
 # outcomes ---------------------------------------------------------------------------------------
 
 
-def _same_outcome(theirs: Exception | None, ours: Exception | None, what: str, plain: bool) -> bool:
-    """Compare the errors of a statement; whether the program goes on.
+def _same_outcome(theirs: Exception | None, ours: Exception | None, what: str) -> None:
+    """Compare the errors of a statement.
 
     Raises:
         Found: if fx takes what torch refuses, or fails without a named error.
         Invalid: if fx refuses what torch does.
     """
     if ours is None and theirs is None:
-        return True
+        return
     if ours is None:
         if any(words in str(theirs) for words in MAY):
             raise Invalid(str(theirs))
@@ -231,9 +265,6 @@ def _same_outcome(theirs: Exception | None, ours: Exception | None, what: str, p
     if theirs is None:
         refusals[f"{type(ours).__name__}: {said}"] += 1
         raise Invalid(f"{what}: fx refuses: {said}")
-    if not plain:
-        raise Invalid(f"{what}: both refuse, perhaps at different places")
-    return True
 
 
 def _unnamed(error: Exception) -> bool:
@@ -252,7 +283,9 @@ def _same_tensors(theirs: dict[str, Any], ours: dict[str, Any], scale: float, wh
     return scale
 
 
-def _same_leaves(theirs: dict[str, Any], ours: dict[str, Any], scale: float, what: str) -> None:
+def _same_leaves(
+    before: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any], scale: float, what: str
+) -> None:
     """Only if torch's refusal to write into a leaf was for a leaf: it says it of some views too.
 
     Raises:
@@ -262,7 +295,9 @@ def _same_leaves(theirs: dict[str, Any], ours: dict[str, Any], scale: float, wha
     import torch
 
     for name, x in theirs.items():
-        if isinstance(x, torch.Tensor) and not x._is_view() and x.is_leaf and x.requires_grad:
+        if not isinstance(x, torch.Tensor) or before.get(name) is not x:
+            continue
+        if not x._is_view() and x.is_leaf and x.requires_grad:
             _same(x, ours.get(name), name, scale, f"after {what}, which torch refuses")
     raise Invalid("torch takes a view for a leaf")
 

@@ -6,6 +6,7 @@ A form names the feature that it needs. ``ON`` lists the features that programs 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,25 @@ def _part(rng: random.Random, n: int) -> tuple[str, Any]:
 # views ------------------------------------------------------------------------------------------
 
 
+def behind(path: str, view: str) -> str:
+    """A view of what a path leads to: by what is written behind it, or by a function."""
+    return view.replace("{t}", path) if "{t}" in view else path + view
+
+
+_CALL = re.compile(r"\.([a-z]\w*)\((.*)\)(\[\d+\])?")
+
+
+def as_function(rng: random.Random, text: str) -> str:
+    """``.narrow(0, 1, 2)``, sometimes as ``torch.narrow(x, 0, 1, 2)``."""
+    found = _CALL.fullmatch(text)
+    if found is None or rng.random() < 0.7 or found[1] in ("view", "expand", "contiguous"):
+        return text
+    name, words = found[1], found[2]
+    if name in ("permute", "reshape"):
+        words = f"({words},)" if words else "()"
+    return f"torch.{name}({{t}}{', ' if words else ''}{words}){found[3] or ''}"
+
+
 @attrs.frozen
 class View:
     """What is written behind a tensor for a view of it."""
@@ -128,6 +148,8 @@ def _flat(rng: random.Random, a: Array) -> Made | None:
     text = rng.choice((".view(-1)", ".reshape(-1)", ".flatten()", ".ravel()"))
     if not _dense(a) and text == ".view(-1)":
         text = ".reshape(-1)"
+    if not _dense(a) and text == ".ravel()":
+        return text, a.flatten()
     if text == ".flatten()" and a.ndim == 1:
         return text, a
     return text, a.reshape(-1)
@@ -304,7 +326,7 @@ WRITES = [
     *[Write(f"torch.nn.init.{text}", "init") for text in (
         "constant_({t}, 0.25)", "zeros_({t})", "ones_({t})")],
     Write("torch.nn.init.eye_({t})", "init", test=_rank(2)),
-    Write("torch.nn.init.uniform_({t}, 2, 3).clamp_(max=1)", "init"),
+    Write("torch.nn.init.uniform_({t}, 0.25, 0.25)", "init"),
 ]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class Lines(Stock):
         name = self.names.new("v")
         grad = thing.grad and not made[2] and not self.no_grad
         self.add(name, made[1], grad=grad, detached=made[2] or thing.detached)
-        return Op(name, path + made[0], tuple(text.args))
+        return Op(name, forms.behind(path, made[0]), tuple(text.args))
 
     # writes ------------------------------------------------------------------------------------
 

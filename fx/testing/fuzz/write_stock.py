@@ -178,7 +178,8 @@ class Stock:
                 continue
             made = form.made(self.rng, thing.array)
             if made is not None and made[1].size and made[1].ndim < 5 and made[1].size < 41:
-                return made[0], made[1], form.feature != ""
+                text = forms.as_function(self.rng, made[0])
+                return text, made[1], form.feature != ""
         return None
 
     def target(self, text: Text, kinds: str = "fib") -> tuple[str, Thing, np.ndarray] | None:
@@ -193,7 +194,7 @@ class Stock:
         for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
             made = self.viewed(Thing(array, []))
             if made is not None:
-                path, array = path + made[0], made[1]
+                path, array = forms.behind(path, made[0]), made[1]
         if not Thing(array, []).writable() and rng.random() < 0.9:
             return None
         return path, thing, array
