@@ -178,6 +178,11 @@ EAGER_GEMM_PANEL = _limit(512 << 10, 64,
     "bytes: of a right factor that is packed although its rows are dense")
 EAGER_GEMM_TALL = _limit(96, 2, "rows: from which that pays")
 EAGER_GEMM_DEPTH = _limit(256, 2, "steps of k: that a tile of an eager product takes at once")
+EAGER_TILES_TOGETHER = _limit(1 << 24, 64,
+    "multiplications by tiles: up to which an eager product of 16-bit numbers is one task")
+EAGER_TILES_TASK = _limit(1 << 24, 64, "multiplications by tiles: of a task of a larger one")
+EAGER_TILES_NEAR = _limit(512 << 10, 4096,
+    "bytes: of a packed left factor that stays in the second cache")
 EINSUM_FROM = _limit(4096, 8, "multiplications: from which a product of integers is an einsum")
 BLAS_SERIAL = _limit(9216, 8, "multiply-adds: up to which OpenBLAS itself takes one thread")
 BLAS_BLOCK = _limit(1 << 23, 8, "multiply-adds: of a block of a BLAS product on several threads")

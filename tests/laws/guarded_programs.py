@@ -16,7 +16,7 @@ import fx
 import fx.nn.functional as F
 from fx import limits
 from fx.backends.cpu.llvm.schedule import schedule
-from fx.dtypes import bfloat16
+from fx.dtypes import bfloat16, float16
 from fx.tensor import new_tensor
 from fx.testing import all_primitives, draw
 from fx.testing.compiled import compiled_in
@@ -53,6 +53,11 @@ FUNCTIONS = {
     "narrow": lambda x, y, i: (
         fx.flip(fx.astype(x, bfloat16) * 2), fx.max(fx.astype(y, fx.int8), axis=0),
         fx.any(x > 0, axis=0), fx.astype(x, bfloat16) @ fx.astype(y, bfloat16),
+    ),
+    "products of halves": lambda x, y, i: (
+        *[fx.astype(x, h) @ fx.astype(y, h) for h in (float16, bfloat16)],
+        *[fx.astype(x, h).T @ fx.astype(x, h) for h in (float16, bfloat16)],
+        fx.astype(y, float16) @ fx.astype(y, float16).T,
     ),
     "convolution": lambda x, y, i: (
         F.conv2d(x[None, None], y[None, None, :2, :1], stride=2, padding=1),

@@ -1,7 +1,9 @@
 """What every CPU kernel does to its arrays on the way in and on the way out."""
 
+import ml_dtypes
 import numpy as np
 
+HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
 _FLOAT32 = np.dtype(np.float32)
 _INT64 = np.dtype(np.int64)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import blas, fused
-from fx.backends.cpu._arrays import is_narrow, widen
+from fx.backends.cpu._arrays import HALVES, widen
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -29,9 +29,26 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
         raise ValueError(f"matmul: {x.shape} @ {y.shape}: {x.shape[-1]} != {y.shape[-2]}")
-    if is_narrow(x.dtype) or is_narrow(y.dtype):
+    if x.dtype in HALVES or y.dtype in HALVES:
+        out = _of_halves(x, y)
+        if out is not None:
+            return out
         return _product(widen(x), widen(y)).astype(np.result_type(x.dtype, y.dtype))
     return _product(x, y)
+
+
+def _of_halves(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
+    """The product of 16-bit numbers by the tiles of the CPU, if it has them."""
+    global _multiply_halves
+    if x.dtype is not y.dtype or not x.size or not y.size:
+        return None
+    if _multiply_halves is None:
+        from fx.backends.cpu.llvm.library.products import multiply_halves as _multiply_halves
+    lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if x.ndim > 2 or y.ndim > 2 else ()
+    return _multiply_halves(x, y, lead, bias)
+
+
+_multiply_halves: Any = None
 
 
 def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -48,7 +65,7 @@ def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
     """x (..., k) @ weight (n, k) transposed + bias (n,); None if a reference is to do it."""
     dtype = x.dtype
-    if x.ndim < 2 or weight.ndim != 2 or dtype.char not in "fd" or x.shape[-1] != weight.shape[1]:
+    if x.ndim < 2 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         return None
     if weight.dtype is not dtype or (bias is not None and bias.dtype is not dtype):
         return None
@@ -58,6 +75,11 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     flat = x if x.ndim == 2 else x.reshape(-1, k)
     out = None
     work = flat.size * n
+    if dtype.char not in "fd":
+        if dtype not in HALVES:
+            return None
+        out = _of_halves(flat, weight.T, None if bias is None else fused.dense(bias))
+        return out if out is None or x.ndim == 2 else out.reshape(*x.shape[:-1], n)
     if work >= limits.EAGER_GEMM_FROM:  # the weight has to be turned
         out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
     if out is None:

@@ -119,3 +119,113 @@ def _batch(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ..
         found.insert(0, [1, 0, 0])
     (b0, x0, y0), (b1, x1, y1) = found
     return b0, b1, x0, x1, y0, y1
+
+
+# 16-bit numbers ---------------------------------------------------------------------------------
+
+
+@cache
+def _deep(dtype: np.dtype) -> tuple[str, int, int] | None:
+    """A dtype's name, products of tiles for one of numbers, elements of a tile; None without tiles.
+
+    Asking a dtype for its name takes a microsecond.
+    """
+    from fx.backends.cpu.llvm.gemm import amx
+
+    if not library.available() or not amx.available():
+        return None
+    planes = amx.planes(dtype)
+    return dtype.name, planes * planes, amx.TILE * planes // 2
+
+
+def multiply_halves(
+    x: np.ndarray, y: np.ndarray, lead: tuple[int, ...], bias: np.ndarray | None = None
+) -> np.ndarray | None:
+    """x (*B, m, k) @ y (*B, k, n) of one dtype, bfloat16 or float16; ``lead`` is B, broadcast.
+
+    Sums are float32 and rounded once, after a dense ``bias`` (n,) was added.
+
+    None where the CPU has no tiles for it, or there are more than two axes of batches.
+    """
+    deep = _deep(x.dtype)
+    if deep is None:
+        return None
+    name, squared, tile = deep
+    x, y = _one_dense(x), _one_dense(y)
+    m, k = x.shape[-2:]
+    n = y.shape[-1]
+    rows, columns, panel = -(-m // LINES), -(-n // LINES), -(-k // 32) * tile
+    out = library.empty([x, *lead, m, n])
+    work = m * n * k * squared
+    if not lead and work <= limits.EAGER_TILES_TOGETHER:
+        head = (4 * (rows + columns) + 63) // 64 * 32
+        scratch = library.empty([x, head + (rows + columns) * panel])
+        library.kernel("halves", "small", name)(
+            [1, 0, x, y, out, bias, scratch, m, n, k, *_strides(x), *_strides(y)]
+        )
+        return out
+    batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)
+    if batch is None:
+        return None
+    b0, b1, x0, x1, y0, y1 = batch
+    y_step, y_line = _strides(y)
+    packed, apart = [], []
+    for right, a, lines, strides, s0, s1, count in (
+        (0, x, m, _strides(x), x0, x1, rows), (1, y, n, (y_line, y_step), y0, y1, columns)
+    ):  # fmt: skip
+        p0, p1 = b0 if s0 else 1, b1 if s1 else 1  # a matrix that is shared is packed once
+        tasks = p0 * p1 * count
+        target = library.empty([a, tasks * panel])
+        flags = np.empty(tasks, np.int32)
+        library.kernel("halves", "pack", name)(
+            [tasks, library.chunk_of(tasks, panel / 8), a, target, flags, lines, k, *strides,
+             right, p1, s0, s1]
+        )  # fmt: skip
+        packed.append((target, flags))
+        apart += [p1 if s0 else 0, 1 if s1 else 0]
+    (left, x_flags), (other, y_flags) = packed
+    work *= b0 * b1
+    near = max(1, limits.EAGER_TILES_NEAR // (4 * panel))  # blocks of rows that stay in the cache
+    high, broad = -(-rows // 2), -(-columns // 2)  # in blocks
+    down, across = _cut_blocks(high, broad, work, b0 * b1)
+    down = min(down, near)
+    tasks = b0 * b1 * -(-high // down) * -(-broad // across)
+    library.kernel("halves", "product", name)(
+        [tasks, library.chunk_of(tasks, work / 1000 / tasks), left, other, x_flags, y_flags, out,
+         bias, m, n, k, down, across, b1, *apart]
+    )  # fmt: skip
+    return out
+
+
+LINES = 16  # of a panel, as in ``amx.py``
+
+
+def _cut_blocks(rows: int, columns: int, work: int, count: int) -> tuple[int, int]:
+    """Blocks of a task, down and across: about as many tasks as are worth it, in all products."""
+    wanted = min(-(-work // limits.EAGER_TILES_TASK), limits.EAGER_GEMM_TASKS)
+    parts = -(-wanted // count)
+    if rows >= columns:
+        return -(-rows // min(parts, rows)), columns
+    return rows, -(-columns // min(parts, columns))
+
+
+def _strides(x: np.ndarray) -> tuple[int, int]:
+    """Strides of a matrix in elements, one of them 1."""
+    lines, numbers = x.shape[-2:]
+    row, column = x.strides[-2:]
+    if numbers == 1:
+        return row // 2, 1
+    return (1 if lines == 1 and column != 2 else row // 2), column // 2
+
+
+def _one_dense(x: np.ndarray) -> np.ndarray:
+    """x, or a copy where neither rows nor columns are dense."""
+    x = _whole_strides(x)
+    flags = x.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return x
+    lines, numbers = x.shape[-2:]
+    row, column = x.strides[-2:]
+    if (column == 2 or numbers == 1) or (row == 2 or lines == 1):
+        return x
+    return np.ascontiguousarray(x)
