@@ -22,9 +22,9 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node, constant_value
 from fx.graph.passes.kinds import is_effectful
-from fx.numbers import StagedNumber
 from fx.primitive import NOT_DIFFERENTIABLE, Primitive
 from fx.prims.creation import constant
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor, new_tensor
 
 

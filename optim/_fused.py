@@ -21,8 +21,8 @@ from fx.away import pause, value_of
 from fx.dtypes import float32, float64
 from fx.graph.staging import Stage
 from fx.levels import Level
-from fx.numbers import StagedNumber
 from fx.spec import TensorSpec
+from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
 

@@ -14,10 +14,11 @@ from fx.devices import Device, backend
 from fx.io.storages import STORAGE_DTYPES
 from fx.levels import Tracer
 from fx.nn.parameter import Buffer, Parameter
-from fx.numbers import Numbers, StagedNumber
+from fx.numbers import Numbers
 from fx.seen import Size as Sizes
 from fx.seen import TorchDType
 from fx.spec import TensorSpec
+from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Size, Tensor
 

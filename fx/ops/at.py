@@ -18,12 +18,12 @@ import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
-from fx.numbers import StagedNumber
 from fx.ops.convert import as_tensor
 from fx.ops.index_language import Normal, bounds, out_of_range, shown
 from fx.ops.indexing import getitem
 from fx.prims.creation import constant, constant_like, iota
 from fx.prims.families import broadcast_shapes
+from fx.staged_number import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor
 

@@ -14,8 +14,8 @@ from fx.devices import as_device, backend, device_of_array
 from fx.errors import DeviceError, DTypeError, ShapeError
 from fx.host_values import StagedValue
 from fx.levels import Tracer
-from fx.numbers import StagedNumber, weak
 from fx.prims.creation import constant
+from fx.staged_number import StagedNumber, weak
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 

@@ -17,10 +17,10 @@ import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import DeviceError, DTypeError, IndexingError
-from fx.numbers import StagedNumber
-from fx.numbers import weak as weak_number
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
+from fx.staged_number import StagedNumber
+from fx.staged_number import weak as weak_number
 from fx.tape import CELL
 from fx.tensor import Tensor
 

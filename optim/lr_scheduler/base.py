@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from fx.config import modes
-from fx.numbers import StagedNumber, on_host
+from fx.numbers import on_host
 from fx.ops.convert import as_tensor
 from fx.optim.optimizer import Optimizer
 from fx.prims.shape import broadcast_to, reshape
+from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transaction import whole

@@ -10,9 +10,9 @@ from fx.dtypes import promote_types, result_dtype_with_scalar
 from fx.errors import DTypeError, ShapeError, TreeError
 from fx.frames import user_line
 from fx.levels import Tracer
-from fx.numbers import StagedNumber
 from fx.ops.convert import as_tensor
 from fx.prims.compare import astype
+from fx.staged_number import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of

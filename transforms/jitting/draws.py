@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from fx.host_values import StagedValue
-from fx.numbers import StagedNumber
 from fx.seen import TorchDType
+from fx.staged_number import StagedNumber
 from fx.transforms.jitting.drawn import Drawn
 from fx.transforms.jitting.guards_code import PLAIN
 from fx.transforms.jitting.handled import PLAN, was_sent

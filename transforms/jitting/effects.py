@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from fx import tree
-from fx.numbers import StagedNumber
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms.jitting import reach
 from fx.transforms.jitting.guards_reads import reads_of

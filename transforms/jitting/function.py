@@ -15,7 +15,7 @@ from fx import limits
 from fx.config import modes
 from fx.errors import StagingError
 from fx.frames import user_line
-from fx.numbers import StagedNumber
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away

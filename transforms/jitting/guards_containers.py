@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fx import limits
-from fx.numbers import Numbers, is_dynamic
+from fx.numbers import Numbers
+from fx.staged_number import is_dynamic
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, same_array, same_set
 from fx.transforms.jitting.guards_reads import Reads
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
-from fx.numbers import Numbers, is_dynamic
+from fx.numbers import Numbers
+from fx.staged_number import is_dynamic
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import same

@@ -20,8 +20,9 @@ import numpy as np
 from fx import limits
 from fx.graph.named import Named, node_of
 from fx.handles import Data
-from fx.numbers import Numbers, StagedNumber
+from fx.numbers import Numbers
 from fx.seen import TorchDType
+from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer

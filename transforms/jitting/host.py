@@ -18,7 +18,7 @@ import numpy as np
 
 from fx.backends.cpu.creation import plain
 from fx.host_values import StagedValue
-from fx.numbers import StagedNumber
+from fx.staged_number import StagedNumber
 from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.handled import was_sent
 

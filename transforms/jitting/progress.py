@@ -18,7 +18,8 @@ from fx.graph.staging import StageTracer
 from fx.handles import Handle
 from fx.host_values import StagedValue
 from fx.levels import Level
-from fx.numbers import StagedNumber, on_host
+from fx.numbers import on_host
+from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
 from fx.tape import CELL, GradTracer
 from fx.tape import Leaf as TapeLeaf

@@ -20,9 +20,9 @@ from fx.graph.named import Named, node_of
 from fx.graph.passes.kinds import is_effectful
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
-from fx.numbers import StagedNumber
 from fx.prims.compare import stop_gradient
 from fx.spec import TensorSpec
+from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tape import CELL, grad_tracer
 from fx.tape import Leaf as TapeLeaf

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import attrs
 import numpy as np
 
-from fx import numbers as fx_numbers
 from fx.config import modes
 from fx.dtypes import INEXACT, float64, int64
 from fx.frames import user_line
 from fx.graph.staging import StageTracer, _Outside
 from fx.host_values import StagedValue
-from fx.numbers import StagedNumber, is_dynamic, is_dynamic_argument
 from fx.spec import TensorSpec
+from fx.staged_number import StagedNumber, is_dynamic, is_dynamic_argument, own_value
 from fx.tensor import Tensor
 from fx.transforms.jitting.host import ERRORS, Fits, itself, kind_of, may_change
 from fx.transforms.jitting.program import (
@@ -32,7 +31,7 @@ from fx.transforms.jitting.program import (
 )
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
-_VALUES = (itself, fx_numbers._itself, float, complex)  # questions that tell numbers apart
+_VALUES = (itself, own_value, float, complex)  # questions that tell numbers apart
 
 
 class NumberRecording:

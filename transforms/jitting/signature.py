@@ -12,9 +12,9 @@ from fx import config, limits, tree
 from fx.config import modes
 from fx.graph.named import Named
 from fx.handles import Handle
-from fx.numbers import StagedNumber, is_dynamic_argument
 from fx.ops.convert import as_tensor
 from fx.seen import TorchDType
+from fx.staged_number import StagedNumber, is_dynamic_argument
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor
 from fx.transforms.jitting.donation import donated_leaves

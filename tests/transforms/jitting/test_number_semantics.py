@@ -162,3 +162,28 @@ def test_numbers_of_a_function_around(name):
     f = {**NUMBERS, **MEETINGS}[name]
     inner = fx.jit(f)
     check(lambda x, n, m: inner(x, n + 0, m), X, [(2, 3), *[(n, 2) for n in EDGES[::4]]])
+
+
+OTHERS = ("'a'", "b'x'", "None", "[1, 2]", "(1,)", "{}", "{1}", "object()", "[]", "range(3)")
+OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "&", "<<", "<", "<=", ">", ">=", "==", "!=")
+
+
+@pytest.mark.parametrize("number", [2, 2.5, np.float32(2), np.int64(3), np.float64(1)], ids=repr)
+def test_numbers_beside_other_things(number):
+    """Also what NumPy's numbers make of lists, and the class of each refusal."""
+    x = fx.ones(2)
+    for operator in OPERATORS:
+        for other in OTHERS:
+            for text in (f"n {operator} {other}", f"{other} {operator} n"):
+                f = eval(f"lambda x, n: (x, {text})")
+                outcomes = []
+                for g in (f, fx.jit(f)):
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        try:
+                            found = g(x, number)[1]
+                            outcomes.append((type(found), str(found)))
+                        except Exception as error:
+                            outcomes.append(type(error))
+                if not text.startswith(("'a' %", "b'x' %")):  # formats, which NumPy's take for maps
+                    assert outcomes[0] == outcomes[1], text
