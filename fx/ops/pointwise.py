@@ -54,10 +54,12 @@ clamp = clip
 
 
 def _limited(x: Tensor, limit: Tensor, choose: Any, inside: Any) -> Tensor:
-    out: Tensor = choose(x, limit)
     if type(x) is type(limit) is Tensor and x._node is limit._node is None:
-        return out
-    return compare.where(inside(x, limit), x, out)  # a tie is no half, all of it is x
+        return choose(x, limit)  # type: ignore[no-any-return]
+    if x.dtype not in FLOATING:
+        return compare.where(inside(x, limit), x, limit)
+    beside = compare.where(inside(limit, x), limit, constant_like(float("nan"), x))
+    return compare.where(inside(x, limit), x, beside)  # a tie is no half; a NaN has no slope
 
 
 _Side = tuple[Any, Any]  # what chooses between element and limit, and what says which it was

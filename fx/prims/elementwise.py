@@ -73,10 +73,10 @@ def _zero(x, y):
     return lambda t: t * 0.0
 
 
-def _share(t, wins, ties):
-    """All of t where x wins, half at a tie: the symmetric subgradient of max and min."""
+def _share(t, loses, ties):
+    """None of t where x loses, half at a tie: the symmetric subgradient; a NaN loses to nothing."""
     zero = constant_like(0, t)
-    return where(wins, t, where(ties, t * 0.5, zero))
+    return where(loses, zero, where(ties, t * 0.5, t))
 
 
 def _apart(d):
@@ -148,13 +148,13 @@ fmod = binary(
 )  # fmt: skip
 maximum = binary(
     "maximum", cpu=cpu.maximum, takes=ORDERED, sample=_apart,
-    dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
-    dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
+    dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
+    dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
 )  # fmt: skip
 minimum = binary(
     "minimum", cpu=cpu.minimum, takes=ORDERED, sample=_apart,
-    dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
-    dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
+    dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
+    dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
 )  # fmt: skip
 arctan2 = binary(
     "arctan2", cpu=cpu.arctan2, takes=FLOATING, torch_name="Atan2", sample=_nonzero_divisor,
@@ -216,7 +216,7 @@ def _away_from_integers(d):
 
 
 def _gate(t, y):
-    return where(y > 0, t, constant_like(0, t))
+    return where(y <= 0, constant_like(0, t), t)  # a NaN is let through
 
 
 def _real_result(x):

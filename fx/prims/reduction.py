@@ -11,7 +11,7 @@ from fx.dtypes import bool_, int64
 from fx.errors import ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
-from fx.prims.compare import greater, less, where
+from fx.prims.compare import greater, isnan, less, where
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import others_product, with_zeros
 from fx.prims.elementwise import exp, maximum
@@ -158,13 +158,14 @@ def _extremum_rules(get, loses):
     """jvp and vjp of max or min: elements that tie for the extremum share its derivative.
 
     An element has lost if ``loses(element, extremum)``. Where the extremum is NaN none has, and
-    all share.
+    the share of each is NaN.
     """
 
     def lost_and_count(x, out, axes, keepdims):
         lost = loses(x, spread_back(out, x.shape, axes, keepdims))
         winners = where(lost, constant_like(0, x), constant_like(1, x))
-        return lost, sum(winners, axes=axes, keepdims=keepdims)
+        count = sum(winners, axes=axes, keepdims=keepdims)
+        return lost, where(isnan(out), constant_like(float("nan"), count), count)
 
     def jvp(primals, tangents, *, axes, keepdims):
         (x,), (t,) = primals, tangents

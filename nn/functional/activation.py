@@ -84,10 +84,10 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         tensor([-0.6321,  2.0000])
     """
     x = floating("elu", input)
-    positive = x > 0
+    negative = x <= 0
     # the branch that is not taken must not overflow, or its gradient would be 0 * inf
-    below = elementwise.expm1(compare.where(positive, constant_like(0.0, x), x))
-    return compare.where(positive, x, below * alpha)
+    below = elementwise.expm1(compare.where(negative, x, constant_like(0.0, x)))
+    return compare.where(negative, below * alpha, x)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:

@@ -36,11 +36,11 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
 
 def _exponential_below(x: Tensor, alpha: float, scale: float, inner: float) -> Tensor:
     """``scale * x`` where positive, ``scale * alpha * (exp(inner * x) - 1)`` elsewhere."""
-    positive = x > 0
+    negative = x <= 0
     # the branch that is not taken must not overflow, or its gradient would be 0 * inf
-    low = compare.where(positive, constant_like(0.0, x), x)
+    low = compare.where(negative, x, constant_like(0.0, x))
     below = elementwise.expm1(low if inner == 1 else low * inner) * (alpha * scale)
-    return compare.where(positive, x if scale == 1 else x * scale, below)
+    return compare.where(negative, below, x if scale == 1 else x * scale)
 
 
 @may_write
