@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 from fx import tree
+from fx.config import NEVER, modes
 from fx.dtypes import FLOATING
 from fx.errors import TreeError
 from fx.ops.convert import as_tensor
@@ -56,6 +57,11 @@ class _Call:
         """The results, taken apart."""
         leaves, self.treedef_out = tree.flatten(out)
         return [as_tensor(x) for x in leaves]
+
+
+def _value(x: Any) -> Any:
+    """What a written tensor is at this moment; anything else as it is."""
+    return x.read() if getattr(x, "written", False) else x
 
 
 class custom_vjp:
@@ -126,7 +132,14 @@ class custom_vjp:
 
         def bwd(structure: Any, residuals: list[Any], cts: list[Any]) -> list[Tensor | None]:
             ct = tree.unflatten(call.treedef_out, cts)
-            found = user_bwd(*call.static, tree.unflatten(structure, residuals), ct)
+            kept = tree.unflatten(structure, [_value(x) for x in residuals])
+            pulling, modes.pulling = modes.pulling, NEVER  # the rule sees what it writes itself
+            try:
+                return cotangents(user_bwd(*call.static, kept, ct))
+            finally:
+                modes.pulling = pulling
+
+        def cotangents(found: Any) -> list[Tensor | None]:
             if not isinstance(found, tuple) or len(found) != len(call.diff):
                 got = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
                 raise TreeError(
@@ -142,7 +155,7 @@ class custom_vjp:
                 )
             what = f"custom_vjp: {name}: cotangent"
             return [
-                fitting(flat[i], s, what, k) if s.dtype in FLOATING else None
+                fitting(_value(flat[i]), s, what, k) if s.dtype in FLOATING else None
                 for k, (i, s) in enumerate(zip(call.places, specs))
             ]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from fx import dtypes
 from fx.devices import Device, backend
+from fx.handles import Handle
 from fx.io.storages import STORAGE_DTYPES
 from fx.levels import Tracer
 from fx.nn.parameter import Buffer, Parameter
@@ -162,6 +163,15 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
         """Take a part of the pickle."""
         self.parts.append(data)
 
+    def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
+        """As Python does; a tensor that is read through something else is one of its values."""
+        kind = type(obj)
+        if kind not in self.dispatch and (
+            issubclass(kind, Handle) or (issubclass(kind, Tensor) and kind.written)
+        ):
+            self.dispatch[kind] = _Pickler.save_read
+        return super().save(obj, save_persistent_id)
+
     def save_reduce(self, func: Any, args: Any, *rest: Any, obj: Any = None, **named: Any) -> None:
         """As Python does, knowing whether this is inside an object that PyTorch cannot read."""
         plain = type(obj) in _PLAIN or isinstance(obj, np.generic | _NumpyDtype)
@@ -240,6 +250,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
 
     def save_tensor(self, obj: Tensor) -> None:
         self._save_value(obj, obj._node is not None)
+        self.memoize(obj)
+
+    def save_read(self, obj: Any) -> None:
+        self._save_value(obj.read(), obj._node is not None)
         self.memoize(obj)
 
     def _save_value(self, x: Tensor, requires_grad: bool) -> None:

@@ -94,6 +94,8 @@ def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
     step = sum(math.prod(shape[i + 1 :]) for i in range(len(shape)))
     tall = len(shape) == 2 and shape[0] > shape[1]
     end = math.prod(shape) if not tall or wrap else shape[1] * shape[1]
+    if x._dtype == bool_:  # any number, as fill_ takes it
+        fill_value = bool(fill_value)
     flat = x.reshape(-1).at[arange(0, end, step)].set(fill_value)
     return self._renew("fill_diagonal_", flat.reshape(shape))
 

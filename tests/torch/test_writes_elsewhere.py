@@ -1,0 +1,119 @@
+"""Written tensors where other parts meet them: hooks of a backward pass, files."""
+
+import io
+
+import pytest
+
+import fx
+import fx.torch as face
+
+torch = pytest.importorskip("torch")
+BOTH = pytest.mark.parametrize("lib", [torch, face], ids=["torch", "fx"])
+
+
+def guided(lib):
+    """Guided backpropagation: hooks of layers that write into what they make."""
+    net = lib.nn.Sequential(lib.nn.Linear(3, 4), lib.nn.ReLU(), lib.nn.Linear(4, 4), lib.nn.ReLU())
+    with lib.no_grad():
+        for i, p in enumerate(net.parameters()):
+            p.copy_(lib.sin(lib.arange(float(p.numel())) * 1.3 + i).reshape(p.shape))
+    outs, seen = [], []
+
+    def forward(module, args, out):
+        outs.append(out)
+
+    def backward(module, grad_in, grad_out):
+        out = outs.pop().clone()
+        out[out > 0] = 1
+        seen.append(out.tolist())
+        kept = lib.zeros(2)
+        kept += len(seen)
+        seen.append(kept.tolist())
+        return (out * lib.clamp(grad_in[0], min=0.0),)
+
+    for layer in (net[1], net[3]):
+        layer.register_forward_hook(forward)
+        layer.register_full_backward_hook(backward)
+    x = lib.cos(lib.arange(6.0)).reshape(2, 3).requires_grad_()
+    net(x)[:, 0].sum().backward()
+    return seen, x.grad
+
+
+def test_a_hook_of_a_layer_sees_what_it_writes():
+    (theirs, expected), (ours, got) = guided(torch), guided(face)
+    assert ours == theirs
+    torch.testing.assert_close(torch.from_numpy(fx.asarray(got).numpy().copy()), expected)
+
+
+def test_a_rule_of_the_users_sees_what_it_writes_and_what_it_kept():
+    torch = face
+    held = torch.ones(3)
+    held[0] = 2  # written, so that pullbacks ask how old they are
+
+    def double(x):
+        return x * 2
+
+    def forward(x):
+        kept = x.clone()
+        return x * 2, kept
+
+    def backward(kept, ct):
+        out = ct.clone()
+        out[0] = 10
+        out += kept
+        return (out,)
+
+    rule = fx.custom_vjp(double)
+    rule.defvjp(forward, backward)
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    rule(x).sum().backward()
+    assert x.grad.tolist() == [11, 3, 4]
+
+
+def written(lib):
+    x = lib.zeros(4)
+    view, model = x[1:], lib.nn.Linear(2, 1)
+    x[2] = 5
+    with lib.no_grad():
+        model.weight[0].fill_(3)
+        data = model.weight.data
+        data[0, 0] = 7
+    return {
+        "x": x,
+        "view": view,
+        "data": data,
+        "part": data[0],
+        "state": model.state_dict()["weight"],
+    }
+
+
+@BOTH
+def test_what_a_hook_returns_is_what_it_wrote(lib):
+    def hook(g):
+        g = g.clone()
+        g[0] = 10
+        return g
+
+    x = lib.ones(3, requires_grad=True)
+    h = x * 2
+    h.register_hook(hook)
+    h.sum().backward()
+    assert x.grad.tolist() == [20, 2, 2]
+
+
+@BOTH
+def test_files_of_written_tensors_open_on_both_sides(lib):
+    value, file = written(lib), io.BytesIO()
+    lib.save(value, file)
+    for reader in (torch, face):
+        file.seek(0)
+        read = reader.load(file)  # nothing but tensors and containers is allowed here
+        assert {k: v.tolist() for k, v in read.items()} == {k: v.tolist() for k, v in value.items()}
+
+
+@BOTH
+def test_any_number_fills_the_diagonal_of_a_mask(lib):
+    mask = lib.ones((3, 3), dtype=lib.bool)
+    mask.fill_diagonal_(0)
+    assert mask.tolist() == [[i != j for j in range(3)] for i in range(3)]
+    assert mask.logical_not().fill_diagonal_(2.5).diagonal().tolist() == [True] * 3
