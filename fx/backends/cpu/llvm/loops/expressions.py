@@ -198,6 +198,8 @@ class Expressions:
                 else:
                     if stride == -1:
                         mask = backwards(b, mask)
+                    if guards[k] is not None:  # outside of it not even an address: see README
+                        place = b.select(_any(b, guards[k]), place, pointer)
                     raw = masked_load(b, place, mask, wide, align)
                 if stride == -1:
                     raw = backwards(b, raw)
@@ -254,3 +256,9 @@ class Expressions:
                 wide = self._spread(values)[k]
                 b.store(wide, place).align = dtype.itemsize if dtype.itemsize >= 4 else 4
         return out
+
+
+def _any(b: ir.IRBuilder, mask: Any) -> Any:
+    """Whether a lane of a mask is set."""
+    bits = ir.IntType(mask.type.count)
+    return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
