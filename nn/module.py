@@ -117,12 +117,20 @@ class Module(Traversal, Conversions, Hooking, Saving):
         self.__dict__["forward"] = jit(type(self).forward, **options).__get__(self)
 
     def __jit_object__(self) -> bool:
-        """Whether a jitted function takes this module as the object that it is."""
-        return any(
-            isinstance(x, Cell)
+        """Whether a jitted function takes this module as the object that it is.
+
+        Because it holds cells; or because it is of a class of the user's, which may set attributes,
+        and holds no tensors that another module of the same shape would have.
+        """
+        held = [
+            x
             for module in self.modules()
             for x in (*module._parameters.values(), *module._buffers.values())
-        )
+            if x is not None
+        ]
+        if not held:
+            return any(not type(module).__module__.startswith("fx.") for module in self.modules())
+        return any(isinstance(x, Cell) for x in held)
 
     # attributes ---------------------------------------------------------------------------------
 

@@ -141,6 +141,75 @@ def f5(p6):
     return p6 * 1
 y13 = f5(y)
 y13 = f5(y)""",
+    "all of a leaf is no leaf": """
+w = torch.ones(5, 2, requires_grad=True)
+with torch.no_grad():
+    w.add_(1)
+@jit
+def f(i):
+    loss = (w[i] * w[...]).sum()
+    w.grad = None
+    loss.backward()
+    with torch.no_grad():
+        w.sub_(0.1 * w.grad)
+    return i * 1
+for k in range(3):
+    f(torch.tensor([0, 1, 4, 4, 0]))""",
+    "an attribute of a layer without parameters": """
+class Loss(nn.Module):
+    def forward(self, x):
+        t = x.clone()
+        t[0] = 0.5
+        self.last = t
+        return (x * t).sum()
+_loss = Loss()
+@jit
+def f(m, x):
+    return m(x)
+last = []
+for k in range(3):
+    y = f(_loss, torch.ones(3) * k)
+    last.append(_loss.last)
+    _loss.last += 1""",
+    "parameters in a list": """
+ps = [torch.ones(2), torch.zeros(2)]
+for p in ps:
+    p.requires_grad = True
+@jit
+def step(ps, x):
+    loss = (ps[0] * x).sum() + (ps[1] * x).mean()
+    for p in ps:
+        p.grad = None
+    loss.backward()
+    for p in ps:
+        p.data += -0.1 * p.grad
+    return x * 1
+for k in range(4):
+    step(ps, torch.tensor([1.0, 2.0]))""",
+    "a cache of a layer": """
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c = torch.zeros(2, 4)
+    def forward(self, x, pos):
+        self.c = self.c.to(x)
+        self.c[:, pos : pos + 1] = x
+        return self.c.sum(1)
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+    def forward(self, x, pos):
+        for layer in self.layers:
+            x = x + layer(x, pos)[:, None]
+        return x
+_m = Both()
+@jit
+def step(m, x, pos):
+    return m(x, pos)
+for k in range(4):
+    y = step(_m, torch.ones(2, 1), k)
+    a, b = _m.layers[0].c, _m.layers[1].c""",
 }
 
 

@@ -185,6 +185,8 @@ class Jitted:
             if call.stores.done or not may_handle(self, error, [program]):
                 raise
         call.drawn.put_back()
+        if self.writes.asked:
+            return self.writes.found(self, args, kwargs)
         return self.function(*args, **kwargs)
 
     def _may_draw(self) -> bool:

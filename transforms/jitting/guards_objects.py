@@ -312,6 +312,7 @@ class Objects:
             read = Reads() if read is None else read
             read.of("forward")
             read = self.methods(cls, self.read(("object", id(module)), read))
+            self.read(("object", id(module)), read)
             names = frozenset(read.parts) | (self.names if read.whole else frozenset())
             if (
                 _extends_layer(cls)

@@ -414,7 +414,8 @@ class Call:
         found: list[Leaf] = []
 
         def add(leaf: Any) -> int:
-            if type(leaf) is Named or isinstance(leaf, Handle):
+            read = type(leaf) is Named or isinstance(leaf, Handle)
+            if read or (isinstance(leaf, Tensor) and recording.made_inside(leaf)):
                 leaf = leaf.read()
             if type(leaf) is StagedNumber or type(leaf) is StagedValue:
                 found.append(Leaf(None, number=leaf.host))

@@ -45,14 +45,15 @@ class Signature:
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
         firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
-        self.cells: set[int] = set()  # the ids of what holds the written tensors among them
+        self.cells: set[int] = set()  # the ids of what holds those that are written, but not here
         shared = jitted.writes.families(leaves)
         for leaf in leaves:
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             elif isinstance(leaf, Tensor) and leaf.written:
-                self.cells.add(id(leaf._view.family.cell))
-                leaf = jitted.writes.argument(leaf, shared)
+                known, leaf = leaf, jitted.writes.argument(leaf, shared)
+                if leaf is not known:
+                    self.cells.add(id(known._view.family.cell))
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs: Any = records and type(leaf) is Tensor and leaf._node is not None
                 if needs:

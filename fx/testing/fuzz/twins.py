@@ -45,7 +45,8 @@ LATE = (
     "NoneType", "positional argument", "object has no attribute '_", "not callable",
     "maximum recursion", "a compiled graph of",
 )  # fmt: skip
-PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(")  # a call that may have done a part
+# a statement that may have done a part of what it does
+PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(|(uniform|normal|bernoulli)_\(")
 refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
 
 

@@ -22,9 +22,9 @@ FEATURES = (
     "shared",
     "strided",
 )  # fmt: skip
-# those that programs may use; under jit none before a step that writes is right in all of them
+# those that programs may use
 ON = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
-ON_UNDER_JIT: set[str] = set()
+ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 
 
 def shown(shape: tuple[int, ...]) -> str:

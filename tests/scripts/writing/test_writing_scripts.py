@@ -15,7 +15,7 @@ SCRIPTS = (
 # each shape (forward_forward), one for each course of two draws (seq2seq)
 JITTED = {
     "sampler": 1, "replay_buffer": 1, "manual_sgd": 1, "forward_forward": 2, "ddpm": 1,
-    "seq2seq": 4, "mixup": 1,
+    "seq2seq": 4, "mixup": 1, "names": 1, "sinusoidal": 1,
 }  # fmt: skip
 
 
