@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any
 
+from fx.autograd import anomalies
 from fx.backends.cpu.threads import get_num_threads
 
 _HELD: dict[str, Any] = {"deterministic": True, "precision": "highest", "warn_always": False}
@@ -65,13 +66,13 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Accepted; write ``fx.debug`` tools for the first NaN."""
-    _HELD["anomaly"] = bool(mode)
+    """Look for NaN in backward passes from now on: ``torch.autograd.set_detect_anomaly``."""
+    anomalies.look(mode, check_nan)
 
 
 def is_anomaly_enabled() -> bool:
-    """What ``set_anomaly_enabled`` was told."""
-    return _HELD.get("anomaly", False)  # type: ignore[no-any-return]
+    """Whether NaN is looked for in backward passes."""
+    return anomalies.state()[0]
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -504,3 +504,15 @@ def jit(
             "leave out check= and FX_CHECK"
         )
     return lazily("check").Checked(*options, every=every, raises=check is not None)
+
+
+_compiled: Any = Jitted.__call__
+
+
+def _plainly(self: Jitted, *args: Any, **kwargs: Any) -> Any:
+    return self.function(*args, **kwargs)
+
+
+def run_plainly(plainly: bool) -> None:
+    """Let every call of a jitted function run the function itself; or compiled, as at first."""
+    Jitted.__call__ = _plainly if plainly else _compiled  # type: ignore[method-assign]
