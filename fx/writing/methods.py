@@ -14,11 +14,12 @@ from fx.errors import InPlaceError, WriteError
 from fx.levels import Tracer
 from fx.ops.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
+from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.records import link, record_of
-from fx.writing.storing import check, renew, set_item
+from fx.writing.storing import check, refresh, renew, set_item
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -28,7 +29,7 @@ from fx.writing.written import begin
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     if not writes(_getframe(1)):
         inplace.__setitem__(self, index, value)
-    if getrefcount(self) <= _ALONE[0] and _is_detached(self):
+    if modes.stage is not None and getrefcount(self) <= _ALONE[0] and _is_detached(self):
         with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
             set_item(self, index, value)
         return
@@ -102,7 +103,7 @@ def _allowed(name: str) -> None:
 def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         _allowed(name)
-        if getrefcount(self) <= _ALONE[1] and _is_detached(self):
+        if modes.stage is not None and getrefcount(self) <= _ALONE[1] and _is_detached(self):
             with no_grad():
                 return work(self, *args, **kwargs)
         return work(self, *args, **kwargs)
@@ -193,6 +194,22 @@ def _cut(x: Any) -> Any:
     return views.noted(detach, x)
 
 
+def _seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
+    """A write into a parameter, which its views see."""
+
+    def _renew(self: Any, operation: str, value: Any) -> Any:
+        record = getattr(self, "_view", None)
+        family = None if record is None or modes.stage is not None else record.family
+        if family is not None and family.cell is None and family.alive():
+            begin(family)
+        out = rebinding(self, operation, value)
+        if family is not None and family.cell is not None:
+            refresh(family)
+        return out
+
+    return _renew
+
+
 def _share(cell: Any, value: Any) -> None:
     """Note that ``value`` has the elements of a cell."""
     if modes.stage is None and type(value) is Tensor:
@@ -276,5 +293,6 @@ def attach() -> None:
             setattr(Tensor, name, _method(name, work))
     Tensor.detach = detach
     cuts.share = _share
+    Cell._renew = _seen(Cell._renew)  # type: ignore[method-assign]
     Tensor.data = property(detach, _set_data, doc=detach.__doc__)
     views.attach()

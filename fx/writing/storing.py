@@ -53,9 +53,10 @@ def check(x: Any, operation: str, writes: bool = True) -> View:
         if type(node) is Leaf:
             kind = "a view of a leaf" if record.path and not record.cut else "a leaf"
             raise WriteError(_LEAF.format(kind, operation))
-        if record.leaf is not None or (record.path and not record.cut and _root_is_leaf(family)):
+        apart = type(record.leaf) is Leaf
+        if apart or (record.path and not record.cut and _root_is_leaf(family)):
             raise WriteError(_LEAF.format("a view of a leaf", operation))
-    if writes and _expanded(record) < len(record.path) and overlaps(record):
+    if writes and _expanded(record.path) < len(record.path) and overlaps(record):
         raise WriteError(
             f"unsupported operation ({operation}): more than one element of the written-to tensor "
             f"refers to a single memory location. Please clone() the tensor before performing the "
@@ -78,12 +79,12 @@ _LEAF = (
 )
 
 
-def _expanded(record: View) -> int:
+def _expanded(path: Any) -> int:
     """The place in a path of the first step that repeats elements; the length if there is none."""
-    for i, (primitive, _) in enumerate(record.path):
+    for i, (primitive, _) in enumerate(path):
         if primitive is shape_prims.broadcast_to:
             return i
-    return len(record.path)
+    return len(path)
 
 
 def _root_is_leaf(family: Any) -> bool:
@@ -159,8 +160,14 @@ def store(record: View, value: Any) -> None:
         value = value.read()
     family = record.family
     cell = family.cell
-    if not record.cut and is_grad_enabled() and cell.read()._node is not None:
-        value = _recorded(record, cell.read(), value)
+    if is_grad_enabled():
+        if not record.cut and cell.read()._node is not None:
+            before = record.value if record.source is cell.value else looked(record, cell.read())
+            value = _recorded(before, value)
+            del before
+        elif record.cut and (value._node is not None or record.leaf is not None):
+            _store_apart(record, value)
+            return
     if not record.path and type(cell) is Storage:
         keeps = not is_grad_enabled()
         _put(family, with_history(value, cell.read()) if keeps else twin(value))
@@ -173,11 +180,43 @@ def store(record: View, value: Any) -> None:
     _put(family, changed(record, cell.read(), value))
 
 
-def _recorded(record: View, base: Any, value: Any) -> Any:
+def _store_apart(record: View, value: Any) -> None:
+    """Let what is cut of a tensor have a value with a history of its own.
+
+    As ``d = x.detach(); d.mul_(w)``: the elements are those of ``x``, whose history stays what it
+    was; that of ``d`` and of the views of ``d`` begins here.
+    """
+    family, path = record.family, record.path
+    at = record.at
+    if record.leaf is None:
+        cuts = [i for i, (primitive, _) in enumerate(path) if primitive is stop_gradient]
+        at = cuts[-1] + 1 if cuts else -1
+    base = family.cell.read()
+    if at < 0 or modes.stage is not None or type(base) is not Tensor or type(value) is not Tensor:
+        raise WriteError(
+            "a value that requires grad is written into a detached tensor, through which no "
+            "gradient can flow; write v.detach(), or write inside `with torch.no_grad():`"
+        )
+    head, rest = path[:at], path[at:]
+    apart = View(family, head, None, True)
+    apart.leaf, apart.at = record.leaf, at
+    before = looked(apart, base)
+    after = _recorded(before, _replaced(rest, before, value))
+    new = with_history(_replaced(head, stop_gradient(base), after.detach()), base)
+    for member in family.alive():
+        other = view_of(member)
+        steps = other.path[:at]
+        of_it = len(steps) == at and all(a is b for a, b in zip(steps, head))
+        if of_it and not any(primitive is stop_gradient for primitive, _ in other.path[at:]):
+            other.leaf, other.at, other.cut = after._node, at, True
+            other.source = None
+    _put(family, new)
+
+
+def _recorded(before: Any, value: Any) -> Any:
     """``value``; where what was there required grad, it still does, and gets zeros."""
     if value.dtype not in INEXACT:
         return value
-    before = record.value if record.source is base else looked(record, base)
     if before._node is None or _comes_from(value._node, before._node):
         return value
     never = constant(False, bool_, value.device.name)
@@ -203,21 +242,23 @@ def _comes_from(node: Any, before: Any) -> bool:
 def changed(record: View, base: Any, value: Any) -> Any:
     """``base`` with ``value`` where a member lies."""
     keeps = record.cut or not is_grad_enabled()
-    if keeps and value._node is not None and is_grad_enabled():
-        raise WriteError(
-            "a value that requires grad is written into a detached tensor, through which no "
-            "gradient can flow; write v.detach(), or write inside `with torch.no_grad():`"
-        )
-    path = record.path
-    at = _expanded(record)
+    out = _replaced(record.path, stop_gradient(base) if record.cut else base, value)
+    return with_history(out, base) if keeps else out
+
+
+def _replaced(path: Any, base: Any, value: Any) -> Any:
+    """``base`` with ``value`` where a path leads."""
+    if not path:
+        return value
+    at = _expanded(path)
     if at < len(path):  # from there on in one step, which takes each element once
         path = (*path[:at], (Steps(path[at:]), {}))
-    steps = [base if not record.cut else stop_gradient(base)]
+    steps = [base]
     for primitive, params in path[:-1]:
         steps.append(primitive(steps[-1], **params))
     for (primitive, params), before in zip(reversed(path), reversed(steps), strict=True):
         value = _undone(primitive, params, before, value)
-    return with_history(value, base) if keeps else value
+    return value
 
 
 def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
@@ -340,7 +381,7 @@ def memory(family: Any) -> Any:
 def set_item(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value``."""
     record = record_of(x)
-    if index is not ... and _expanded(record) < len(record.path) and overlaps(record):
+    if index is not ... and _expanded(record.path) < len(record.path) and overlaps(record):
         part = noted(lambda: x[index])  # of which elements may be written into
         if part is not x and getattr(part, "_view", None) is not None:
             set_item(part, ..., value)
@@ -351,7 +392,7 @@ def set_item(x: Any, index: Any, value: Any) -> None:
         if value.written and _is_itself(record, index, value):
             return  # the end of `x[index] += v`, which has written through the view
         value = value.read()
-    own = type(cell) is Storage and modes.stage is None and _is_plain(cell.read())
+    own = type(cell) is Storage and record.leaf is None and _is_plain(cell.read())
     if own and (type(value) in _NUMBERS or _is_array(value)):
         place = place_in(record, memory(record.family))
         if place is not None and _assigned(place, index, value):

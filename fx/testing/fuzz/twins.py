@@ -80,7 +80,7 @@ def agree(text: str, every: int = 1) -> None:
             _part(pair[0])
             where = f"line {line}, {_shown(text, line)}"
             if outcomes[1] is None and LEAF in str(outcomes[0]):
-                if not plain:
+                if not plain or ".data" in text or ".detach" in text:  # which write leaves too
                     raise Invalid("torch refuses a leaf somewhere inside")
                 _same_leaves(before, *pair, scale, where)
             _same_outcome(*outcomes, where)
@@ -315,8 +315,10 @@ def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
             raise
     if isinstance(theirs, np.ndarray):
         return _same_values(theirs, ours, path, scale, what)
+    if isinstance(theirs, list | tuple | dict) and type(theirs) is not type(ours):
+        raise Found(f"{what}: {path} is {ours!r:.100}, expected {theirs!r:.100}")
     if isinstance(theirs, list | tuple):
-        if type(theirs) is type(ours) and len(theirs) != len(ours):
+        if len(theirs) != len(ours):
             raise Found(f"{what}: {path} has {len(ours)} items, expected {len(theirs)}")
         for i, x in enumerate(theirs):
             scale = _same(x, ours[i], f"{path}[{i}]", scale, what)

@@ -23,7 +23,10 @@ FEATURES = (
     "strided",
 )  # fmt: skip
 # those that programs may use
-ON = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
+ON = {
+    "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
+    "data",
+}  # fmt: skip
 ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 
 

@@ -34,12 +34,13 @@ class Lines(Stock):
         text = f"torch.tensor({numbers.reshape(shape).tolist()})"
         if rng.random() < 0.2:
             text = f"torch.{rng.choice(('zeros', 'ones'))}({forms.shown(shape)})"
-        leaf = not self.inside and rng.random() < 0.4
+        leaf, parameter = not self.inside and rng.random() < 0.4, False
         if leaf:
             text = f"{text[:-1]}, requires_grad=True)"
             if self.on("parameter") and rng.random() < 0.15:
                 text = f"torch.nn.Parameter({text.replace(', requires_grad=True', '')})"
-        self.add(name, np.zeros(shape), leaf=leaf, grad=leaf)
+                parameter = True
+        self.add(name, np.zeros(shape), leaf=leaf, grad=leaf, parameter=parameter)
         return Op(name, text)
 
     def expression(self) -> Op | None:

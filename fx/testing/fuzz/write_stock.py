@@ -28,6 +28,7 @@ class Thing:
         leaf: whether it is a leaf that requires grad.
         grad: whether gradients may flow through it.
         detached: whether it is a view without the history of what it shows.
+        parameter: whether it is a Parameter.
     """
 
     array: np.ndarray
@@ -35,6 +36,7 @@ class Thing:
     leaf: bool = False
     grad: bool = False
     detached: bool = False
+    parameter: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

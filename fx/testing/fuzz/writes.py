@@ -232,7 +232,8 @@ class Maker(Lines):
                 return None
             dropped = []
             for t in self.things:  # the difference that is meant: what detach() gave
-                if t.detached and any(np.may_share_memory(t.array, h.array) for h in held):
+                view = t.detached or any(h.parameter and t is not h for h in held)
+                if view and any(np.may_share_memory(t.array, h.array) for h in held):
                     dropped += [p for p in t.paths if p.isidentifier()]
                     t.paths = []
             drop = "".join(f"{p} = " for p in dropped) + "None\n" if dropped else ""
