@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from os.path import dirname, sep
 from types import FrameType, TracebackType
 from typing import Any
@@ -71,6 +72,11 @@ def install() -> None:
     before, before_thread = sys.excepthook, threading.excepthook
 
     def hook(kind: Any, error: Any, trace: Any) -> None:
+        if kind is TypeError:
+            from fx.keywords import with_right_ones
+
+            with suppress(Exception):  # the error that is shown comes first
+                with_right_ones(error, trace)
         if _passes_through_fx(trace):
             trace = users_only(trace)
             error = error.with_traceback(trace)

@@ -42,9 +42,9 @@ def in_users_words(text: str, trace: TracebackType | None) -> str:
         return text
     head = _HEAD.match(text)
     if head is not None:
-        called = _called(found)
-        if called is not None and head[1] in _WORK.get(called, "").split():
-            text = called + text[head.end() :]
+        name = called(found)
+        if name is not None and head[1] in _WORK.get(name, "").split():
+            text = name + text[head.end() :]
     face = _face(found.tb_frame) if "fx." in text else None
     return (
         text
@@ -78,7 +78,7 @@ def _line(face: str, found: re.Match[str]) -> str:
     return f"{face}.func.{name}" if hasattr(torch.func, name) else found[0]
 
 
-def _called(trace: TracebackType) -> str | None:
+def called(trace: TracebackType) -> str | None:
     """The name of the function that a frame is calling, as its code has it."""
     code, last = trace.tb_frame.f_code, trace.tb_lasti
     listed = list(dis.get_instructions(code))

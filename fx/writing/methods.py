@@ -11,6 +11,7 @@ import fx.ops.rebinding as rebinding
 import fx.ops.views as cuts
 from fx.config import modes, no_grad
 from fx.errors import InPlaceError, WriteError
+from fx.frames import user_frame
 from fx.levels import Tracer
 from fx.ops.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
@@ -78,7 +79,8 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
 
 def __dir__(self: Any) -> list[str]:
     found = inplace._dir(self)
-    if writes(_getframe(1)):
+    asking = user_frame(2)
+    if asking is None or writes(asking):
         return found
     return [name for name in found if name not in NAMES]
 

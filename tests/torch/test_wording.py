@@ -1,6 +1,7 @@
 """Messages in a script's own words, names that scripts import, and what they are told."""
 
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -174,3 +175,52 @@ def test_what_scripts_write_wrongly_is_told():
             with pytest.raises(ValueError, match="xpected more than 1"):
                 eval(layer, vars(lib.nn))(lib.ones(shape))
     assert fx.nn.GroupNorm(3, 3)(fx.ones(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            "x.sum(dimm=1)",
+            "sum() got an unexpected keyword argument 'dimm'; did you mean 'dim'",
+        ),
+        ("x.clamp(mn=0)", "clamp() got an unexpected keyword argument 'mn'; did you mean 'min'?"),
+        (
+            "x.view(sizes=(6,))",
+            "view() got an unexpected keyword argument 'sizes'; it takes no",
+        ),
+        ("nn.functional.relu(x, inplase=True)", "did you mean 'inplace'? it takes input, inplace"),
+        (
+            "torch.zeros(2, dtyp=1)",
+            "did you mean 'dtype'? it takes out, dtype, layout, dev",
+        ),
+        (
+            "nn.Linear(3, 2, biass=False)",
+            "Linear() got an unexpected keyword argument 'biass'",
+        ),
+        (
+            "nn.Dropout(prob=1)",
+            "Dropout() got an unexpected keyword argument 'prob'; it takes p,",
+        ),
+        ("x.backward(retian_graph=True)", "backward() got an unexpected keyword argument 'retian"),
+        ("torch.optim.Adam([], learning_rate=1)", "it takes params, lr, betas, eps, weight_decay,"),
+        ("x.unsqueese(0)", "Did you mean: 'unsqueeze'?"),
+        ("nn.Linearr(1, 1)", "Did you mean: 'Linear'?"),
+    ],
+)
+def test_a_wrong_word_ends_the_program_with_the_right_one(call, says, capsys):
+    """Python's own message, in a script of its own: nothing was looked up before."""
+    space = {"torch": fx.torch, "nn": fx.torch.nn, "x": fx.ones((2, 3)), "__name__": "script"}
+    with pytest.raises((TypeError, AttributeError)) as info:
+        exec(compile(f"\n{call}", "script.py", "exec"), space)
+    sys.excepthook(info.type, info.value, info.tb.tb_next)
+    assert says in capsys.readouterr().err
+
+
+def test_keywords_of_others_are_left_alone(capsys):
+    script = "def clamp(x):\n    return x\n\n"
+    for call in ("clamp(1, mn=2)", "print(colour=1)", "(lambda x: x)(y=1)"):
+        with pytest.raises(TypeError) as info:
+            exec(compile(script + call, "script.py", "exec"), {"__name__": "script"})
+        sys.excepthook(info.type, info.value, info.tb)
+        assert "it takes" not in capsys.readouterr().err.splitlines()[-1]
