@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from time import perf_counter
 from types import MethodType
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
-from fx import limits
 from fx.config import modes
 from fx.errors import StagingError
-from fx.frames import user_line
-from fx.staged_number import StagedNumber
-from fx.tensor import Tensor
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
 from fx.transforms.jitting.fast import MISS
@@ -24,25 +18,21 @@ from fx.transforms.jitting.handled import may_handle
 from fx.transforms.jitting.program import (
     Again,
     Busy,
-    Captured,
-    Found,
-    Given,
     GiveUp,
-    Held,
     Program,
+    lazily,
 )
 
 if TYPE_CHECKING:
     from fx.transforms.jitting.explain import Explanation, Lowered
 
-from fx.transforms.jitting.progress import Call, lazily
-from fx.transforms.jitting.signature import Identity, Signature, holds_state
+from fx.transforms.jitting.progress import Call
+from fx.transforms.jitting.serving import Programs
+from fx.transforms.jitting.signature import Signature, holds_state
 from fx.transforms.jitting.writes import Writes
 
-MOST_CHANGES = 4  # of what a function reads, by itself
 
-
-class Jitted:
+class Jitted(Programs):
     """A jitted function. Calling it runs compiled code; ``jit`` makes one.
 
     No lock is held while user code runs. One thread at a time stages a program (``staging``);
@@ -188,182 +178,6 @@ class Jitted:
         if self.writes.asked:
             return self.writes.found(self, args, kwargs)
         return self.function(*args, **kwargs)
-
-    def _may_draw(self) -> bool:
-        """Whether a program may draw and change Python's state; else what is around it does."""
-        return modes.stage is None and not modes.lanes and modes.turn is None
-
-    def _find(self, signature: Signature, args: tuple[Any, ...]) -> Program:
-        """The program that serves these arguments now, a new one if there is none."""
-        known = self.programs.setdefault(signature.key, [])
-        self.programs.pop(signature.key, None)
-        self.programs[signature.key] = known  # the last used
-        busy = False
-        for program in list(known):
-            if program.staged_elsewhere():
-                busy = True
-            elif self._serves(program, signature):
-                return program
-        if busy:
-            raise Busy
-        found = lazily("shared").adopt(self, signature)
-        if found is not None:
-            found.reason = "a function of the same code was compiled for such arguments"
-            return self._add(found, signature)
-        self._sweep()
-        if len(known) >= limits.PROGRAMS:
-            why = lazily("explain").reason_of(self, known[-1], signature)
-            raise GiveUp(f"{limits.PROGRAMS} programs were compiled for them; the last time {why}")
-        program = Program(name_of(self.function))
-        program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
-        program.guards = lazily("guards").watch(
-            self.function, signature.objects, args, self.touched
-        )
-        program.guards.death.then = self._dropper(signature.key, program)
-        return self._add(program, signature)
-
-    def _add(self, program: Program, signature: Signature) -> Program:
-        self.made += 1
-        program.key, program.number, program.line = signature.key, self.made, user_line()
-        self.programs.setdefault(signature.key, []).append(program)
-        self._evict()
-        return program
-
-    def _evict(self) -> None:
-        """Drop programs that were used longest ago, where there are too many of all kinds."""
-        spare = self.cache_size() - limits.KEPT_PROGRAMS
-        for key, known in list(self.programs.items())[:-1]:
-            if spare <= 0:
-                return
-            for program in [p for p in known if p.plan is None or p.plan not in self.plans]:
-                self._drop(key, program)
-                spare -= 1
-            if not known:
-                del self.programs[key]
-
-    def _serves(self, program: Program, signature: Signature) -> bool:
-        if program.guards is not None and not program.guards.hold(self.function, signature.objects):
-            return False
-        for value, source in list(program.sources.items()):
-            if type(source) is Held:
-                cell = source.cell()
-                if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
-                    return False
-            elif type(source) is Captured:
-                x = source.find(self.function, signature.objects)
-                if not isinstance(x, Tensor) or x.spec != value.spec:
-                    return False
-        for owner, had in program.gathered:
-            held = self.owner(owner, signature)
-            if held is None or (held.grad is not None) != had:
-                return False
-        if len(program.gathered) > 1 and any(type(o) is Given for o, _ in program.gathered):
-            leaves = {id(self.owner(owner, signature)._node) for owner, _ in program.gathered}
-            if len(leaves) < len(program.gathered):
-                return False  # what was two leaves is one now
-        if program.predicates or program.numbers or program.table.draws:
-            numbers = []
-            for owner, key, kind in program.numbers:
-                now = signature.numbers[key] if owner == "argument" else owner[key]
-                if type(now.now if type(now) is StagedNumber else now) is not kind:
-                    return False
-                numbers.append(now)
-            if program.table.draws:
-                return not self._may_draw() or lazily("draws").serves(program, numbers, signature)
-            return all(p.holds(numbers) for p in program.predicates)
-        return True
-
-    def owner(self, owner: Any, signature: Signature) -> Any:
-        """The tensor or cell that a gradient belongs to in a call; None if it is gone."""
-        if type(owner) is Given:
-            return signature.tensors[owner.number]
-        if type(owner) is Found:
-            return owner.find(self.function, signature.objects)
-        return owner()
-
-    def _dropper(self, key: Any, program: Program) -> Callable[[], None]:
-        """What drops a program, keeping neither of them alive."""
-        itself, which = ref(self), ref(program)
-
-        def drop() -> None:
-            jitted, program = itself(), which()
-            if jitted is not None and program is not None:
-                jitted._drop(key, program)
-
-        return drop
-
-    def _sweep(self) -> None:
-        """Forget what was about objects that are gone."""
-        for kept in (self.programs, self.eager, self.unsettled):
-            for key in list(kept):
-                if any(type(k) is Identity and k.held() is None for k in key):
-                    kept.pop(key, None)
-        for key, known in list(self.programs.items()):
-            for program in list(known):
-                sources = program.sources.values()
-                if any(type(s) is Held and s.cell() is None for s in sources):
-                    self._drop(key, program)
-
-    def _settle(self, program: Program, signature: Signature) -> None:
-        """What becomes of a program whose staging changed something that the function reads.
-
-        It is dropped, since a call that finds things as they were must change them again. A
-        function that changes them to something new each time runs as it is from then on.
-        """
-        if (
-            program.guards.death.dead
-            or not program.guards.reusable
-            or any(
-                type(s) is Captured and s.find(self.function, signature.objects) is None
-                for s in program.sources.values()
-            )
-        ):
-            self._drop(signature.key, program)
-        elif not program.guards.hold(self.function, signature.objects):
-            self._drop(signature.key, program)
-            why = program.guards.why(self.function, signature.objects)
-            seen = self.unsettled.setdefault(signature.key, set())
-            seen.add(why)
-            if len(seen) >= MOST_CHANGES:
-                self._forget(signature.key, GiveUp(f"it changes what it reads: {why}"))
-        else:
-            lazily("shared").publish(self, program)
-
-    def changing(self, key: Any, what: str) -> GiveUp:
-        """What becomes of a function that has changed something, which was put back.
-
-        This call runs as it is; if it does the same when it is staged again, all calls do.
-        """
-        seen = self.unsettled.setdefault(key, set())
-        again = what in seen or len(seen) >= MOST_CHANGES
-        seen.add(what)
-        return GiveUp(f"it changes {what}" if again else "", lasting=again)
-
-    def _drop(self, key: Any, program: Program) -> None:
-        known = self.programs.get(key, [])
-        if program in known:
-            known.remove(program)
-        self.plans = tuple([p for p in self.plans if p is not program.plan])
-
-    def add_plan(self, program: Program, plan: Any) -> None:
-        """Note the short way of a program; those that were found last are tried first."""
-        program.plan = plan
-        self.plans = (plan, *self.plans)[: limits.PLANS]
-
-    def _forget(self, key: Any, reason: GiveUp) -> None:
-        """Run the function as it is for such arguments from here on, and say so once."""
-        if modes.lanes or modes.turn is not None:
-            return
-        if reason.lasting:
-            self.programs.pop(key, None)
-            self.eager[key] = str(reason)
-        if not str(reason):
-            return
-        warnings.warn(
-            f"jit: {name_of(self.function)} runs uncompiled for these arguments, since {reason}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
 
     # seeing inside -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from threading import get_ident
 from typing import Any
 from weakref import ref
@@ -347,3 +348,8 @@ def concrete(x: Any) -> Tensor:
     from fx.tensor import new_tensor
 
     return new_tensor(x._a)
+
+
+def lazily(name: str) -> Any:
+    """A module of this folder that is loaded when a function is first compiled."""
+    return import_module(f"fx.transforms.jitting.{name}")

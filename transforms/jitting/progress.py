@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from inspect import isgenerator
 from typing import Any
-from weakref import ref
 
 from fx import limits, tree
 from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
 from fx.config import modes
-from fx.errors import StagingError
 from fx.graph.ir import Value, input_value
-from fx.graph.named import Named, naming
 from fx.graph.staging import StageTracer
-from fx.handles import Handle
-from fx.host_values import StagedValue
-from fx.levels import Level
 from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
-from fx.tape import CELL, GradTracer
-from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.drawn import Drawn
 from fx.transforms.jitting.fast import MISS, make_plan
 from fx.transforms.jitting.fast_outputs import put_back
+from fx.transforms.jitting.first_run import Stages
 from fx.transforms.jitting.handled import was_sent
-from fx.transforms.jitting.host import ERRORS, Host, array_of, asks_types, itself
+from fx.transforms.jitting.host import ERRORS, Host, array_of
 from fx.transforms.jitting.program import (
-    Again,
     Anew,
     Argument,
     Branch,
@@ -39,7 +29,6 @@ from fx.transforms.jitting.program import (
     Counted,
     Effect,
     Finish,
-    Given,
     GiveUp,
     Held,
     Leaf,
@@ -47,15 +36,12 @@ from fx.transforms.jitting.program import (
     Segment,
     Told,
     concrete,
-    staging,
+    lazily,
 )
-from fx.transforms.jitting.reach import Reach
-from fx.transforms.jitting.recording import Recording
-from fx.transforms.jitting.results import Results, called_argument, containers_of
 from fx.transforms.jitting.signature import Signature
 
 
-class Call:
+class Call(Stages):
     """A call in progress: its values so far, and the way through the tree of segments."""
 
     def __init__(self, jitted: Any, program: Program, signature: Signature) -> None:
@@ -283,209 +269,6 @@ class Call:
         self.execute(self._last)
         return finish
 
-    def _stage(self) -> Finish:
-        """Stage the function along the answers so far, and on from there."""
-        with staging(self.program):
-            return self._staged()
-
-    def _staged(self) -> Finish:
-        jitted, program, signature = self.jitted, self.program, self.signature
-        self.staged = True
-        if program.root is not None and self.path:
-            before, answer = self.path[-1]
-            assert before.question is not None
-            shown = lazily("explain").shown_answer(answer)
-            program.history.append(
-                f"at {before.question.line} the answer was {shown} for the first time"
-            )
-        with (
-            Level("jit") as level,
-            naming(self.named()),
-            Recording(program, level, self, self.path) as recording,
-            _alone(),
-        ):
-            given: list[Any] = []
-            # type(n) would say what stands for a number; who asks gets the number, for this one
-            typed = bool(signature.numbers) and asks_types(jitted.function)
-            for kind, place in signature.parts:
-                if kind == "tensor":
-                    x = signature.tensors[place]
-                    value = recording.input(Argument(place), x.spec)
-                    given.append(recording.argument(x, value))
-                elif kind == "number":
-                    now = signature.numbers[place]
-                    now = now.now if type(now) is StagedNumber else now
-                    number = recording.number_argument(place, now)
-                    given.append(recording.assume(number, itself) if typed else number)
-                else:
-                    given.append(signature.objects[place])
-            looked = program.guards
-            if looked.reached is None:
-                looked = lazily("guards").watch(
-                    jitted.function, signature.objects, touched=looked.touched
-                )
-            reached = looked.reached
-            args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
-            places = containers_of((args, kwargs))
-            given_by = Reach([x for x, _ in places.values()], called_argument)
-            changes, effects, done = None, lazily("effects"), False
-            culprit = ""
-            placed: list[Any] = effects.place_counters(reached.parts, jitted.touched, recording)
-            program.outward |= bool(placed)
-            try:
-                try:
-                    with lazily("watching").Watching(program.guards.opaque, recording) as touched:
-                        recording.touched = touched
-                        touched.counters |= jitted.touched.counters
-                        touched.identity |= {id(owner) for *_, owner in placed}
-                        out = jitted.function(*args, **kwargs)
-                    done = True
-                    written = effects.take_out(placed)
-                    try:
-                        changes = effects.changes_of(
-                            reached.parts, touched, given_by.parts, written
-                        )
-                    except effects.Undescribed as other:
-                        culprit = reached.name(other.part) if other.part is not None else ""
-                except effects.Counted as counted:
-                    if not asks_types(jitted.function):  # it would be told what stands for one
-                        jitted.touched.counters |= counted.places
-                        raise Again from None
-                finally:
-                    pairs = recording.put_back()
-                    effects.take_out(placed)
-                    changed = reached.put_back() or given_by.put_back()
-                    if changed and changes is None and recording.ended is None:
-                        recording.ended = (
-                            jitted.changing(signature.key, culprit or changed)
-                            if done
-                            else GiveUp("", lasting=False)
-                        )
-            except Exception as error:
-                if recording.ended is None:
-                    recording.fail_before()
-                if recording.ended is None or recording.ended.__cause__ is error:
-                    raise
-                raise recording.ended from None
-            if recording.ended is not None:  # the function has caught it
-                raise recording.ended
-            for cell, other in pairs:
-                cell.rebind(other.read())
-            results = Results(looked, reached, places, signature.objects)
-            if changes and recording.outer is not None:
-                recording.postpone()  # the function around this one changes it
-            try:
-                finish = self._finish(recording, out, results, changes or [])
-            except effects.Undescribed:
-                raise jitted.changing(signature.key, changed) from None
-            looked.forget_places()
-        program.guards.renew()
-        self._watch(touched, args)
-        if modes.stage is not None:  # a function around this one assumes what this one does
-            for predicate in program.predicates:
-                predicate.holds(self)
-        if any(recording.program.random and x for x in (modes.lanes, modes.turn)):
-            raise GiveUp("it draws random numbers inside vmap or a lane")
-        return finish
-
-    def _watch(self, touched: Any, args: Any) -> None:
-        """Guard what the function was seen to read, if it is as it was before it ran."""
-        jitted, program, objects = self.jitted, self.program, self.signature.objects
-        jitted.touched.merge(touched)
-        if program.guards.hold(jitted.function, objects):
-            guards = lazily("guards")
-            death = program.guards.death
-            program.guards = guards.widen(program.guards, jitted.function, objects, args, touched)
-            program.guards.death.then = death.then
-            program.guards.death.dead |= death.dead
-
-    def _finish(
-        self, recording: Recording, out: Any, results: Results, changes: list[Any]
-    ) -> Finish:
-        leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
-        gives: list[Value] = []
-        known: dict[int, int] = {}  # places of tensors among the leaves
-
-        def value_of(x: Any) -> Value:
-            value = recording.value_of(recording.lower(x))
-            gives.append(value)
-            return value
-
-        found: list[Leaf] = []
-
-        def add(leaf: Any) -> int:
-            read = type(leaf) is Named or isinstance(leaf, Handle)
-            if read or (isinstance(leaf, Tensor) and recording.made_inside(leaf)):
-                leaf = leaf.read()
-            if type(leaf) is StagedNumber or type(leaf) is StagedValue:
-                found.append(Leaf(None, number=leaf.host))
-            elif isgenerator(leaf):
-                raise StagingError(
-                    f"jit of {recording.name}: it returns a generator, which would run after it "
-                    f"was staged; return a list"
-                )
-            elif not isinstance(leaf, Tensor) or leaf.level == CELL:
-                found.append(Leaf(None, results.held(leaf, recording)))
-            else:
-                if id(leaf) in known:
-                    return known[id(leaf)]
-                known[id(leaf)] = len(found)
-                alive.append(leaf)
-                live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
-                freed = live and getattr(leaf._node, "pullback", True) is None
-                found.append(Leaf(value_of(leaf), differentiable=live and not freed))
-            return len(found) - 1
-
-        alive: list[Any] = []  # so that ids stay theirs
-        places = [add(leaf) for leaf in leaves]
-        if places != [*range(len(leaves))]:
-            found, known, gives = [], {}, []
-            for leaf in leaves:
-                known = {}
-                add(leaf)
-        if recording.reread is not None and any(leaf.differentiable for leaf in found):
-            recording.give_up(
-                f"gradients of what it returns would flow to {recording.reread.name or 'a cell'} "
-                f"{recording.reread.spec!r}, which it writes into before it uses it"
-            )
-        try:
-            stores = lazily("effects").stores_of(changes, out, add, self.program.guards, results)
-        except GiveUp:  # what a result can be, or not
-            if recording.ended is None or not changes:
-                raise
-            recording.ended = None
-            raise lazily("effects").Undescribed from None
-        rebinds = []
-        for cell, value in recording.rebound.values():
-            rebinds.append((_reference(cell), value_of(value)))
-        grads, program = [], recording.program
-        for lifted in recording.lifted.values():
-            now = lifted.leaf.grad
-            if now is not lifted.before or lifted.dropped:
-                if type(lifted.owner) is Given:
-                    argument = self.signature.tensors[lifted.owner.number]
-                    if type(argument._node) is not TapeLeaf:
-                        recording.give_up(
-                            f"backward() inside goes on through an argument {argument.spec!r}, "
-                            f"which was computed outside of it"
-                        )
-                grads.append((lifted.owner, None if now is None else value_of(now)))
-            if lifted.needed or (now is not lifted.before and not lifted.dropped):
-                program.gathered.append((lifted.owner, lifted.before is not None))
-        numbers = []
-        for held, key, written in recording.written.values():
-            leaf = Leaf(None, written)
-            if type(written) is StagedNumber:
-                stored = recording.stored(written)
-                leaf = Leaf(stored and value_of(stored), number=written.host)
-            numbers.append((held, key, leaf))
-        finish = Finish(treedef, found, rebinds, grads, numbers, stores)
-        self.program.outward |= bool(stores)
-        self._last = recording.close(gives)
-        self._last.finish = finish
-        self.path = recording.path
-        return finish
-
     def _hand_out(self, finish: Finish) -> Any:
         results = [self._result(leaf) for leaf in finish.leaves]
         where = self.jitted.function, self.signature.objects, *self.given
@@ -559,24 +342,3 @@ def _is_staged(xs: list[Any]) -> bool:
     return any(type(x) is StageTracer for x in lowered) and all(
         x.level <= stage.number for x in lowered
     )
-
-
-def _reference(x: Any) -> Any:
-
-    return ref(x)
-
-
-class _alone:
-    """Staging knows no lanes and turns of what is around it."""
-
-    def __enter__(self) -> None:
-        self.saved = (modes.lanes, modes.turn, modes.journal)
-        modes.lanes, modes.turn, modes.journal = (), None, None
-
-    def __exit__(self, *error: object) -> None:
-        modes.lanes, modes.turn, modes.journal = self.saved
-
-
-def lazily(name: str) -> Any:
-    """A module of this folder that is loaded when a function is first compiled."""
-    return import_module(f"fx.transforms.jitting.{name}")
