@@ -12,7 +12,9 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
+import fx.backends.cpu.sort as kernels
 import fx.prims.compare as compare
+import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
@@ -37,6 +39,7 @@ from fx.ops.views import along
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant, constant_like
 from fx.prims.cumulative import cummax
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 
@@ -85,9 +88,38 @@ def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Foun
     check_ordered(name, x)
     if not x._shape:
         return of_scalar(partial(sorted_along, name), x, axis)  # type: ignore[no-any-return]
-    at = normal_axis(name, axis, x._shape)
-    order = prims.argsort(x, axis=at, descending=descending)
-    return Found(indexing.take_along_axis(x, order, axis=at), order)
+    shape = x._shape
+    at = normal_axis(name, axis, shape)
+    return Found(*_first(x, k=shape[at], axis=at, largest=descending))
+
+
+def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    if k == x._shape[axis]:
+        places = prims.argsort(x, axis=axis, descending=largest)
+    else:
+        places = prims.top_k_indices(x, k=k, axis=axis, largest=largest)
+    return indexing.take_along_axis(x, places, axis=axis), places
+
+
+def _first_vjp(needs: Any, x: Tensor, *, k: int, axis: int, largest: bool) -> Any:
+    shape = x._shape
+
+    def pullback(cts: Any, places: Tensor) -> Any:
+        ct = cts[0]
+        if ct is None:
+            return (None,)
+        start = creation.full(shape=shape, value=0, dtype=ct._dtype, device=ct.device.name)
+        return (indexing.scatter_along_axis(start, places, ct, axis=axis, mode="add"),)
+
+    return pullback
+
+
+# the k first elements along an axis, the smallest or the largest, and their places
+_first = fuse(
+    "first", cpu=kernels.first, reference=_first_reference, vjp=_first_vjp, multiple=True,
+    torch_name="Topk",
+)  # fmt: skip
+_first.saves = (1,)
 
 
 def sort(
@@ -145,8 +177,7 @@ def topk(
         raise ShapeError(
             f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
         )
-    places = prims.top_k_indices(x, k=k, axis=at, largest=largest)
-    return Found(indexing.take_along_axis(x, places, axis=at), places)
+    return Found(*_first(x, k=k, axis=at, largest=largest))
 
 
 def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:

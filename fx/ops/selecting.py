@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import fx.backends.cpu.index as kernels
 import fx.prims.compare as compare
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
@@ -29,6 +30,7 @@ from fx.ops.operands import (
 )
 from fx.ops.searching import true_places
 from fx.prims.families import broadcast_shapes
+from fx.prims.fused import fuse
 from fx.tensor import Tensor
 
 
@@ -209,9 +211,17 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
 
         num_classes = int(max(x)) + 1
     num_classes = integer("one_hot", "num_classes", num_classes)
-    x = classes("one_hot", x, num_classes)
-    hits = compare.equal(shape_prims.reshape(x, shape=(*x._shape, 1)), iota(num_classes, x))
-    return cast(hits, int64 if dtype is None else as_dtype(dtype))
+    wanted = int64 if dtype is None else as_dtype(dtype)
+    return _one_hot(x, count=num_classes, dtype=wanted)  # type: ignore[no-any-return]
+
+
+def _one_hot_reference(x: Tensor, *, count: int, dtype: Any) -> Tensor:
+    x = classes("one_hot", x, count)
+    hits = compare.equal(shape_prims.reshape(x, shape=(*x._shape, 1)), iota(count, x))
+    return cast(hits, dtype)
+
+
+_one_hot = fuse("one_hot", cpu=kernels.one_hot, reference=_one_hot_reference)
 
 
 __all__ = public(globals())

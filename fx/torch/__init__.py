@@ -19,7 +19,6 @@ _aliases.install()
 
 import fx as _fx
 from fx import writing as _writing
-from fx.writing.inplace import with_out as _with_out
 from fx import (
     Generator,
     Tensor,
@@ -58,7 +57,7 @@ globals().update(_FUNCTIONS)
 from fx.torch import _creation, _extras, _table
 
 for _room in (_extras, _creation):
-    globals().update({_name: _sharing(_with_out(getattr(_room, _name))) for _name in _room.__all__})
+    globals().update({_name: _sharing(getattr(_room, _name)) for _name in _room.__all__})
 
 from fx.amp import (
     autocast,

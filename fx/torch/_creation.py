@@ -10,7 +10,7 @@ from fx import dtypes
 from fx.config import default_dtype
 from fx.ops.operands import argument
 from fx.tensor import Tensor
-from fx.torch._functions import no_out
+from fx.torch._functions import into
 
 
 def tensor(
@@ -55,14 +55,15 @@ def _of_size(make: Any, keys: tuple[str, ...] = ()) -> Any:
         *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        if out is not None:
-            no_out(make.__name__, "size")
-        if "size" in options:
-            size = (options.pop("size"),)
-        options.pop("memory_format", None)
-        return make(  # type: ignore[no-any-return]
-            *size, dtype=dtype, device=device, requires_grad=requires_grad, **options
-        )
+        if options or out is not None:
+            if "size" in options:
+                size = (options.pop("size"),)
+            options.pop("memory_format", None)
+            options |= {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+            if out is not None:
+                return into(out, make.__name__, "size", make, *size, **options)
+            return make(*size, **options)  # type: ignore[no-any-return]
+        return make(*size, dtype=dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = make.__name__
     function.__doc__ = (make.__doc__ or "").split("\n")[0]
@@ -108,7 +109,9 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor of ``size`` that holds ``fill_value`` everywhere."""
     if out is not None:
-        no_out("full", "size, fill_value")
+        return into(
+            out, "full", "size, fill_value", full, size, fill_value, dtype=dtype, device=device
+        )  # type: ignore[no-any-return]
     return fx.full(size, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -118,7 +121,9 @@ def arange(
 ) -> Tensor:  # fmt: skip
     """The numbers start, start + step, ... below ``end``; from 0 where one number is given."""
     if out is not None:
-        no_out("arange", "start, end, step")
+        return into(
+            out, "arange", "start, end, step", arange, start, end, step, dtype=dtype, device=device
+        )  # type: ignore[no-any-return]
     start, end = (0, start) if end is None else (start, end)
     return fx.arange(start, end, step, dtype=dtype, device=device, requires_grad=requires_grad)
 
@@ -141,7 +146,17 @@ def linspace(
 ) -> Tensor:  # fmt: skip
     """``steps`` numbers at equal distances from ``start`` to ``end``."""
     if out is not None:
-        no_out("linspace", "start, end, steps")
+        return into(
+            out,
+            "linspace",
+            "start, end, steps",
+            linspace,
+            start,
+            end,
+            steps,
+            dtype=dtype,
+            device=device,
+        )  # type: ignore[no-any-return]
     return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -151,7 +166,18 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """``steps`` powers of ``base`` whose exponents lie at equal distances."""
     if out is not None:
-        no_out("logspace", "start, end, steps, base")
+        return into(
+            out,
+            "logspace",
+            "start, end, steps, base",
+            logspace,
+            start,
+            end,
+            steps,
+            base,
+            dtype=dtype,
+            device=device,
+        )  # type: ignore[no-any-return]
     return fx.logspace(
         start, end, steps, base, dtype=dtype, device=device, requires_grad=requires_grad
     )
@@ -163,7 +189,7 @@ def eye(
 ) -> Tensor:  # fmt: skip
     """A matrix (n, m) with ones on its diagonal."""
     if out is not None:
-        no_out("eye", "n, m")
+        return into(out, "eye", "n, m", eye, n, m, dtype=dtype, device=device)
     return fx.eye(n, m, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -174,7 +200,18 @@ def randint(
 ) -> Tensor:  # fmt: skip
     """Integers in [low, high), each as likely; ``randint(high, size)`` begins at 0."""
     if out is not None:
-        no_out("randint", "low, high, size")
+        return into(
+            out,
+            "randint",
+            "low, high, size",
+            randint,
+            low,
+            high,
+            size,
+            generator=generator,
+            dtype=dtype,
+            device=device,
+        )  # type: ignore[no-any-return]
     if isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     elif high is None or low is None:  # randint(5, size=...), randint(high=5, size=...)
@@ -196,7 +233,9 @@ def randperm(
 ) -> Tensor:  # fmt: skip
     """The numbers 0 to n - 1 in random order."""
     if out is not None:
-        no_out("randperm", "n")
+        return into(
+            out, "randperm", "n", randperm, n, generator=generator, dtype=dtype, device=device
+        )  # type: ignore[no-any-return]
     options: dict[str, Any] = {"generator": generator, "device": device}
     found = fx.randperm(n, **options, **({} if dtype is None else {"dtype": dtype}))
     return found.requires_grad_() if requires_grad else found
@@ -208,7 +247,17 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Normal samples, of the means' and deviations' shape or of ``size``."""
     if out is not None:
-        no_out("normal", "mean, std, size")
+        return into(
+            out,
+            "normal",
+            "mean, std, size",
+            normal,
+            mean,
+            std,
+            size,
+            generator=generator,
+            **options,
+        )  # type: ignore[no-any-return]
     return fx.normal(mean, std, size, generator=generator, **options)
 
 
@@ -250,10 +299,10 @@ def triu_indices(
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     """Complex numbers of their real and imaginary parts."""
     if out is not None:
-        no_out("complex", "real, imag")
-    from fx.ops.pointwise_more import complex
+        return into(out, "complex", "real, imag", complex, real, imag)
+    from fx.ops import pointwise_more
 
-    return complex(argument("complex", real), argument("complex", imag))
+    return pointwise_more.complex(argument("complex", real), argument("complex", imag))
 
 
 # windows ----------------------------------------------------------------------------------------

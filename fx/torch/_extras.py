@@ -10,7 +10,7 @@ from fx.config import default_dtype, set_default_dtype
 from fx.ops import assembly, counting, pointwise_more
 from fx.seen import TORCH, Size
 from fx.tensor import Tensor
-from fx.torch._functions import FUNCTIONS, no_out, with_numpys_words
+from fx.torch._functions import FUNCTIONS, into, with_numpys_words
 
 # taken as they are ------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ einsum, can_cast = fx.einsum, fx.can_cast
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """``input`` where the condition holds, ``other`` elsewhere; with one argument, the places."""
     if out is not None:
-        no_out("where", "condition, input, other")
+        return into(out, "where", "condition, input, other", where, condition, input, other)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     return fx.where(condition, input, other)
@@ -37,7 +37,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """``input`` to the power of ``exponent``; one of them may be a number."""
     if out is not None:
-        no_out("pow", "input, exponent")
+        return into(out, "pow", "input, exponent", pow, input, exponent)
     return input**exponent  # type: ignore[no-any-return]
 
 
@@ -56,7 +56,7 @@ def _without_nan(name: str, function: Any) -> Any:
         input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
     ) -> Tensor:
         if out is not None:
-            no_out(name, "input, dim")
+            return into(out, name, "input, dim", reduce, input, dim, keepdim, dtype=dtype)
         return function(input if dtype is None else input.to(dtype), dim, keepdim)  # type: ignore[no-any-return]
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -70,7 +70,7 @@ nansum, nanmean = _without_nan("nansum", fx.nansum), _without_nan("nanmean", fx.
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     """The sum of products over ``dims`` axes, or over the named ones of both."""
     if out is not None:
-        no_out("tensordot", "a, b, dims")
+        return into(out, "tensordot", "a, b, dims", fx.tensordot, a, b, dims)
     return fx.tensordot(a, b, dims)
 
 
@@ -91,10 +91,11 @@ def searchsorted(
     side: str | None = None, sorter: Any = None, out: Any = None,
 ) -> Tensor:  # fmt: skip
     """Where each value would stand in a sorted sequence."""
-    if out is not None:
-        no_out("searchsorted", "sorted_sequence, input")
     options: dict[str, Any] = {"right": right, "out_int32": out_int32, "sorter": sorter}
-    return fx.searchsorted(sorted_sequence, input, side or "left", **options)
+    given = (fx.searchsorted, sorted_sequence, input, side or "left")
+    if out is not None:
+        return into(out, "searchsorted", "sorted_sequence, input", *given, **options)
+    return given[0](*given[1:], **options)
 
 
 def _with_mean(function: Any, name: str) -> Any:
@@ -299,5 +300,5 @@ __all__ = [
     name
     for name, value in globals().items()
     if not name.startswith("_") and callable(value) and not isinstance(value, type)
-    and name not in ("no_out", "with_numpys_words", "set_default_dtype", "default_dtype")
+    and name not in ("into", "with_numpys_words", "set_default_dtype", "default_dtype")
 ]  # fmt: skip

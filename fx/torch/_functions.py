@@ -13,7 +13,7 @@ import fx
 from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
-from fx.writing.inplace import takes_out
+from fx.writing.inplace import give_out, user_writes
 from fx.writing.views import COPIES, VIEWS, copying, noting
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
@@ -44,12 +44,14 @@ _NUMPYS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1
 _ROW = re.compile(r"(\w+)\((.*)\)(?: = ([\w.]+))?$")
 
 
-def no_out(name: str, example: str) -> None:
-    """Refuse ``out=``.
+def into(out: Any, name: str, example: str, function: Any, *args: Any, **options: Any) -> Tensor:
+    """What ``out=`` gets: the result of a function, where the user writes.
 
     Raises:
-        InPlaceError: with the line to write.
+        InPlaceError: elsewhere, with the line to write.
     """
+    if user_writes():
+        return give_out(out, function(*args, **options), name)  # type: ignore[no-any-return]
     raise InPlaceError(
         f"torch.{name}(..., out=x) would change x, and tensors never change; "
         f"write x = torch.{name}({example})"
@@ -175,7 +177,7 @@ def _source(name: str, signature: str, of_tensor: bool) -> str:
         declared.append(parameter)
     if not named:
         declared.append("*")
-    first = passed[0]
+    first, given_to = passed[0], ", ".join(passed)
     everything = ", ".join(f"{word!r}: {word}" for word in words)
     missing = " or ".join(f"{word} is REQUIRED" for word in required)
     anew = f"return again({name}, {{{everything}}}, unknown)\n"
@@ -184,9 +186,9 @@ def _source(name: str, signature: str, of_tensor: bool) -> str:
     return (
         f"def {name}({', '.join(declared)}, out=None, **unknown):\n"
         f"    if unknown{f' or {missing}' if missing else ''}: {anew}"
-        f"    if out is not None: no_out({name!r}, {', '.join(passed)!r})\n"
         f"{check if of_tensor else ''}"
-        f"    return target({', '.join(passed)})\n"
+        f"    if out is not None: return into(out, {name!r}, {given_to!r}, target, {given_to})\n"
+        f"    return target({given_to})\n"
     )
 
 
@@ -205,7 +207,7 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     """
     work = _find(f"Tensor.{name}" if target is None else target)
     space: dict[str, Any] = {
-        "__name__": "fx.torch", "Tensor": Tensor, "target": work, "no_out": no_out,
+        "__name__": "fx.torch", "Tensor": Tensor, "target": work, "into": into,
         "not_a_tensor": not_a_tensor, "again": again, "REQUIRED": REQUIRED,
     }  # fmt: skip
     exec(compile(_source(name, signature, target is None), __file__, "exec"), space)
@@ -213,8 +215,8 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     meaning = (work.__doc__ or "").strip().split("\n")[0]
     function.__doc__ = meaning or f"``x.{name}`` as a function."
     function.__qualname__ = name
-    function = takes_out(function)
-    return sharing(copying(function) if name in COPIES else function)
+    copies = name in COPIES and target is not None  # a method copies by itself
+    return sharing(copying(function) if copies else function)
 
 
 def sharing(function: Any) -> Any:

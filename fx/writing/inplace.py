@@ -90,25 +90,6 @@ def give_out(out: Any, value: Any, name: str) -> Any:
     return out._renew(f"{name}(out=...)", value)
 
 
-def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a parameter ``out``, which gets the result where the user writes."""
-
-    @wraps(function)
-    def called(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if out is None or not user_writes():
-            return function(*args, **kwargs) if out is None else function(*args, out=out, **kwargs)
-        return give_out(out, function(*args, **kwargs), function.__name__)
-
-    return called
-
-
-def with_out(function: Any) -> Any:
-    """The function, where it has a parameter ``out``; anything else as it is."""
-    if not inspect.isfunction(function) or "out" not in inspect.signature(function).parameters:
-        return function
-    return takes_out(function)
-
-
 def cell_of(x: Any) -> Any:
     """The cell that holds a plain tensor that requires grad, for an optimizer.
 

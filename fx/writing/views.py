@@ -34,6 +34,7 @@ VIEWS = frozenset(
 )
 # of what these give PyTorch says that it is a view or raises, by strides that may be others here
 ALWAYS = frozenset(("view", "view_as", "unflatten"))
+_SEQUENCES = frozenset((list, tuple))
 # what gives the tensor itself where nothing is to be done
 ITSELF = frozenset(("flatten", "real", "atleast_1d", "atleast_2d", "atleast_3d"))
 # what gives the tensor itself in fx where nothing is to be done, and a copy in PyTorch
@@ -76,10 +77,14 @@ def copying(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def copied(*args: Any, **kwargs: Any) -> Any:
         out = function(*args, **kwargs)
-        if isinstance(out, Tensor) and args:
+        if args:
             first = args[0]
-            if out is first or (isinstance(first, list | tuple) and any(out is x for x in first)):
-                return clone(out)
+            if out is first:
+                return clone(out) if isinstance(out, Tensor) else out
+            if type(first) in _SEQUENCES:
+                for x in first:
+                    if out is x:
+                        return clone(out)
         return out
 
     return copied

@@ -5,11 +5,16 @@ import math
 import numpy as np
 
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
+from fx.backends.cpu.llvm import library
 
 _MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of _nb_index
 _BOOL_MODES = {"set": "set", "add": "max", "mul": "min", "min": "min", "max": "max"}
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _INT64 = np.dtype(np.int64)
+_NONE = np.full(1, -1)  # no index is bad
+_WORDS = {1: "B", 2: "H", 4: "I", 8: "L"}  # moved by the size of an element
+_LIKES = {np.dtype(char): np.zeros(1, char) for char in "lifd"}
+_KINDS = frozenset("bBhHiIlLfd")
 
 _nb = None
 
@@ -74,12 +79,17 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     """
     axis = _axis(axis, x.ndim)
     a, n, m, b = _along(x, idx, axis)
-    at = contiguous(_integers(idx)).reshape(a, m, b)
-    cells = contiguous(_bytes_of(x))
-    out = np.empty((a, m, b), cells.dtype)
-    if out.size:
-        _refuse(_kernels().take_along(cells.reshape(a, n, b), at, out), at, n)
-    return out.view(x.dtype).reshape(idx.shape)
+    at = _dense(_integers(idx))
+    word = _WORDS.get(x.itemsize)
+    if word is None or not library.available():
+        return np.asarray(x[_grid(_nonnegative(at, n), axis)])
+    x = _dense(x)
+    out, bad = library.empty([x, *idx.shape]), _NONE.copy()
+    library.kernel("places", "take", word)(
+        [a, library.chunk_of(a, m * b), x, at, out, n, m, b, bad]
+    )
+    _refuse(bad.item(), at, n)
+    return out
 
 
 def scatter_along_axis(
@@ -94,20 +104,55 @@ def scatter_along_axis(
     _expect(updates, idx.shape, x)
     if x.dtype.kind == "c" and mode != "set":
         _nonnegative(_integers(idx), n)
-        grid = list(np.ogrid[tuple(map(slice, idx.shape))])
-        grid[axis] = idx
-        return _accumulate_complex(x, tuple(grid), updates, mode)
-    at = contiguous(_integers(idx)).reshape(a, m, b)
+        return _accumulate_complex(x, _grid(idx, axis), updates, mode)
+    at = _dense(_integers(idx))
     cells, values, mode = _operands(x, updates, mode)
     out = _copied(cells)
     if at.size:
-        args = (out.reshape(a, n, b), at, contiguous(values).reshape(a, m, b))
-        if mode == "set":
-            bad = _kernels().put_along(*args)
+        if cells.dtype.char in _KINDS and library.available():
+            bad = _NONE.copy()
+            library.kernel("places", mode, cells.dtype.char)(
+                [a, library.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
+            )
+            _refuse(bad.item(), at, n)
         else:
-            bad = _kernels().accumulate_along(*args, _MODES[mode])
-        _refuse(bad, at, n)
+            _combine(out, _grid(_nonnegative(at, n), axis), values, mode)
     return _restored(out, x.dtype)
+
+
+_JOINED = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def _combine(out: np.ndarray, at: tuple[np.ndarray, ...], values: np.ndarray, mode: str) -> None:
+    """The same with NumPy."""
+    if mode == "set":
+        out[at] = values
+    else:
+        _JOINED[mode].at(out, at, values)
+
+
+def _grid(idx: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    """What stands in brackets for an index an element along an axis."""
+    grid = list(np.ogrid[tuple(map(slice, idx.shape))])
+    grid[axis] = idx
+    return tuple(grid)
+
+
+def _dense(x: np.ndarray) -> np.ndarray:
+    flags = x.flags
+    return x if flags.c_contiguous and flags.aligned else x.copy("C")
+
+
+def one_hot(x: np.ndarray, *, count: int, dtype: np.dtype) -> np.ndarray | None:
+    """Rows of ``count`` zeros with a one at each of x; None where a kernel is not for it."""
+    like = _LIKES.get(dtype)
+    if x.dtype is not _INT64 or like is None or count < 1 or not library.available():
+        return None
+    out, bad = library.empty([like, *x.shape, count]), _NONE.copy()
+    library.kernel("places", "class", dtype.char)(
+        [x.size, library.chunk_of(x.size, count), _dense(x), out, count, bad]
+    )
+    return out if bad.item() < 0 else None
 
 
 def wrap_index(idx: np.ndarray, *, size: int) -> np.ndarray:

@@ -6,7 +6,10 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import contiguous, is_narrow, widen
+from fx.backends.cpu.llvm import library
 
+_PLAIN = frozenset("bBhHiIlLfd")
+_LIKE = np.zeros(1, np.int64)
 _nb = None
 
 
@@ -57,6 +60,27 @@ def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
         best.sort(axis=-1)
         order = _positions(best)
     return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
+
+
+def first(x: np.ndarray, *, k: int, axis: int, largest: bool) -> tuple[np.ndarray, ...] | None:
+    """The k first of a short last axis in order, and their positions; see ``top_k``.
+
+    None where rows are long, or of another kind.
+    """
+    if axis != x.ndim - 1 or x.dtype.char not in _PLAIN or not x.size or not k:
+        return None
+    n = x.shape[-1]
+    if n * k > limits.INSERTION or not library.available():
+        return None
+    flags = x.flags
+    if not (flags.c_contiguous and flags.aligned):
+        x = x.copy("C")
+    rows, shape = x.size // n, (*x.shape[:-1], k)
+    values, places = library.empty([x, *shape]), library.empty([_LIKE, *shape])
+    library.kernel("places", "first", x.dtype.char)(
+        [rows, library.chunk_of(rows, n * k), x, values, places, n, k, int(largest)]
+    )
+    return values, places
 
 
 def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
