@@ -117,9 +117,10 @@ class Applied(Application):
         pulling, modes.pulling = modes.pulling, NEVER
         try:
             found = rule(ctx, *call.by_result(cts))
+            parts = found if isinstance(found, tuple | list) else (found,)
+            parts = [_of_then(x) if isinstance(x, Tensor) else x for x in parts]  # as it left them
         finally:
             modes.pulling = pulling
-        parts = found if isinstance(found, tuple | list) else (found,)
         count = len(call.args)
         if len(parts) < count or any(p is not None for p in parts[count:]):
             raise BackwardError(

@@ -102,6 +102,26 @@ def test_what_a_hook_returns_is_what_it_wrote(lib):
 
 
 @BOTH
+def test_what_a_function_returns_is_what_its_backward_wrote(lib):
+    class Binary(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return (x > 0).type(x.dtype)
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            grad = grad.clone()
+            grad[x.abs() > 1] = 0
+            return grad
+
+    x = lib.tensor([0.5, 2.0, -3.0, -0.5], requires_grad=True)
+    (Binary.apply(x) * lib.arange(1.0, 5.0)).sum().backward()
+    assert x.grad.tolist() == [1, 0, 0, 4]
+
+
+@BOTH
 def test_files_of_written_tensors_open_on_both_sides(lib):
     value, file = written(lib), io.BytesIO()
     lib.save(value, file)
