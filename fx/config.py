@@ -44,6 +44,17 @@ class _Modes(threading.local):
 modes = _Modes()
 
 
+class _Writing:
+    """Whether this process may write into plain tensors, and whether it has (fx.writing)."""
+
+    enabled: bool = False
+    started: bool = False
+    moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
+
+
+writing = _Writing()
+
+
 class _Defaults:
     dtype: dtypes.DType[Any] = dtypes.float32
     device: str = "cpu"

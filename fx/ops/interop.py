@@ -9,6 +9,7 @@ import numpy as np
 
 import fx.prims.compare as compare
 from fx import dtypes
+from fx.config import writing
 from fx.devices import backend
 from fx.errors import BackwardError, DTypeError
 from fx.levels import Tracer, check_live
@@ -56,7 +57,9 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
             out = _warned_detach(out)
         if isinstance(data, (list, tuple)):
             pass  # it was read into memory of its own
-        elif isinstance(out._a, np.ndarray) and not isinstance(data, (int, float, complex)):
+        elif isinstance(out._a, np.ndarray) and (
+            writing.enabled or not isinstance(data, (int, float, complex))
+        ):
             out = new_tensor(out._a.copy())
         else:
             out = new_tensor(out._a)  # a 0-d constant is shared, and must not get a leaf
@@ -277,7 +280,7 @@ def __copy__(self: Tensor) -> Tensor:
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Another leaf with a copy of the gradient; the memory is shared, since it never changes.
+    """Another leaf with a copy of the gradient; the memory is shared unless a program may write.
 
     Raises:
         BackwardError: for the result of recorded operations, whose history cannot be copied.
@@ -291,6 +294,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             f"copied; only leaves can be: write copy.deepcopy(x.detach())"
         )
     out = memo[id(self)] = __copy__(self)
+    if writing.enabled and type(out._a) is np.ndarray:
+        out._a = out._a.copy("K")
     if node is not None and node.grad is not None:
         out._node.grad = compare.stop_gradient(node.grad)
     return out

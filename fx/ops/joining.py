@@ -14,7 +14,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.manipulation import ravel, reshape
-from fx.ops.operands import argument, promoted, public, same_view, viewed
+from fx.ops.operands import argument, own, promoted, public, same_view, viewed
 from fx.ops.views import along, pieces, rows
 from fx.prims.fused import fuse
 from fx.tensor import Tensor
@@ -316,7 +316,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
         shape = (*x.shape[: at + 1], 1, *x.shape[at + 1 :])
         many = (*x.shape[: at + 1], counts[0], *x.shape[at + 1 :])
         out = prims.broadcast_to(prims.reshape(x, shape=shape), shape=many)
-        return prims.reshape(out, shape=(*x.shape[:at], n * counts[0], *x.shape[at + 1 :]))
+        out = prims.reshape(out, shape=(*x.shape[:at], n * counts[0], *x.shape[at + 1 :]))
+        return out if counts[0] != 1 else own(out)
     source = [i for i, count in enumerate(counts) for _ in range(count)]
     return indexing.take(x, as_tensor(source, dtype=int64, device=x.device), axis=at)
 
@@ -347,7 +348,8 @@ def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
     ones = [n for s in shape for n in (1, s)]
     out = prims.broadcast_to(reshape(x, tuple(ones)), shape=tuple(paired))
     final = tuple([t * s for t, s in zip(times, shape, strict=True)])
-    return prims.reshape(out, shape=final)
+    out = prims.reshape(out, shape=final)
+    return own(out) if out.size == x.size else out
 
 
 __all__ = public(globals())

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 import fx.prims.shape as prims
+from fx.config import writing
 from fx.errors import AxisError, ShapeError
 from fx.ops.axes import (
     Axis,
@@ -21,7 +24,7 @@ from fx.ops.axes import (
     sizes,
 )
 from fx.ops.axes import sizes as _sizes  # fmt: skip
-from fx.ops.operands import argument, public, same_view, viewed
+from fx.ops.operands import argument, own, public, same_view, viewed
 from fx.ops.views import along
 from fx.prims.families import broadcast_shapes as common_shape
 from fx.tensor import Tensor
@@ -81,7 +84,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if first > last:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
-        return same_view(x)
+        return x if type(x) is Tensor or x.written else same_view(x)
     n = prod(x.shape[first : last + 1])
     return prims.reshape(x, shape=(*x.shape[:first], n, *x.shape[last + 1 :]))
 
@@ -269,7 +272,7 @@ def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
         tensor([3, 2, 1])
     """
     x = argument("flip", x)
-    return prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x.shape))
+    return own(prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x.shape)))
 
 
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -288,10 +291,12 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     a, b = pair
     k = integer("rot90", "k", k)
     if k % 4 == 2:
-        return prims.flip(x, axes=(a, b))
-    if k % 4 == 1:
-        return swapaxes(prims.flip(x, axes=(b,)), a, b)
-    return prims.flip(swapaxes(x, a, b), axes=(b,)) if k % 4 else x
+        x = prims.flip(x, axes=(a, b))
+    elif k % 4 == 1:
+        x = swapaxes(prims.flip(x, axes=(b,)), a, b)
+    elif k % 4:
+        x = prims.flip(swapaxes(x, a, b), axes=(b,))
+    return own(x)
 
 
 def roll(
@@ -318,6 +323,7 @@ def roll(
     if axis is None:
         return prims.reshape(roll(ravel(x), shift, 0), shape=x.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    given = x
     steps = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(steps) != len(axes):
         raise AxisError(f"roll: {len(steps)} shifts {shift} do not fit {len(axes)} axes {axis}")
@@ -327,7 +333,7 @@ def roll(
         cut = -integer("roll", "shift", step) % n if n else 0
         if cut:
             x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
-    return x
+    return own(x) if x is given else x
 
 
 # broadcast --------------------------------------------------------------------------------------
@@ -363,7 +369,12 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     """
     x = viewed("broadcast_to", x)
     wanted = sizes((shape,), "broadcast_to")
-    return same_view(x) if wanted == x._shape else prims.broadcast_to(x, shape=wanted)
+    if wanted == x._shape:
+        return same_view(x)
+    out = prims.broadcast_to(x, shape=wanted)
+    if not x._shape and writing.enabled and type(x) is Tensor and type(x._a) is np.ndarray:
+        out._a = np.broadcast_to(x._a, wanted)  # the kernel may have filled memory of its own
+    return out
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:

@@ -16,13 +16,14 @@ import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.config import modes, writing
 from fx.errors import DeviceError, DTypeError, IndexingError
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
 from fx.staged_number import StagedNumber
 from fx.staged_number import weak as weak_number
-from fx.tape import CELL
-from fx.tensor import Tensor
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor, new_tensor
 
 SCALARS = frozenset((bool, int, float, complex))
 _REAL = frozenset((int, float))
@@ -51,12 +52,26 @@ def viewed(name: str, x: Any) -> Tensor:
 
 
 def same_view(x: Tensor) -> Tensor:
-    """A view of ``x`` of its own shape: itself, and of a cell a tensor."""
-    if x.level == CELL and not x.written:
+    """A view of ``x`` of its own shape: itself, and of a cell a tensor.
+
+    Where a program may write, another tensor of the same elements.
+    """
+    if writing.enabled and type(x) is Tensor and not writing.started and type(x._node) is not Leaf:
+        out = new_tensor(x._a)
+        out._node = x._node
+        return out
+    if modes.views or (x.level == CELL and not x.written):
         from fx.prims.shape import reshape
 
         return reshape(x, shape=x.shape)  # type: ignore[no-any-return]
     return x
+
+
+def own(x: Tensor) -> Tensor:
+    """``x`` as PyTorch's copy of it: where a program may write, in memory of its own."""
+    if not writing.enabled:
+        return x
+    return compare.astype(x, dtype=x.dtype)
 
 
 def floating(name: str, x: Any) -> Tensor:

@@ -12,7 +12,7 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.manipulation import moveaxis
-from fx.ops.operands import argument, partner, public
+from fx.ops.operands import argument, own, partner, public
 from fx.ops.views import along
 from fx.tensor import Tensor
 
@@ -89,7 +89,7 @@ def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tenso
     low = tuple([before if before > 0 else 0 for before, _ in widths])
     high = tuple([after if after > 0 else 0 for _, after in widths])
     if not any(low) and not any(high):
-        return x
+        return own(x)
     value = partner("pad", "the value", value, x)
     return prims.pad(x, value, low=low, high=high, inside=(0,) * x.ndim)
 

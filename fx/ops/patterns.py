@@ -13,7 +13,7 @@ from fx.errors import ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
-from fx.ops.operands import promoted
+from fx.ops.operands import own, promoted
 from fx.tensor import Tensor
 
 
@@ -179,7 +179,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     start = max(k, 0) + max(-k, 0) * m if count else 0
     stop = start + (count - 1) * (m + 1) + 1 if count else 0
     flat = shape_prims.reshape(x, shape=(n * m,))
-    return shape_prims.slice(flat, start=(start,), stop=(stop,), step=(m + 1,))
+    return own(shape_prims.slice(flat, start=(start,), stop=(stop,), step=(m + 1,)))
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

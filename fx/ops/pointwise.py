@@ -13,7 +13,7 @@ import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
 from fx._namespace import finfo
 from fx.dtypes import COMPLEX, FLOATING, real_of
-from fx.ops.operands import argument, cast, floating, operands, partner, promoted, public
+from fx.ops.operands import argument, cast, floating, operands, own, partner, promoted, public
 from fx.prims.creation import constant_like
 from fx.prims.families import unbroadcast
 from fx.prims.fused import fuse, of_reference
@@ -196,7 +196,7 @@ def nan_to_num(
     """
     x = argument("nan_to_num", x)
     if x.dtype.kind in "biu":
-        return x
+        return own(x)
     limits = finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf

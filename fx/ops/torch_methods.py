@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
-from fx.config import modes
+from fx.config import modes, writing
 from fx.dtypes import as_dtype, int64
 from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.ops import (
@@ -171,11 +173,20 @@ _SIZES = (int, tuple, list, Tensor)
 
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; one size may be -1."""
+    return _reshaped(self, shape, False)
+
+
+def _reshaped(self: Tensor, shape: tuple[Any, ...], surely: bool) -> Tensor:
     own = self._shape
     wanted = infer_size("reshape", own, sizes(shape, "reshape"))
     if wanted == own:
         return same_view(self)
-    return shape_prims.reshape(self, shape=wanted)
+    out: Tensor = shape_prims.reshape(self, shape=wanted)
+    if writing.moved is not None and type(self) is Tensor:
+        array = self._a
+        if type(array) is np.ndarray and not array.flags.c_contiguous:
+            writing.moved(self, out, surely)
+    return out
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:
@@ -189,12 +200,12 @@ def view(self: Tensor, *shape: Any) -> Tensor:
             f"not show their bytes: write x.astype(fx.{wanted.name}) to convert the values, or "
             f"fx.from_numpy(x.numpy().view(...)) for the bytes"
         )
-    return reshape(self, *shape)
+    return _reshaped(self, shape, True)
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of ``other``."""
-    return reshape(self, argument("view_as", other).shape)
+    return _reshaped(self, (argument("view_as", other).shape,), True)
 
 
 def permute(self: Tensor, *order: Any, dims: Any = None, axes: Any = None) -> Tensor:
@@ -292,7 +303,7 @@ def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
     wanted = sizes(shape, "sum_to_size")
     if wanted == self.shape:
-        return same_view(self)
+        return self if type(self) is Tensor or self.written else same_view(self)
     return shape_prims.sum_to(self, shape=wanted)
 
 

@@ -38,12 +38,12 @@ def view(x: Tensor, index: Index) -> Tensor:
             if found is None:
                 return _steps(x, index=index)  # which says what is wrong
             out = _new(Tensor)
-            out._a = found if type(found) is ndarray else asarray(found)
+            out._a = found if type(found) is ndarray else _element(array, index)
             out._node = None
             if x._node is not None and modes.record0:
                 record(_view, (x,), {"index": index}, out)
-            if _note is not None and modes.views:
-                return _note(x, out, index)
+            if _note_plain is not None and modes.views:
+                return _note_plain(x, out, index)
             return out
     out = _view(x, index=index)
     if _note is not None and modes.views:
@@ -51,20 +51,33 @@ def view(x: Tensor, index: Index) -> Tensor:
     return out
 
 
-_note: Callable[[Tensor, Tensor, Index], Tensor] | None = None
+_note: Callable[[Tensor, Tensor, Index], Tensor] | None = None  # of a cell, or a tracer
+_note_plain: Callable[[Tensor, Tensor, Index], Tensor] | None = None
 
 
 share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a cell (fx.writing)
 
 
-def note_views(note: Callable[[Tensor, Tensor, Index], Tensor]) -> None:
+def note_views(note: Callable[[Tensor, Tensor, Index], Tensor], plain: bool = False) -> None:
     """Have each view noted that is made while ``modes.views`` says so (fx.writing)."""
-    global _note
+    global _note, _note_plain
 
     def noting(x: Tensor, out: Tensor, index: Index) -> Tensor:
         return out if out is x else note(x, out, fixed(index))
 
     _note = noting
+    _note_plain = noting if plain else None
+
+
+def _element(array: Any, index: Index) -> Any:
+    """One element, in its place in the memory of an array."""
+    return array[(*index, ...) if type(index) is tuple else (index, ...)]
+
+
+def cut_array(array: Any, *, index: Index) -> Any:
+    """``array[index]``, also of one element a view."""
+    found = array[index]
+    return found if type(found) is ndarray else _element(array, index)
 
 
 def along(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
@@ -92,6 +105,8 @@ def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     if type(x) is not Tensor or type(x._a) is not ndarray or modes.views:
         return tuple([view(x, index) for index in indices])
     array = x._a
+    if array.ndim == 1 and indices and type(indices[0][-1]) is int:
+        indices = [(*index, ...) for index in indices]  # elements in their places
     outs = tuple([new_tensor(asarray(array[index])) for index in indices])
     if x._node is not None and modes.record0:
         shape = x._a.shape

@@ -14,7 +14,7 @@ from fx.errors import DTypeError, InPlaceError
 from fx.tensor import Tensor
 from fx.torch._table import BINARY, SIGNATURES, UNARY
 from fx.writing.inplace import give_out, user_writes
-from fx.writing.views import COPIES, VIEWS, copying, noting
+from fx.writing.views import VIEWS, noting
 
 _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under NumPy's word
 _NUMBERS = bool | int | float | complex
@@ -215,8 +215,7 @@ def make(name: str, signature: str, target: str | None = None) -> Callable[..., 
     meaning = (work.__doc__ or "").strip().split("\n")[0]
     function.__doc__ = meaning or f"``x.{name}`` as a function."
     function.__qualname__ = name
-    copies = name in COPIES and target is not None  # a method copies by itself
-    return sharing(copying(function) if copies else function)
+    return sharing(function)
 
 
 def sharing(function: Any) -> Any:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-_ready = False
+from fx.config import writing
 
 
 def enable() -> None:
     """Let the modules of this process that import ``fx.torch`` write."""
-    global _ready
-    if _ready:
+    if writing.enabled:
         return
-    _ready = True
+    writing.enabled = True
     from fx.backward_pass import note_writing
-    from fx.writing import inplace, methods, records
+    from fx.writing import methods, records
 
     note_writing(False)
-    inplace.enabled = True
     records.watch_views()
     methods.attach()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from fx.config import writing
 from fx.errors import WriteError
 from fx.frames import user_frame
 from fx.state import Cell
@@ -14,12 +15,10 @@ from fx.tape import Leaf
 from fx.tensor import Tensor
 from fx.writing.who import writes
 
-enabled = False  # set by fx.writing.enable
-
 
 def user_writes() -> bool:
     """Whether the user's code that is running writes into tensors."""
-    if not enabled:
+    if not writing.enabled:
         return False
     frame = user_frame(2)
     return frame is not None and writes(frame)
@@ -96,8 +95,10 @@ def cell_of(x: Any) -> Any:
     Raises:
         WriteError: if it shares its elements with others, or is computed from others.
     """
-    from fx.writing.records import Family, View, record_of
+    from fx.writing.records import Family, View, record_of, start
     from fx.writing.written import begin
+
+    start()
 
     if type(x._node) is not Leaf:
         if x._node is not None:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from sys import _getframe, getrefcount
 from typing import Any
 
+from numpy import ndarray
+
 import fx.ops.inplace as inplace
 import fx.ops.rebinding as rebinding
 import fx.ops.views as cuts
-from fx.config import modes, no_grad
+from fx.config import modes, no_grad, writing
 from fx.errors import InPlaceError, WriteError
 from fx.frames import user_frame
 from fx.levels import Tracer
@@ -19,7 +21,7 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
-from fx.writing.records import link, record_of
+from fx.writing.records import CUT, detached, link, record_of, start
 from fx.writing.storing import check, refresh, renew, set_item
 from fx.writing.who import writes
 from fx.writing.written import begin
@@ -130,6 +132,7 @@ def _look(name: str) -> Callable[..., Any]:
 
 def adopt(x: Any, other: Any, name: str) -> Any:
     """Let ``x`` be another view of its own family, or one of the family of ``other``."""
+    start()
     record, new = record_of(x), record_of(other)
     check(x, name, writes=False)
     if not x.written:
@@ -185,9 +188,14 @@ def detach(self: Any) -> Any:
     """The same elements, through which nothing is differentiated."""
     if type(self) is not Tensor:
         return stop_gradient(self)
-    out = new_tensor(self._a)
-    if modes.views:
-        return link(self, out, stop_gradient, {})
+    array = self._a
+    out = new_tensor(array)
+    if writing.started:
+        return link(self, out, stop_gradient, {}) if modes.views else out
+    out._view = CUT
+    if self._node is None and type(array) is ndarray:
+        base = array.base
+        detached.add(id(array if base is None else base))
     return out
 
 
@@ -202,6 +210,8 @@ def _seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
     def _renew(self: Any, operation: str, value: Any) -> Any:
         record = getattr(self, "_view", None)
         family = None if record is None or modes.stage is not None else record.family
+        if family is not None:
+            start()
         if family is not None and family.cell is None and family.alive():
             begin(family)
         out = rebinding(self, operation, value)

@@ -13,7 +13,8 @@ from weakref import ref
 
 import numpy as np
 
-from fx.config import modes
+from fx.config import modes, writing
+from fx.handles import Data, Part
 from fx.levels import newest_level
 from fx.primitive import Primitive
 from fx.state import Cell
@@ -22,6 +23,11 @@ from fx.tensor import Tensor, _new
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
 _MOST = 16  # members before those that are gone are looked for
+
+# before the first write: the memory that parameters had when views of them were noted, and that of
+# tensors without history that were detached, by the ids of the arrays
+origins: dict[int, tuple[Any, Any]] = {}
+detached: set[int] = set()
 
 view_of = Tensor.__dict__["_view"].__get__  # of any class; AttributeError where there is none
 array_in = Tensor.__dict__["_a"]
@@ -59,19 +65,24 @@ class Family:
         strides: the steps from element to element along its axes; None where they are those of the
             order of the axes.
         members: weak references to the views.
+        found: whether members were found by their memory, which does not tell what was detached.
+        unclear: weak references to what may be a view of these, or not.
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "limit", "members", "of_user", "root", "shape", "strides",
+        "__weakref__", "array", "cell", "found", "limit", "members", "of_user", "root", "shape",
+        "strides", "unclear",
     )  # fmt: skip
 
-    def __init__(self, root: Any) -> None:
-        self.root = ref(root)
+    def __init__(self, root: Any, array: Any = None) -> None:
+        self.root = _GONE if root is None else ref(root)
         self.of_user = isinstance(root, Cell)
         self.cell: Any = None
-        self.array = root._a if type(root) is Tensor else None
-        self.shape = root.shape
+        self.array = root._a if type(root) is Tensor else array
+        self.shape = self.array.shape if root is None else root.shape
         self.strides = strides_of(self.array)
+        self.unclear: Any = ()
+        self.found = False
         self.members: list[Any] = []
         self.limit = _MOST
 
@@ -88,13 +99,17 @@ class Family:
         return [m for m in [held() for held in self.members] if m is not None]
 
 
+def _GONE() -> None:
+    """What a weak reference to a tensor gives that is not there any more."""
+
+
 class View:
     """How a member of a family comes from the first, and what it was before the first write.
 
     Attributes:
         path: pairs of a primitive and its parameters.
         base: what keeps the first alive where its history is needed.
-        cut: whether no gradient passes from here to the first.
+        cut: whether no gradient passes from here to the first; None where that is not known.
         since: the number of the first write on the tape: what was recorded before had ``first``.
         leaf, at: the place of a gradient, if it or what it comes from is a leaf apart from the
             first, and how many steps of the path lead to that.
@@ -115,24 +130,35 @@ class View:
         self.first = self.leaf = self.source = self.value = None
 
 
+CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tensor, before the first write
+
+
 def record_of(x: Any) -> View:
     """The record of a tensor, made when first asked for."""
-    try:
-        return x._view  # type: ignore[no-any-return]
-    except AttributeError:
+    found: View | None = getattr(x, "_view", None)
+    if found is None or found is CUT:
         x._view = found = View(Family(x), (), None, False)
-        return found
+    return found
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of another."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):  # `as_strided` has something in between
+            base = getattr(base, "base", None)
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
 
 
 def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
-    try:
-        record = x._view
-    except AttributeError:
-        x._view = record = View(Family(x), (), None, False)
+    x, lead = _behind(x)
+    record = record_of(x)
     family = record.family
-    path = (*record.path, (primitive, params))
-    base, cut = None, record.cut or primitive is _stop
+    path = (*record.path, *lead, (primitive, params))
+    base, cut = None, record.cut or bool(lead) or primitive is _stop
     if out.written:  # what made it is made of views, and the family has begun
         known = out._view
         known.path, known.cut = path, cut or known.cut
@@ -141,8 +167,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     moves = primitive is _reshape and modes.views is not SURELY  # whether it may move elements
     if type(out) is Tensor and type(x) is Tensor:
         if moves:
-            chosen = any(type(step) is Selection and step.copies for step, _ in record.path)
-            chosen = chosen or (family.strides is None and not _lies(family.array))
+            chosen = family.strides is None and not _lies(family.array)
             one = x._a.size == 1
             if not (one or (_is_view(family, path) if chosen else _shares(x._a, out._a))):
                 return out
@@ -165,6 +190,8 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     if primitive is _stop:
         made.leaf = None
     family.add(out)
+    if not writing.started and family.of_user and type(out) is Tensor:
+        _note_origin(family, out._a)
     if family.cell is not None:
         from fx.writing.written import convert
 
@@ -175,6 +202,49 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
 def _lies(array: Any) -> bool:
     """Whether an array that has no strides of its own lies in the order of its axes."""
     return type(array) is not np.ndarray or array.flags.c_contiguous
+
+
+def moved(x: Any, out: Any, surely: bool) -> None:
+    """Before the first write: note a view for which elements had to be moved.
+
+    Args:
+        x: a plain tensor of the CPU.
+        out: it, reshaped.
+        surely: whether PyTorch gives a view or raises; else it moves elements where its strides,
+            which are those of the array unless that is expanded or flipped, ask for it.
+    """
+    array = x._a
+    if _shares(array, out._a) or not (surely or strides_of(array) is None):
+        return
+    views, modes.views = modes.views, SURELY
+    try:
+        link(x, out, _reshape, {"shape": out.shape})
+    finally:
+        modes.views = views
+
+
+def _note_origin(family: Family, array: Any) -> None:
+    """Note in what memory a parameter was when a view of it was taken."""
+    if type(array) is np.ndarray:
+        owner = owner_of(array)
+        held, known = origins.get(id(owner), (None, None))
+        if held is None or held() is not owner:
+            origins[id(owner)] = ref(owner), family
+        elif known is not family:
+            origins[id(owner)] = ref(owner), False
+
+
+def _behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The parameter that a handle, ``p.data`` or a part of it, is of, and the steps from there."""
+    if not isinstance(x, Data) or x.owner is None:
+        return x, ()
+    owner, lead = _behind(x.owner)
+    if isinstance(x, Part):
+        from fx.ops.views import fixed
+        from fx.writing.views import index_of
+
+        return owner, (*lead, (index_of, {"index": fixed(x.index)}))
+    return owner, (*lead, (_stop, {}))
 
 
 def _shares(a: Any, b: Any) -> bool:
@@ -261,17 +331,34 @@ def place_in(record: View, array: Any) -> Any:
 
 
 class ViewPrimitive(Primitive):
-    """A primitive whose result shares the elements of its argument, in programs that write."""
+    """A primitive whose result shares the elements of its argument, where a program may write."""
 
     __slots__ = ()
     is_view = True
 
+    def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        (x,) = args
+        if isinstance(x, Tensor) and x.level == CELL:
+            value = x.read()
+            plain = type(value) is Tensor
+            out = self(value, **params) if plain else super()._dispatch((value,), params)
+        else:
+            out = super()._dispatch(args, params)
+        if modes.views and out is not x:
+            return link(x, out, self, params)
+        return out
+
+
+class Noting(ViewPrimitive):
+    """The same in a program that writes, of whose plain tensors views are noted too."""
+
+    __slots__ = ()
+
     def __call__(self, x: Any, **params: Any) -> Any:  # type: ignore[override]
         """Bind, and note the view."""
-        if type(x) is not Tensor and x.level == CELL:
-            out = Primitive.__call__(self, x.read(), **params)
-        else:
-            out = Primitive.__call__(self, x, **params)
+        if type(x) is not Tensor or type(x._a) is not np.ndarray:
+            return self._dispatch((x,), params)
+        out = Primitive.__call__(self, x, **params)
         if out is not x and modes.views:
             return link(x, out, self, params)
         return out
@@ -283,14 +370,12 @@ class Selection:
     Args:
         function: of a tensor.
         cpu: the same of an array, as a view of it.
-        copies: whether the function may copy where ``cpu`` does not.
     """
 
-    __slots__ = ("copies", "cpu", "function")
+    __slots__ = ("cpu", "function")
 
-    def __init__(self, function: Any, cpu: Any, copies: bool = False) -> None:
+    def __init__(self, function: Any, cpu: Any) -> None:
         self.function = function
-        self.copies = copies
         self.cpu = cpu
 
     def __call__(self, x: Any, **params: Any) -> Any:
@@ -300,6 +385,10 @@ class Selection:
             out = self.function(x, **params)
         finally:
             modes.views = views
+        if type(x) is Tensor and type(x._a) is np.ndarray and out.size:
+            place = self.cpu(x._a, **params)  # the function may have copied
+            if place.base is not None:
+                out._a = place
         if views and out is not x:
             return link(x, out, self, params)
         return out
@@ -349,13 +438,47 @@ _stop: Any = None
 _expand: Any = None
 
 
+def _primitives() -> tuple[Any, ...]:
+    from fx.prims.complex import part
+    from fx.prims.shape import slice, transpose
+
+    return _reshape, transpose, slice, _expand, _stop, part
+
+
 def watch_views() -> None:
-    """From now on view primitives note what they give."""
+    """From now on view primitives note what they give of tracers and cells, where they are told."""
     global _reshape, _stop, _expand
     from fx.prims.compare import stop_gradient
-    from fx.prims.complex import part
-    from fx.prims.shape import broadcast_to, reshape, slice, transpose
+    from fx.prims.shape import broadcast_to, reshape
 
     _reshape, _stop, _expand = reshape, stop_gradient, broadcast_to
-    for primitive in (reshape, transpose, slice, broadcast_to, stop_gradient, part):
+    for primitive in _primitives():
         primitive.__class__ = ViewPrimitive
+    writing.moved = moved
+
+
+def start() -> None:
+    """Before the first write: find the views that there are, and note all from now on."""
+    if writing.started:
+        return
+    from fx.writing import finding, views
+
+    finding.families()
+    writing.started = True
+    writing.moved = None
+    for primitive in _primitives():
+        primitive.__class__ = Noting
+    views.follow()
+
+
+def forget() -> None:
+    """Be as before the first write, for tests; what was written by then must be gone."""
+    if not writing.started:
+        return
+    from fx.writing import views
+
+    writing.started = False
+    writing.moved = moved
+    for primitive in _primitives():
+        primitive.__class__ = ViewPrimitive
+    views.follow(False)

@@ -25,7 +25,7 @@ from fx.prims.creation import constant, constants_of
 from fx.state import _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
-from fx.writing.records import Steps, Storage, View, overlaps, place_in, record_of, twin
+from fx.writing.records import Steps, Storage, View, overlaps, place_in, record_of, start, twin
 from fx.writing.views import noted
 from fx.writing.written import begin, looked, view_of, with_history
 
@@ -43,11 +43,15 @@ def check(x: Any, operation: str, writes: bool = True) -> View:
     Raises:
         WriteError: for a leaf that requires grad, and for an expanded tensor.
     """
+    start()
     stage = modes.stage
     if stage is not None:
         _check_staged(x, stage, operation)
     record = record_of(x)
     family = record.family
+    for held in family.unclear:
+        if held() is not None:
+            raise WriteError(_UNCLEAR.format(operation, x.spec))
     if is_grad_enabled():
         node = x._node
         if type(node) is Leaf:
@@ -73,6 +77,10 @@ def check(x: Any, operation: str, writes: bool = True) -> View:
     return record
 
 
+_UNCLEAR = (
+    "{}: {!r} shares its memory with a tensor that was made before this program first wrote, and "
+    "it cannot be told whether that is a view of it; write x = x.clone() before"
+)
 _LEAF = (
     "{} Variable that requires grad is being used in an in-place operation ({}); write it inside "
     "`with torch.no_grad():`"
@@ -102,6 +110,7 @@ def _take_out(x: Tensor) -> None:
 
 def begun(x: Tensor) -> None:
     """Let a tensor be read through a cell, as after a write."""
+    start()
     record = record_of(x)
     if not x.ndim:
         _take_out(x)
@@ -192,6 +201,8 @@ def _store_apart(record: View, value: Any) -> None:
         cuts = [i for i, (primitive, _) in enumerate(path) if primitive is stop_gradient]
         at = cuts[-1] + 1 if cuts else -1
     base = family.cell.read()
+    if family.found and any(map(_untold, family.alive())):
+        at = -1
     if at < 0 or modes.stage is not None or type(base) is not Tensor or type(value) is not Tensor:
         raise WriteError(
             "a value that requires grad is written into a detached tensor, through which no "
@@ -211,6 +222,12 @@ def _store_apart(record: View, value: Any) -> None:
             other.leaf, other.at, other.cut = after._node, at, True
             other.source = None
     _put(family, new)
+
+
+def _untold(x: Any) -> bool:
+    """Whether it is not told of a view what it is cut of, a tensor or what was detached of it."""
+    record = view_of(x)
+    return record.cut is not False and all(step is not stop_gradient for step, _ in record.path)
 
 
 def _recorded(before: Any, value: Any) -> Any:
@@ -380,6 +397,7 @@ def memory(family: Any) -> Any:
 
 def set_item(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    start()
     record = record_of(x)
     if index is not ... and _expanded(record.path) < len(record.path) and overlaps(record):
         part = noted(lambda: x[index])  # of which elements may be written into

@@ -14,15 +14,18 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
-from fx.config import modes
+from fx.config import modes, writing
 from fx.frames import is_internal
+from fx.graph.named import Named
+from fx.levels import Tracer
 from fx.ops.interop import clone
 from fx.ops.methods_core import contiguous as in_order
-from fx.ops.views import note_views
+from fx.ops.views import cut_array, note_views, rows
 from fx.ops.views import view as cut
 from fx.prims.shape import reshape
+from fx.state import Cell
 from fx.tensor import Tensor
-from fx.writing.records import SURELY, Selection, layout, link, strides_of
+from fx.writing.records import CUT, SURELY, Selection, layout, link, start, strides_of
 
 VIEWS = frozenset(
     """
@@ -34,18 +37,8 @@ VIEWS = frozenset(
 )
 # of what these give PyTorch says that it is a view or raises, by strides that may be others here
 ALWAYS = frozenset(("view", "view_as", "unflatten"))
-_SEQUENCES = frozenset((list, tuple))
 # what gives the tensor itself where nothing is to be done
 ITSELF = frozenset(("flatten", "real", "atleast_1d", "atleast_2d", "atleast_3d"))
-# what gives the tensor itself in fx where nothing is to be done, and a copy in PyTorch
-COPIES = frozenset(
-    """
-    repeat tile roll flip fliplr flipud rot90 sum_to_size floor ceil round trunc fix
-    repeat_interleave clamp clip clamp_min clamp_max tril triu cat concat concatenate stack hstack
-    vstack masked_fill cumsum cumprod index_fill index_copy index_add scatter take_along_dim sort
-    nan_to_num sum prod mean amax amin max min
-    """.split()  # noqa: SIM905
-)
 
 
 def noting(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +48,9 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def viewing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if modes.views or _is_inside(_getframe(1).f_code):
+        if modes.views or (type(self) is Tensor and not writing.started):
+            return function(self, *args, **kwargs)
+        if _is_inside(_getframe(1).f_code):
             return function(self, *args, **kwargs)
         modes.views = way
         try:
@@ -69,25 +64,6 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
             modes.views = False
 
     return viewing
-
-
-def copying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which gives no tensor that it was given."""
-
-    @wraps(function)
-    def copied(*args: Any, **kwargs: Any) -> Any:
-        out = function(*args, **kwargs)
-        if args:
-            first = args[0]
-            if out is first:
-                return clone(out) if isinstance(out, Tensor) else out
-            if type(first) in _SEQUENCES:
-                for x in first:
-                    if out is x:
-                        return clone(out)
-        return out
-
-    return copied
 
 
 def _alias(x: Any) -> Any:
@@ -108,6 +84,7 @@ def _is_inside(code: CodeType) -> bool:
 
 def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What a function gives, with its views noted."""
+    start()
     before, modes.views = modes.views, True
     try:
         return function(*args, **kwargs)
@@ -117,6 +94,8 @@ def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
     def __iter__(self: Any) -> Any:
+        if type(self) is Tensor and not writing.started and self.ndim:
+            return iter(rows(self, 0))  # all at once, as the first write may be in the loop
         if modes.views or not self.ndim or _is_inside(_getframe(1).f_code):
             return before(self)
         return iter(noted(lambda: [self[i] for i in range(self.shape[0])]))
@@ -143,7 +122,7 @@ def ravel(self: Any) -> Any:
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes."""
     record = getattr(self, "_view", None)
-    if record is None:
+    if record is None or record is CUT:
         return type(self) is not Tensor or strides_of(self._a) is None
     return bool(layout(record.family, record.path).flags.c_contiguous)
 
@@ -168,30 +147,26 @@ def _strided(x: Any, size: Any, stride: Any, storage_offset: int) -> Any:
     return as_strided(flat, size, steps)
 
 
-def _selections() -> None:
-    """Diagonals, windows and strides, whose primitives do not say where the elements lie."""
-    diagonal = Selection(Tensor.diagonal, _diagonal, copies=True)
-    unfold = Selection(Tensor.unfold, _unfolded, copies=True)
-    strided = Selection(Tensor.as_strided, _strided, copies=True)
-
-    def diagonal_(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-        return diagonal(self, offset=offset, dim1=dim1, dim2=dim2)
-
-    def unfold_(self: Any, dimension: int, size: int, step: int) -> Any:
-        return unfold(self, dim=dimension, size=size, step=step)
-
-    def as_strided_(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-        offset = storage_offset or 0
-        return strided(self, size=tuple(size), stride=tuple(stride), storage_offset=offset)
-
-    for name, method in (
-        ("diagonal", diagonal_), ("unfold", unfold_), ("as_strided", as_strided_)
-    ):  # fmt: skip
-        method.__name__, method.__doc__ = name, getattr(Tensor, name).__doc__
-        setattr(Tensor, name, method)
+diagonal = Selection(Tensor.diagonal, _diagonal)
+unfold = Selection(Tensor.unfold, _unfolded)
+strided = Selection(Tensor.as_strided, _strided)
+index_of = Selection(cut, cut_array)
 
 
-index_of = Selection(cut, lambda x, *, index: x[index])
+def _diagonal_of(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    return diagonal(self, offset=offset, dim1=dim1, dim2=dim2)
+
+
+def _windows_of(self: Any, dimension: int, size: int, step: int) -> Any:
+    return unfold(self, dim=dimension, size=size, step=step)
+
+
+def _strides_of(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    offset = storage_offset or 0
+    return strided(self, size=tuple(size), stride=tuple(stride), storage_offset=offset)
+
+
+SELECTIONS = {"diagonal": _diagonal_of, "unfold": _windows_of, "as_strided": _strides_of}
 
 
 def _note(x: Any, out: Any, index: Any) -> Any:
@@ -199,21 +174,41 @@ def _note(x: Any, out: Any, index: Any) -> Any:
 
 
 def attach() -> None:
-    """Put them on Tensor."""
-    _selections()
-    note_views(_note)
+    """Put them on Tensor; what tracers and cells give is noted from now on."""
+    for name, method in SELECTIONS.items():
+        method.__name__, method.__doc__ = name, getattr(Tensor, name).__doc__
+        setattr(Tensor, name, method)
+    Tensor.contiguous, Tensor.is_contiguous = contiguous, is_contiguous
     Tensor.ravel = ravel
     Tensor.__iter__ = _rows(Tensor.__iter__)
+    note_views(_note)
+    for kind in (Cell, Tracer, Named):
+        _watch(kind)
+
+
+_before: dict[str, Any] = {}  # what Tensor had before the first write
+
+
+def follow(on: bool = True) -> None:
+    """From the first write on: what plain tensors give is noted too."""
+    note_views(_note, plain=on)
+    if on:
+        _before.update((n, Tensor.__dict__[n]) for n in VIEWS if n in Tensor.__dict__)
+        _watch(Tensor)
+        return
+    for name, found in _before.items():
+        setattr(Tensor, name, found)
+
+
+def _watch(kind: Any) -> None:
+    """Have the views noted that the user takes of tensors of a class."""
     for name in VIEWS:
-        found = Tensor.__dict__.get(name)
+        found = kind.__dict__.get(name)
+        if found is None and kind is not Tensor:
+            found = Tensor.__dict__.get(name)
+        elif kind is not Tensor:
+            continue  # its own
         if isinstance(found, property):
-            changed: Any = property(noting(found.fget), found.fset, doc=found.__doc__)
+            setattr(kind, name, property(noting(found.fget), found.fset, doc=found.__doc__))
         elif found is not None:
-            changed = noting(found)
-        else:
-            continue
-        setattr(Tensor, name, changed)
-    for name in COPIES:
-        if name in Tensor.__dict__:
-            setattr(Tensor, name, copying(Tensor.__dict__[name]))
-    Tensor.contiguous, Tensor.is_contiguous = contiguous, is_contiguous
+            setattr(kind, name, noting(found))

@@ -12,7 +12,7 @@ from typing import Any
 
 from fx.backward_pass import note_writing
 from fx.config import ENABLED, modes, set_modes
-from fx.errors import BackwardError
+from fx.errors import BackwardError, WriteError
 from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.seen import keep
@@ -141,6 +141,8 @@ def begin(family: Family) -> None:
             value = new_tensor(family.array)
         else:
             value = twin(root)
+        if value._node is None:
+            value = _assembled(family, value)
         family.cell = Storage(value)
         family.array = None
         if root is not None:
@@ -150,6 +152,23 @@ def begin(family: Family) -> None:
                 family.cell.leaf = node
     for member in family.alive():
         convert(member, number)
+
+
+def _assembled(family: Family, value: Any) -> Any:
+    """The value of the first with the history of its views, where it has none that is known."""
+    members = [x for x in family.alive() if view_of(x).cut is False]
+    members = [x for x in members if x._node is not None and type(x._node) is not Leaf]
+    if members and type(value) is Tensor:
+        from fx.writing.storing import changed
+
+        before = modes.barrier, modes.silent
+        set_modes(ENABLED, ENABLED)
+        try:
+            for x in members:
+                value = changed(view_of(x), value, twin(x))
+        finally:
+            set_modes(*before)
+    return value
 
 
 class _Dead:
@@ -206,6 +225,12 @@ def looked(record: View, base: Any) -> Any:
         value = value.detach()
     elif value is base:
         value = twin(value)
+    if record.cut is None and value._node is not None:
+        raise WriteError(
+            f"a view {value.spec!r} was taken before this program first wrote, and what it is cut "
+            f"of, or a part, was detached: it cannot be told whether gradients flow to it. Take it "
+            f"again after the write, x[...] or x.detach()[...]"
+        )
     return value
 
 

@@ -24,7 +24,7 @@ from fx.nn.functional.adaptive_pooling import (
 )
 from fx.ops.axes import integers
 from fx.ops.convert import as_tensor
-from fx.ops.operands import argument
+from fx.ops.operands import argument, own
 from fx.tensor import Tensor
 
 # mode -> the ranks that it takes
@@ -120,7 +120,7 @@ def interpolate(
             places = _nearest(n, m, scale, mode == "nearest-exact")
             if places != tuple(range(n)):
                 x = indexing.take(x, as_tensor(list(places), device=x.device), axis=i + 2)
-        return x
+        return own(x) if outs == sizes else x
     if narrow(x):
         return widened(_weighted, x, mode, outs, scales, bool(align_corners), antialias)
     return _weighted(x, mode, outs, scales, bool(align_corners), antialias)

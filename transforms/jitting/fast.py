@@ -148,7 +148,7 @@ def _write(
             forget.append(f"x{source.number} = None")
         else:
             listed.append(fetched.get(value) or fetch_input(code, value, source))
-    lines, results, outputs, count = results_of(code, finish, fetched)
+    lines, results, outputs, count = results_of(code, finish, fetched, graph)
     stores = stores_of(code, finish.stores, results)
     items = items_of(program, graph, sources, donated, count)
     numbers = numbers_of(finish, count)

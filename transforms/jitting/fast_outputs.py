@@ -7,18 +7,21 @@ from typing import Any
 
 from fx import tree
 from fx.graph.ir import Graph, Value
+from fx.transforms.jitting.alone import shared_outputs
 from fx.transforms.jitting.fast_inputs import Code
 from fx.transforms.jitting.program import Anew, Gathered, Held, Program
 from fx.versions import changes, fresh
 
 
 def results_of(
-    code: Code, finish: Any, numbers: dict[Any, str]
+    code: Code, finish: Any, numbers: dict[Any, str], graph: Graph
 ) -> tuple[list[str], list[str], str, int]:
     """The lines that make the results, those, what the call returns, how many values that takes.
 
     ``numbers`` are the variables that hold those that are Python numbers.
     """
+    values = [leaf.value for leaf in finish.leaves if leaf.value is not None]
+    shared = shared_outputs(values, graph.outputs)
     place = 0
     results = []
     lines = []
@@ -31,7 +34,8 @@ def results_of(
             results.append(f"{held}(F, O, args, kwargs)" if type(leaf.held) is Anew else held)
             continue
         i = len(results)
-        lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]; r{i}._node = None")
+        copy = ".copy()" if place in shared else ""
+        lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]{copy}; r{i}._node = None")
         results.append(f"r{i}")
         place += 1
     returned = _built(code, finish.treedef, results[: finish.treedef.num_leaves])

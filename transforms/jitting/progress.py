@@ -14,6 +14,7 @@ from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
 from fx.tensor import Tensor, new_tensor
+from fx.transforms.jitting.alone import alone
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.drawn import Drawn
 from fx.transforms.jitting.fast import MISS, make_plan
@@ -271,6 +272,7 @@ class Call(Stages):
 
     def _hand_out(self, finish: Finish) -> Any:
         results = [self._result(leaf) for leaf in finish.leaves]
+        results = alone(results, [leaf.value for leaf in finish.leaves], self.signature.tensors)
         where = self.jitted.function, self.signature.objects, *self.given
         changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
         changes += lazily("effects").noted(finish.stores) if finish.stores else []

@@ -85,7 +85,7 @@ _ROUNDING_KEEPS = "biu"  # rounding an integer gives the integer itself
 
 def _rounding(ufunc: Any) -> Any:
     def kernel(x: np.ndarray) -> np.ndarray:
-        return x if x.dtype.kind in _ROUNDING_KEEPS else ufunc(x)
+        return x.copy() if x.dtype.kind in _ROUNDING_KEEPS else ufunc(x)
 
     return kernel
 

@@ -1,0 +1,384 @@
+"""Finding: the views that were taken before a program first wrote.
+
+Until then nothing is noted of plain tensors, so that a program that never writes pays nothing for
+its views. Their arrays tell: what NumPy cuts keeps the array whose memory it lies in, and what is a
+copy in PyTorch has memory of its own (``fx.ops.operands.own``). At the first write of the process
+all tensors are looked at once, and those of one memory become a family; from then on views are
+noted when they are made.
+
+    x = torch.zeros(3, 4); v = x.T; d = x.detach()[1]    # three arrays of one memory
+    x[0, 0] = 1        # x is the first; v is its transpose, d its row 1: steps from x to each
+
+Memory does not tell everything. That a tensor came from ``detach`` stands in its slot (``CUT``);
+what is cut of a parameter is noted at once, for a parameter's memory changes with each step. Where
+it remains unclear of what something is a view, a write into any of them is an error.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from fx.graph.named import Named
+from fx.prims.compare import stop_gradient
+from fx.prims.complex import part
+from fx.prims.shape import broadcast_to, reshape, transpose
+from fx.state import Cell
+from fx.tape import Leaf, Node
+from fx.tensor import Tensor
+from fx.writing import records
+from fx.writing.records import CUT, Family, View, array_in, detached, node_in, origins, owner_of
+
+Path = tuple[tuple[Any, dict[str, Any]], ...]
+_FAR = 64  # nodes from a view to what it is cut of
+
+
+def families() -> None:
+    """Find the tensors that share memory, and note how they come from one another."""
+    plain, cells, leaves = _tensors()
+    held = {id(getattr(cell, "value", None)) for cell in cells}
+    grads = {id(leaf.grad) for leaf in leaves}
+    groups: dict[int, tuple[Any, list[Any]]] = {}
+    for x in plain:
+        array = _array(x)
+        if type(array) is np.ndarray and id(x) not in held:
+            owner = owner_of(array)
+            groups.setdefault(id(owner), (owner, []))[1].append(x)
+    for owner, group in groups.values():
+        if len(group) > 1 or id(owner) in origins:
+            _join(owner, group, grads)
+    for x in plain:
+        if getattr(x, "_view", None) is CUT:
+            del x._view
+    origins.clear()
+    detached.clear()
+
+
+def _tensors() -> tuple[list[Any], list[Any], list[Any]]:
+    """All plain tensors, all cells, all leaves of the tape."""
+    frozen = gc.get_freeze_count()
+    if frozen:  # what is frozen is not listed
+        gc.unfreeze()
+    plain: list[Any] = []
+    cells: list[Any] = []
+    leaves: list[Any] = []
+    rooms: dict[type, Any] = {Tensor: plain, Named: plain, Leaf: leaves}
+    for x in gc.get_objects():
+        kind = type(x)
+        room = rooms.get(kind)
+        if room is None and kind not in rooms:
+            room = rooms[kind] = cells if issubclass(kind, Cell) else None
+        if room is not None:
+            room.append(x)
+    if frozen:
+        gc.freeze()
+    return plain, cells, [leaf for leaf in leaves if getattr(leaf, "grad", None) is not None]
+
+
+def _array(x: Any) -> Any:
+    try:
+        return array_in.__get__(x)
+    except AttributeError:  # one that another thread is just making
+        return None
+
+
+def _node(x: Any) -> Any:
+    return node_in.__get__(x)
+
+
+def _mark(x: Any) -> Any:
+    return getattr(x, "_view", None)
+
+
+# one memory -------------------------------------------------------------------------------------
+
+
+def _join(owner: Any, group: list[Any], grads: set[int]) -> None:
+    """Make a family of the tensors of one memory.
+
+    A gradient and the value of a parameter may lie in memory that others hold too, where PyTorch
+    has a copy: each is apart from these, and what is cut of that memory belongs to it only if
+    nobody else could have been cut.
+    """
+    known = origins.get(id(owner))
+    cell = known[1] if known is not None and known[0]() is owner else None
+    linked = [x for x in group if _in_family(x)]
+    group = [x for x in group if not _in_family(x) and _array(x).size]
+    apart = [x for x in group if id(x) in grads]
+    views = [x for x in group if _array(x) is not owner or _mark(x) is CUT]
+    if not apart and cell is None:
+        if linked:  # what moved elements where PyTorch has a view, and what is cut of that
+            _follow(linked[0], group)
+        else:
+            _relate(owner, group)
+        return
+    views = [x for x in views if id(x) not in grads]
+    rest = {*map(id, views), *map(id, apart)}
+    others = [x for x in group if id(x) not in rest]
+    if not views:
+        _relate(owner, others)
+    elif len(apart) == 1 and cell is None and not others:
+        _relate(owner, group, apart[0])
+    elif cell is not None and type(cell) is Family and not apart and not others:
+        _adopt(cell, owner, views)
+    else:
+        families = [records.record_of(x).family for x in (*group, *apart)]
+        _unclear([*families, *([cell] if type(cell) is Family else ())], group)
+
+
+def _in_family(x: Any) -> bool:
+    """Whether it was noted of what it is a view."""
+    record = _mark(x)
+    return record is not None and record is not CUT and bool(record.path)
+
+
+def _unclear(families: list[Family], members: list[Any]) -> None:
+    for family in families:
+        family.unclear = [*family.unclear, *map(ref, members)]
+
+
+def _relate(owner: Any, group: list[Any], root: Any = None) -> None:
+    """Make a family of tensors of one memory, of which ``root`` is the first, if that is known."""
+    if len(group) < 2:
+        return
+    first, paths = _first(owner, group if root is None else [root], group)
+    own = _mark(first) if first is not None else None
+    if type(own) is View and own is not CUT:
+        family = own.family
+    else:
+        family = Family(first, owner)
+        if first is not None:
+            first._view = View(family, (), None, False)
+    start = None if first is None else _node(first)
+    history = start is not None or any(_node(x) is not None for x in group)
+    lost = []
+    for x, path in zip(group, paths, strict=True):
+        if x is first:
+            continue
+        record = None if path is None else _record(family, first, x, path, group, paths, history)
+        if record is None:
+            lost.append(x)
+            continue
+        if record.cut is False and _node(x) is None and _array(x) is not owner:
+            record.cut = None if id(owner) in detached else False
+        _put(x, record)
+    if lost:
+        _unclear([family, *(records.record_of(x).family for x in lost)], lost)
+
+
+def _put(x: Any, record: View) -> None:
+    """Note a view, and move what was noted as a view of it."""
+    before = _mark(x)
+    x._view = record
+    family = record.family
+    family.found = True
+    family.add(x)
+    if type(before) is View and before is not CUT:
+        for member in before.family.alive():
+            other = member._view
+            other.family, other.path = family, (*record.path, *other.path)
+            family.add(member)
+
+
+def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, list[Any]]:
+    """What the others are views of, and the steps to each; None for the memory itself."""
+
+    def rank(x: Any) -> Any:
+        node = _node(x)
+        return (
+            _mark(x) is CUT, _array(x) is not owner, node is None, -_array(x).size,
+            0 if node is None else node.seq,
+        )  # fmt: skip
+
+    best: Any = None
+    for x in sorted(candidates, key=rank)[:4]:
+        paths = [() if y is x else steps(_array(x), _array(y)) for y in group]
+        if None not in paths:
+            return x, paths
+        if best is None or paths.count(None) < best[1].count(None):
+            best = x, paths
+    if len(candidates) == len(group):
+        paths = [steps(owner, _array(y)) for y in group]
+        if paths.count(None) < best[1].count(None):
+            return None, paths
+    return best  # type: ignore[no-any-return]
+
+
+def _record(
+    family: Family,
+    first: Any,
+    x: Any,
+    path: Path,
+    group: list[Any],
+    paths: list[Any],
+    history: bool,
+) -> View | None:
+    """How ``x`` comes from the first of its family; None if its history tells otherwise."""
+    node = _node(x)
+    cut = _mark(x) is CUT or (node is None and history)
+    if _mark(x) is CUT and first is not None and path == ((reshape, {"shape": first.shape}),):
+        path = ((stop_gradient, {}),)
+    record = View(family, path, first if node is not None else None, cut)
+    if node is None or type(node) is Leaf or first is None:
+        return record
+    source = _source(node, _node(first))
+    if source is _node(first):
+        return record
+    if source is None:
+        return None
+    for y, way in zip(group, paths, strict=True):  # it is cut of another leaf of this memory
+        rest = steps(_array(y), _array(x)) if _node(y) is source and way is not None else None
+        if rest is not None:
+            record.path = (*way, *rest)
+            record.leaf, record.at, record.cut = source, len(way), True
+            return record
+    record.leaf, record.at, record.cut = node, len(path), True  # of a leaf that is gone
+    return record
+
+
+def _source(node: Any, wanted: Any) -> Any:
+    """Where the history of a view leads: to ``wanted``, to another leaf, or to None."""
+    for _ in range(_FAR):
+        if node is wanted or type(node) is Leaf:
+            return node
+        before = [p for p in node.parents if p is not None] if isinstance(node, Node) else ()
+        if len(before) != 1:
+            return None
+        node = before[0]
+    return None
+
+
+def _follow(first: Any, views: list[Any]) -> None:
+    """Let what is cut of a view whose memory is its own be of its family."""
+    known = first._view
+    for x in views:
+        path = steps(_array(first), _array(x))
+        if path is None:
+            _unclear([known.family, records.record_of(x).family], [x])
+            continue
+        cut = known.cut or _mark(x) is CUT or (_node(x) is None and _node(first) is not None)
+        _put(x, View(known.family, (*known.path, *path), first if _node(x) else None, cut))
+
+
+def _adopt(family: Family, owner: Any, views: list[Any]) -> None:
+    """Let what is cut of the memory of a parameter be of its family."""
+    cell = family.root()
+    leaf = None if cell is None else cell.leaf
+    for x in views:
+        path = steps(owner, _array(x)) if owner.shape == family.shape else None
+        node = _node(x)
+        known = node is None or type(node) is Leaf or _source(node, leaf) is leaf
+        if path is None or not known:
+            _unclear([family, records.record_of(x).family], [x])
+            continue
+        _put(x, View(family, path, None, node is None))
+
+
+# steps ------------------------------------------------------------------------------------------
+
+
+def steps(r: Any, m: Any) -> Path | None:
+    """The view primitives that lead from one array to another in its memory; None if none do."""
+    if m.dtype != r.dtype:
+        if r.dtype.kind != "c" or m.dtype != r.real.dtype:
+            return None
+        for turn in (0, 1):
+            rest = steps(r.imag if turn else r.real, m)
+            if rest is not None:
+                return ((part, {"turn": turn}), *rest)
+        return None
+    for way in (_same, _cut, _strided):
+        path = way(r, m)
+        if path is not None and _leads(path, r, m):
+            return path
+    return None
+
+
+def _leads(path: Path, r: Any, m: Any) -> bool:
+    for primitive, params in path:
+        r = records._kernel(primitive, r, params)
+    return r.shape == m.shape and _place(r) == _place(m)
+
+
+def _place(a: Any) -> Any:
+    """Where an array lies: the steps of axes of one element do not matter."""
+    return a.ctypes.data, [s for n, s in zip(a.shape, a.strides) if n > 1]
+
+
+def _same(r: Any, m: Any) -> Path | None:
+    """The same elements, in another shape perhaps."""
+    dense = r.flags.c_contiguous and m.flags.c_contiguous
+    if r.size != m.size or not (dense or (r.shape, r.strides) == (m.shape, m.strides)):
+        return None
+    return ((reshape, {"shape": m.shape}),)
+
+
+def _cut(r: Any, m: Any) -> Path | None:
+    """Slices of axes, in another order, with axes of one element among them."""
+    rest = m.ctypes.data - r.ctypes.data
+    start = [0] * r.ndim
+    for a in sorted(range(r.ndim), key=lambda a: -r.strides[a]):
+        if r.shape[a] > 1 and r.strides[a] > 0:
+            start[a], rest = divmod(rest, r.strides[a])
+            if not 0 <= start[a] < r.shape[a]:
+                return None
+    index: list[Any] = list(start)
+    order = []  # the axes of r, as those of m come
+    for n, stride in zip(m.shape, m.strides):
+        if n == 1 or stride == 0:
+            continue
+        fits = [
+            a
+            for a in range(r.ndim)
+            if a not in order
+            and r.strides[a] > 0
+            and stride % r.strides[a] == 0
+            and start[a] + (n - 1) * (stride // r.strides[a]) < r.shape[a]
+        ]
+        if not fits:
+            return None
+        a = max(fits, key=lambda a: (r.shape[a] > 1, r.strides[a]))
+        step = stride // r.strides[a]
+        order.append(a)
+        index[a] = slice(start[a], start[a] + (n - 1) * step + 1, step)
+    path: list[Any] = []
+    whole = [i == slice(0, n, 1) for i, n in zip(index, r.shape)]
+    if not all(whole):
+        from fx.writing.views import index_of
+
+        path.append((index_of, {"index": tuple(index)}))
+    kept = sorted(order)
+    if order != kept:
+        path.append((transpose, {"axes": tuple(map(kept.index, order))}))
+    ones = tuple([1 if s == 0 else n for n, s in zip(m.shape, m.strides)])
+    if len(ones) != len(order):
+        path.append((reshape, {"shape": ones}))
+    if ones != m.shape:
+        path.append((broadcast_to, {"shape": m.shape}))
+    return tuple(path) or ((reshape, {"shape": m.shape}),)
+
+
+def _strided(r: Any, m: Any) -> Path | None:
+    """Steps over the elements in the order of memory, where that has no gaps."""
+    order = sorted(range(r.ndim), key=lambda a: -r.strides[a])
+    flat = r.transpose(order)
+    if not flat.flags.c_contiguous or min(m.strides, default=0) < 0:
+        return None
+    first, odd = divmod(m.ctypes.data - r.ctypes.data, r.itemsize)
+    last = first + sum((n - 1) * s // r.itemsize for n, s in zip(m.shape, m.strides))
+    if odd or first < 0 or last >= r.size or any(s % r.itemsize for s in m.strides):
+        return None
+    from fx.writing.views import strided
+
+    path: list[Any] = []
+    if order != list(range(r.ndim)):
+        path.append((transpose, {"axes": tuple(order)}))
+    stride = tuple([s // r.itemsize for s in m.strides])
+    ones = tuple([n if s else 1 for n, s in zip(m.shape, stride)])
+    path.append((strided, {"size": ones, "stride": stride, "storage_offset": first}))
+    if ones != m.shape:
+        path.append((broadcast_to, {"shape": m.shape}))
+    return tuple(path)
