@@ -11,6 +11,7 @@ who waits asks for a turn: until it has looked, or has been silent for a moment,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any
 
@@ -65,34 +66,31 @@ class _Turns:
 turns = _Turns()
 
 
-def settled(x: Any) -> Any:
-    """The same tensor, once it is back."""
+def _waited(read: Callable[[], Any]) -> Any:
+    """What a function reads, once that is there."""
     pause = _SHORT
-    while type(x) is Away:
+    while type(found := read()) is Away:
         pause = turns.wait(pause)
     if pause is not _SHORT:
         turns.give_back()
-    return x
+    return found
+
+
+def settled(x: Any) -> Any:
+    """The same tensor, once it is back."""
+    return x if type(x) is not Away else _waited(lambda: x)
 
 
 def value_of(cell: Any) -> Any:
     """What a cell holds, once it is there."""
-    pause = _SHORT
-    while type(value := cell.value) is Away:
-        pause = turns.wait(pause)
-    if pause is not _SHORT:
-        turns.give_back()
-    return value
+    value = cell.value
+    return value if type(value) is not Away else _waited(lambda: cell.value)
 
 
 def gradient_of(leaf: Any) -> Any:
     """What has been gathered at a leaf, once it is there."""
-    pause = _SHORT
-    while type(grad := leaf.grad) is Away:
-        pause = turns.wait(pause)
-    if pause is not _SHORT:
-        turns.give_back()
-    return grad
+    grad = leaf.grad
+    return grad if type(grad) is not Away else _waited(lambda: leaf.grad)
 
 
 def pause() -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from fx.autograd.methods import drop_gradients, set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
-from fx.optim import _fused
 from fx.optim._held import Groups, Slots, States
 from fx.optim._hooks import Hooks, with_hooks
 from fx.optim._hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from fx.optim._rule import Clock, Rule, first_count, zeros
+from fx.optim._rule import Clock, Rule, zeros
 from fx.optim._state import number_of, option, restored, saved
-from fx.state import Cell, lasting, rebind_all, snapshot
+from fx.optim._steps import Step, begin_slots, first_counts, has_moved, made_for, make_steps
+from fx.state import Cell, snapshot
 from fx.tensor import Tensor
 from fx.transaction import consistent, whole
 from fx.versions import changes, note_change, touch
@@ -179,10 +178,10 @@ class Optimizer(Hooks):
             with enable_grad():
                 loss = closure()
         with no_grad():
-            _make([self._ready(group, self.rule) for group in self.param_groups], self.rule)
+            make_steps([self._ready(group, self.rule) for group in self.param_groups], self.rule)
         return loss
 
-    def _ready(self, group: dict[str, Any], rule: Rule) -> _Step:
+    def _ready(self, group: dict[str, Any], rule: Rule) -> Step:
         """What a group's step is made from; state that is missing is made."""
         moving = [(p, p.read_grad()) for p in group["params"]]
         moving = [(p, g) for p, g in moving if g is not None]
@@ -198,7 +197,7 @@ class Optimizer(Hooks):
                 names = rule.slots(group, p)
             held = self.state[p] if names or counts else {}
             if len(held) < len(names) + len(counts):
-                _begin(held, names, p, group, rule)
+                begin_slots(held, names, p, group, rule)
             clock = idle
             if clock is None:
                 key = id(_slot(held, "step"))
@@ -208,7 +207,7 @@ class Optimizer(Hooks):
                     clocks[key] = cells, Clock(rule, group, before)
                 clock = clocks[key][1]
             ready.append((p, g, held, clock))
-        return _Step(group, ready, names, list(clocks.values()))
+        return Step(group, ready, names, list(clocks.values()))
 
     def _begin_all(self) -> None:
         """Make the state of all parameters before the first step."""
@@ -216,7 +215,7 @@ class Optimizer(Hooks):
             counts = self.rule.counts(group)
             self._in_step(group["params"], group, self.rule, counts)
             for p in group["params"]:
-                _begin(self.state[p], self.rule.slots(group, p), p, group, self.rule)
+                begin_slots(self.state[p], self.rule.slots(group, p), p, group, self.rule)
 
     def _in_step(
         self, params: list[Cell], group: dict[str, Any], rule: Rule, counts: tuple[str, ...]
@@ -234,7 +233,7 @@ class Optimizer(Hooks):
                 # slots without a count come from a state dict of PyTorch's, saved under way
                 before, device = 1 if held else 0, p.device
                 if (before, device) not in fresh:
-                    fresh[before, device] = _first_counts(rule, group, counts, p, before)
+                    fresh[before, device] = first_counts(rule, group, counts, p, before)
                 held.fill(fresh[before, device])
             shared.setdefault(id(_slot(held, "step")), []).append(held)
         steps = [_slot(held, "step") for held in self.state.values() if "step" in held]
@@ -242,9 +241,9 @@ class Optimizer(Hooks):
         for number, together in shared.items():
             if len(together) < sharers[number]:
                 old = {name: _slot(together[0], name) for name in counts}
-                if any(map(_moved, old.values())):
+                if any(map(has_moved, old.values())):
                     modes.stage.postpone()
-                own = {name: _made_for(cell, cell.read, name) for name, cell in old.items()}
+                own = {name: made_for(cell, cell.read, name) for name, cell in old.items()}
                 for held in together:
                     held.fill(own)
 
@@ -344,55 +343,6 @@ class Optimizer(Hooks):
         return out + ")"
 
 
-class _Step(NamedTuple):
-    """A group's step before it is made.
-
-    Attributes:
-        ready: for each parameter that moves, its gradient, its slots by name and its clock.
-        names: the slots of all; of rules that are not elementwise each parameter has its own.
-        clocks: cells of counts, and the clock that says what they become.
-    """
-
-    group: dict[str, Any]
-    ready: list[tuple[Cell, Tensor, dict[str, Any], Clock]]
-    names: tuple[str, ...]
-    clocks: list[tuple[dict[str, Cell], Clock]]
-
-
-def _make(steps: list[_Step], rule: Rule) -> None:
-    """Make the steps of all groups, and let everything that they change hold it at once."""
-    counts = [
-        (cell, clock.after[name])
-        for step in steps
-        for cells, clock in step.clocks
-        for name, cell in cells.items()
-    ]
-    if rule.elementwise and modes.stage is None and modes.journal is None:
-        work: list[Any] | None = []
-        for step in steps:
-            found = _fused.jobs(rule, step.group, step.ready, step.names)
-            if found is None:
-                work = None
-                break
-            work += found  # type: ignore[operator]
-        if work is not None and all(type(x) is Tensor for _, x in counts):
-            held = [(cell, cell.holding(x)) for cell, x in counts]
-            if _fused.run(work, held):
-                return
-    new: list[tuple[Cell, Tensor]] = []
-    for step in steps:
-        names = step.names
-        for p, g, held_slots, clock in step.ready:
-            x = p.read()
-            if not rule.elementwise:
-                names = rule.slots(step.group, p)
-            slots = {name: _slot(held_slots, name).read() for name in names}
-            x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
-            new.append((p, x))
-            new += [(held_slots[name], value) for name, value in slots.items()]
-    rebind_all([*new, *counts])
-
-
 def _checked_parameter(p: Any) -> Cell:
     if isinstance(p, Cell):
         return p
@@ -405,33 +355,3 @@ def _checked_parameter(p: Any) -> Cell:
             f"fx.optim.pure"
         )
     raise TypeError(f"optimizer can only optimize Parameters, but one of the params is {type(p)}")
-
-
-def _moved(cell: Cell) -> bool:
-    """Whether a function that is being staged has given a cell from outside another value."""
-    return modes.stage is not None and id(cell) in getattr(modes.stage, "rebound", ())
-
-
-def _begin(held: Slots, names: tuple[str, ...], p: Cell, group: dict[str, Any], rule: Rule) -> None:
-    """Fill in the slots that are missing: all of them before a parameter's first step."""
-    made = [name for name in names if name not in held]
-    held.fill({name: _made_for(p, partial(rule.begin, name, p, group), name) for name in made})
-
-
-def _first_counts(
-    rule: Rule, group: dict[str, Any], counts: tuple[str, ...], p: Cell, steps: int
-) -> dict[str, Cell]:
-    """Counts of parameters that have made so many steps, none or one."""
-
-    def begin(name: str) -> Tensor:
-        first = first_count(rule, name, group, p.device)
-        return first + steps if name == "step" and steps else first
-
-    return {name: _made_for(p, partial(begin, name), name) for name in counts}
-
-
-def _made_for(p: Cell, make: Callable[[], Tensor], name: str) -> Cell:
-    """A cell that lives as long as a parameter: beyond a staged function unless that made both."""
-    if modes.stage is None or modes.stage.lasts(p):
-        return lasting(make, name=name)
-    return Cell(make(), name=name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from abc import ABC
 from collections import deque
 from functools import lru_cache, partial
 from io import BufferedWriter, TextIOBase
@@ -26,12 +25,11 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
-    SimpleNamespace,
     TracebackType,
     UnionType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +38,15 @@ from fx.numbers import Number
 from fx.seen import TorchDType
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.transforms.jitting.guards_classes import (
+    all_methods,
+    extends_layer,
+    has_foreign_base,
+    has_setter,
+    is_descriptor,
+    is_fx,
+    is_namespace,
+)
 from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards_settings import Settings
@@ -47,7 +54,6 @@ from fx.transforms.jitting.kinds import shows_state
 from fx.transforms.jitting.touched import Touched
 from fx.versions import Hooks, around_steps
 
-_HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 _OWNERS = (ModuleType, type, FunctionType)
 _CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
     BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
@@ -126,8 +132,8 @@ class Objects:
             for name in self.names:  # of the objects that it makes
                 if name in vars(x):
                     reads.of(name)
-        if _has_foreign_base(x):
-            reads.merge(_all_methods(x))
+        if has_foreign_base(x):
+            reads.merge(all_methods(x))
         reads = self.methods(x, reads)
         for name in reads.parts:
             if not hasattr(x, name):
@@ -135,7 +141,7 @@ class Objects:
         found = {name: v for base in reversed(x.__mro__[:-1]) for name, v in vars(base).items()}
         for name in self._chosen(reads, found):
             value = found[name]
-            if not _is_descriptor(value):
+            if not is_descriptor(value):
                 self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def object_(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
@@ -192,8 +198,8 @@ class Objects:
             if not given:
                 self.writer.identity(place, x, weak=bool(x.__closure__))
             self.function(x, place)
-        elif _is_namespace(cls) or (
-            not _is_fx(cls)
+        elif is_namespace(cls) or (
+            not is_fx(cls)
             and (whose == "user" or (whose == "library" and self.used(x) and shows_state(cls)))
         ):
             self._instance(x, place, reads, depth, given)
@@ -213,7 +219,7 @@ class Objects:
                 self.writer.identity(place, x)
             self._callables(x, place, whose, depth)
             if whose == "user":
-                self.methods(cls, _all_methods(cls))
+                self.methods(cls, all_methods(cls))
                 for name in self.read(("object", id(x)), Reads()).parts:
                     if name in getattr(x, "__dict__", {}):
                         self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
@@ -236,8 +242,8 @@ class Objects:
         cls = type(x)
         if not given:
             self.writer.kind(place, x)
-        if _has_foreign_base(cls):
-            reads.merge(_all_methods(cls))
+        if has_foreign_base(cls):
+            reads.merge(all_methods(cls))
         reads = self.methods(cls, self.read(("object", id(x)), reads))
         own = getattr(x, "__dict__", {})
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
@@ -249,7 +255,7 @@ class Objects:
                 continue
             if name not in above and not hasattr(cls, name) and not hasattr(cls, "__getattr__"):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
-            elif hasattr(x, "__dict__") and not _has_setter(above.get(name)):
+            elif hasattr(x, "__dict__") and not has_setter(above.get(name)):
                 self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
         for name in self._chosen(reads, {**above, **own}):
             raw = above.get(name)
@@ -266,7 +272,7 @@ class Objects:
                 except AttributeError:
                     self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
                     continue
-            elif _is_descriptor(raw):
+            elif is_descriptor(raw):
                 if origin_of_module(type(raw).__module__) == "user":
                     base = next(b for b in cls.__mro__ if name in vars(b))
                     below = self.class_place(base).below(
@@ -314,11 +320,7 @@ class Objects:
             read = self.methods(cls, self.read(("object", id(module)), read))
             self.read(("object", id(module)), read)
             names = frozenset(read.parts) | (self.names if read.whole else frozenset())
-            if (
-                _extends_layer(cls)
-                or (read.whole and self.anything)
-                or filters.get(cls, "") is None
-            ):
+            if extends_layer(cls) or (read.whole and self.anything) or filters.get(cls, "") is None:
                 filters[cls] = None  # whatever it holds, and whatever is added
             else:
                 filters[cls] = names | (filters.get(cls) or frozenset())
@@ -332,7 +334,7 @@ class Objects:
                     value, step = own[name], f"{{}}.__dict__[{name!r}]"
                     if type(value) in PLAIN or (name[:1] == "_" and name in _INTERNAL):
                         continue
-                elif name not in above or _is_descriptor(above[name]) or name in _INTERNAL:
+                elif name not in above or is_descriptor(above[name]) or name in _INTERNAL:
                     continue
                 else:
                     value, step = above[name], f"{{}}.{name}"
@@ -391,47 +393,3 @@ def called() -> Reads:
 
 def _attribute(place: Place, name: str) -> Place:
     return place.below(f"{{}}.{name}", f"{place.name}.{name}")
-
-
-def _is_fx(cls: type) -> bool:
-    return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
-
-
-def _is_namespace(cls: type) -> bool:
-    return cls is SimpleNamespace or (cls.__module__ == "argparse" and cls.__name__ == "Namespace")
-
-
-def _has_foreign_base(cls: type) -> bool:
-    """Whether methods of a library may call those of a class."""
-    return any(
-        origin_of_module(base.__module__) != "user" and base not in _HARMLESS
-        for base in cls.__mro__
-    )
-
-
-def _all_methods(cls: type) -> Reads:
-    reads = Reads()
-    for base in cls.__mro__:
-        if origin_of_module(base.__module__) == "user":
-            for name, value in vars(base).items():
-                if _is_descriptor(value) and not (name[:2] == "__" == name[-2:]):
-                    reads.of(name)
-    return reads
-
-
-def _extends_layer(cls: type) -> bool:
-    from fx.nn.module import Module
-
-    own = {base for base in cls.__mro__ if origin_of_module(base.__module__) == "fx"}
-    return not own <= set(Module.__mro__)
-
-
-def _has_setter(x: Any) -> bool:
-    """Whether an entry of a class goes before the attributes of an instance."""
-    return hasattr(type(x), "__set__") or hasattr(type(x), "__delete__")
-
-
-def _is_descriptor(x: Any) -> bool:
-    if isinstance(x, FunctionType | staticmethod | classmethod | property):
-        return True
-    return hasattr(type(x), "__get__") and not isinstance(x, type)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.transforms.jitting.guards_objects import _is_namespace
+from fx.transforms.jitting.guards_classes import is_namespace
 from fx.transforms.jitting.guards_reads import origin, origin_of, origin_of_module
 from fx.transforms.jitting.remembered import remembered
 from fx.versions import Hooks, touch
@@ -271,7 +271,7 @@ def _parts(x: Any) -> list[Any]:
         found.append(_Bytes(x))
     elif isinstance(x, np.ndarray):
         return [_Array(x)] if x.nbytes <= _MOST_BYTES and not x.dtype.hasobject else []
-    if whose == "user" or _is_namespace(cls):
+    if whose == "user" or is_namespace(cls):
         own = getattr(x, "__dict__", None)
         if own is not None:
             found.append(_Attributes(x, own))

@@ -14,7 +14,7 @@ import pytest
 
 import fx
 from fx import limits
-from tests.transforms.jitting.twins import expect_equal_twins
+from tests.transforms.jitting.twins import Twin, expect_equal_twins
 
 X = fx.tensor([1.0, -2.0, 3.0, 0.5])
 
@@ -121,40 +121,21 @@ class Writer:
         return "\n".join(self.lines)
 
 
-class Twin:
-    """A program with generators of its own, Python's and NumPy's global ones among them."""
-
-    def __init__(self, text, wrap=lambda f: f):
-        self.names = {}
-        exec(PRELUDE + text, self.names)
-        self.f = wrap(self.names["f"])
-        self.states = random.Random(7).getstate(), np.random.RandomState(7).get_state()
-
-    def __call__(self, *args):
-        random.setstate(self.states[0])
-        np.random.set_state(self.states[1])
-        try:
-            return self.f(*args)
-        except (LookupError, ArithmeticError, ValueError) as error:
-            return type(error), str(error)
-        finally:
-            self.states = random.getstate(), np.random.get_state()
-
-    def state(self):
-        names = self.names
-        found = [*self.states, names["mine"].getstate(), names["old"].get_state()]
-        return str([*found, names["rng"].bit_generator.state])
+def state(twin):
+    names = twin.names
+    found = [*twin.states, names["mine"].getstate(), names["old"].get_state()]
+    return str([*found, names["rng"].bit_generator.state])
 
 
 def run_twins(text, calls, strict=False):
-    plain, jitted = Twin(text), Twin(text, fx.jit)
+    plain, jitted = Twin(PRELUDE + text), Twin(PRELUDE + text, fx.jit)
     with warnings.catch_warnings():
         warnings.simplefilter("error" if strict else "ignore", RuntimeWarning)
         for i in range(calls):
             x = X * (i % 3 - 0.5)
             want, got = plain(x), jitted(x)
             expect_equal_twins(want, got)
-            assert jitted.state() == plain.state(), text
+            assert state(jitted) == state(plain), text
     return jitted.f
 
 
@@ -232,7 +213,7 @@ def sampled(x):
 def steps_of(name, wrap):
     fx.manual_seed(0)
     text = STEPS + f"\nf = {name}\n"
-    return Twin(text, wrap)
+    return Twin(PRELUDE + text, wrap)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +228,7 @@ def test_steps_of_scripts_stay_compiled(name):
         warnings.simplefilter("error", RuntimeWarning)
         for _ in range(10):
             expect_equal_twins(plain(x), jitted(x))
-            assert jitted.state() == plain.state()
+            assert state(jitted) == state(plain)
     expect_equal_twins(plain.names["model"].state_dict(), jitted.names["model"].state_dict())
     assert jitted.f.cache_size() <= 4 and (name == "dropped" or jitted.f.plans)
 
@@ -367,9 +348,9 @@ def f(x):
 """
     found = []
     for wrap in (lambda f: f, fx.jit):
-        twin = Twin("\nWRAP = lambda f: f\n" + text)
+        twin = Twin(PRELUDE + "\nWRAP = lambda f: f\n" + text)
         twin.names["g"] = wrap(twin.names["g"].__wrapped__ if wrap is None else twin.names["g"])
-        found.append([([twin(X) for _ in range(4)]), twin.state()])
+        found.append([([twin(X) for _ in range(4)]), state(twin)])
     expect_equal_twins(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
 

@@ -10,11 +10,10 @@ import signal
 import types
 import warnings
 
-import numpy as np
 import pytest
 
 import fx
-from tests.transforms.jitting.twins import expect_equal_twins
+from tests.transforms.jitting.twins import Twin, expect_equal_twins
 
 X = fx.tensor([1.0, -2.0, 3.0, 0.5])
 
@@ -146,28 +145,8 @@ class Writer:
             add(indent + self.some(then))
 
 
-class Twin:
-    def __init__(self, body, wrap=lambda f: f):
-        self.names = {"__name__": "a_module"}
-        exec(PRELUDE.replace("BODY", body), self.names)
-        self.f = wrap(self.names["f"])
-        self.states = random.Random(7).getstate(), np.random.RandomState(7).get_state()
-
-    def __call__(self, *args):
-        random.setstate(self.states[0])
-        np.random.set_state(self.states[1])
-        try:
-            return self.f(*args)
-        except (LookupError, ArithmeticError, ValueError) as error:
-            return type(error), str(error)
-        finally:
-            self.states = random.getstate(), np.random.get_state()
-
-    def state(self):
-        return self.names["state"](), str(self.states)
-
-    def change(self, statement):
-        exec(statement, self.names)
+def state(twin):
+    return twin.names["state"](), str(twin.states)
 
 
 def plain_values(x):
@@ -180,7 +159,8 @@ def plain_values(x):
 
 
 def run_twins(body, others=(), calls=6, strict=False):
-    plain, jitted = Twin(body), Twin(body, fx.jit)
+    text = PRELUDE.replace("BODY", body)
+    plain, jitted = Twin(text), Twin(text, fx.jit)
     given = [{"w": X, "v": 1.0}, {"w": X, "v": 1.0}]
     with warnings.catch_warnings():
         warnings.simplefilter("error" if strict else "ignore", RuntimeWarning)
@@ -188,11 +168,11 @@ def run_twins(body, others=(), calls=6, strict=False):
             x = X * (i % 3 - 0.5)
             want, got = plain(x, given[0]), jitted(x, given[1])
             expect_equal_twins(plain_values(want), plain_values(got), f"call {i} of\n{body}\n")
-            expect_equal_twins(plain_values(plain.state()), plain_values(jitted.state()), body)
+            expect_equal_twins(plain_values(state(plain)), plain_values(state(jitted)), body)
             expect_equal_twins(*map(plain_values, given))
             for twin in (plain, jitted):
                 twin.change(others[i] if i < len(others) else "")
-            expect_equal_twins(plain_values(plain.state()), plain_values(jitted.state()), body)
+            expect_equal_twins(plain_values(state(plain)), plain_values(state(jitted)), body)
     return jitted
 
 

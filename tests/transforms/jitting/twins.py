@@ -1,6 +1,7 @@
 """Results and state of an eager and of a jitted run, compared."""
 
 import math
+import random
 from collections import deque
 
 import numpy as np
@@ -34,3 +35,27 @@ def expect_equal_twins(want, got, where=""):
         expect_equal_twins(vars(want), vars(got), where)
     else:
         assert np.array_equal(got, want) if isinstance(want, np.ndarray) else got == want, where
+
+
+class Twin:
+    """A program that defines ``f``; the global generators of Python and NumPy are its own in it."""
+
+    def __init__(self, text, wrap=lambda f: f):
+        self.names = {"__name__": "a_module"}
+        exec(text, self.names)
+        self.f = wrap(self.names["f"])
+        self.states = random.Random(7).getstate(), np.random.RandomState(7).get_state()
+
+    def __call__(self, *args):
+        random.setstate(self.states[0])
+        np.random.set_state(self.states[1])
+        try:
+            return self.f(*args)
+        except (LookupError, ArithmeticError, ValueError) as error:
+            return type(error), str(error)
+        finally:
+            self.states = random.getstate(), np.random.get_state()
+
+    def change(self, statement):
+        """Let something come in between two calls."""
+        exec(statement, self.names)

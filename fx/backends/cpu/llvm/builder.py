@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm import entry
+from fx.backends.cpu.llvm import entry, entry_helpers
 from fx.backends.cpu.llvm.executable import SEPARATOR, Program
 from fx.backends.cpu.llvm.kernels import Kernels
 from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
@@ -91,10 +91,10 @@ class Builder:
         pieces, declared = self.pieces, []
         while len(pieces) > limits.MODULE_PIECES:
             first, pieces = pieces[: limits.MODULE_PIECES], pieces[limits.MODULE_PIECES :]
-            self.kernels.call_from("\n".join([entry.PARALLEL, *first]))
+            self.kernels.call_from("\n".join([entry_helpers.PARALLEL, *first]))
             found = re.findall(r"^define i1 (@part\w+)", "\n".join(first), re.M)
             declared += [f"declare i1 {name}(ptr, ptr)" for name in found]
-        text = [entry.PRELUDE, entry.PARALLEL, *declared, *pieces, *self.texts]
+        text = [entry_helpers.PRELUDE, entry_helpers.PARALLEL, *declared, *pieces, *self.texts]
         self.kernels.call_from("\n".join(text))
 
     def _told_constants(self) -> list[Any]:

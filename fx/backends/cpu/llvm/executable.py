@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu.llvm import allocation, engine, guarded, python_api
-from fx.backends.cpu.llvm.entry import (
+from fx.backends.cpu.llvm.entry_helpers import (
     ARENA,
     ARRAY_TYPE,
     CAPSULE,

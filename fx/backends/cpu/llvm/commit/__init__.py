@@ -26,7 +26,7 @@ import numpy as np
 from fx import forking
 from fx.away import Away, turns
 from fx.backends.cpu.llvm import disk_cache, engine, parallel, python_api
-from fx.backends.cpu.llvm.commit import records, step, update
+from fx.backends.cpu.llvm.commit import arrays, records, step, take, update
 from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
 from fx.state import Cell
 from fx.tape import Leaf
@@ -156,7 +156,7 @@ def _loaded() -> engine.Loaded:
     assert places is not None
     symbols = dict(python_api.symbols())
     symbols |= {"tensor_type": id(Tensor), "away_type": id(Away), "fx_parallel": parallel.address()}
-    text = Template(records.TEXT + step.TEXT + update.TEXT).substitute(
+    text = Template(records.TEXT + arrays.TEXT + take.TEXT + step.TEXT + update.TEXT).substitute(
         places, dense=DENSE, written=DENSE | WRITEABLE
     )  # fmt: skip
     exports = ["step", "update", "fx_gate", "fx_inside"]

@@ -1,0 +1,55 @@
+"""What guards ask of classes: whose they are, and what stands in them."""
+
+from __future__ import annotations
+
+from abc import ABC
+from types import FunctionType, SimpleNamespace
+from typing import Any, Generic, Protocol
+
+from fx.transforms.jitting.guards_reads import Reads, origin_of_module
+
+_HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
+
+
+def is_fx(cls: type) -> bool:
+    return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
+
+
+def is_namespace(cls: type) -> bool:
+    return cls is SimpleNamespace or (cls.__module__ == "argparse" and cls.__name__ == "Namespace")
+
+
+def has_foreign_base(cls: type) -> bool:
+    """Whether methods of a library may call those of a class."""
+    return any(
+        origin_of_module(base.__module__) != "user" and base not in _HARMLESS
+        for base in cls.__mro__
+    )
+
+
+def all_methods(cls: type) -> Reads:
+    reads = Reads()
+    for base in cls.__mro__:
+        if origin_of_module(base.__module__) == "user":
+            for name, value in vars(base).items():
+                if is_descriptor(value) and not (name[:2] == "__" == name[-2:]):
+                    reads.of(name)
+    return reads
+
+
+def extends_layer(cls: type) -> bool:
+    from fx.nn.module import Module
+
+    own = {base for base in cls.__mro__ if origin_of_module(base.__module__) == "fx"}
+    return not own <= set(Module.__mro__)
+
+
+def has_setter(x: Any) -> bool:
+    """Whether an entry of a class goes before the attributes of an instance."""
+    return hasattr(type(x), "__set__") or hasattr(type(x), "__delete__")
+
+
+def is_descriptor(x: Any) -> bool:
+    if isinstance(x, FunctionType | staticmethod | classmethod | property):
+        return True
+    return hasattr(type(x), "__get__") and not isinstance(x, type)

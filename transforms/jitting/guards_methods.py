@@ -1,0 +1,193 @@
+"""Guards on methods: those of the user's classes that are reached stay what they are."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial, partialmethod
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from fx.transforms.jitting.guards_code import Place, Writer
+from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, reads_of
+
+_UNCALLED = frozenset((
+    "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",
+    "__getstate__", "__setstate__", "__init_subclass__", "__class_getitem__", "__dir__",
+    "__post_init__", "__attrs_post_init__", "__copy__", "__deepcopy__", "__format__",
+))  # fmt: skip
+
+
+class Methods:
+    """The part of a walk that knows methods."""
+
+    writer: Writer
+    names: Any
+    slots: dict[Any, Any]
+    classes: dict[type, Place]
+    methods_found: dict[Any, Place]
+
+    if TYPE_CHECKING:
+
+        def function(self, f: FunctionType, place: Place) -> None: ...
+
+    def methods(self, cls: type, read: Reads) -> Reads:
+        """What the methods that are reached read of an instance, together with ``read``."""
+        found = Reads()
+        found.merge(read)
+        todo = list(read.parts)
+        done: set[str] = set()
+        supers: set[str] = set()
+        users = [base for base in cls.__mro__ if origin_of_module(base.__module__) == "user"]
+        for base in users:
+            todo += [n for n in vars(base) if n[:2] == "__" == n[-2:] and n not in _UNCALLED]
+            todo += vars(base) if read.any else ()
+        while todo:
+            name = todo.pop()
+            if name in done:
+                continue
+            done.add(name)
+            self._resolves(cls, name, name in supers)
+            for base in users:
+                for f, has_self in _functions(vars(base).get(name)):
+                    filename = f.__code__.co_filename
+                    if origin(filename) != "user":
+                        continue
+                    if filename == "<string>" and "__dataclass_fields__" in vars(base):
+                        continue  # a method that dataclass has written
+                    self.function(f, self._method(base, name, f))
+                    reads = reads_of(f.__code__)
+                    todo += [n for n in reads.supers if n not in supers]
+                    done -= reads.supers - supers
+                    supers |= reads.supers
+                    if has_self and f.__code__.co_argcount:
+                        own = reads.variables.get(f.__code__.co_varnames[0])
+                        if own is not None:
+                            found.merge(own)
+                            todo += own.parts
+            if not todo and found.whole:
+                todo += [n for base in users for n in vars(base) if n in self.names]
+                todo = [n for n in todo if n not in done]
+        return found
+
+    def _method(self, cls: type, name: str, f: FunctionType) -> Place:
+        """Where a method is found."""
+        found = self.methods_found.get((cls, name, f))
+        if found is None:
+            if vars(cls).get(name) is f:
+                found = self.class_place(cls).below(f"{{}}.{name}", f"method|{f.__qualname__}")
+            else:
+                found = Place(None, f"{self.writer.weak(f)}()", f"method|{f.__qualname__}")
+            self.methods_found[cls, name, f] = found
+        return found
+
+    def class_place(self, cls: type) -> Place:
+        """A class, wherever it is found."""
+        found = self.classes.get(cls)
+        if found is None:
+            step = f"{self.writer.weak(cls)}()"
+            found = self.classes[cls] = Place(None, step, f"class|{cls.__qualname__}")
+        return found
+
+    def _resolves(self, cls: type, name: str, supers: bool) -> None:
+        """Guard which method a name stands for: in a class, and in those that ``super()`` asks."""
+        if name[:2] == "__" == name[-2:] and name != "__call__":
+            return  # those that are used are guarded together
+        bases = [b for b in cls.__mro__ if origin_of_module(b.__module__) == "user"]
+        holders = [b for b in bases if name in vars(b)]
+        if not holders or not _functions(vars(holders[0])[name]):
+            return
+        self._stands(cls, name)
+        if not supers:
+            return
+        for base in cls.__mro__[1 : cls.__mro__.index(holders[-1]) + 1]:
+            if name in vars(base):
+                self._stands(base, name)
+            elif base in bases and ("absent", base, name) not in self.slots:
+                self.slots["absent", base, name] = None
+                condition = f"{name!r} not in {{}}.__dict__"
+                self.writer.require(self.class_place(base), condition, f"without {name}")
+
+    def _stands(self, cls: type, name: str) -> None:
+        """Guard which method of a class a name stands for."""
+        if ("method", cls, name) in self.slots:
+            return
+        self.slots["method", cls, name] = None
+        found = getattr(cls, name, None)
+        place = self.class_place(cls)
+        below = place.below(f"{{}}.{name}", f"method|{cls.__qualname__}.{name}")
+        if isinstance(found, MethodType):
+            self.writer.identity(below.below("{}.__func__", below.name), found.__func__)
+        elif isinstance(found, property):
+            self.writer.identity(below.below("{}.fget", below.name), found.fget)
+        elif found is getattr(cls, name, None):  # no new object each time
+            self.writer.identity(below, found)
+
+    def special_methods(self, cls: type) -> None:
+        """Guard the operators of a class: which methods with ``__names__`` it has."""
+        if origin_of_module(cls.__module__) != "user":
+            return
+        self.writer.scope["same_special"] = same_special
+        k = self.writer.name("k", special_of(cls))
+        place = self.class_place(cls)
+        self.writer.require(place, f"same_special({{}}, {k})", f"the operators of {cls.__name__}")
+
+
+def special_of(cls: type) -> list[tuple[ref[type], list[str], list[tuple[str, Any]]]]:
+    """For a class and those above it that are the user's: its names, and its special methods."""
+    found = []
+    for base in cls.__mro__:
+        if origin_of_module(base.__module__) == "user":
+            names = [n for n in vars(base) if n[:2] == "__" == n[-2:] and _acts(base, n)]
+            methods = [(n, _weakly(vars(base)[n])) for n in names]
+            found.append((ref(base), [*vars(base)], methods))
+    return found
+
+
+def same_special(cls: Any, was: list[tuple[ref[type], list[str], list[tuple[str, Any]]]]) -> bool:
+    """Whether the methods with special names are those that they were."""
+    for holder, names, methods in was:
+        base = holder()
+        if base is None or base not in cls.__mro__:
+            return False
+        held = base.__dict__
+        if [*held] != names:
+            return False
+        for name, method in methods:
+            if held[name] is not method():
+                return False
+    return True
+
+
+def _acts(cls: type, name: str) -> bool:
+    value = vars(cls)[name]
+    return isinstance(value, FunctionType | staticmethod | classmethod | property) or (
+        name == "__hash__" and value is None
+    )
+
+
+def _weakly(x: Any) -> Any:
+    try:
+        return ref(x)
+    except TypeError:
+        return lambda: x
+
+
+def _functions(raw: Any) -> list[tuple[FunctionType, bool]]:
+    """The functions behind an entry of a class, each with whether it gets the instance."""
+    if isinstance(raw, FunctionType):
+        inner = getattr(raw, "__wrapped__", None)
+        return [(raw, True), *(_functions(inner) if inner is not None else [])]
+    if isinstance(raw, staticmethod):
+        return [(f, False) for f, _ in _functions(raw.__func__)]
+    if isinstance(raw, classmethod):
+        return [(f, False) for f, _ in _functions(raw.__func__)]
+    if isinstance(raw, property):
+        return _functions(raw.fget)
+    if isinstance(raw, cached_property):
+        return _functions(raw.func)
+    if isinstance(raw, partial | partialmethod):
+        return _functions(raw.func)
+    inner = getattr(raw, "__wrapped__", None)
+    if inner is not None and not isinstance(raw, type):
+        return _functions(inner)
+    return []
