@@ -44,14 +44,6 @@ class Tensor:
     level: ClassVar[int] = PLAIN
     written: ClassVar[bool] = False  # whether it is read through what it shares (fx.writing)
 
-    def __new__(cls, *args: Any, **options: Any) -> Tensor:
-        """PyTorch's old constructor: ``Tensor(2, 3)`` of sizes, ``Tensor([1, 2])`` of values."""
-        if cls is not Tensor:
-            return _new(cls)
-        from fx.ops.torch_attributes import constructed
-
-        return constructed(None, args, **options)
-
     _a: Any
     _node: Any
     _view: Any  # how it shares elements with others, where a program may write (fx.writing)
@@ -118,11 +110,6 @@ class Tensor:
 
     def __hash__(self) -> int:
         return id(self)
-
-    def __reduce__(self) -> Any:
-        from fx.ops.interop import reduce_tensor
-
-        return reduce_tensor(self)
 
 
 keep(Tensor)

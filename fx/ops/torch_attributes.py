@@ -31,6 +31,13 @@ def constructed(dtype: Any, args: tuple[Any, ...], device: Any = None) -> Tensor
     return creation.zeros(args or (0,), dtype=wanted, device=device)
 
 
+def _new(cls: type[Tensor], *args: Any, **options: Any) -> Tensor:
+    """PyTorch's old constructor: ``Tensor(2, 3)`` of sizes, ``Tensor([1, 2])`` of values."""
+    if cls is not Tensor:
+        return object.__new__(cls)
+    return constructed(None, args, **options)
+
+
 def _elsewhere(kind: str) -> Any:
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
         raise DeviceError(
@@ -178,6 +185,8 @@ def attach() -> None:
         setattr(Tensor, name, _never)
     for name in _FALSE.split():
         setattr(Tensor, name, property(lambda self: False, doc="Always False."))
+    Tensor.__new__ = staticmethod(_new)  # type: ignore[method-assign, assignment]
+    Tensor.__reduce__ = interop.reduce_tensor  # type: ignore[method-assign, assignment]
     Tensor.is_shared = is_shared
     Tensor.storage_offset = storage_offset
     Tensor.is_cpu = property(
