@@ -17,10 +17,12 @@ import fx.prims.elementwise as elementwise
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.config import modes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.ops.index_language import Normal, bounds, out_of_range, shown
 from fx.ops.indexing import getitem
+from fx.ops.positions import positioned
 from fx.prims.creation import constant, constant_like, iota
 from fx.prims.families import broadcast_shapes
 from fx.staged_number import StagedNumber
@@ -71,7 +73,7 @@ class Place:
 
     def __init__(self, x: Tensor, index: Any) -> None:
         self._x = x.read() if x.level == CELL else x
-        self._index = index
+        self._index = index if modes.stage is None else positioned(x, index)
 
     def get(self) -> Tensor:
         """``x[index]``."""

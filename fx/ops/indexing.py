@@ -14,12 +14,14 @@ from numpy import ascontiguousarray, ndarray
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx import limits
+from fx.config import modes
 from fx.ops.index_language import (
     BASIC,
     FULL,
     Normal,
     flattened,
 )
+from fx.ops.positions import positioned
 from fx.ops.views import fixed, view
 from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
@@ -54,9 +56,16 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """
     kind = type(index)
     if kind in BASIC or (kind is tuple and BASIC.issuperset(map(type, index))):
-        return view(x, index)
+        if kind is int or modes.stage is None:
+            return view(x, index)
+        found = positioned(x, index)
+        return view(x, index) if found is index else at_positions(x, index=found)  # type: ignore[no-any-return]
     if kind is Tensor and index._a.dtype.kind in "iu" and index.ndim and x.ndim:
         return _rows(x, index)
+    if modes.stage is not None:
+        found = positioned(x, index)
+        if found is not index:
+            return at_positions(x, index=found)  # type: ignore[no-any-return]
     entries = index if isinstance(index, tuple) else (index,)
     tensors = []
     for e in entries:
@@ -81,6 +90,20 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
     except IndexError:
         Normal(x, (index,)).explain()
         raise
+
+
+def _at_positions(x: Tensor, *, index: Any) -> Tensor:
+    """What lies at positions that became tensors (``positions.py``)."""
+    return _advanced(x, index)
+
+
+at_positions: Any = _at_positions  # fx.writing notes that it gives a view
+
+
+def lying_at(x: ndarray, *, index: Any) -> Any:
+    """A view that lies in memory as what is at some positions does."""
+    plain = [e if not isinstance(e, Tensor) else slice(e.shape[0]) if e.ndim else 0 for e in index]
+    return x[tuple(plain)]
 
 
 # index tensors ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
+import fx.ops.indexing as indexing
 from fx.config import modes, writing
 from fx.frames import is_internal
 from fx.graph.named import Named
@@ -179,6 +180,7 @@ def attach() -> None:
         method.__name__, method.__doc__ = name, getattr(Tensor, name).__doc__
         setattr(Tensor, name, method)
     Tensor.contiguous, Tensor.is_contiguous = contiguous, is_contiguous
+    indexing.at_positions = Selection(indexing.at_positions, indexing.lying_at)
     Tensor.ravel = ravel
     Tensor.__iter__ = _rows(Tensor.__iter__)
     note_views(_note)

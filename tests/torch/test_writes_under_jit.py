@@ -210,6 +210,34 @@ def step(m, x, pos):
 for k in range(4):
     y = step(_m, torch.ones(2, 1), k)
     a, b = _m.layers[0].c, _m.layers[1].c""",
+    "another written tensor under the same name": """
+a, b = torch.zeros(2), torch.ones(2)
+a += 1
+b += 1
+@jit
+def f(x):
+    a.add_(x)
+    return b * x
+for k in range(3):
+    y = f(torch.ones(2))
+a, b = b, a
+for k in range(3):
+    y = f(torch.ones(2))
+c = a
+a = b.view(2)
+y = f(torch.ones(2))""",
+    "what is written outside between calls gets a history": """
+w = torch.ones(2, requires_grad=True)
+a = torch.zeros(2)
+a += 1
+@jit
+def f(x):
+    return (a * x).contiguous()
+for k in range(3):
+    y = f(torch.ones(2))
+a.mul_(w)
+y = f(torch.ones(2))
+(y * y).sum().backward()""",
 }
 
 

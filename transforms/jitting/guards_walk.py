@@ -295,6 +295,9 @@ class Walk(Containers, Objects, Methods):
                 condition = f"({{}}.owner is None) is {x.owner is None}"
                 self.writer.require(place, condition, "a handle")
             return
+        if x.written:
+            self._written(x, place)
+            return
         self.tensors[id(x)] = place
         if self.inputs is not None and id(x) not in self.inputs:
             self.writer.identity(place, x)  # a constant of what was staged
@@ -305,6 +308,23 @@ class Walk(Containers, Objects, Methods):
         else:
             condition = f"type({{0}}) is {self.writer.name('k', type(x))}"
         self.writer.require(place, condition, "a tensor")
+
+    def _written(self, x: Any, place: Place) -> None:
+        """A written tensor: which elements of which cell it shows; the values are inputs."""
+        record, write = x._view, self.writer
+        cell = record.family.cell
+        same = f"type({{0}}) is {write.name('k', type(x))}"
+        held = f"{{0}}._view.family.cell is {write.weak(cell)}()"
+        shown = f"{{0}}._view.path is {write.name('k', record.path)}"
+        write.require(place, f"{same} and {held} and {shown}", "a tensor that is written")
+        leaf = f"({{0}}._view.leaf is None) is {record.leaf is None}"
+        if isinstance(cell, Cell):
+            leaf += f" and ({{0}}._view.family.cell.leaf is None) is {cell.leaf is None}"
+            if cell.leaf is None:  # and no history that another call would have to go on from
+                none = getattr(cell.value, "_node", None) is None
+                node = 'getattr({0}._view.family.cell.value, "_node", None)'
+                leaf += f" and ({node} is None) is {none}"
+        write.require(place, leaf, "a tensor that requires grad, or not")
 
 
 def is_unbound(cell: Any) -> bool:

@@ -17,7 +17,7 @@ SCRIPTS = (
 JITTED = {
     "sampler": 1, "replay_buffer": 1, "manual_sgd": 1, "forward_forward": 2, "ddpm": 1,
     "seq2seq": 4, "mixup": 1, "names": 1, "sinusoidal": 1, "moving_average": 1, "contrastive": 1,
-    "codebook": 2, "saliency": 1,
+    "codebook": 2, "saliency": 1, "kv_cache": 1,
 }  # fmt: skip
 
 

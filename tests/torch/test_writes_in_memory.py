@@ -1,0 +1,138 @@
+"""Writes stay in their own memory, and one program serves every position."""
+
+import numpy as np
+import pytest
+
+import fx
+import fx.torch as torch
+
+
+def address(x):
+    return x._a.ctypes.data
+
+
+def cached(size):
+    """A cache of rows of 64, and a step that writes one of them."""
+    cache = torch.zeros(size // 64, 64)
+
+    def step(k, position):
+        cache[position] = k
+
+    return cache, step
+
+
+@pytest.mark.parametrize("size", [1 << 10, 1 << 17, 10 << 20])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_row_is_written_where_it_lies(size, compiled):
+    cache, step = cached(size)
+    step = fx.jit(step) if compiled else step
+    k = torch.ones(64)
+    for position in range(3):  # the first write takes the values into memory of their own
+        step(k, position)
+    where = address(cache)
+    for position in range(3, 16):
+        step(k * position, position)
+        assert address(cache) == where
+    assert cache[:16, 5].tolist() == [1.0, 1.0, 1.0, *range(3, 16)]
+    assert not compiled or step.cache_size() == 1
+
+
+def test_a_loop_of_rows_makes_one_copy():
+    def put(x, count):
+        out, found = torch.zeros(8, count, 100), []
+        for t in range(count):
+            out[:, t] = x * t
+            found.append(address(out))
+        return out, found
+
+    out, found = put(torch.ones(8, 100), 30)
+    assert len(set(found)) == 1
+    assert out[3, :, 7].tolist() == [*range(30)]
+
+
+def lines_of(lives, spec):
+    return [line for line in lives if line.endswith(spec)]
+
+
+@pytest.mark.parametrize("count", [4, 32])
+def test_a_compiled_loop_of_rows_takes_the_memory_of_its_result(count):
+    @fx.jit
+    def put(x):
+        out = torch.zeros(8, count, 100)
+        for t in range(count):
+            out[:, t] = x * t
+        return out
+
+    x = torch.ones(8, 100)
+    lives = str(put.lower(x).memory).splitlines()
+    places = [line.split()[:2] for line in lines_of(lives, f"float32[8,{count},100]")]
+    assert len(places) >= count and all(place == ["result", "0"] for place in places)
+    assert put(x)[3, :, 7].tolist() == [*range(count)]
+
+
+def _at(x, p):
+    return x[:, p] * 1
+
+
+def _part(x, p):
+    return x[:, p : p + 2] * 1
+
+
+def _from_the_end(x, p):
+    return x[..., p - 8] * 1
+
+
+def _set(x, p):
+    return x.at[p, 1].set(5.0)
+
+
+def _cell(x, p):
+    return x[p, p + 1] * 1
+
+
+def _changed(x, p):
+    y = x.clone()
+    y[:, p : p + 2] *= 2
+    y[p] += 1
+    y[1:, p] = y[:-1, p] * 1
+    return y
+
+
+@pytest.mark.parametrize("f", [_at, _part, _from_the_end, _set, _cell, _changed])
+def test_one_program_serves_all_positions(f):
+    x = torch.arange(40.0).reshape(5, 8)
+    compiled = fx.jit(f)
+    for p in range(4):
+        np.testing.assert_array_equal(compiled(x, p).numpy(), f(x, p).numpy())
+    assert compiled.cache_size() == 1
+
+
+def test_positions_outside_are_refused_and_ends_are_cut():
+    x = torch.arange(40.0).reshape(5, 8)
+    at, part = fx.jit(_at), fx.jit(_part)
+    for p in (0, 7, 8, -8, -9, 6, -1, 20):
+        for f, compiled in ((_at, at), (_part, part)):
+            try:
+                expected = f(x, p).numpy()
+            except IndexError as error:
+                with pytest.raises(IndexError, match=f"{p}"):
+                    compiled(x, p)
+                assert f"{p}" in str(error)
+            else:
+                np.testing.assert_array_equal(compiled(x, p).numpy(), expected)
+
+
+def test_gradients_reach_a_position():
+    x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+
+    @fx.jit
+    def f(p):
+        x.grad = None
+        (x[:, p] ** 2).sum().backward()
+
+    for p in range(4):
+        f(p)
+        expected = np.zeros((3, 4), "float32")
+        expected[:, p] = 2 * np.arange(12).reshape(3, 4)[:, p]
+        np.testing.assert_array_equal(x.grad.numpy(), expected)
+    assert f.cache_size() <= 2  # with a gradient before, or without
