@@ -107,6 +107,7 @@ from fx.ops.padding import *
 from fx.ops.pointwise import *
 from fx.ops.reduction import *
 from fx.ops.scattering import *
+from fx.ops.ordering import *
 from fx.ops.searching import *
 from fx.ops.selecting import *
 from fx.ops.sets import *

@@ -15,7 +15,8 @@ from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
 from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, floating, of_scalar, public
-from fx.ops.searching import Found, lower_median, searchsorted
+from fx.ops.ordering import Found, lower_median
+from fx.ops.searching import searchsorted
 from fx.ops.statistics import mean, quantile
 from fx.ops.views import along
 from fx.tensor import Tensor

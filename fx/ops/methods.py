@@ -16,6 +16,7 @@ from fx.ops import (
     manipulation,
     matrices,
     norms,
+    ordering,
     padding,
     pointwise,
     pointwise_more,
@@ -27,6 +28,7 @@ from fx.ops import (
     statistics,
     torch_attributes,
     torch_methods,
+    torch_shapes,
 )
 from fx.tensor import Tensor
 
@@ -47,7 +49,8 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (statistics, "mean nanmean nansum quantile"),
     (norms, "dist norm"),
     (cumulative, "cummax cummin cumprod cumsum logcumsumexp"),
-    (searching, "argsort argwhere kthvalue mode topk"),
+    (ordering, "argsort kthvalue mode topk"),
+    (searching, "argwhere"),
     (sets, "unique"),
     (manipulation, """
         broadcast_to flatten moveaxis movedim ravel rot90 unflatten unsqueeze"""),
@@ -76,7 +79,7 @@ _RENAMED: dict[str, Any] = {
     "true_divide": elementwise.divide,
     "equal": pointwise.array_equal,
     "ger": linear.outer,
-    "reshape_as": torch_methods.view_as,
+    "reshape_as": torch_shapes.view_as,
     "take_along_dim": scattering.take_along_axis,
     "__round__": elementwise.round,
     "__floor__": elementwise.floor,
@@ -92,6 +95,7 @@ def attach() -> None:
             setattr(Tensor, name, getattr(module, name))
     for name, function in _RENAMED.items():
         setattr(Tensor, name, function)
-    for name in torch_methods.METHODS.split():
-        setattr(Tensor, name, getattr(torch_methods, name))
+    for module in (torch_methods, torch_shapes):
+        for name in module.METHODS.split():
+            setattr(Tensor, name, getattr(module, name))
     torch_attributes.attach()

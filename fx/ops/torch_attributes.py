@@ -8,7 +8,7 @@ from typing import Any
 from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DeviceError, ShapeError
-from fx.ops import creation, interop, joining, manipulation, searching
+from fx.ops import creation, interop, joining, manipulation, ordering
 from fx.ops.axes import integer, integers, normal_axis
 from fx.ops.operands import argument, cast, of_scalar
 from fx.tensor import Tensor
@@ -67,7 +67,7 @@ def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 def msort(self: Tensor) -> Tensor:
     """The elements in sorted order along the first axis."""
-    return searching.sort(self, 0)
+    return ordering.sort(self, 0)
 
 
 def split_with_sizes(

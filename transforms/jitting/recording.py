@@ -16,7 +16,7 @@ from fx import limits
 from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
-from fx.graph.named import Named, node_of
+from fx.graph.named import node_of
 from fx.graph.passes.kinds import is_effectful
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
@@ -24,11 +24,9 @@ from fx.prims.compare import stop_gradient
 from fx.spec import TensorSpec
 from fx.staged_number import StagedNumber
 from fx.state import Cell
-from fx.tape import CELL, grad_tracer
-from fx.tape import Leaf as TapeLeaf
+from fx.tape import grad_tracer
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import (
-    Argument,
     Captured,
     Counted,
     Effect,
@@ -43,25 +41,11 @@ from fx.transforms.jitting.program import (
     Segment,
     Source,
 )
+from fx.transforms.jitting.recording_gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording_numbers import NumberRecording
 
-_PLAIN = (Tensor, Named)
 
-
-class Lifted:
-    """A tensor from outside that requires grad: its leaf on the tape of the staged function."""
-
-    __slots__ = ("before", "dropped", "leaf", "needed", "owner")
-
-    def __init__(self, owner: Any, leaf: TapeLeaf, before: Tensor | None) -> None:
-        self.owner = owner
-        self.leaf = leaf
-        self.before = before  # what stands for the gradient that it had before
-        self.dropped = False  # whether that was replaced before anybody asked for it
-        self.needed = False  # whether somebody asked
-
-
-class Recording(NumberRecording, Stage):
+class Recording(NumberRecording, GradientRecording, Stage):
     """A function that is being staged for ``jit``.
 
     Args:
@@ -137,65 +121,13 @@ class Recording(NumberRecording, Stage):
             found = self.captured[id(x)] = (x, value)
         return found[1]
 
-    def lift(self, x: Tensor, value: Tensor, owner: Any) -> Tensor:
-        """``value``, which stands for ``x``, what ``owner`` is or holds, as a leaf of this tape."""
-        level = self.number | 1
-        if isinstance(owner, Tensor):
-            finder = (
-                None
-                if owner.level == CELL and type(owner) is not Named
-                else self.call.finder(owner)
-            )
-            owner = ref(owner) if finder is None else Found(finder)
-        leaf = TapeLeaf(level, owner=ref(x))
-        before: Tensor | None = None
-        outer = node_of(x)
-        gathered = getattr(outer, "grad", None)
-        if isinstance(outer, TapeLeaf) and gathered is not None:
-            source = Gathered(owner, getattr(owner, "name", ""))
-            before = self.tracer(self.input(source, gathered.spec))
-        leaf.grad = before
-        leaf.extra = getattr(outer, "extra", None)  # its hooks
-        self.lifted[id(leaf)] = Lifted(owner, leaf, before)
-        return grad_tracer(level, value, leaf)
-
-    def argument(self, x: Tensor, value: Value) -> Tensor:
-        """What stands for an argument."""
-        tracer = self.tracer(value)
-        if not self.records or type(x) not in _PLAIN or node_of(x) is None:
-            return tracer
-        source = self.program.sources[value]
-        assert isinstance(source, Argument)
-        node = id(node_of(x))
-        if node not in self.given:  # an argument may be there twice
-            self.given[node] = self.lift(x, tracer, Given(source.number))
-        return self.given[node]
-
     # operations --------------------------------------------------------------------------------
 
     def emit(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for x in args:
-            if type(x) in _PLAIN and node_of(x) is not None and modes.record0:
+            if type(x) in PLAIN and node_of(x) is not None and modes.record0:
                 return primitive(*[self.with_leaf(a) for a in args], **params)
         return super().emit(primitive, args, params)
-
-    def with_leaf(self, x: Any) -> Any:
-        """A plain tensor that requires grad, on the tape of this stage."""
-        if type(x) not in _PLAIN or node_of(x) is None:
-            return x
-        found = self.lifted_of.get(id(x))
-        if found is None:
-            if id(node_of(x)) in self.given:
-                self.give_up(
-                    f"it uses {x.spec!r}, which requires grad, as an argument and from outside; "
-                    f"give it as an argument alone"
-                )
-            if type(node_of(x)) is not TapeLeaf:
-                self.give_up(
-                    f"it uses {x.spec!r}, which requires grad and was computed outside of it"
-                )
-            found = self.lifted_of[id(x)] = (x, self.lift(x, self.tracer(self.capture(x)), x))
-        return found[1]
 
     def add(self, primitive: Any, values: Sequence[Value], params: Any, specs: Any) -> Node:
         if modes.barrier >= self.number:  # inside no_grad: nothing is differentiated through this
@@ -398,23 +330,6 @@ class Recording(NumberRecording, Stage):
                     return  # it must not happen twice, or who differentiates it sees to it
                 outs = node.primitive(*args, **node.params)
                 values.update(zip(node.outs, outs if node.primitive.multiple else (outs,)))
-
-    def read_gradient(self, leaf: Any) -> None:
-        """Somebody asks for the gradient of a leaf: whether it had one before matters."""
-        lifted = self.lifted.get(id(leaf))
-        if lifted is not None and not lifted.dropped:
-            lifted.needed = True
-
-    def hooked(self, leaf: Any) -> None:
-        """Somebody puts a hook on a leaf: on one from outside it would stay."""
-        if id(leaf) in self.lifted:
-            self.give_up("it puts a hook on a tensor from outside, which stays; do that outside")
-
-    def write_gradient(self, leaf: Any) -> None:
-        """Somebody sets the gradient of a leaf."""
-        lifted = self.lifted.get(id(leaf))
-        if lifted is not None and not lifted.needed and leaf.grad is lifted.before:
-            lifted.dropped = True
 
 
 def _identity(source: Source) -> Any:
