@@ -70,6 +70,10 @@ def as_dtype(dtype: Any) -> DType[Any]:
     """
     if type(dtype) is TorchDType:
         return dtype.dtype  # type: ignore[no-any-return]
+    if isinstance(dtype, np.dtype):
+        known = _ONE.get(dtype)
+        if known is not None:
+            return known
     if dtype is float:
         from fx.config import default_dtype
 

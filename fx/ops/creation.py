@@ -12,7 +12,8 @@ import fx.prims.creation as prims
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.config import default_dtype
+from fx.config import default_device, default_dtype
+from fx.devices import as_device, device_of_array
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
@@ -55,8 +56,18 @@ def _filled(
     name: str, shape: tuple[int, ...], value: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    out = prims.full(shape=shape, value=value, dtype=wanted, device=device_name(device))
+    where = default_device() if device is None else as_device(device).name
+    out = prims.full(shape=shape, value=value, dtype=wanted, device=where)
     return with_grad(out, name) if requires_grad else out
+
+
+def filled(name: str, value: Any) -> Any:
+    """``f(sizes, dtype, device, requires_grad)`` for a function that fills with one value."""
+
+    def fill(size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+        return _filled(name, _shape(name, size, None), value, dtype, device, requires_grad)
+
+    return fill
 
 
 def zeros(
@@ -233,7 +244,13 @@ def full_like(
 
 def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     x = as_tensor(x)
-    return _filled(name, x.shape, value, dtype or x.dtype, device or x.device, requires_grad)
+    wanted = x._dtype if dtype is None else dtypes.as_dtype(dtype)
+    if device is None and type(x) is Tensor:
+        where = device_of_array[type(x._a)]
+    else:
+        where = device_name(device or x.device)
+    out = prims.full(shape=x._shape, value=value, dtype=wanted, device=where)
+    return with_grad(out, name) if requires_grad else out
 
 
 # ranges -----------------------------------------------------------------------------------------

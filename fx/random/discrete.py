@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+import fx.backends.cpu.draws as kernels
 import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -15,6 +16,7 @@ from fx.errors import DTypeError
 from fx.ops.axes import normal_axis
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant, constant_like
+from fx.prims.fused import fuse
 from fx.prims.random import random_bits
 from fx.random.continuous import Shape, joint_shape
 from fx.random.keys import as_key, sample_shape, wide_words
@@ -121,19 +123,30 @@ def randint(
         raise DTypeError(
             f"randint: the dtype must be an integer one, got {wanted.name}; write dtype=fx.int64"
         )
+    if isinstance(low, int) and isinstance(high, int):
+        shape = () if shape is None else sample_shape("randint", shape)
+        _check_range(low, high, wanted)
+        return _integers(key, shape=shape, low=low, high=high, dtype=wanted)  # type: ignore[no-any-return]
     shape = joint_shape("randint", shape, low, high)
     device = key.device.name
-    if isinstance(low, int) and isinstance(high, int):
-        _check_range(low, high, wanted)
-        span = constant((high - low) % (1 << 64), dtypes.uint64, device)
-        planes = 2 if high - low <= 1 << 32 else 4
-        start = constant(low % (1 << 64), dtypes.uint64, device)
-    else:
-        start = _unsigned("randint", low, device)
-        span = elementwise.subtract(_unsigned("randint", high, device), start)
-        planes = 4
-    value = draws.random_below(key, span, planes=planes, shape=shape)
+    start = _unsigned("randint", low, device)
+    span = elementwise.subtract(_unsigned("randint", high, device), start)
+    value = draws.random_below(key, span, planes=4, shape=shape)
     return cast(elementwise.add(value, start), wanted)  # modulo 2 ** 64, so signs come out right
+
+
+def _integers_reference(
+    key: Tensor, *, shape: tuple[int, ...], low: int, high: int, dtype: Any
+) -> Tensor:
+    device = key.device.name
+    span = constant((high - low) % (1 << 64), dtypes.uint64, device)
+    start = constant(low % (1 << 64), dtypes.uint64, device)
+    planes = 2 if high - low <= 1 << 32 else 4
+    value = draws.random_below(key, span, planes=planes, shape=shape)
+    return cast(elementwise.add(value, start), dtype)
+
+
+_integers = fuse("random_integers", cpu=kernels.integers, reference=_integers_reference)
 
 
 def _check_range(low: int, high: int, dtype: Any) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from fx import forking
-from fx.config import modes
+from fx.backends.cpu.philox import next_key as following_words
+from fx.config import default_device, modes
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor, to_device
@@ -19,7 +20,7 @@ from fx.prims.random import next_key as following
 from fx.random.keys import seed_words
 from fx.random.lanes import enter_lanes, take
 from fx.state import Cell
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 _SEED = 67280421310721  # of a new generator, as in PyTorch
 
@@ -54,8 +55,14 @@ class Generator:
     def advance(self) -> Tensor:
         """The key of this draw; the state moves on to the next."""
         with self._lock:
-            key = self.cell.read()
-            self.cell.rebind(following(key))
+            cell = self.cell
+            key = cell.value
+            if type(key) is Tensor and modes.stage is None and modes.journal is None:
+                held = new_tensor(following_words(key._a))
+                cell.value = held  # what a rebind comes to, of a plain value without a leaf
+            else:
+                key = cell.read()
+                cell.rebind(following(key))
             self.calls += 1
         return key
 
@@ -200,8 +207,11 @@ def next_key(generator: Generator | None = None, device: Any = None) -> Tensor:
         ... )
         True
     """
-    source = as_generator("next_key", generator)
-    key = to_device(take(source), source._device if device is None else device)
+    source = _current.generator if generator is None else as_generator("next_key", generator)
+    key = source.advance() if modes.turn is None else take(source)
+    where = source._device if device is None else device
+    if where is not None or default_device() != "cpu":
+        key = to_device(key, where)
     return enter_lanes(key) if modes.lanes else key
 
 

@@ -22,6 +22,7 @@ from fx.prims.random import KEY_WORDS
 from fx.tensor import Tensor
 
 _WORD = 0xFFFFFFFF
+_ONE_KEY = (KEY_WORDS,)
 
 
 def seed_words(name: str, seed: int) -> list[int]:
@@ -86,6 +87,8 @@ def as_key(name: str, value: Any) -> Tensor:
     Raises:
         DTypeError, ShapeError: if it is none, with the line that makes one.
     """
+    if type(value) is Tensor and value._dtype is dtypes.uint32 and value._shape == _ONE_KEY:
+        return value
     if not hasattr(value, "dtype"):
         raise DTypeError(
             f"{name}: the first argument is a key, got {value!r:.60}; "

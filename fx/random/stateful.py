@@ -12,6 +12,7 @@ import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.reduction as reduction
 from fx import dtypes
+from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.interop import with_grad
@@ -31,9 +32,18 @@ def _sizes(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
 def _drawn(
     family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
 ) -> Tensor:
-    wanted = continuous.floating_dtype(name, dtype)
+    wanted = default_dtype() if dtype is None else continuous.floating_dtype(name, dtype)
     out = draws.random_draw(next_key(generator, device), family=family, shape=shape, dtype=wanted)
     return with_grad(out, name) if grad else out
+
+
+def drawn(family: str, name: str) -> Any:
+    """``f(sizes, dtype, device, requires_grad)`` for a function that draws."""
+
+    def draw(size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+        return _drawn(family, name, _sizes(name, size), dtype, None, device, requires_grad)
+
+    return draw
 
 
 def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
@@ -159,6 +169,8 @@ def randint(
         >>> fx.randint(1, 7, (5,))
         tensor([5, 2, 6, 4, 3])
     """
+    if len(args) == 3 and low is high is size is None:
+        return _integers("randint", *args, generator, dtype, device, requires_grad)
     given = list(args)
     if given and size is None and len(given) > 1 and not isinstance(given[-1], int):
         size = given.pop()
@@ -179,7 +191,9 @@ def _integers(
 ) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
     whole = dtypes.int64 if wanted in dtypes.FLOATING else wanted
-    out = cast(discrete.randint(next_key(generator, device), size, low, high, whole), wanted)
+    out = discrete.randint(next_key(generator, device), size, low, high, whole)
+    if whole is not wanted:
+        out = cast(out, wanted)
     return with_grad(out, name) if grad else out
 
 

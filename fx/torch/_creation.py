@@ -8,7 +8,9 @@ from typing import Any
 import fx
 from fx import dtypes
 from fx.config import default_dtype
+from fx.ops.creation import filled
 from fx.ops.operands import argument
+from fx.random.stateful import drawn
 from fx.tensor import Tensor
 from fx.torch._functions import into
 
@@ -48,22 +50,25 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, **options: A
     return fx.tensor(s, default_dtype() if dtype is None else dtype, device)
 
 
-def _of_size(make: Any, keys: tuple[str, ...] = ()) -> Any:
-    """``f(2, 3)`` or ``f((2, 3))`` or ``f(size=(2, 3))`` with PyTorch's options."""
+def _of_size(make: Any, quick: Any) -> Any:
+    """``f(2, 3)`` or ``f((2, 3))`` or ``f(size=(2, 3))`` with PyTorch's options.
+
+    ``quick(size, dtype, device, requires_grad)`` is ``make`` for a call without rare options.
+    """
 
     def function(
         *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        if options or out is not None:
-            if "size" in options:
-                size = (options.pop("size"),)
-            options.pop("memory_format", None)
-            options |= {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-            if out is not None:
-                return into(out, make.__name__, "size", make, *size, **options)
-            return make(*size, **options)  # type: ignore[no-any-return]
-        return make(*size, dtype=dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
+        if not options and out is None:
+            return quick(size, dtype, device, requires_grad)  # type: ignore[no-any-return]
+        if "size" in options:
+            size = (options.pop("size"),)
+        options.pop("memory_format", None)
+        options |= {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+        if out is not None:
+            return into(out, make.__name__, "size", make, *size, **options)
+        return make(*size, **options)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = make.__name__
     function.__doc__ = (make.__doc__ or "").split("\n")[0]
@@ -87,8 +92,10 @@ def _like(make: Any) -> Any:
     return function
 
 
-zeros, ones, empty = _of_size(fx.zeros), _of_size(fx.ones), _of_size(fx.empty)
-rand, randn = _of_size(fx.rand), _of_size(fx.randn)
+zeros = _of_size(fx.zeros, filled("zeros", 0))
+ones, empty = _of_size(fx.ones, filled("ones", 1)), _of_size(fx.empty, filled("empty", 0))
+rand = _of_size(fx.rand, drawn("uniform", "rand"))
+randn = _of_size(fx.randn, drawn("normal", "randn"))
 zeros_like, ones_like, empty_like = (
     _like(fx.zeros_like), _like(fx.ones_like), _like(fx.empty_like),
 )  # fmt: skip

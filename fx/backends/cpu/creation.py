@@ -14,7 +14,9 @@ def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.n
     """A constant array."""
     if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
         return np.zeros(shape, dtype)
-    return np.full(shape, plain(value, dtype), dtype)
+    out = np.empty(shape, dtype)
+    out.fill(plain(value, dtype))
+    return out
 
 
 def plain(value: Any, dtype: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import _np_draws
 from fx.backends.cpu._arrays import contiguous
+from fx.backends.cpu.llvm import library
 from fx.backends.cpu.philox import KEY_WORDS, is_early, random_bits
 
 _FLOAT32 = np.dtype(np.float32)
@@ -41,10 +42,6 @@ def _words(key: np.ndarray, planes: int, shape: tuple[int, ...]) -> np.ndarray:
     return words.reshape(math.prod(key.shape[:-1]), planes, math.prod(shape))
 
 
-_early: dict[Any, Any] = {}
-limits.on_change(_early.clear)
-
-
 def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Samples of a standard distribution: uniform, normal, exponential, gumbel, laplace, logistic.
 
@@ -52,16 +49,19 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     never reached.
     """
     nb = _nb
-    if nb is None:
-        compiled = _early.get((family, shape, dtype)) if key.ndim == 1 else None
-        if compiled is None:
-            words = math.prod((*key.shape[:-1], *shape))
-            if family in ("uniform", "normal") and is_early(words):
-                nb = _np_draws
-            elif key.ndim == 1:
-                compiled = _compiled(family, shape, dtype)
-        if compiled is not None:
-            return compiled([key])[0]  # type: ignore[no-any-return]
+    if key.ndim == 1:
+        like = _LIKES.get(dtype)
+        n = math.prod(shape)
+        if nb is None and not _loaded and family in _FIRST and is_early(n):
+            nb = _np_draws
+        elif like is not None and n:
+            run = _loaded.get((family, dtype)) or _native(family, dtype)
+            if run is not None:
+                out = library.empty([like, *shape])
+                run([-(-n // limits.DRAW_PIECE), 0 if n < _FEW else _chunk(n), _dense(key), out, n])
+                return out
+    elif nb is None and family in _FIRST and is_early(math.prod((*key.shape[:-1], *shape))):
+        nb = _np_draws
     wide = dtype == _FLOAT64
     out = np.empty((*key.shape[:-1], *shape), _FLOAT64 if wide else _FLOAT32)
     keys, rows = _rows(key, out, shape)
@@ -80,29 +80,52 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     return out.astype(dtype)
 
 
-def _compiled(family: str, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The draw as compiled code, which gives the same bits; None once there are many kinds of it.
+_FIRST = ("uniform", "normal")
+_FEW = 2048  # samples: that are drawn without a word about threads
+_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64)}
+_INT64 = np.dtype(np.int64)
+_loaded: dict[Any, Any] = {}  # kernels that have been asked for
+limits.on_change(_loaded.clear)
 
-    Compiling takes 20 ms a kind, and finding it on disk 2 ms: enough to initialise a model.
-    """
-    kind = family, shape, dtype
-    found = _early.get(kind)
-    if found is None and len(_early) < limits.DRAW_KINDS and math.prod(shape):
-        from fx.backends.cpu.llvm.driver import compile_graph
-        from fx.backends.cpu.llvm.special import STEPS
-        from fx.graph.ir import Graph, Node, input_value
-        from fx.prims.draws import random_draw
-        from fx.spec import TensorSpec
 
-        key = input_value(TensorSpec((KEY_WORDS,), np.dtype(np.uint32)))
-        node = Node(random_draw, [key], {"family": family, "shape": shape, "dtype": dtype})
-        if STEPS["random_draw"](node) is None:
-            return None
-        try:
-            found = _early[kind] = compile_graph(Graph([key], [node], node.outs, "draw")).run
-        except RuntimeError:  # no compiler for this platform
-            return None
+def _dense(key: np.ndarray) -> np.ndarray:
+    return key if key.flags.c_contiguous else key.copy()
+
+
+def _chunk(n: int) -> int:
+    tasks = -(-n // limits.DRAW_PIECE)
+    return library.chunk_of(tasks, 1.5 * min(n, limits.DRAW_PIECE))
+
+
+def _native(family: str, dtype: Any) -> Any:
+    """The kernel of a family; None where there is no compiler."""
+    if not library.available():
+        return None
+    found = _loaded[family, dtype] = library.kernel("draws", family, dtype.char)
     return found
+
+
+def integers(
+    key: np.ndarray, *, shape: tuple[int, ...], low: int, high: int, dtype: Any
+) -> np.ndarray | None:
+    """Whole numbers in [low, high), at most 2 ** 32 of them, of one key; else None."""
+    if key.ndim != 1 or dtype is not _INT64 or high - low > 1 << 32:
+        return None
+    n = math.prod(shape)
+    if not n or (_nb is None and not _loaded and is_early(2 * n)):
+        return None
+    run = _loaded.get("integers")
+    if run is None:
+        if not library.available():
+            return None
+        run = _loaded["integers"] = library.kernel("draws", "integers", "l")
+    out = library.empty([_LIKE, *shape])
+    tasks, chunk = -(-n // limits.DRAW_PIECE), 0 if n < _FEW else _chunk(n)
+    run([tasks, chunk, _dense(key), out, n, high - low, low])
+    return out
+
+
+_LIKE = np.zeros(1, np.int64)
 
 
 def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:

@@ -121,8 +121,8 @@ def softplus(x: np.ndarray) -> np.ndarray:
 def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     """Convert; a complex loses its imaginary part without a warning."""
     silent = _SILENT.get((x.dtype, dtype))
-    if silent is None:  # to what holds every value nothing overflows
-        silent = _SILENT[x.dtype, dtype] = np.can_cast(x.dtype, dtype)
+    if silent is None:
+        silent = _SILENT[x.dtype, dtype] = _is_silent(x.dtype, dtype)
     if silent:
         if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
             return x.astype(dtype, "C")
@@ -131,6 +131,13 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
         x = x.real
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
+
+
+def _is_silent(source: Any, target: Any) -> bool:
+    """Whether a cast tells of nothing: to what holds every value, and of integers among them."""
+    if source.kind in "biu" and (target.kind in "biu" or target in (np.float32, np.float64)):
+        return True
+    return bool(np.can_cast(source, target)) or (target.kind == "b" and source.kind == "f")
 
 
 _SILENT: dict[tuple[Any, Any], bool] = {}  # whether a cast warns of nothing, as it is met

@@ -67,10 +67,10 @@ def random_draw(node: Node) -> Step | None:
             low = offset(b, low, 4 * skip)
         target = b.add(b.mul(row, i64(n)), start)
         with loop(b, 0, count, lanes) as i:
-            words = _words(b, high, i, lanes)
-            value = sample(family, dtype, words, None if low is None else _words(b, low, i, lanes))
+            found = [None if x is None else words(b, x, i, lanes) for x in (high, low)]
+            value = sample(family, dtype, *found)
             raw = store_convert(b, value.v, dtype)
-            _store_some(b, raw, at(b, frame.writes[0], b.add(target, i), dtype), b.sub(count, i))
+            store_some(b, raw, at(b, frame.writes[0], b.add(target, i), dtype), b.sub(count, i))
 
     price = _PRICE.get(family, (2.5, 3.0))[wide]
     return drawing(node, n, piece, buffers=1 + wide, price=price)
@@ -85,23 +85,23 @@ def random_below(node: Node) -> Step | None:
 
     def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
         b = frame.b
-        words = []
+        places = []
         for plane in range(planes):
             buffer = offset(b, frame.scratch, plane * buffer_bytes())
             first, skip = b.add(start, i64(plane * n)), plane * n % 4
             fill(b, own, b.udiv(first, i64(4)), b.add(count, i64(skip)), buffer)
-            words.append(offset(b, buffer, 4 * skip))
+            places.append(offset(b, buffer, 4 * skip))
         target = b.add(b.mul(row, i64(n)), start)
         with loop(b, 0, count) as i:
             here = b.add(target, i)
             size = load(b, frame.reads[1], i64(0) if span.size == 1 else here, span.dtype)
-            halves = [Int(b, load(b, word, i, uint32)).to(I64, signed=False) for word in words]
-            store(b, _below(halves, Int(b, size)).v, frame.writes[0], here, out.dtype)
+            halves = [Int(b, load(b, word, i, uint32)).to(I64, signed=False) for word in places]
+            store(b, below(halves, Int(b, size)).v, frame.writes[0], here, out.dtype)
 
     return drawing(node, n, piece, buffers=planes, price=0.6 * planes + 1.0)
 
 
-def _below(halves: list[Int], span: Int) -> Int:
+def below(halves: list[Int], span: Int) -> Int:
     """floor(w * span / 2 ** bits) for a word w of 64 or 128 bits."""
     b = span.b
     wide = ir.IntType(128)
@@ -117,7 +117,8 @@ def _below(halves: list[Int], span: Int) -> Int:
     return span.eq(0).pick(w, Int(b, b.trunc(whole.lshr(64).v, I64)))
 
 
-def _words(b: Any, buffer: Any, i: Any, lanes: int) -> Int:
+def words(b: Any, buffer: Any, i: Any, lanes: int) -> Int:
+    """Words from a buffer, as a vector."""
     kind = ir.VectorType(I32, lanes)
     return Int(b, b.load(at(b, buffer, i, uint32), typ=kind, align=4))
 
@@ -139,7 +140,7 @@ def sample(family: str, dtype: Any, high: Int, low: Int | None) -> Num:
     return rounded(value, dtype)
 
 
-def _store_some(b: Any, value: Any, target: Any, count: Any) -> None:
+def store_some(b: Any, value: Any, target: Any, count: Any) -> None:
     """Store the first ``count`` lanes, at most all."""
     n = value.type.count
     lane = ir.Constant(ir.VectorType(I64, n), [I64(i) for i in range(n)])

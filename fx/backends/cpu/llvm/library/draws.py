@@ -1,0 +1,73 @@
+"""Samples of one key, of any number: the words and the bits of ``special/draws.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fx import limits
+from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm.special import draws
+from fx.backends.cpu.llvm.special.kernel import at, load, loop, offset, store
+from fx.backends.cpu.llvm.special.philox import buffer_bytes, fill, state
+from fx.backends.cpu.llvm.vecmath.algebra import Int
+from fx.backends.cpu.llvm.vecmath.casts import store_convert
+from fx.backends.cpu.llvm.vecmath.types import I64, vector_bytes
+from fx.dtypes import int64, uint32
+
+
+def emit(module: ir.Module, dtype: Any, name: str) -> None:
+    """Add the kernel of a family, ``key out n``, or ``integers``: ``key out n span low``.
+
+    A task is a piece of ``limits.DRAW_PIECE`` samples.
+    """
+    kinds = [v.pointer, v.i64, v.i64, v.pointer]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    table, begin, end, _ = function.args
+    letters = "aaiii" if name == "integers" else "aai"
+    key, out, n, *more = [
+        b.load(v.at(b, table, i, v.i64), typ=v.pointer if c == "a" else v.i64, align=8)
+        for i, c in enumerate(letters)
+    ]
+    wide = name == "integers" or dtype.itemsize == 8
+    buffers = []
+    for _ in range(1 + wide):
+        buffers.append(b.alloca(ir.ArrayType(v.i8, buffer_bytes())))
+        buffers[-1].align = 64
+    own = state(b, key)
+    with loop(b, begin, end) as task:
+        start = b.mul(task, v.const(limits.DRAW_PIECE))
+        count = v.smaller(b, b.sub(n, start), v.const(limits.DRAW_PIECE))
+        high, low = buffers[0], None
+        fill(b, own, b.udiv(start, v.const(4)), count, high)
+        if wide:  # the low half of sample i is word n + i
+            first = b.add(start, n)
+            skip = b.urem(first, v.const(4))
+            fill(b, own, b.udiv(first, v.const(4)), b.add(count, skip), buffers[1])
+            low = offset(b, buffers[1], b.mul(skip, v.const(4)))
+        if name == "integers":
+            _integers(b, high, low, out, start, count, *more)
+        else:
+            _samples(b, name, dtype, high, low, out, start, count)
+    b.ret_void()
+
+
+def _samples(
+    b: Any, family: str, dtype: Any, high: Any, low: Any, out: Any, start: Any, count: Any
+) -> None:
+    lanes = max(4, vector_bytes() // 4)
+    with loop(b, 0, count, lanes) as i:
+        words = [None if x is None else draws.words(b, x, i, lanes) for x in (high, low)]
+        raw = store_convert(b, draws.sample(family, dtype, *words).v, dtype)
+        draws.store_some(b, raw, at(b, out, b.add(start, i), dtype), b.sub(count, i))
+
+
+def _integers(
+    b: Any, high: Any, low: Any, out: Any, start: Any, count: Any, span: Any, least: Any
+) -> None:
+    with loop(b, 0, count) as i:
+        halves = [Int(b, load(b, word, i, uint32)).to(I64, signed=False) for word in (high, low)]
+        value = draws.below(halves, Int(b, span))
+        store(b, (value + Int(b, least)).v, out, b.add(start, i), int64)
