@@ -9,7 +9,7 @@ class DatasetError(ShapeError, AssertionError):
     """Datasets or tensors do not fit together."""
 
 
-class CollateError(ShapeError, RuntimeError):
+class CollateError(ShapeError):
     """The samples of a batch do not fit together."""
 
 

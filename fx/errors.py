@@ -42,11 +42,11 @@ class FxError(Exception):
 _traceback: Any = BaseException.__dict__["__traceback__"]
 
 
-class ShapeError(FxError, ValueError):
+class ShapeError(FxError, ValueError, RuntimeError):
     """Shapes do not fit together."""
 
 
-class DTypeError(FxError, TypeError):
+class DTypeError(FxError, TypeError, RuntimeError):
     """A dtype is not accepted here."""
 
 
@@ -54,11 +54,11 @@ class DeviceError(FxError, RuntimeError):
     """Tensors live on different devices, or a device has no kernel or does not exist."""
 
 
-class AxisError(FxError, ValueError, IndexError):
+class AxisError(FxError, ValueError, IndexError, RuntimeError):
     """An axis is out of range or named twice."""
 
 
-class IndexingError(FxError, IndexError):
+class IndexingError(FxError, IndexError, RuntimeError):
     """An index does not fit the tensor it indexes."""
 
 
@@ -90,7 +90,7 @@ class EscapedTracerError(_OfStaging, RuntimeError):
     """A tracer was used after the transform that made it had returned."""
 
 
-class BatchedValueError(FxError, TypeError):
+class BatchedValueError(FxError, TypeError, RuntimeError):
     """Python asked for one concrete value of a tensor that has one value per lane."""
 
 
