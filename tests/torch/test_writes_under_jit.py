@@ -210,6 +210,16 @@ def step(m, x, pos):
 for k in range(4):
     y = step(_m, torch.ones(2, 1), k)
     a, b = _m.layers[0].c, _m.layers[1].c""",
+    "a result that equals a tensor from outside": """
+x0 = torch.ones(2, 2, requires_grad=True)
+x1 = torch.tensor([[-0.75, -1.125], [-1.125, 0.0]])
+@jit
+def f(p):
+    return (x1 * 1).contiguous()
+y = f(x0)
+y.frac_()
+y = f(x0)
+y += 1""",
     "another written tensor under the same name": """
 a, b = torch.zeros(2), torch.ones(2)
 a += 1

@@ -49,7 +49,7 @@ def alone(results: list[Any], values: Sequence[Any], given: Sequence[Any]) -> li
     Args:
         results: of the call.
         values: as they were staged, or None.
-        given: the arguments.
+        given: the arguments, and what was taken from outside.
     """
     if not writing.enabled or writing.started:
         return results

@@ -272,7 +272,9 @@ class Call(Stages):
 
     def _hand_out(self, finish: Finish) -> Any:
         results = [self._result(leaf) for leaf in finish.leaves]
-        results = alone(results, [leaf.value for leaf in finish.leaves], self.signature.tensors)
+        captured = [self.env[v] for v in self.program.sources if v in self.env]
+        given = [*self.signature.tensors, *captured]
+        results = alone(results, [leaf.value for leaf in finish.leaves], given)
         where = self.jitted.function, self.signature.objects, *self.given
         changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
         changes += lazily("effects").noted(finish.stores) if finish.stores else []
