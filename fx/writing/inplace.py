@@ -95,7 +95,7 @@ def cell_of(x: Any) -> Any:
     Raises:
         WriteError: if it shares its elements with others, or is computed from others.
     """
-    from fx.writing.records import Family, View, record_of, start
+    from fx.writing.records import Family, Storage, View, record_of, start
     from fx.writing.written import begin
 
     start()
@@ -117,4 +117,7 @@ def cell_of(x: Any) -> Any:
         x._view = record = View(Family(x), (), None, False)
     if record.family.cell is None:
         begin(record.family)
-    return record.family.cell
+    cell = record.family.cell
+    if type(cell) is Storage:
+        cell.kept = True
+    return cell

@@ -22,7 +22,7 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.records import CUT, detached, link, record_of, start
-from fx.writing.storing import check, refresh, renew, set_item
+from fx.writing.storing import check, refill, refresh, renew, set_item
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -255,6 +255,10 @@ def _set_data(self: Any, value: Any) -> None:
     value = as_tensor(value)
     node = self._node
     if value is self or _is_data_of(value, self):  # as `x.data -= v` ends
+        return
+    record = getattr(self, "_view", None)
+    if self.written and getattr(record.family.cell, "kept", False):
+        refill(self, value)
         return
     if node is None:
         adopt(self, value if value._node is None else _cut(value), "x.data = v")

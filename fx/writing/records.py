@@ -37,9 +37,11 @@ node_in = Tensor.__dict__["_node"]
 class Storage(Cell):
     """What the tensors of a family hold, with its history."""
 
-    __slots__ = ()
+    __slots__ = ("kept",)
+    kept: bool  # whether an optimizer has it
 
     def __init__(self, value: Tensor) -> None:
+        self.kept = False
         self.name = "a tensor that is written"
         self.reduction = None
         self.born = newest_level()
@@ -340,8 +342,11 @@ class ViewPrimitive(Primitive):
         (x,) = args
         if isinstance(x, Tensor) and x.level == CELL:
             value = x.read()
-            plain = type(value) is Tensor
-            out = self(value, **params) if plain else super()._dispatch((value,), params)
+            plain = type(value) is Tensor and type(value._a) is np.ndarray
+            if plain:
+                out = Primitive.__call__(self, value, **params)
+            else:
+                out = super()._dispatch((value,), params)
         else:
             out = super()._dispatch(args, params)
         if modes.views and out is not x:

@@ -22,12 +22,22 @@ from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient, where
 from fx.prims.complex import part
 from fx.prims.creation import constant, constants_of
-from fx.state import _fits
+from fx.state import Cell, _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
-from fx.writing.records import Steps, Storage, View, overlaps, place_in, record_of, start, twin
+from fx.writing.records import (
+    Family,
+    Steps,
+    Storage,
+    View,
+    overlaps,
+    place_in,
+    record_of,
+    start,
+    twin,
+)
 from fx.writing.views import noted
-from fx.writing.written import begin, looked, view_of, with_history
+from fx.writing.written import begin, convert, looked, next_number, view_of, with_history
 
 # what may be written ----------------------------------------------------------------------------
 
@@ -355,6 +365,46 @@ def hold(cell: Storage, value: Any) -> None:
             f"write into x.clone()"
         )
     cell.value = value
+
+
+def refill(x: Any, value: Any) -> None:
+    """``x.data = value`` of a tensor whose cell an optimizer has: that goes on with the new values.
+
+    What was cut of ``x`` keeps the old ones, and ``value`` is from now on a view of ``x``.
+
+    Raises:
+        WriteError: if ``value`` is of another shape or dtype, or shares its elements with others.
+    """
+    record, own = record_of(x), record_of(value)
+    family, cell = record.family, record.family.cell
+    if family is own.family:
+        raise WriteError("x.data = v: v is a part of x; write x.data.copy_(v)")
+    holders = (*own.family.alive(), own.family.root())
+    others = [y for y in holders if y is not None and y is not value]
+    same = (value.shape, value.dtype) == (x.shape, x.dtype)
+    if others or not same or isinstance(value, Cell) or value._node is not None:
+        raise WriteError(
+            f"x.data = v: an optimizer has x, {x.spec!r}, and v, {value.spec!r}, is of another "
+            f"shape or dtype, shares its elements with others or requires grad; write "
+            f"x.data = v.detach().clone(), or make the optimizer afterwards"
+        )
+    if modes.stage is not None:
+        modes.stage.give_up("it assigns to x.data of a tensor that an optimizer has")
+    now, before = twin(value), cell.read()
+    members = [y for y in family.alive() if y is not x]
+    if members:  # they stay what they are: of the old memory
+        apart = Family(None, before._a)
+        apart.cell = Storage(twin(before))
+        for y in members:
+            seen = view_of(y)
+            seen.family, seen.source = apart, None
+            apart.add(y)
+        family.members = []
+    cell.rebind(now)
+    value._view = made = View(family, ((stop_gradient, {}),), None, True)
+    made.shape, made.dtype = x.shape, x.dtype
+    family.add(value)
+    convert(value, next_number())
 
 
 # memory -----------------------------------------------------------------------------------------

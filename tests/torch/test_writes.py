@@ -468,3 +468,38 @@ def test_what_a_state_dict_gave_keeps_its_value_when_an_optimizer_steps():
     model(face.ones(1, 2)).sum().backward()
     optimizer.step()
     assert best["weight"].tolist() == before != model.weight.tolist()
+
+
+def test_an_optimizer_goes_on_with_what_data_was_set_to():
+    def train(library):
+        x = library.ones(2, 2, requires_grad=True)
+        view, other = x.view(-1), library.zeros(2, 2)
+        other += 3
+        optimizer = library.optim.SGD([x], lr=0.25)
+        for value in (library.full((2, 2), 5.0), other):
+            x.data = value
+            (x * x).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        other[0, 0] = 8.0
+        x.data = x.data * 2
+        return x, view, other
+
+    for expected, found in zip(train(torch), train(face), strict=True):
+        assert found.tolist() == expected.tolist()
+    x, held = face.ones(2, requires_grad=True), face.zeros(3)
+    face.optim.SGD([x], lr=0.1)
+    with pytest.raises(WriteError, match=r"x\.data = v\.detach\(\)\.clone\(\)"):
+        x.data = held[1:]
+
+
+def test_a_reshape_that_copies_is_no_view():
+    def write(library):
+        x = library.ones(2)
+        x /= 2
+        wide = x.expand(3, 2)
+        wide.reshape(6)[...] = 4.0
+        return x, wide
+
+    for expected, found in zip(write(torch), write(face), strict=True):
+        assert found.tolist() == expected.tolist()
