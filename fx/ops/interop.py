@@ -133,6 +133,8 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: bool | None =
             f"asarray: {type(obj).__name__} cannot become a {out.dtype.name} tensor on "
             f"{out.device} without a copy; leave copy=None"
         )
+    if writing.enabled and isinstance(obj, int | float | complex) and type(out) is Tensor:
+        return new_tensor(out._a.copy()) if isinstance(out._a, np.ndarray) else out
     if copy and isinstance(obj, Tensor) and out is obj:
         return clone(obj)
     if copy and type(out) is Tensor and isinstance(out._a, np.ndarray) and _shares(obj, out):

@@ -25,6 +25,7 @@ import numpy as np
 from fx.graph.named import Named
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import part
+from fx.prims.creation import constants
 from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.state import Cell
 from fx.tape import Leaf, Node
@@ -40,6 +41,9 @@ def families() -> None:
     """Find the tensors that share memory, and note how they come from one another."""
     plain, cells, leaves = _tensors()
     held = {id(getattr(cell, "value", None)) for cell in cells}
+    numbers = [x for known in constants.get("cpu", {}).values() for x in known.values()]
+    held.update(map(id, numbers))
+    common = {id(owner_of(x._a)) for x in numbers}
     grads = {id(leaf.grad) for leaf in leaves}
     groups: dict[int, tuple[Any, list[Any]]] = {}
     for x in plain:
@@ -49,7 +53,7 @@ def families() -> None:
             groups.setdefault(id(owner), (owner, []))[1].append(x)
     for owner, group in groups.values():
         if len(group) > 1 or id(owner) in origins:
-            _join(owner, group, grads)
+            _join(owner, group, grads, id(owner) in common)
     for x in plain:
         if getattr(x, "_view", None) is CUT:
             del x._view
@@ -96,20 +100,21 @@ def _mark(x: Any) -> Any:
 # one memory -------------------------------------------------------------------------------------
 
 
-def _join(owner: Any, group: list[Any], grads: set[int]) -> None:
+def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
     """Make a family of the tensors of one memory.
 
-    A gradient and the value of a parameter may lie in memory that others hold too, where PyTorch
-    has a copy: each is apart from these, and what is cut of that memory belongs to it only if
-    nobody else could have been cut.
+    A gradient, the value of a parameter and a number (``common``) may lie in memory that others
+    hold too, where PyTorch has a copy: each is apart from these, and what is cut of that memory
+    belongs to it only if nobody else could have been cut.
     """
     known = origins.get(id(owner))
     cell = known[1] if known is not None and known[0]() is owner else None
     linked = [x for x in group if _in_family(x)]
     group = [x for x in group if not _in_family(x) and _array(x).size]
-    apart = [x for x in group if id(x) in grads]
     views = [x for x in group if _array(x) is not owner or _mark(x) is CUT]
-    if not apart and cell is None:
+    cuts = set(map(id, views))
+    apart = [x for x in group if id(x) in grads or (common and id(x) not in cuts)]
+    if not apart and cell is None and not common:
         if linked:  # what moved elements where PyTorch has a view, and what is cut of that
             _follow(linked[0], group)
         else:
@@ -120,7 +125,7 @@ def _join(owner: Any, group: list[Any], grads: set[int]) -> None:
     others = [x for x in group if id(x) not in rest]
     if not views:
         _relate(owner, others)
-    elif len(apart) == 1 and cell is None and not others:
+    elif len(apart) == 1 and cell is None and not others and not common:
         _relate(owner, group, apart[0])
     elif cell is not None and type(cell) is Family and not apart and not others:
         _adopt(cell, owner, views)

@@ -31,6 +31,9 @@ t[0, 1] = 50; d.fill_(7); e.fill_(-1); g.mul_(2)""",
     "of a column": "x = torch.arange(6.).reshape(2, 3).t(); v = x[1]; w = x.T; x[0, 0] = 9; v += 1",
     "scalars": """
 a, c = torch.tensor(2.), torch.tensor(2.); b = a.expand(3); d = a.view(1); a.fill_(5.)""",
+    "numbers": """
+a, b = torch.as_tensor(2.5), torch.as_tensor(2.5); c = a.detach(); d = torch.asarray(3.5)
+e = d.view(1); b.fill_(7.); d += 1; f = torch.ones(2) * 2.5 + torch.as_tensor(2.5)""",
     "rows": "x = torch.zeros(3, 2)\nfor r in x: x += 1\ny = r",
     "copies": """
 import copy
