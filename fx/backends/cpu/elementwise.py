@@ -5,7 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+
+from fx import limits
+from fx.backends.cpu.llvm import library
 
 
 def _without(kinds: str, kernel: Any) -> Any:
@@ -123,6 +127,9 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     silent = _SILENT.get((x.dtype, dtype))
     if silent is None:
         silent = _SILENT[x.dtype, dtype] = _is_silent(x.dtype, dtype)
+    to = _HALF_CASTS.get((x.dtype, dtype))
+    if to is not None and x.size >= limits.CASTS_FROM and library.available():
+        return _cast_half(x, *to)
     if silent:
         if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
             return x.astype(dtype, "C")
@@ -131,6 +138,28 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
         x = x.real
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
+
+
+_HALVES = {np.dtype(np.float16): "float16", np.dtype(ml_dtypes.bfloat16): "bfloat16"}
+_WIDE = np.dtype(np.float32)
+# (kernel, dtype of 16 bits, an array of what is made)
+_HALF_CASTS = {
+    **{(h, _WIDE): ("widen", name, np.zeros(1, np.float32)) for h, name in _HALVES.items()},
+    **{(_WIDE, h): ("narrow", name, np.zeros(1, h)) for h, name in _HALVES.items()},
+}
+
+
+def _cast_half(x: np.ndarray, kernel: str, name: str, like: np.ndarray) -> np.ndarray:
+    flags = x.flags
+    if not (flags.c_contiguous and flags.aligned):
+        x = x.copy("C")
+    out = library.empty([like, *x.shape])
+    n, block = x.size, limits.FUSED_BLOCK
+    tasks = -(-n // block)
+    library.kernel("casts", kernel, name)(
+        [tasks, library.chunk_of(tasks, 0.1 * min(n, block)), x, out, n]
+    )
+    return out
 
 
 def _is_silent(source: Any, target: Any) -> bool:
