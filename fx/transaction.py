@@ -111,9 +111,12 @@ class Transaction:
                 native = plan_rebinds(stores, cells) and plan_gradients(stores, self._grads)
             finally:
                 modes.journal = journal
-            if not native:
+            if not native and modes.stage is not None:
                 self._one_by_one()
                 break
+            if not native:
+                self._tell()
+                cells, stores = [], Stores()
             for owner, name, value in self._sets:
                 own = getattr(owner, "__dict__", None)
                 if own is None or name == "__class__":
@@ -149,24 +152,30 @@ class Transaction:
         self._undo += [lambda run=run, back=back: run(*back) for run, _, back in self._calls]  # type: ignore[misc]
         return True
 
-    def _one_by_one(self) -> None:
-        """The same where each must be told: to what stages a function, or writes into tensors."""
+    def _tell(self) -> None:
+        """Rebind cells one by one: those that are written into, and those of transforms."""
         journal, modes.journal = modes.journal, []
         mine = modes.journal
         try:
             for cell, value in self._cells:
                 cell.rebind(value)
             for cell, grad in self._grads:
+                self.keep(cell._node, "grad")
                 cell.grad = grad
-            for held, key, value in self._puts:
-                held[key] = value
-            for owner, name, value in self._sets:
-                setattr(owner, name, value)
-            for run, args, _ in self._calls:
-                run(*args)
         finally:
             modes.journal = journal
             self._note(mine, journal)
+        self._cells, self._grads = [], []
+
+    def _one_by_one(self) -> None:
+        """Tell each change to what stages a function; its results come out at once."""
+        self._tell()
+        for held, key, value in self._puts:
+            held[key] = value
+        for owner, name, value in self._sets:
+            setattr(owner, name, value)
+        for run, args, _ in self._calls:
+            run(*args)
 
     def _note(self, mine: list[Any], outer: list[Any] | None) -> None:
         """Note what cells held before somebody else rebound them."""

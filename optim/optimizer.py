@@ -285,6 +285,8 @@ class Optimizer(Hooks):
         Raises:
             StateError: if the groups or their sizes, or the shape of a slot, do not match.
         """
+        if modes.stage is not None:
+            modes.stage.give_up("it loads the state of an optimizer; call load_state_dict outside")
         changes = modes.transaction
         state_dict = dict(state_dict)
         if self._optimizer_load_state_dict_pre_hooks:

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import fx
+import fx.torch as face
 from fx import nn
 from fx.config import modes
+from fx.transaction import Transaction
+from fx.writing.inplace import cell_of
 from tests.robustness.interrupts import Interrupt, opcodes
 
 SIZES = (3, 5, 2)
@@ -237,6 +240,28 @@ def test_what_is_loaded_between_calls_reaches_compiled_steps(saved):
     assert [g for k, g in b if k == "param_groups"] == [g for k, g in d if k == "param_groups"]
 
 
+def test_a_compiled_function_that_loads_runs_as_it_is(saved):
+    def trained(compiled):
+        model, optimizer, _ = world(0)
+        x = fx.arange(12.0).reshape(4, 3)
+
+        def step():
+            optimizer.zero_grad()
+            (model(x) ** 2).sum().backward()
+            optimizer.step()
+            optimizer.load_state_dict(saved[2])
+            return x
+
+        run = fx.jit(step) if compiled else step
+        for _ in range(3):
+            run()
+        return plain(model.state_dict()), plain(optimizer.state_dict())
+
+    with pytest.warns(RuntimeWarning, match="loads the state of an optimizer"):
+        found = trained(True)
+    assert found == trained(False)
+
+
 @pytest.mark.parametrize("what", ["module", "optimizer", "save"])
 def test_readers_see_one_instant(what, tmp_path):
     """One thread loads two states in turn; another never sees a mixture."""
@@ -288,3 +313,22 @@ def test_readers_see_one_instant(what, tmp_path):
         sys.setswitchinterval(interval)
     assert not errors
     assert seen == {0, 1}
+
+
+def test_an_error_takes_back_what_is_written_into():
+    """Tensors that a script writes into are told each; the rest still changes at once."""
+    x = face.zeros(3)
+    x.add_(1.0)
+    optimizer = face.optim.Adam([x.requires_grad_()], lr=0.1)
+    (x * x).sum().backward()
+    optimizer.step()
+    first, held = optimizer.state_dict(), x.tolist()
+
+    changes = Transaction()
+    changes.rebind(cell_of(x), fx.ones(3) * 7)
+    changes.put(optimizer.param_groups[0], "lr", 0.5)
+    changes.flush()
+    assert x.tolist() == [7.0] * 3 and optimizer.param_groups[0]["lr"] == 0.5
+    changes.undo()
+    assert x.tolist() == held
+    assert plain(optimizer.state_dict()) == plain(first)
