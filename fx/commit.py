@@ -26,6 +26,7 @@ class Stores:
         >>> stores = Stores()
         >>> stores.put(numbers, "lr", 0.01)
         >>> stores.commit()
+        True
         >>> numbers
         {'lr': 0.01}
     """
