@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
-from numpy import asarray, ndarray
+from numpy import asarray, generic, ndarray
 
 from fx import tape
 from fx.config import modes
@@ -176,7 +176,8 @@ class Primitive:
             out = kernel(*[x._a for x in args], **params)
         except Exception as error:
             raise self._explain(error, args, params) from None
-        outs = [new_tensor(a) for a in (out if self.multiple else (out,))]
+        arrays = out if self.multiple else (out,)
+        outs = [new_tensor(asarray(a) if isinstance(a, generic) else a) for a in arrays]
         recorded = any(x._node is not None for x in args)
         if recorded and modes.record0 and self.differentiable:
             if self.multiple:

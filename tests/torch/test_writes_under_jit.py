@@ -220,6 +220,15 @@ y = f(x0)
 y.frac_()
 y = f(x0)
 y += 1""",
+    "an error after operations on scalars from outside": """
+x = torch.ones(3)
+s = torch.tensor(1.75)
+x.multiply_(-1)
+@jit
+def f(p):
+    y = -(s * 1) * 2
+    x.view(2, 2).mul_(y)
+f(s)""",
     "another written tensor under the same name": """
 a, b = torch.zeros(2), torch.ones(2)
 a += 1
