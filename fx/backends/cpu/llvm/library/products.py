@@ -221,8 +221,7 @@ def _strides(x: np.ndarray) -> tuple[int, int]:
 def _one_dense(x: np.ndarray) -> np.ndarray:
     """x, or a copy where neither rows nor columns are dense."""
     x = _whole_strides(x)
-    flags = x.flags
-    if flags.c_contiguous or flags.f_contiguous:
+    if x.flags.c_contiguous:
         return x
     lines, numbers = x.shape[-2:]
     row, column = x.strides[-2:]
