@@ -200,8 +200,7 @@ class Stages:
                 known[id(leaf)] = len(found)
                 alive.append(leaf)
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
-                freed = live and getattr(leaf._node, "pullback", True) is None
-                found.append(Leaf(value_of(leaf), differentiable=live and not freed))
+                found.append(Leaf(value_of(leaf), differentiable=live and not _freed(leaf._node)))
             return len(found) - 1
 
         alive: list[Any] = []  # so that ids stay theirs
@@ -269,3 +268,16 @@ class _alone:
 
     def __exit__(self, *error: object) -> None:
         modes.lanes, modes.turn, modes.journal = self.saved
+
+
+def _freed(node: Any) -> bool:
+    """Whether a backward pass inside has freed what one from this node would go through."""
+    todo, seen = [node], {node}
+    while todo:
+        node = todo.pop()
+        if getattr(node, "pullback", True) is None:  # leaves have none
+            return True
+        new = set(node.parents) - seen - {None}
+        todo += new
+        seen |= new
+    return False
