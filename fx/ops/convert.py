@@ -92,7 +92,9 @@ def as_tensor(value: Any, dtype: Any = None, device: Any = None, what: str = "as
     """
     if isinstance(value, Tensor):
         return (
-            value if dtype is None or value.dtype == dtype else compare.astype(value, dtype=dtype)
+            value
+            if dtype is None or value._dtype == dtype
+            else compare.astype(value, dtype=dtypes.as_dtype(dtype))
         )
     name = device_name(device)
     if type(value) in _SCALAR_SET:

@@ -296,7 +296,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             f"copied; only leaves can be: write copy.deepcopy(x.detach())"
         )
     out = memo[id(self)] = __copy__(self)
-    if writing.enabled and type(out._a) is np.ndarray:
+    if writing.enabled and type(out) is Tensor and type(out._a) is np.ndarray:
         out._a = out._a.copy("K")
     if node is not None and node.grad is not None:
         out._node.grad = compare.stop_gradient(node.grad)

@@ -11,7 +11,7 @@ from fx.dtypes import bool_, int64
 from fx.errors import ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
-from fx.prims.compare import astype, equal
+from fx.prims.compare import greater, isnan, less, where
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import others_product, with_zeros
 from fx.prims.elementwise import exp, maximum
@@ -154,26 +154,31 @@ prod = define(
 # extrema ----------------------------------------------------------------------------------------
 
 
-def _extremum_rules(get):
+def _extremum_rules(get, loses):
     """jvp and vjp of max or min: elements that tie for the extremum share its derivative.
 
-    A NaN ties with nothing, so nobody has won, and a share of none is NaN: 0 * (t / 0).
+    An element has lost if ``loses(element, extremum)``. Where the extremum is NaN none has, and
+    the share of each is NaN.
     """
 
-    def winners_and_count(x, out, axes, keepdims):
-        won = astype(equal(x, spread_back(out, x.shape, axes, keepdims)), dtype=x.dtype)
-        return won, sum(won, axes=axes, keepdims=keepdims)
+    def lost_and_count(x, out, axes, keepdims):
+        lost = loses(x, spread_back(out, x.shape, axes, keepdims))
+        winners = where(lost, constant_like(0, x), constant_like(1, x))
+        count = sum(winners, axes=axes, keepdims=keepdims)
+        return lost, where(isnan(out), constant_like(float("nan"), count), count)
 
     def jvp(primals, tangents, *, axes, keepdims):
         (x,), (t,) = primals, tangents
         out = get()(x, axes=axes, keepdims=keepdims)
-        won, count = winners_and_count(x, out, axes, keepdims)
-        return out, sum(won * t, axes=axes, keepdims=keepdims) / count
+        lost, count = lost_and_count(x, out, axes, keepdims)
+        won = where(lost, constant_like(0, t), t)
+        return out, sum(won, axes=axes, keepdims=keepdims) / count
 
     def vjp(needs, x, *, axes, keepdims):
         def pullback(ct, out):
-            won, count = winners_and_count(x, out, axes, keepdims)
-            return (won * spread_back(ct / count, x.shape, axes, keepdims),)
+            lost, count = lost_and_count(x, out, axes, keepdims)
+            share = spread_back(ct / count, x.shape, axes, keepdims)
+            return (where(lost, constant_like(0, ct), share),)
 
         return pullback
 
@@ -183,14 +188,14 @@ def _extremum_rules(get):
 max = define(
     "max", cpu=cpu.max, torch_name="Amax",
     spec=_reduction_spec("max", empty=False, ordered=True),
-    **_extremum_rules(lambda: max),
+    **_extremum_rules(lambda: max, less),
     batch=_reduction_batch(lambda: max),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 min = define(
     "min", cpu=cpu.min, torch_name="Amin",
     spec=_reduction_spec("min", empty=False, ordered=True),
-    **_extremum_rules(lambda: min),
+    **_extremum_rules(lambda: min, greater),
     batch=_reduction_batch(lambda: min),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip

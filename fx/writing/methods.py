@@ -21,6 +21,7 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
+from fx.writing.inplace import user_writes
 from fx.writing.records import CUT, detached, link, record_of, start
 from fx.writing.storing import check, refill, refresh, renew, set_item
 from fx.writing.who import writes
@@ -205,11 +206,13 @@ def _cut(x: Any) -> Any:
 
 
 def _seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
-    """A write into a parameter, which its views see."""
+    """A write into a parameter, which its views see where the user's module writes."""
 
     def _renew(self: Any, operation: str, value: Any) -> Any:
         record = getattr(self, "_view", None)
         family = None if record is None or modes.stage is not None else record.family
+        if family is not None and not user_writes():
+            family = None
         if family is not None:
             start()
         if family is not None and family.cell is None and family.alive():

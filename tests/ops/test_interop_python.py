@@ -1,6 +1,7 @@
 """Tensors among Python's own: numbers, truth, iteration, pickle and copy."""
 
 import copy
+import importlib
 import operator
 import pickle
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx.config import writing
 from fx.errors import BackwardError, BatchedValueError, DTypeError, ShapeError
 
 torch = pytest.importorskip("torch")
@@ -109,9 +111,10 @@ def test_pickle_keeps_requires_grad_and_drops_history():
 
 def test_copies_share_memory():
     x = fx.ones(3)
-    for y in (copy.copy(x), copy.deepcopy(x)):
+    for copied, shares in (copy.copy, True), (copy.deepcopy, not writing.enabled):
+        y = copied(x)
         assert y is not x
-        assert np.shares_memory(x.numpy(), y.numpy())
+        assert np.shares_memory(x.numpy(), y.numpy()) == shares
     twice = copy.deepcopy([x, x])
     assert twice[0] is twice[1]
 
@@ -131,3 +134,17 @@ def test_deepcopy_of_a_result_is_refused():
 
 def test_deepcopy_inside_a_transform_keeps_the_derivative():
     assert fx.grad(lambda x: copy.deepcopy({"x": x})["x"] * 3)(fx.tensor(1.0)).item() == 3.0
+
+
+def test_what_functional_code_does_where_another_module_writes(monkeypatch):
+    importlib.import_module("fx.torch")  # as another module of the program may
+    monkeypatch.setattr(writing, "enabled", True)
+    assert fx.grad(lambda x: copy.deepcopy(x) * 3)(fx.tensor(1.0)).item() == 3.0
+    layer = fx.nn.Linear(2, 2)
+    kept, cut = layer.state_dict()["weight"], layer.weight.detach()
+    before = kept.numpy().copy()
+    with fx.no_grad():
+        layer.weight.fill_(7)
+    np.testing.assert_array_equal(kept.numpy(), before)
+    np.testing.assert_array_equal(cut.numpy(), before)
+    np.testing.assert_array_equal(layer.weight.detach().numpy(), np.full((2, 2), 7))
