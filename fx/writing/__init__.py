@@ -16,10 +16,10 @@ def enable() -> None:
         return
     writing.enabled = True
     from fx.backward_pass import note_writing
-    from fx.writing import methods, records
+    from fx.writing import methods, noting
 
     note_writing(False)
-    records.watch_views()
+    noting.watch_views()
     methods.attach()
 
 

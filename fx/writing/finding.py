@@ -30,8 +30,8 @@ from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.state import Cell
 from fx.tape import Leaf, Node
 from fx.tensor import Tensor
-from fx.writing import records
-from fx.writing.records import CUT, Family, View, array_in, detached, node_in, origins, owner_of
+from fx.writing.layouts import on_array, owner_of
+from fx.writing.records import CUT, Family, View, array_in, detached, node_in, origins, record_of
 
 Path = tuple[tuple[Any, dict[str, Any]], ...]
 _FAR = 64  # nodes from a view to what it is cut of
@@ -130,7 +130,7 @@ def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
     elif cell is not None and type(cell) is Family and not apart and not others:
         _adopt(cell, owner, views)
     else:
-        families = [records.record_of(x).family for x in (*group, *apart)]
+        families = [record_of(x).family for x in (*group, *apart)]
         _unclear([*families, *([cell] if type(cell) is Family else ())], group)
 
 
@@ -171,7 +171,7 @@ def _relate(owner: Any, group: list[Any], root: Any = None) -> None:
             record.cut = None if id(owner) in detached else False
         _put(x, record)
     if lost:
-        _unclear([family, *(records.record_of(x).family for x in lost)], lost)
+        _unclear([family, *(record_of(x).family for x in lost)], lost)
 
 
 def _put(x: Any, record: View) -> None:
@@ -262,7 +262,7 @@ def _follow(first: Any, views: list[Any]) -> None:
     for x in views:
         path = steps(_array(first), _array(x))
         if path is None:
-            _unclear([known.family, records.record_of(x).family], [x])
+            _unclear([known.family, record_of(x).family], [x])
             continue
         cut = known.cut or _mark(x) is CUT or (_node(x) is None and _node(first) is not None)
         _put(x, View(known.family, (*known.path, *path), first if _node(x) else None, cut))
@@ -277,7 +277,7 @@ def _adopt(family: Family, owner: Any, views: list[Any]) -> None:
         node = _node(x)
         known = node is None or type(node) is Leaf or _source(node, leaf) is leaf
         if path is None or not known:
-            _unclear([family, records.record_of(x).family], [x])
+            _unclear([family, record_of(x).family], [x])
             continue
         _put(x, View(family, path, None, node is None))
 
@@ -304,7 +304,7 @@ def steps(r: Any, m: Any) -> Path | None:
 
 def _leads(path: Path, r: Any, m: Any) -> bool:
     for primitive, params in path:
-        r = records._kernel(primitive, r, params)
+        r = on_array(primitive, r, params)
     return r.shape == m.shape and _place(r) == _place(m)
 
 

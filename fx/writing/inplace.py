@@ -95,7 +95,8 @@ def cell_of(x: Any) -> Any:
     Raises:
         WriteError: if it shares its elements with others, or is computed from others.
     """
-    from fx.writing.records import Family, Storage, View, record_of, start
+    from fx.writing.noting import start
+    from fx.writing.records import Family, Storage, View, record_of
     from fx.writing.written import begin
 
     start()

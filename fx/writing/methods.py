@@ -21,9 +21,12 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
+from fx.writing.checking import check
 from fx.writing.inplace import user_writes
-from fx.writing.records import CUT, detached, link, record_of, start
-from fx.writing.storing import check, refill, refresh, renew, set_item
+from fx.writing.items import set_item
+from fx.writing.noting import link, start
+from fx.writing.records import CUT, detached, record_of
+from fx.writing.storing import refill, refresh, renew
 from fx.writing.who import writes
 from fx.writing.written import begin
 

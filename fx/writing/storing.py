@@ -7,146 +7,25 @@ computes it, so that gradients flow and transforms see it.
 
 from __future__ import annotations
 
-from math import prod
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-import fx.prims.shape as shape_prims
 from fx.config import is_grad_enabled, modes
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
-from fx.graph.staging import StageTracer
-from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient, where
-from fx.prims.complex import part
-from fx.prims.creation import constant, constants_of
+from fx.prims.creation import constant
+from fx.prims.shape import broadcast_to
 from fx.state import Cell, _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
-from fx.writing.records import (
-    Family,
-    Steps,
-    Storage,
-    View,
-    overlaps,
-    place_in,
-    record_of,
-    start,
-    twin,
-)
-from fx.writing.views import noted
-from fx.writing.written import begin, convert, looked, next_number, view_of, with_history
-
-# what may be written ----------------------------------------------------------------------------
-
-
-def check(x: Any, operation: str, writes: bool = True) -> View:
-    """The record of a tensor that is about to be written, whose family has begun.
-
-    Args:
-        x: the tensor.
-        operation: how the user calls it.
-        writes: whether elements change, not only what the tensor shows.
-
-    Raises:
-        WriteError: for a leaf that requires grad, and for an expanded tensor.
-    """
-    start()
-    stage = modes.stage
-    if stage is not None:
-        _check_staged(x, stage, operation)
-    record = record_of(x)
-    family = record.family
-    for held in family.unclear:
-        if held() is not None:
-            raise WriteError(_UNCLEAR.format(operation, x.spec))
-    if is_grad_enabled():
-        node = x._node
-        if type(node) is Leaf:
-            kind = "a view of a leaf" if record.path and not record.cut else "a leaf"
-            raise WriteError(_LEAF.format(kind, operation))
-        apart = type(record.leaf) is Leaf
-        if apart or (record.path and not record.cut and _root_is_leaf(family)):
-            raise WriteError(_LEAF.format("a view of a leaf", operation))
-    if writes and _expanded(record.path) < len(record.path) and overlaps(record):
-        raise WriteError(
-            f"unsupported operation ({operation}): more than one element of the written-to tensor "
-            f"refers to a single memory location. Please clone() the tensor before performing the "
-            f"operation."
-        )
-    if family.cell is None:
-        if type(x) is Tensor and not x.ndim:
-            _take_out(x)
-        begin(family)
-    elif type(family.cell) is type:
-        raise WriteError(
-            f"{operation}: the parameter that this is a part of is gone; write x = x.clone()"
-        )
-    return record
-
-
-_UNCLEAR = (
-    "{}: {!r} shares its memory with a tensor that was made before this program first wrote, and "
-    "it cannot be told whether that is a view of it; write x = x.clone() before"
-)
-_LEAF = (
-    "{} Variable that requires grad is being used in an in-place operation ({}); write it inside "
-    "`with torch.no_grad():`"
-)
-
-
-def _expanded(path: Any) -> int:
-    """The place in a path of the first step that repeats elements; the length if there is none."""
-    for i, (primitive, _) in enumerate(path):
-        if primitive is shape_prims.broadcast_to:
-            return i
-    return len(path)
-
-
-def _root_is_leaf(family: Any) -> bool:
-    held = family.root() if family.cell is None or family.of_user else family.cell
-    return held is not None and type(held._node) is Leaf
-
-
-def _take_out(x: Tensor) -> None:
-    """A scalar that is kept for later use is kept no more."""
-    known = constants_of(x.dtype, x.device.name)
-    for key, kept in tuple(known.items()):
-        if kept is x:
-            del known[key]
-
-
-def begun(x: Tensor) -> None:
-    """Let a tensor be read through a cell, as after a write."""
-    start()
-    record = record_of(x)
-    if not x.ndim:
-        _take_out(x)
-    if record.family.cell is None:
-        begin(record.family)
-
-
-def _check_staged(x: Any, stage: Any, operation: str) -> None:
-    """While a function is staged: what lives outside is state, once that is known."""
-    family = record_of(x).family
-    if family.cell is not None:
-        call = getattr(stage, "call", None)
-        if call is not None and type(family.cell) is Storage and stage.lasts(family.cell):
-            call.jitted.writes.stores(stage, family.cell)
-        return
-    root = family.root()
-    inner = x if root is None else root
-    if type(inner) is GradTracer and inner.level == stage.number | 1:
-        inner = inner.value
-    if type(inner) is StageTracer and hasattr(inner.stage, "program"):
-        value = inner.ref
-        if value.node is None and value.constant is None:
-            inner.stage.call.jitted.writes.note(inner.stage, value)
-
-
-# values -----------------------------------------------------------------------------------------
+from fx.writing.checking import check
+from fx.writing.layouts import place_in
+from fx.writing.records import Family, Storage, View, record_of, twin, view_of
+from fx.writing.replacing import changed, replaced
+from fx.writing.written import convert, looked, next_number, with_history
 
 
 def renew(x: Any, operation: str, value: Any) -> Any:
@@ -191,7 +70,7 @@ def store(record: View, value: Any) -> None:
         keeps = not is_grad_enabled()
         _put(family, with_history(value, cell.read()) if keeps else twin(value))
         return
-    if type(cell) is Storage and _is_plain(cell.read(), value):
+    if type(cell) is Storage and is_plain(cell.read(), value):
         place = place_in(record, memory(family))
         if place is not None:
             place[...] = value._a
@@ -222,8 +101,8 @@ def _store_apart(record: View, value: Any) -> None:
     apart = View(family, head, None, True)
     apart.leaf, apart.at = record.leaf, at
     before = looked(apart, base)
-    after = _recorded(before, _replaced(rest, before, value))
-    new = with_history(_replaced(head, stop_gradient(base), after.detach()), base)
+    after = _recorded(before, replaced(rest, before, value))
+    new = with_history(replaced(head, stop_gradient(base), after.detach()), base)
     for member in family.alive():
         other = view_of(member)
         steps = other.path[:at]
@@ -248,7 +127,7 @@ def _recorded(before: Any, value: Any) -> Any:
         return value
     never = constant(False, bool_, value.device.name)
     if before.shape:
-        never = shape_prims.broadcast_to(never, shape=before.shape)
+        never = broadcast_to(never, shape=before.shape)
     return where(never, before, value)
 
 
@@ -264,57 +143,6 @@ def _comes_from(node: Any, before: Any) -> bool:
         if type(node) is Select or (node is not None and node.seq > before.seq):
             near += node.parents
     return False
-
-
-def changed(record: View, base: Any, value: Any) -> Any:
-    """``base`` with ``value`` where a member lies."""
-    keeps = record.cut or not is_grad_enabled()
-    out = _replaced(record.path, stop_gradient(base) if record.cut else base, value)
-    return with_history(out, base) if keeps else out
-
-
-def _replaced(path: Any, base: Any, value: Any) -> Any:
-    """``base`` with ``value`` where a path leads."""
-    if not path:
-        return value
-    at = _expanded(path)
-    if at < len(path):  # from there on in one step, which takes each element once
-        path = (*path[:at], (Steps(path[at:]), {}))
-    steps = [base]
-    for primitive, params in path[:-1]:
-        steps.append(primitive(steps[-1], **params))
-    for (primitive, params), before in zip(reversed(path), reversed(steps), strict=True):
-        value = _undone(primitive, params, before, value)
-    return value
-
-
-def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
-    """``x`` with ``value`` in the place of ``primitive(x)``."""
-    if primitive is shape_prims.reshape:
-        return shape_prims.reshape(value, shape=x.shape)
-    if primitive is shape_prims.transpose:
-        axes = shape_prims.inverse_permutation(params["axes"])
-        return shape_prims.transpose(value, axes=axes)
-    if primitive is stop_gradient:
-        return value
-    if "index" in params:
-        return x.at[params["index"]].set(value)
-    if primitive is shape_prims.slice:
-        start, stop, step = params["start"], params["stop"], params["step"]
-        sizes = shape_prims._sliced_shape(start, stop, step)
-        if value.shape != sizes:
-            value = shape_prims.reshape(value, shape=sizes)
-        return x.at[tuple(map(slice, start, stop, step))].set(value)
-    if primitive is part:  # the other part stays
-        turn = params["turn"]
-        factor = constant(1 if turn == 0 else 1j, x.dtype, x.device.name)
-        return x - part(x, turn=turn).astype(x.dtype) * factor + value.astype(x.dtype) * factor
-    n = prod(x.shape)
-    places = primitive.cpu(np.arange(n).reshape(x.shape), **params)
-    flat = shape_prims.reshape(x, shape=(n,))
-    places = new_tensor(np.ascontiguousarray(places).reshape(-1))
-    flat = flat.at[places].set(shape_prims.reshape(value, shape=(places.shape[0],)))
-    return shape_prims.reshape(flat, shape=x.shape)
 
 
 def _put(family: Any, base: Any) -> None:
@@ -410,7 +238,7 @@ def refill(x: Any, value: Any) -> None:
 # memory -----------------------------------------------------------------------------------------
 
 
-def _is_plain(*values: Any) -> bool:
+def is_plain(*values: Any) -> bool:
     """Whether these are arrays of the CPU, of which nothing would be recorded."""
     recording = is_grad_enabled()
     return modes.stage is None and all(
@@ -443,88 +271,3 @@ def memory(family: Any) -> Any:
     held._node = base._node
     hold(cell, held)
     return held._a
-
-
-def set_item(x: Any, index: Any, value: Any) -> None:
-    """``x[index] = value``."""
-    start()
-    record = record_of(x)
-    if index is not ... and _expanded(record.path) < len(record.path) and overlaps(record):
-        part = noted(lambda: x[index])  # of which elements may be written into
-        if part is not x and getattr(part, "_view", None) is not None:
-            set_item(part, ..., value)
-            return
-    record = check(x, "x[...] = v")
-    cell = record.family.cell
-    if isinstance(value, Tensor) and value.level == CELL:
-        if value.written and _is_itself(record, index, value):
-            return  # the end of `x[index] += v`, which has written through the view
-        value = value.read()
-    own = type(cell) is Storage and record.leaf is None and _is_plain(cell.read())
-    if own and (type(value) in _NUMBERS or _is_array(value)):
-        place = place_in(record, memory(record.family))
-        if place is not None and _assigned(place, index, value):
-            return
-    now = x.read()
-    if not isinstance(value, Tensor):
-        value = as_tensor(value, x.dtype, x.device)
-    elif value.dtype != x.dtype:
-        value = value.astype(x.dtype)
-    store(record, now.at[_read(index)].set(value))
-
-
-def _is_itself(record: View, index: Any, value: Any) -> bool:
-    """Whether a member is ``x[index]`` itself."""
-    if view_of(value).family is not record.family or modes.stage is not None:
-        return False
-    base = record.family.cell.value
-    if type(base) is not Tensor or type(base._a) is not np.ndarray:
-        return False
-    place = place_in(record, base._a)
-    array = value.read()._a
-    try:
-        part = None if place is None else place[_indices(index)]
-    except (IndexError, ValueError, TypeError):
-        return False
-    return (
-        type(part) is np.ndarray
-        and part.shape == array.shape
-        and part.strides == array.strides
-        and part.ctypes.data == array.ctypes.data
-    )
-
-
-_NUMBERS = frozenset((int, float, bool, complex))
-
-
-def _is_array(value: Any) -> bool:
-    return (isinstance(value, Tensor) and _is_plain(value)) or isinstance(
-        value, np.ndarray | np.generic
-    )
-
-
-def _assigned(place: Any, index: Any, value: Any) -> bool:
-    """Whether NumPy could assign; if not, the other way says why in better words."""
-    try:
-        place[_indices(index)] = value._a if isinstance(value, Tensor) else value
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return False
-    return True
-
-
-def _indices(index: Any) -> Any:
-    """An index for NumPy."""
-    kind = type(index)
-    if kind is int or kind is slice:
-        return index
-    if kind is tuple:
-        return tuple([_indices(i) for i in index])
-    if isinstance(index, Tensor):
-        return index._a
-    return index
-
-
-def _read(index: Any) -> Any:
-    if isinstance(index, tuple):
-        return tuple(map(_read, index))
-    return index.read() if isinstance(index, Tensor) and index.level == CELL else index

@@ -26,7 +26,9 @@ from fx.ops.views import view as cut
 from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.writing.records import CUT, SURELY, Selection, layout, link, start, strides_of
+from fx.writing.layouts import layout, strides_of
+from fx.writing.noting import SURELY, Selection, link, start
+from fx.writing.records import CUT
 
 VIEWS = frozenset(
     """

@@ -159,7 +159,7 @@ def _assembled(family: Family, value: Any) -> Any:
     members = [x for x in family.alive() if view_of(x).cut is False]
     members = [x for x in members if x._node is not None and type(x._node) is not Leaf]
     if members and type(value) is Tensor:
-        from fx.writing.storing import changed
+        from fx.writing.replacing import changed
 
         before = modes.barrier, modes.silent
         set_modes(ENABLED, ENABLED)

@@ -13,7 +13,7 @@ import fx
 import fx.torch as face
 from fx.errors import WriteError
 from fx.writing.finding import steps
-from fx.writing.records import forget
+from fx.writing.noting import forget
 from tests.torch import expressions
 from tests.torch.test_functions import ARRAYS
 

@@ -53,7 +53,7 @@ def alone(results: list[Any], values: Sequence[Any], given: Sequence[Any]) -> li
     """
     if not writing.enabled or writing.started:
         return results
-    from fx.writing.records import owner_of
+    from fx.writing.layouts import owner_of
 
     def memory(x: Any) -> Any:
         return owner_of(x._a) if type(x) is Tensor and hasattr(x._a, "base") else None

@@ -39,7 +39,7 @@ class Writes:
             if not x.written:
                 if type(x) is not Tensor:
                     continue
-                from fx.writing.storing import begun
+                from fx.writing.checking import begun
 
                 begun(x)
             met.add(id(x))

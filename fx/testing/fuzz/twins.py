@@ -73,7 +73,7 @@ def agree(text: str, every: int = 1) -> None:
     statements = _compiled(text)
     pair = _namespaces(text)
     if len(text) % 4:  # as in a process that has not written: its views are found afterwards
-        from fx.writing.records import forget
+        from fx.writing.noting import forget
 
         forget()
     scale, draws = 1.0, "random." in text

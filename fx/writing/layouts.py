@@ -1,0 +1,121 @@
+"""Layouts: where in memory the elements of a view lie, as PyTorch has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fx.primitive import Primitive
+from fx.prims.compare import stop_gradient
+from fx.prims.shape import broadcast_to
+
+if TYPE_CHECKING:
+    from fx.writing.records import Family, View
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of another."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):  # `as_strided` has something in between
+            base = getattr(base, "base", None)
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
+
+
+def strides_of(array: Any) -> tuple[int, ...] | None:
+    """The steps of an array in elements; None if it lies in the order of its axes, or as no tensor
+    of PyTorch's does: one that runs backwards is there a copy that runs forwards."""
+    if type(array) is not np.ndarray or array.flags.c_contiguous or not array.size:
+        return None
+    steps = tuple([abs(step) // array.itemsize for step in array.strides])
+    dense = 1
+    for n, step in zip(reversed(array.shape), reversed(steps)):
+        if n > 1 and step != dense:
+            return steps if all(steps) else None
+        dense *= n
+    return None
+
+
+def layout(family: Family, path: Any) -> Any:
+    """An array that lies in memory as a member does."""
+    shape, strides = family.shape, family.strides
+    if strides is None:
+        at = np.empty(shape, np.bool_)
+    else:
+        span = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
+        at = np.ndarray(shape, np.bool_, np.empty(span, np.bool_), strides=strides)
+    for primitive, params in path:
+        at = on_array(primitive, at, params)
+    return at
+
+
+def on_array(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
+    """A view primitive on an array."""
+    if primitive is stop_gradient:
+        return array
+    if primitive is broadcast_to:  # whose kernel may copy
+        return np.broadcast_to(array, params["shape"])
+    return primitive.cpu(array, **params)
+
+
+def place_in(record: View, array: Any) -> Any:
+    """The part of the memory of a family where a member lies; None where that cannot be said."""
+    owner = array
+    for primitive, params in record.path:
+        before, array = array, on_array(primitive, array, params)
+        if not (array is owner or array.base is owner or array is before):
+            return None
+    return array if array.flags.writeable else None
+
+
+def first_expanded(path: Any) -> int:
+    """The place in a path of the first step that repeats elements; the length if there is none."""
+    for i, (primitive, _) in enumerate(path):
+        if primitive is broadcast_to:
+            return i
+    return len(path)
+
+
+def overlaps(record: View) -> bool:
+    """Whether several elements of a member are one in memory, as far as PyTorch looks."""
+    at = layout(record.family, record.path)
+    return any(n > 1 and not step for n, step in zip(at.shape, at.strides))
+
+
+class Steps:
+    """Several steps of a path as one, on arrays."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def cpu(self, array: Any) -> Any:
+        """What the steps select."""
+        for primitive, params in self.path:
+            array = on_array(primitive, array, params)
+        return array
+
+
+def shares(a: Any, b: Any) -> bool:
+    """Whether ``b``, reshaped from ``a``, lies in its memory."""
+    if type(b) is not np.ndarray:
+        return True
+    base = b.base
+    return b is a or (base is not None and (base is a or base is a.base))
+
+
+def gives_view(family: Family, path: Any) -> bool:
+    """Whether a reshape at the end of a path moves no elements."""
+    before = layout(family, path[:-1])
+    if before.size <= 1:  # NumPy gives a number, not a view, for one element
+        return True
+    return shares(before, on_array(*path[-1][:1], before, path[-1][1]))
+
+
+def lies_in_order(array: Any) -> bool:
+    """Whether an array that has no strides of its own lies in the order of its axes."""
+    return type(array) is not np.ndarray or array.flags.c_contiguous

@@ -1,0 +1,218 @@
+"""Noting: views are noted when they are made, from the first write of a process on.
+
+Before it, of tracers and cells only, and where memory could not tell it afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from fx.config import modes, writing
+from fx.handles import Data, Part
+from fx.primitive import Primitive
+from fx.prims.compare import stop_gradient
+from fx.prims.complex import part
+from fx.prims.shape import broadcast_to, reshape, slice, transpose
+from fx.tape import CELL, Leaf
+from fx.tensor import Tensor
+from fx.writing.layouts import gives_view, lies_in_order, owner_of, shares, strides_of
+from fx.writing.records import Family, View, origins, record_of
+from fx.writing.written import convert
+
+SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
+
+
+class ViewPrimitive(Primitive):
+    """A primitive whose result shares the elements of its argument, where a program may write."""
+
+    __slots__ = ()
+    is_view = True
+
+    def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        (x,) = args
+        if isinstance(x, Tensor) and x.level == CELL:
+            value = x.read()
+            plain = type(value) is Tensor and type(value._a) is np.ndarray
+            if plain:
+                out = Primitive.__call__(self, value, **params)
+            else:
+                out = super()._dispatch((value,), params)
+        else:
+            out = super()._dispatch(args, params)
+        if modes.views and out is not x:
+            return link(x, out, self, params)
+        return out
+
+
+class Noting(ViewPrimitive):
+    """The same in a program that writes, of whose plain tensors views are noted too."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, **params: Any) -> Any:  # type: ignore[override]
+        """Bind, and note the view."""
+        if type(x) is not Tensor or type(x._a) is not np.ndarray:
+            return self._dispatch((x,), params)
+        out = Primitive.__call__(self, x, **params)
+        if out is not x and modes.views:
+            return link(x, out, self, params)
+        return out
+
+
+class Selection:
+    """A choice of elements that no single primitive makes, such as a diagonal.
+
+    Args:
+        function: of a tensor.
+        cpu: the same of an array, as a view of it.
+    """
+
+    __slots__ = ("cpu", "function")
+
+    def __init__(self, function: Any, cpu: Any) -> None:
+        self.function = function
+        self.cpu = cpu
+
+    def __call__(self, x: Any, **params: Any) -> Any:
+        """The elements, as a view of ``x``."""
+        views, modes.views = modes.views, False
+        try:
+            out = self.function(x, **params)
+        finally:
+            modes.views = views
+        if type(x) is Tensor and type(x._a) is np.ndarray and out.size:
+            place = self.cpu(x._a, **params)  # the function may have copied
+            if place.base is not None:
+                out._a = place
+        if views and out is not x:
+            return link(x, out, self, params)
+        return out
+
+
+def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
+    """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
+    x, lead = _behind(x)
+    record = record_of(x)
+    family = record.family
+    path = (*record.path, *lead, (primitive, params))
+    base, cut = None, record.cut or bool(lead) or primitive is stop_gradient
+    if out.written:  # what made it is made of views, and the family has begun
+        known = out._view
+        known.path, known.cut = path, cut or known.cut
+        known.source = None
+        return out
+    moves = primitive is reshape and modes.views is not SURELY  # whether it may move elements
+    if type(out) is Tensor and type(x) is Tensor:
+        if moves:
+            chosen = family.strides is None and not lies_in_order(family.array)
+            one = x._a.size == 1
+            if not (one or (gives_view(family, path) if chosen else shares(x._a, out._a))):
+                return out
+        if out._node is not None:
+            base = x
+        elif x._node is not None:
+            cut = True
+    else:
+        if x.level != CELL:
+            base = x
+        elif out is x.read():  # all of it: but what a cell holds is no object of the user's
+            out = Primitive.__call__(reshape, out, shape=out.shape)
+        if moves and not gives_view(family, path):
+            return out
+    out._view = made = View(family, path, base, cut)
+    if record.leaf is not None:
+        made.leaf, made.at, made.cut = record.leaf, record.at, True
+    elif record.path and primitive is not stop_gradient and type(x._node) is Leaf:
+        made.leaf, made.at, made.cut = x._node, len(record.path), True
+    if primitive is stop_gradient:
+        made.leaf = None
+    family.add(out)
+    if not writing.started and family.of_user and type(out) is Tensor:
+        _note_origin(family, out._a)
+    if family.cell is not None:
+        convert(out, 0)
+    return out
+
+
+def _behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The parameter that a handle, ``p.data`` or a part of it, is of, and the steps from there."""
+    if not isinstance(x, Data) or x.owner is None:
+        return x, ()
+    owner, lead = _behind(x.owner)
+    if isinstance(x, Part):
+        from fx.ops.views import fixed
+        from fx.writing.views import index_of
+
+        return owner, (*lead, (index_of, {"index": fixed(x.index)}))
+    return owner, (*lead, (stop_gradient, {}))
+
+
+def moved(x: Any, out: Any, surely: bool) -> None:
+    """Before the first write: note a view for which elements had to be moved.
+
+    Args:
+        x: a plain tensor of the CPU.
+        out: it, reshaped.
+        surely: whether PyTorch gives a view or raises; else it moves elements where its strides,
+            which are those of the array unless that is expanded or flipped, ask for it.
+    """
+    array = x._a
+    if shares(array, out._a) or not (surely or strides_of(array) is None):
+        return
+    views, modes.views = modes.views, SURELY
+    try:
+        link(x, out, reshape, {"shape": out.shape})
+    finally:
+        modes.views = views
+
+
+def _note_origin(family: Family, array: Any) -> None:
+    """Note in what memory a parameter was when a view of it was taken."""
+    if type(array) is np.ndarray:
+        owner = owner_of(array)
+        held, known = origins.get(id(owner), (None, None))
+        if held is None or held() is not owner:
+            origins[id(owner)] = ref(owner), family
+        elif known is not family:
+            origins[id(owner)] = ref(owner), False
+
+
+def _primitives() -> tuple[Any, ...]:
+    return reshape, transpose, slice, broadcast_to, stop_gradient, part
+
+
+def watch_views() -> None:
+    """From now on view primitives note what they give of tracers and cells, where they are told."""
+    for primitive in _primitives():
+        primitive.__class__ = ViewPrimitive
+    writing.moved = moved
+
+
+def start() -> None:
+    """Before the first write: find the views that there are, and note all from now on."""
+    if writing.started:
+        return
+    from fx.writing import finding, views
+
+    finding.families()
+    writing.started = True
+    writing.moved = None
+    for primitive in _primitives():
+        primitive.__class__ = Noting
+    views.follow()
+
+
+def forget() -> None:
+    """Be as before the first write, for tests; what was written by then must be gone."""
+    if not writing.started:
+        return
+    from fx.writing import views
+
+    writing.started = False
+    writing.moved = moved
+    for primitive in _primitives():
+        primitive.__class__ = ViewPrimitive
+    views.follow(False)

@@ -1,0 +1,69 @@
+"""Replacing: the values of a family with others where a view lies, as ``x.at[i].set(v)`` gives."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import fx.prims.shape as shape_prims
+from fx.config import is_grad_enabled
+from fx.prims.compare import stop_gradient
+from fx.prims.complex import part
+from fx.prims.creation import constant
+from fx.tensor import new_tensor
+from fx.writing.layouts import Steps, first_expanded
+from fx.writing.records import View
+from fx.writing.written import with_history
+
+
+def changed(record: View, base: Any, value: Any) -> Any:
+    """``base`` with ``value`` where a member lies."""
+    keeps = record.cut or not is_grad_enabled()
+    out = replaced(record.path, stop_gradient(base) if record.cut else base, value)
+    return with_history(out, base) if keeps else out
+
+
+def replaced(path: Any, base: Any, value: Any) -> Any:
+    """``base`` with ``value`` where a path leads."""
+    if not path:
+        return value
+    at = first_expanded(path)
+    if at < len(path):  # from there on in one step, which takes each element once
+        path = (*path[:at], (Steps(path[at:]), {}))
+    steps = [base]
+    for primitive, params in path[:-1]:
+        steps.append(primitive(steps[-1], **params))
+    for (primitive, params), before in zip(reversed(path), reversed(steps), strict=True):
+        value = _undone(primitive, params, before, value)
+    return value
+
+
+def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
+    """``x`` with ``value`` in the place of ``primitive(x)``."""
+    if primitive is shape_prims.reshape:
+        return shape_prims.reshape(value, shape=x.shape)
+    if primitive is shape_prims.transpose:
+        axes = shape_prims.inverse_permutation(params["axes"])
+        return shape_prims.transpose(value, axes=axes)
+    if primitive is stop_gradient:
+        return value
+    if "index" in params:
+        return x.at[params["index"]].set(value)
+    if primitive is shape_prims.slice:
+        start, stop, step = params["start"], params["stop"], params["step"]
+        sizes = shape_prims._sliced_shape(start, stop, step)
+        if value.shape != sizes:
+            value = shape_prims.reshape(value, shape=sizes)
+        return x.at[tuple(map(slice, start, stop, step))].set(value)
+    if primitive is part:  # the other part stays
+        turn = params["turn"]
+        factor = constant(1 if turn == 0 else 1j, x.dtype, x.device.name)
+        return x - part(x, turn=turn).astype(x.dtype) * factor + value.astype(x.dtype) * factor
+    n = prod(x.shape)
+    places = primitive.cpu(np.arange(n).reshape(x.shape), **params)
+    flat = shape_prims.reshape(x, shape=(n,))
+    places = new_tensor(np.ascontiguousarray(places).reshape(-1))
+    flat = flat.at[places].set(shape_prims.reshape(value, shape=(places.shape[0],)))
+    return shape_prims.reshape(flat, shape=x.shape)
