@@ -5,6 +5,7 @@ import pytest
 
 import fx
 from fx import optim
+from fx.backends.cpu.llvm import parallel
 from fx.optim import _fused
 
 OPTIMIZERS = [
@@ -154,3 +155,22 @@ def test_bits_do_not_depend_on_threads():
         finally:
             fx.set_num_threads(2)
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(("sizes", "shared"), [([1_000_003], True), ([3, 5], False), ([7], False)])
+def test_threads_share_large_updates_and_no_small_ones(sizes, shared):
+    before = fx.get_num_threads()
+    fx.set_num_threads(2)
+    try:
+        ps = [fx.nn.Parameter(fx.ones(n)) for n in sizes]
+        optimizer = optim.Adam(ps, lr=0.1)
+        for p in ps:
+            p.grad = fx.ones_like(p)
+        optimizer.step()
+        words = parallel._native.words
+        words[parallel.ALONE_UNTIL] = 0  # however busy this machine is
+        asked = words[parallel.JOBS]
+        optimizer.step()
+        assert words[parallel.JOBS] - asked == shared
+    finally:
+        fx.set_num_threads(before)

@@ -28,8 +28,8 @@ class Layout:
     Attributes:
         words: count of parts, tasks, tasks that a thread takes at once, addresses of the scalars
             and the code, count of vectors, a bit for each that is written, the dtype; for each part
-            its first task, its length, and room for the addresses; tasks again, and whether to give
-            up the GIL (1) or take several threads (2).
+            its first task, its length, and room for the addresses; last whether to give up the GIL
+            (1) or take several threads (2).
         scalars: the values of the 0-d inputs, one row of 8 bytes each.
     """
 
@@ -37,7 +37,7 @@ class Layout:
 
     def __init__(self, sweep: Sweep, lengths: Sequence[int]) -> None:
         width = sweep.width + 2
-        self.words = np.zeros(HEAD + width * len(lengths) + 2, np.int64)
+        self.words = np.zeros(HEAD + width * len(lengths) + 1, np.int64)
         self.scalars = np.zeros((max(sweep.scalars, 1), 8 // sweep.dtype.itemsize), sweep.dtype)
         parts = self.words[HEAD : HEAD + width * len(lengths)].reshape(-1, width)
         tasks = -(-np.asarray(lengths, np.int64) // sweep.chunk)
@@ -50,7 +50,6 @@ class Layout:
             len(lengths), total, share, self.scalars.ctypes.data, sweep.address, sweep.width,
             sweep.written, id(sweep.dtype),
         )  # fmt: skip
-        self.words[-2] = total
         self.words[-1] = (cost > limits.SWEEP_RELEASE) + (
             cost > limits.SWEEP_PARALLEL and total > 1
         )
