@@ -21,7 +21,7 @@ from typing import Any
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node, constant_value
-from fx.graph.passes.kinds import is_effectful
+from fx.graph.passes.effects import is_effectful
 from fx.primitive import NOT_DIFFERENTIABLE, Primitive
 from fx.prims.creation import constant
 from fx.staged_number import StagedNumber

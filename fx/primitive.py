@@ -41,6 +41,17 @@ class _NotDifferentiable:
 
 
 NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+# what passes and schedulers know of a primitive beyond its rules
+KINDS = {
+    "elementwise": "of the elements in the same place of all arguments, which broadcast",
+    "view": "the bytes of its argument, in another shape",
+    "strided": "an element of its argument, at a place that strides give",
+    "move": "an element of an argument, at another place",
+    "creation": "of the parameters alone",
+    "reduction": "of all elements along axes",
+    "product": "a sum of products",
+    "": "anything else",
+}
 
 
 @attrs.define(eq=False, repr=False)
@@ -66,6 +77,14 @@ class Primitive:
         forward: ``(needs, *primals, **params) -> (outs, pullback)``: results and pullback together,
             for a primitive with several results whose ``vjp`` would compute them once more; the
             transforms use it in place of ``vjp`` where nobody will differentiate the pullback.
+        kind: what an element of the result is made of, one of ``KINDS``.
+        weight: operations an element: about how many instructions a vector of results takes.
+        commutative: whether f(x, y) has the bits of f(y, x).
+        no_minus_zero: whether no real result is -0.0.
+        formula: ``(*tensors, **params) -> tensor``, the same numbers by other primitives; it
+            returns None where it has none for such arguments. Compilers take it for a primitive
+            for which they have no code.
+        dissolves: whether compilers always take the formula, since nothing is lost by it.
     """
 
     name: str
@@ -82,6 +101,12 @@ class Primitive:
     kernels: dict[str, Rule] = attrs.field(factory=dict)
     differentiable: bool = True
     effectful: bool = False
+    kind: str = ""
+    weight: int = 1
+    commutative: bool = False
+    no_minus_zero: bool = False
+    formula: Rule | None = None
+    dissolves: bool = False
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
 
     def __repr__(self) -> str:
@@ -256,6 +281,10 @@ def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
             )
     if (given["jvp"] is NOT_DIFFERENTIABLE) != (given["vjp"] is NOT_DIFFERENTIABLE):
         raise RegistrationError(f"primitive {name!r} must give both jvp and vjp, or neither")
+    if rules.get("kind", "") not in KINDS:
+        raise RegistrationError(
+            f"primitive {name!r} has kind {rules['kind']!r}; the kinds are {[*KINDS]}"
+        )
     primitive = Primitive(name, **given)
     primitive.differentiable = primitive.vjp is not NOT_DIFFERENTIABLE
     primitive.kernels["cpu"] = primitive.cpu

@@ -52,6 +52,7 @@ class Application(Primitive):
     multiple = True
     differentiable = True
     saves: tuple[int, ...] = ()
+    kind, weight, commutative, no_minus_zero, formula = "", 1, False, False, None
 
     def __init__(self, name: str, torch_name: str = "") -> None:
         self.name = name

@@ -1,7 +1,7 @@
 """Cost: what nodes and graphs compute and move, and which values are cheap to compute again.
 
 The figures are estimates by specs alone: operations on elements (an addition is 1, an ``exp`` about
-12), and bytes as if every node ran by itself. Fusion moves fewer bytes; that is the point of it.
+10), and bytes as if every node ran by itself. Fusion moves fewer bytes; that is the point of it.
 """
 
 from __future__ import annotations
@@ -11,32 +11,9 @@ from typing import Any
 import attrs
 
 from fx.graph.ir import Graph, Node, Value
-from fx.graph.passes.kinds import BROADCASTING, CREATION, UNARY
 from fx.graph.printing import subgraphs
 
-# operations an element, where it is not 1
-WEIGHTS: dict[str, int] = {
-    **dict.fromkeys(("divide", "reciprocal", "sqrt", "rsqrt", "hypot"), 4),
-    **dict.fromkeys(("floor_divide", "remainder", "fmod"), 8),
-    **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid"), 12),
-    **dict.fromkeys(("tanh", "sin", "cos", "erf", "erfc", "sinh", "cosh"), 16),
-    **dict.fromkeys(("tan", "arcsin", "arccos", "arctan", "softplus", "logaddexp"), 20),
-    **dict.fromkeys(("arctan2", "arcsinh", "arccosh", "arctanh", "power", "erfinv"), 30),
-    **dict.fromkeys(("lgamma", "digamma", "trigamma", "polygamma"), 100),
-    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 16),
-    **dict.fromkeys(("random_bits", "random_draw", "random_below"), 20),
-    "random_permutation": 60,
-    **dict.fromkeys(("argsort", "top_k_indices"), 60),
-}
-CHEAPEST = 20  # operations an element up to which a value is cheap: about a trip to memory and back
-_FREE = frozenset(("reshape", "stop_gradient", "broadcast_to"))  # another view of the same bytes
-_MOVES = frozenset(
-    (
-        "transpose", "slice", "pad", "concatenate", "flip", "take", "take_along_axis", "scatter",
-        "scatter_along_axis", "stack", "unstack",
-    )
-)  # fmt: skip
-_ELEMENTWISE = UNARY | BROADCASTING
+CHEAPEST = 26  # operations an element up to which a value is cheap: about a trip to memory and back
 # where (*arguments, result) hold the output of the forward convolution, and its weight
 _CONVOLUTIONS = {"conv": (2, 1), "conv_input_grad": (0, 1), "conv_weight_grad": (1, 2)}
 
@@ -90,7 +67,7 @@ def cost_of(node: Node) -> Cost:
         Cost(flops=1024, read=768, written=128, peak=0)
     """
     name = node.primitive.name
-    if name in _FREE:
+    if node.primitive.kind == "view":
         return _NOTHING
     read = sum([v.spec.nbytes for v in dict.fromkeys(node.inputs)])
     written = sum([v.spec.nbytes for v in node.outs])
@@ -103,7 +80,8 @@ def cost_of(node: Node) -> Cost:
 
 
 def _flops(node: Node, name: str) -> int:
-    if name in _MOVES or not node.outs:
+    primitive = node.primitive
+    if primitive.kind in ("strided", "move") or not node.outs:
         return 0
     size = sum([v.spec.size for v in node.outs])
     if name == "matmul":
@@ -111,10 +89,9 @@ def _flops(node: Node, name: str) -> int:
     if name in _CONVOLUTIONS:
         gradient, weight = [(*node.inputs, node.out)[k].spec for k in _CONVOLUTIONS[name]]
         return 2 * gradient.size * (weight.size // max(1, weight.shape[0]))
-    if name in _ELEMENTWISE or name in CREATION:
-        return WEIGHTS.get(name, 1) * size
-    size = max([size, *[v.spec.size for v in node.inputs]])
-    return WEIGHTS.get(name, 1) * size
+    if primitive.kind not in ("elementwise", "creation"):
+        size = max([size, *[v.spec.size for v in node.inputs]])
+    return primitive.weight * size
 
 
 def _of_bodies(node: Node, bodies: list[Graph]) -> Cost:
@@ -135,7 +112,7 @@ def cost_of_graph(graph: Graph) -> Cost:
         >>> import fx
         >>> cost = fx.make_graph(lambda x: fx.sum(fx.exp(x) * 2))(fx.ones(1000)).cost()
         >>> cost.flops, cost.bytes, cost.peak
-        (14000, 20008, 8000)
+        (12000, 20008, 8000)
     """
     found = graph.cache.get("cost")
     if found is None:
@@ -157,7 +134,7 @@ def live_bytes(graph: Graph) -> list[int]:
     count = len(graph.nodes)
     change = [0] * (count + 1)
     for i, node in enumerate(graph.nodes):
-        if node.primitive.name in _FREE:
+        if node.primitive.kind == "view":
             continue
         for value in node.outs:
             change[i] += value.spec.nbytes
@@ -178,7 +155,7 @@ def last_uses(graph: Graph) -> dict[Value, int]:
         node = graph.nodes[i]
         for value in node.inputs:
             end.setdefault(value, i)
-        if node.primitive.name in _FREE:  # a view keeps what it shows
+        if node.primitive.kind == "view":  # it keeps what it shows
             source = node.inputs[0]
             end[source] = max(end[source], end.get(node.outs[0], i))
     return end
@@ -196,10 +173,9 @@ def cheap(node: Node) -> bool:
         >>> [cheap(node) for node in graph.nodes]
         [True, False]
     """
-    name = node.primitive.name
-    if name in _ELEMENTWISE:
-        return WEIGHTS.get(name, 1) <= CHEAPEST
-    return name in _FREE or name in CREATION
+    if node.primitive.kind == "elementwise":
+        return node.primitive.weight <= CHEAPEST
+    return node.primitive.kind in ("view", "creation")
 
 
 def flops_of(graph: Graph) -> dict[Any, int]:

@@ -10,7 +10,6 @@ import attrs
 
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.layout import HEIGHT, Box, place
-from fx.graph.passes.kinds import BROADCASTING, CREATION, UNARY, VIEWS
 from fx.graph.printing import Names, call_text, subgraphs, text
 
 _COLOURS = {
@@ -23,14 +22,7 @@ _COLOURS = {
     "product": "#fee2e2",
     "other": "#ffedd5",
 }
-_REDUCTIONS = frozenset(
-    (
-        "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax",
-        "log_softmax", "sum_to",
-    )
-)  # fmt: skip
-_PRODUCTS = ("matmul", "conv", "einsum")
-_SHAPES = VIEWS | {"concatenate", "pad", "flip"}
+_FAMILIES = {"": "other", "view": "shape", "strided": "shape", "move": "shape"}
 _LABEL = 40  # characters
 _CHARACTER = 6.7  # pixels of one character of a label
 
@@ -179,16 +171,8 @@ def _details(node: Node, names: Names) -> str:
 
 def kind_of(node: Node) -> str:
     """The family that a node is drawn as."""
-    name = node.primitive.name
-    if name in CREATION:
-        return "creation"
-    if name in _SHAPES:
-        return "shape"
-    if name in UNARY or name in BROADCASTING:
-        return "elementwise"
-    if name in _REDUCTIONS:
-        return "reduction"
-    return "product" if name.startswith(_PRODUCTS) else "other"
+    kind = node.primitive.kind
+    return _FAMILIES.get(kind, kind)
 
 
 def _box(shape: Shape) -> str:

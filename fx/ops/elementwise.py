@@ -15,6 +15,7 @@ from typing import Any
 import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
+import fx.prims.special as special
 from fx.ops.operands import argument, floating, known_scalar, operands, public
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import full
@@ -153,12 +154,12 @@ atanh = arctanh = _float(
 
 # special functions ------------------------------------------------------------------------------
 sigmoid = _float("sigmoid", prims.sigmoid, "1 / (1 + exp(-x)), without overflow.", "0.0", "0.5000")
-erf = _float("erf", prims.erf, "The error function.", "0.0", "0.")
-erfc = _float("erfc", prims.erfc, "1 - erf(x), exact where erf(x) is near 1.", "0.0", "1.")
-erfinv = _float("erfinv", prims.erfinv, "The inverse of erf on (-1, 1).", "0.0", "0.")
-lgamma = _float("lgamma", prims.lgamma, "log |gamma(x)|.", "1.0", "0.")
+erf = _float("erf", special.erf, "The error function.", "0.0", "0.")
+erfc = _float("erfc", special.erfc, "1 - erf(x), exact where erf(x) is near 1.", "0.0", "1.")
+erfinv = _float("erfinv", special.erfinv, "The inverse of erf on (-1, 1).", "0.0", "0.")
+lgamma = _float("lgamma", special.lgamma, "log |gamma(x)|.", "1.0", "0.")
 digamma = _float(
-    "digamma", prims.digamma, "The derivative of lgamma.", "1.0", "-0.5772")
+    "digamma", special.digamma, "The derivative of lgamma.", "1.0", "-0.5772")
 
 # sign and rounding ------------------------------------------------------------------------------
 abs = absolute = _any("abs", prims.abs, "The magnitude, real for complex x.", "[-2, 3]", "[2, 3]")

@@ -7,6 +7,7 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
+import fx.prims.special as special
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
 from fx.ops.autocasting import in_float32, in_half
@@ -224,7 +225,7 @@ def mvlgamma(x: Any, p: int) -> Tensor:
     if p < 1:
         raise ShapeError(f"mvlgamma: p must be at least 1, got {p}")
     halves = arange(p, device=x.device) * constant_like(0.5, x)
-    parts = prims.lgamma(expand_dims(x, -1) - halves)  # (..., p)
+    parts = special.lgamma(expand_dims(x, -1) - halves)  # (..., p)
     return parts.sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 

@@ -6,6 +6,7 @@ from math import pi, sqrt
 
 import fx.backends.cpu.fused as cpu
 import fx.prims.elementwise as elementwise
+import fx.prims.special as special
 from fx.prims.fused import fuse
 
 _CUBIC = 0.044715
@@ -21,12 +22,12 @@ def _activation(name, reference, slope, kernel, gradient_kernel):
 
 
 def _gelu(x):
-    return x * 0.5 * (elementwise.erf(x * sqrt(0.5)) + 1.0)
+    return x * 0.5 * (special.erf(x * sqrt(0.5)) + 1.0)
 
 
 def _gelu_slope(x):
     density = elementwise.exp(elementwise.square(x) * -0.5) * (1.0 / sqrt(2.0 * pi))
-    return (elementwise.erf(x * sqrt(0.5)) + 1.0) * 0.5 + x * density
+    return (special.erf(x * sqrt(0.5)) + 1.0) * 0.5 + x * density
 
 
 def _bent(x):

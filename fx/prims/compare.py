@@ -24,15 +24,15 @@ from fx.spec import TensorSpec
 
 # relations --------------------------------------------------------------------------------------
 
-equal = comparison("equal", cpu=cpu.equal)
-not_equal = comparison("not_equal", cpu=cpu.not_equal)
+equal = comparison("equal", cpu=cpu.equal, commutative=True)
+not_equal = comparison("not_equal", cpu=cpu.not_equal, commutative=True)
 less = comparison("less", cpu=cpu.less, takes=ORDERED)
 less_equal = comparison("less_equal", cpu=cpu.less_equal, takes=ORDERED)
 greater = comparison("greater", cpu=cpu.greater, takes=ORDERED)
 greater_equal = comparison("greater_equal", cpu=cpu.greater_equal, takes=ORDERED)
-logical_and = comparison("logical_and", cpu=cpu.logical_and)
-logical_or = comparison("logical_or", cpu=cpu.logical_or)
-logical_xor = comparison("logical_xor", cpu=cpu.logical_xor)
+logical_and = comparison("logical_and", cpu=cpu.logical_and, commutative=True)
+logical_or = comparison("logical_or", cpu=cpu.logical_or, commutative=True)
+logical_xor = comparison("logical_xor", cpu=cpu.logical_xor, commutative=True)
 
 
 # predicates -------------------------------------------------------------------------------------
@@ -56,6 +56,7 @@ def _predicate(name, kernel, takes=None):
         vjp=NOT_DIFFERENTIABLE,
         batch=same_dim_batch(lambda: prim),
         sample=_special_values,
+        kind="elementwise",
     )  # fmt: skip
     return prim
 
@@ -70,7 +71,7 @@ signbit = _predicate("signbit", cpu.signbit, takes=REAL | {bool_})
 # bits -------------------------------------------------------------------------------------------
 
 
-def _bits(name, kernel, high=100, bools=True):
+def _bits(name, kernel, high=100, bools=True, **traits):
     def spec(*specs):
         dtype = same_dtype(name, *specs)
         if not is_integral(dtype) and not (bools and dtype == bool_):
@@ -88,13 +89,15 @@ def _bits(name, kernel, high=100, bools=True):
         sample=lambda d: Sample(
             [d.integers(s := d.shape(), 0, 100), d.integers(d.broadcastable(s), 0, high)]
         ),
+        kind="elementwise",
+        **traits,
     )  # fmt: skip
     return prim
 
 
-bitwise_and = _bits("bitwise_and", cpu.bitwise_and)
-bitwise_or = _bits("bitwise_or", cpu.bitwise_or)
-bitwise_xor = _bits("bitwise_xor", cpu.bitwise_xor)
+bitwise_and = _bits("bitwise_and", cpu.bitwise_and, commutative=True)
+bitwise_or = _bits("bitwise_or", cpu.bitwise_or, commutative=True)
+bitwise_xor = _bits("bitwise_xor", cpu.bitwise_xor, commutative=True)
 left_shift = _bits("left_shift", cpu.left_shift, high=8, bools=False)
 right_shift = _bits("right_shift", cpu.right_shift, high=8, bools=False)
 
@@ -108,7 +111,7 @@ def _bitwise_not_spec(x):
 
 
 bitwise_not = define(
-    "bitwise_not", cpu=cpu.bitwise_not, spec=_bitwise_not_spec,
+    "bitwise_not", cpu=cpu.bitwise_not, kind="elementwise", spec=_bitwise_not_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: bitwise_not),
@@ -150,7 +153,7 @@ def _where_vjp(needs, condition, x, y):
 
 
 where = define(
-    "where", cpu=cpu.where, spec=_where_spec,
+    "where", cpu=cpu.where, kind="elementwise", spec=_where_spec,
     jvp=_where_jvp,
     vjp=_where_vjp,
     batch=elementwise_batch(lambda: where),
@@ -176,14 +179,16 @@ def _astype_vjp(needs, x, *, dtype):
 
 
 astype = define(
-    "astype", cpu=cpu.astype, spec=lambda x, *, dtype: x.with_(dtype=dtype), torch_name="ToCopy",
+    "astype", cpu=cpu.astype, kind="elementwise", torch_name="ToCopy",
+    spec=lambda x, *, dtype: x.with_(dtype=dtype),
     jvp=_astype_jvp,
     vjp=_astype_vjp,
     batch=same_dim_batch(lambda: astype),
     sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
 )  # fmt: skip
 stop_gradient = define(  # the identity through which no derivative passes
-    "stop_gradient", cpu=cpu.identity, spec=lambda x: x,
+    "stop_gradient", cpu=cpu.identity, kind="view", weight=0, formula=lambda x: x,
+    dissolves=True, spec=lambda x: x,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: stop_gradient),

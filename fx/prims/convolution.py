@@ -129,7 +129,7 @@ def _conv_sample(d):
 
 
 conv = define(
-    "conv", cpu=sliding(cpu.conv), spec=_conv_spec, torch_name="Convolution",
+    "conv", kind="product", cpu=sliding(cpu.conv), spec=_conv_spec, torch_name="Convolution",
     **_bilinear(
         lambda: conv,
         lambda ct, w, sizes, **p: conv_input_grad(ct, w, input_size=sizes, **p),
@@ -174,7 +174,7 @@ def _input_grad_sample(d):
 
 
 conv_input_grad = define(
-    "conv_input_grad", cpu=of_one_dtype(cpu.conv_input_grad), spec=_input_grad_spec,
+    "conv_input_grad", kind="product", cpu=of_one_dtype(cpu.conv_input_grad), spec=_input_grad_spec,
     torch_name="Convolution",
     **_bilinear(
         lambda: conv_input_grad,
@@ -221,8 +221,8 @@ def _weight_grad_sample(d):
 
 
 conv_weight_grad = define(
-    "conv_weight_grad", cpu=of_one_dtype(cpu.conv_weight_grad), spec=_weight_grad_spec,
-    torch_name="ConvolutionWeight",
+    "conv_weight_grad", kind="product", cpu=of_one_dtype(cpu.conv_weight_grad),
+    spec=_weight_grad_spec, torch_name="ConvolutionWeight",
     **_bilinear(
         lambda: conv_weight_grad,
         lambda ct, g, sizes, *, kernel_size, **p: conv_input_grad(g, ct, input_size=sizes, **p),

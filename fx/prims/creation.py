@@ -23,7 +23,7 @@ def _no_lanes(level, args, dims, **params):
 
 
 full = define(
-    "full", cpu=cpu.full, spec=_spec,
+    "full", cpu=cpu.full, kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_no_lanes,
@@ -32,7 +32,7 @@ full = define(
     ),
 )  # fmt: skip
 iota = define(  # start + step * index along one axis
-    "iota", cpu=cpu.iota, spec=_spec,
+    "iota", cpu=cpu.iota, kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_no_lanes,

@@ -75,7 +75,7 @@ def _draw_spec(key, *, family, shape, dtype):
 
 
 random_draw = define(  # the quantile of a standard distribution at uniform words
-    "random_draw", cpu=cpu.draw, spec=_draw_spec,
+    "random_draw", cpu=cpu.draw, weight=20, spec=_draw_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_draw),
@@ -107,7 +107,7 @@ def _permutation_spec(key, *, shape):
 
 
 random_permutation = define(  # independent permutations of range(n) along the last axis
-    "random_permutation", cpu=cpu.permutation, spec=_permutation_spec,
+    "random_permutation", cpu=cpu.permutation, weight=60, spec=_permutation_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_permutation),
@@ -131,7 +131,7 @@ def _below_sample(d):
 
 
 random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 ** 64
-    "random_below", cpu=cpu.below, spec=_below_spec,
+    "random_below", cpu=cpu.below, weight=20, spec=_below_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_below),

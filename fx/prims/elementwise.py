@@ -8,7 +8,7 @@ import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import define
-from fx.prims.compare import astype, equal, greater, less, logical_and, where
+from fx.prims.compare import astype, equal, greater, greater_equal, less, logical_and, where
 from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like
 from fx.prims.families import (
@@ -16,17 +16,14 @@ from fx.prims.families import (
     ORDERED,
     REAL,
     binary,
-    elementwise_batch,
     elementwise_spec,
     piecewise_constant,
     same_dim_batch,
     unary,
-    unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
-_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
 def _keep(t):
@@ -106,7 +103,7 @@ def _whole_quotient(d):
 # arithmetic -------------------------------------------------------------------------------------
 
 add = binary(
-    "add", cpu=cpu.add,
+    "add", cpu=cpu.add, commutative=True,
     dx=lambda x, y: _keep,
     dy=lambda x, y: _keep,
     same_shape=_add_vjp,
@@ -118,56 +115,58 @@ subtract = binary(
     same_shape=_subtract_vjp,
 )  # fmt: skip
 multiply = binary(
-    "multiply", cpu=cpu.multiply, torch_name="Mul",
+    "multiply", cpu=cpu.multiply, commutative=True, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
     same_shape=_multiply_vjp,
 )  # fmt: skip
 divide = binary(
-    "divide", cpu=cpu.divide, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
+    "divide", cpu=cpu.divide, weight=4, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t / y,
     dy=lambda x, y: lambda t: -t * (x / y / y),  # y * y may be 0 or infinite where this is not
 )  # fmt: skip
 power = binary(
-    "power", cpu=cpu.power, takes=NUMBERS, torch_name="Pow", sample=_positive_base,
+    "power", cpu=cpu.power, weight=40, takes=NUMBERS, torch_name="Pow", sample=_positive_base,
     dx=lambda x, y: lambda t: t * _power_dx(x, y),
     dy=lambda x, y: lambda t: t * _power_dy(x, y),
 )  # fmt: skip
 floor_divide = binary(
-    "floor_divide", cpu=cpu.floor_divide, takes=REAL, sample=_whole_quotient, dx=_zero, dy=_zero
-)
+    "floor_divide", cpu=cpu.floor_divide, weight=8, takes=REAL, sample=_whole_quotient,
+    dx=_zero, dy=_zero,
+)  # fmt: skip
 remainder = binary(
-    "remainder", cpu=cpu.remainder, takes=REAL, sample=_whole_quotient,
+    "remainder", cpu=cpu.remainder, weight=8, takes=REAL, sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * floor_divide(x, y),
 )  # fmt: skip
 fmod = binary(
-    "fmod", cpu=cpu.fmod, takes=REAL, sample=_whole_quotient,
+    "fmod", cpu=cpu.fmod, weight=8, takes=REAL, sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * trunc(x / y),
 )  # fmt: skip
 maximum = binary(
-    "maximum", cpu=cpu.maximum, takes=ORDERED, sample=_apart,
+    "maximum", cpu=cpu.maximum, weight=2, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
 )  # fmt: skip
 minimum = binary(
-    "minimum", cpu=cpu.minimum, takes=ORDERED, sample=_apart,
+    "minimum", cpu=cpu.minimum, weight=2, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
 )  # fmt: skip
 arctan2 = binary(
-    "arctan2", cpu=cpu.arctan2, takes=FLOATING, torch_name="Atan2", sample=_nonzero_divisor,
+    "arctan2", cpu=cpu.arctan2, weight=24, takes=FLOATING, torch_name="Atan2",
+    sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * _over_square(y, _distance(x, y)),
     dy=lambda x, y: lambda t: -t * _over_square(x, _distance(x, y)),
 )  # fmt: skip
 hypot = binary(
-    "hypot", cpu=cpu.hypot, takes=FLOATING, sample=_nonzero_divisor,
+    "hypot", cpu=cpu.hypot, weight=6, takes=FLOATING, sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * x / hypot(x, y),
     dy=lambda x, y: lambda t: t * y / hypot(x, y),
 )  # fmt: skip
 logaddexp = binary(
-    "logaddexp", cpu=cpu.logaddexp, takes=FLOATING,
+    "logaddexp", cpu=cpu.logaddexp, weight=26, takes=FLOATING,
     dx=lambda x, y: lambda t: t * sigmoid(x - y),
     dy=lambda x, y: lambda t: t * sigmoid(y - x),
 )  # fmt: skip
@@ -233,26 +232,46 @@ def _no_bool(name):
 
 
 negative = define(
-    "negative", cpu=cpu.negative, spec=_no_bool("negative"), torch_name="Neg",
+    "negative", cpu=cpu.negative, kind="elementwise", spec=_no_bool("negative"), torch_name="Neg",
     jvp=lambda primals, tangents: (negative(*primals), negative(*tangents)),
     vjp=lambda needs, x: lambda ct: (negative(ct),),
     batch=same_dim_batch(lambda: negative),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
 abs = define(
-    "abs", cpu=cpu.abs, spec=_real_result,
+    "abs", cpu=cpu.abs, kind="elementwise", no_minus_zero=True, spec=_real_result,
     jvp=lambda primals, tangents: (abs(*primals), _abs_slope(*primals, *tangents)),
     vjp=lambda needs, x: lambda ct: (_abs_pull(x, ct),),
     batch=same_dim_batch(lambda: abs),
     sample=_away_from_zero,
 )  # fmt: skip
 sign = define(  # x / abs(x)
-    "sign", cpu=cpu.sign, spec=elementwise_spec("sign", takes=NUMBERS),
+    "sign", cpu=cpu.sign, kind="elementwise", spec=elementwise_spec("sign", takes=NUMBERS),
     jvp=lambda primals, tangents: (sign(*primals), _sign_slope(*primals, *tangents)),
     vjp=lambda needs, x: _sign_vjp(x),
     batch=same_dim_batch(lambda: sign),
     sample=_away_from_zero,
 )  # fmt: skip
+
+
+# what some are by others, as their kernels compute them ------------------------------------------
+
+
+def _reciprocal_formula(x):
+    return None if x.dtype in COMPLEX else 1.0 / x
+
+
+def _rsqrt_formula(x):
+    return None if x.dtype in COMPLEX else 1.0 / sqrt(x)
+
+
+def _sigmoid_formula(x):
+    small, one = exp(negative(abs(x))), constant_like(1.0, x)
+    return where(greater_equal(x, constant_like(0.0, x)), one, small) / (one + small)
+
+
+def _softplus_formula(x):
+    return maximum(x, constant_like(0.0, x)) + log1p(exp(negative(abs(x))))
 
 
 def _abs_slope(x, t):
@@ -282,96 +301,76 @@ def _sign_vjp(x):
     return lambda ct: (_across(x, ct, sign(x), conj(sign(x))),)
 
 
-square = unary("square", cpu=cpu.square, takes=NUMBERS, from_in=lambda x: x * 2.0)
-sqrt = unary("sqrt", cpu=cpu.sqrt, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
-rsqrt = unary("rsqrt", cpu=cpu.rsqrt, domain=(0.2, 3.0), from_out=lambda y: y * y * y * -0.5)
+square = unary(
+    "square", cpu=cpu.square, formula=lambda x: x * x, dissolves=True, no_minus_zero=True,
+    takes=NUMBERS, from_in=lambda x: x * 2.0,
+)  # fmt: skip
+sqrt = unary("sqrt", cpu=cpu.sqrt, weight=4, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
+rsqrt = unary(
+    "rsqrt", cpu=cpu.rsqrt, formula=_rsqrt_formula, weight=6, domain=(0.2, 3.0),
+    from_out=lambda y: y * y * y * -0.5,
+)  # fmt: skip
 reciprocal = unary(
-    "reciprocal", cpu=cpu.reciprocal, sample=_away_from_zero, from_out=lambda y: -(y * y)
+    "reciprocal", cpu=cpu.reciprocal, formula=_reciprocal_formula, dissolves=True, weight=4,
+    sample=_away_from_zero, from_out=lambda y: -(y * y),
+)  # fmt: skip
+exp = unary("exp", cpu=cpu.exp, no_minus_zero=True, weight=10, from_out=lambda y: y)
+exp2 = unary("exp2", cpu=cpu.exp2, no_minus_zero=True, weight=9, from_out=lambda y: y * _LN2)
+expm1 = unary("expm1", cpu=cpu.expm1, weight=14, from_out=lambda y: y + 1.0)
+log = unary("log", cpu=cpu.log, weight=12, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
+log2 = unary("log2", cpu=cpu.log2, weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
+log10 = unary(
+    "log10", cpu=cpu.log10, weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x
 )
-exp = unary("exp", cpu=cpu.exp, from_out=lambda y: y)
-exp2 = unary("exp2", cpu=cpu.exp2, from_out=lambda y: y * _LN2)
-expm1 = unary("expm1", cpu=cpu.expm1, from_out=lambda y: y + 1.0)
-log = unary("log", cpu=cpu.log, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
-log2 = unary("log2", cpu=cpu.log2, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
-log10 = unary("log10", cpu=cpu.log10, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x)
-log1p = unary("log1p", cpu=cpu.log1p, domain=(-0.8, 2.0), from_in=lambda x: 1.0 / (x + 1.0))
-sin = unary("sin", cpu=cpu.sin, from_in=lambda x: cos(x))
-cos = unary("cos", cpu=cpu.cos, from_in=lambda x: -sin(x))
-tan = unary("tan", cpu=cpu.tan, domain=(-1.2, 1.2), from_out=lambda y: y * y + 1.0)
+log1p = unary(
+    "log1p", cpu=cpu.log1p, weight=16, domain=(-0.8, 2.0), from_in=lambda x: 1.0 / (x + 1.0)
+)
+sin = unary("sin", cpu=cpu.sin, weight=14, from_in=lambda x: cos(x))
+cos = unary("cos", cpu=cpu.cos, weight=14, from_in=lambda x: -sin(x))
+tan = unary("tan", cpu=cpu.tan, weight=24, domain=(-1.2, 1.2), from_out=lambda y: y * y + 1.0)
 arcsin = unary(
-    "arcsin", cpu=cpu.arcsin, domain=(-0.9, 0.9), torch_name="Asin",
+    "arcsin", cpu=cpu.arcsin, weight=18, domain=(-0.9, 0.9), torch_name="Asin",
     from_in=lambda x: rsqrt(1.0 - x * x),
 )  # fmt: skip
 arccos = unary(
-    "arccos", cpu=cpu.arccos, domain=(-0.9, 0.9), torch_name="Acos",
+    "arccos", cpu=cpu.arccos, weight=18, domain=(-0.9, 0.9), torch_name="Acos",
     from_in=lambda x: -rsqrt(1.0 - x * x),
 )  # fmt: skip
-arctan = unary("arctan", cpu=cpu.arctan, torch_name="Atan", from_in=lambda x: 1.0 / (x * x + 1.0))
-sinh = unary("sinh", cpu=cpu.sinh, from_in=lambda x: cosh(x))
-cosh = unary("cosh", cpu=cpu.cosh, from_in=lambda x: sinh(x))
-tanh = unary("tanh", cpu=cpu.tanh, from_out=lambda y: 1.0 - y * y)
+arctan = unary(
+    "arctan", cpu=cpu.arctan, weight=18, torch_name="Atan", from_in=lambda x: 1.0 / (x * x + 1.0)
+)
+sinh = unary("sinh", cpu=cpu.sinh, weight=18, from_in=lambda x: cosh(x))
+cosh = unary("cosh", cpu=cpu.cosh, no_minus_zero=True, weight=18, from_in=lambda x: sinh(x))
+tanh = unary("tanh", cpu=cpu.tanh, weight=14, from_out=lambda y: 1.0 - y * y)
 arcsinh = unary(
-    "arcsinh", cpu=cpu.arcsinh, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0)
+    "arcsinh", cpu=cpu.arcsinh, weight=24, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0)
 )
 arccosh = unary(
-    "arccosh", cpu=cpu.arccosh, torch_name="Acosh", domain=(1.2, 3.0),
+    "arccosh", cpu=cpu.arccosh, weight=24, torch_name="Acosh", domain=(1.2, 3.0),
     from_in=lambda x: rsqrt(x * x - 1.0),
 )  # fmt: skip
 arctanh = unary(
-    "arctanh", cpu=cpu.arctanh, torch_name="Atanh", domain=(-0.8, 0.8),
+    "arctanh", cpu=cpu.arctanh, weight=20, torch_name="Atanh", domain=(-0.8, 0.8),
     from_in=lambda x: 1.0 / (1.0 - x * x),
 )  # fmt: skip
-sigmoid = unary("sigmoid", cpu=cpu.sigmoid, takes=FLOATING, from_out=lambda y: y * (1.0 - y))
-softplus = unary("softplus", cpu=cpu.softplus, takes=FLOATING, from_in=lambda x: sigmoid(x))
+sigmoid = unary(
+    "sigmoid", cpu=cpu.sigmoid, formula=_sigmoid_formula, no_minus_zero=True, weight=14,
+    takes=FLOATING, from_out=lambda y: y * (1.0 - y),
+)  # fmt: skip
+softplus = unary(
+    "softplus", cpu=cpu.softplus, formula=_softplus_formula, no_minus_zero=True, weight=26,
+    takes=FLOATING, from_in=lambda x: sigmoid(x),
+)  # fmt: skip
 relu = define(
-    "relu", cpu=cpu.relu, spec=elementwise_spec("relu", takes=REAL), saves=(0,),
+    "relu", cpu=cpu.relu, formula=lambda x: maximum(x, constant_like(0, x)),
+    kind="elementwise", spec=elementwise_spec("relu", takes=REAL), saves=(0,),
     jvp=lambda primals, tangents: (y := relu(*primals), _gate(tangents[0], y)),
     vjp=lambda needs, x: lambda ct, y: (_gate(ct, y),),
     batch=same_dim_batch(lambda: relu),
     sample=_away_from_zero,
-)  # fmt: skip
-erf = unary("erf", cpu=cpu.erf, from_in=lambda x: exp(-(x * x)) * _TWO_OVER_SQRT_PI)
-erfc = unary("erfc", cpu=cpu.erfc, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQRT_PI)
-erfinv = unary(
-    "erfinv", cpu=cpu.erfinv, takes=FLOATING, domain=(-0.8, 0.8),
-    from_out=lambda y: exp(y * y) * (1.0 / _TWO_OVER_SQRT_PI),
-)  # fmt: skip
-lgamma = unary(
-    "lgamma", cpu=cpu.lgamma, takes=FLOATING, domain=(0.3, 3.0), from_in=lambda x: digamma(x)
-)
-digamma = unary(
-    "digamma", cpu=cpu.digamma, takes=FLOATING, domain=(0.3, 3.0), from_in=lambda x: trigamma(x)
-)
-trigamma = unary(
-    "trigamma", cpu=cpu.trigamma, takes=FLOATING, domain=(0.5, 3.0),
-    from_in=lambda x: polygamma(constant_like(2.0, x), x),
 )  # fmt: skip
 
 floor = piecewise_constant("floor", cpu=cpu.floor, takes=ORDERED, sample=_away_from_integers)
 ceil = piecewise_constant("ceil", cpu=cpu.ceil, takes=ORDERED, sample=_away_from_integers)
 trunc = piecewise_constant("trunc", cpu=cpu.trunc, takes=ORDERED, sample=_away_from_integers)
 round = piecewise_constant("round", cpu=cpu.round, sample=_away_from_integers)
-polygamma = define(
-    "polygamma", cpu=cpu.polygamma, spec=elementwise_spec("polygamma", takes=FLOATING),
-    jvp=lambda primals, tangents: _polygamma_jvp(primals, tangents),
-    vjp=lambda needs, n, x: _polygamma_vjp(needs, n, x),
-    batch=elementwise_batch(lambda: polygamma),
-    sample=lambda d: Sample(
-        [d.integers(s := d.shape(), 1, 4).astype(d.dtype), d.floats(s, 0.5, 3.0)], fixed=(0,)
-    ),
-)  # fmt: skip
-
-
-def _polygamma_jvp(primals, tangents):
-    n, x = primals
-    out = polygamma(n, x)
-    if tangents[1] is None:
-        return out, None
-    return out, tangents[1] * polygamma(n + 1.0, x)
-
-
-def _polygamma_vjp(needs, n, x):
-    if needs[1] is None:
-        return None
-    shape = x.shape
-    return lambda ct: (None, unbroadcast(ct * polygamma(n + 1.0, x), shape))

@@ -156,12 +156,13 @@ def unary(
     domain: tuple[float, float] = (-2.0, 2.0),
     spec: Callable[..., TensorSpec] | None = None,
     takes: frozenset[Any] = INEXACT,
-    torch_name: str = "",
+    **traits: Any,
 ) -> Primitive:
     """An elementwise function of one argument, by its derivative.
 
     Give the derivative as a function of the input (``from_in``: the input is kept) or of the output
-    (``from_out``: the output is kept); neither means that it has none.
+    (``from_out``: the output is kept); neither means that it has none. ``traits`` are those of
+    ``Primitive``: its name in PyTorch, weight, formula.
     """
     prim: Primitive
     derivative: Any = from_in or from_out
@@ -190,7 +191,8 @@ def unary(
         batch=same_dim_batch(lambda: prim),
         sample=sample or (lambda d: Sample([d.floats(d.shape(), *domain)])),
         saves=(0,) if from_out is not None else (),
-        torch_name=torch_name,
+        kind="elementwise",
+        **traits,
     )
     return prim
 
@@ -210,7 +212,7 @@ def binary(
     same_shape: Callable[..., Any] | None = None,
     sample: Callable[[Draw], Sample] = two_floats,
     takes: frozenset[Any] | None = None,
-    torch_name: str = "",
+    **traits: Any,
 ) -> Primitive:
     """An elementwise function of two broadcasting arguments, by its two partial derivatives.
 
@@ -252,7 +254,8 @@ def binary(
         vjp=vjp if dx else NOT_DIFFERENTIABLE,
         batch=elementwise_batch(lambda: prim),
         sample=sample,
-        torch_name=torch_name,
+        kind="elementwise",
+        **traits,
     )
     return prim
 
@@ -263,7 +266,7 @@ def spread(t: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def comparison(
-    name: str, *, cpu: Callable[..., Any], takes: frozenset[Any] | None = None
+    name: str, *, cpu: Callable[..., Any], takes: frozenset[Any] | None = None, **traits: Any
 ) -> Primitive:
     """An elementwise relation of two arguments: bool, without a derivative."""
     prim: Primitive
@@ -280,6 +283,8 @@ def comparison(
                 d.integers(d.broadcastable(s), 0, 3).astype(d.dtype),
             ]
         ),
+        kind="elementwise",
+        **traits,
     )
     return prim
 
@@ -301,5 +306,6 @@ def piecewise_constant(
         vjp=lambda needs, x: lambda ct: (ct * 0.0,),
         batch=same_dim_batch(lambda: prim),
         sample=sample,
+        kind="elementwise",
     )
     return prim

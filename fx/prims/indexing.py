@@ -174,7 +174,7 @@ def _take_sample(d):
 
 
 take = define(
-    "take", cpu=_located("take", cpu.take), spec=_take_spec, torch_name="IndexSelect",
+    "take", kind="move", cpu=_located("take", cpu.take), spec=_take_spec, torch_name="IndexSelect",
     jvp=_take_jvp,
     vjp=_take_vjp,
     batch=_take_batch,
@@ -240,8 +240,8 @@ def _take_along_sample(d):
 
 
 take_along_axis = define(
-    "take_along_axis", cpu=_located("take_along_axis", cpu.take_along_axis), spec=_take_along_spec,
-    torch_name="Gather",
+    "take_along_axis", kind="move", cpu=_located("take_along_axis", cpu.take_along_axis),
+    spec=_take_along_spec, torch_name="Gather",
     jvp=_take_along_jvp,
     vjp=_take_along_vjp,
     batch=_take_along_batch,
@@ -306,7 +306,8 @@ def _scatter_sample(d):
 
 _slice_rules = SliceRules(lambda: scatter, lambda: take)
 scatter = define(
-    "scatter", cpu=_located("scatter", cpu.scatter), spec=_scatter_spec, torch_name="IndexPut",
+    "scatter", kind="move", cpu=_located("scatter", cpu.scatter), spec=_scatter_spec,
+    torch_name="IndexPut",
     jvp=_slice_rules.jvp,
     vjp=_slice_rules.vjp,
     batch=_scatter_batch,
@@ -337,7 +338,7 @@ def _scatter_along_sample(d):
 
 _along_rules = AlongRules(lambda: scatter_along_axis, lambda: take_along_axis)
 scatter_along_axis = define(
-    "scatter_along_axis", cpu=_located("scatter_along_axis", cpu.scatter_along_axis),
+    "scatter_along_axis", kind="move", cpu=_located("scatter_along_axis", cpu.scatter_along_axis),
     spec=_scatter_along_spec, torch_name="ScatterReduce",
     jvp=_along_rules.jvp,
     vjp=_along_rules.vjp,

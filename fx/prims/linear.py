@@ -88,7 +88,7 @@ def _matmul_sample(d):
 
 
 matmul = define(
-    "matmul", cpu=cpu.matmul, spec=_matmul_spec, torch_name="Mm",
+    "matmul", cpu=cpu.matmul, kind="product", spec=_matmul_spec, torch_name="Mm",
     jvp=_matmul_jvp,
     vjp=_matmul_vjp,
     batch=_matmul_batch,

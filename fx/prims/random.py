@@ -45,7 +45,7 @@ def _random_bits_spec(key, *, shape):
 
 
 random_bits = define(  # uniform uint32 words: key (*B, 6) -> (*B, *shape)
-    "random_bits", cpu=cpu.random_bits, spec=_random_bits_spec,
+    "random_bits", cpu=cpu.random_bits, weight=20, spec=_random_bits_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=lambda level, args, dims, *, shape: (

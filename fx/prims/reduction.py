@@ -7,14 +7,14 @@ import ml_dtypes
 import fx.backends.cpu.fused as fused_cpu
 import fx.backends.cpu.reduction as cpu
 import fx.prims.shape as shape_prims
-from fx.dtypes import bool_, int64
+from fx.dtypes import bool_, float32, int64
 from fx.errors import ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.axes import along_batch, check_axes, check_ordered, check_real_floating
-from fx.prims.compare import greater, isnan, less, where
+from fx.prims.compare import astype, greater, isfinite, isnan, less, where
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import others_product, with_zeros
-from fx.prims.elementwise import exp, maximum
+from fx.prims.elementwise import exp, log, maximum, reciprocal
 from fx.prims.fused import fuse
 from fx.prims.sampling import Sample
 
@@ -105,7 +105,7 @@ def _sum_vjp(needs, x, *, axes, keepdims):
 
 
 sum = define(
-    "sum", cpu=cpu.sum, spec=_reduction_spec("sum"),
+    "sum", cpu=cpu.sum, kind="reduction", spec=_reduction_spec("sum"),
     jvp=lambda primals, tangents, **p: (sum(*primals, **p), sum(*tangents, **p)),
     vjp=_sum_vjp,
     batch=_reduction_batch(lambda: sum),
@@ -143,7 +143,7 @@ def _prod_vjp(needs, x, *, axes, keepdims):
 
 
 prod = define(
-    "prod", cpu=cpu.prod, spec=_reduction_spec("prod"),
+    "prod", cpu=cpu.prod, kind="reduction", spec=_reduction_spec("prod"),
     jvp=_prod_jvp,
     vjp=_prod_vjp,
     batch=_reduction_batch(lambda: prod),
@@ -186,14 +186,14 @@ def _extremum_rules(get, loses):
 
 
 max = define(
-    "max", cpu=cpu.max, torch_name="Amax",
+    "max", cpu=cpu.max, kind="reduction", torch_name="Amax",
     spec=_reduction_spec("max", empty=False, ordered=True),
     **_extremum_rules(lambda: max, less),
     batch=_reduction_batch(lambda: max),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 min = define(
-    "min", cpu=cpu.min, torch_name="Amin",
+    "min", cpu=cpu.min, kind="reduction", torch_name="Amin",
     spec=_reduction_spec("min", empty=False, ordered=True),
     **_extremum_rules(lambda: min, greater),
     batch=_reduction_batch(lambda: min),
@@ -204,14 +204,14 @@ min = define(
 # truth and places -------------------------------------------------------------------------------
 
 any = define(
-    "any", cpu=cpu.any, spec=_reduction_spec("any", dtype=bool_),
+    "any", cpu=cpu.any, kind="reduction", spec=_reduction_spec("any", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_reduction_batch(lambda: any),
     sample=_reduction_sample(lambda d, shape: d.bools(shape)),
 )  # fmt: skip
 all = define(
-    "all", cpu=cpu.all, spec=_reduction_spec("all", dtype=bool_),
+    "all", cpu=cpu.all, kind="reduction", spec=_reduction_spec("all", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_reduction_batch(lambda: all),
@@ -244,14 +244,14 @@ def _place_sample(d):
 
 
 argmax = define(
-    "argmax", cpu=cpu.argmax, spec=_place_spec("argmax"),
+    "argmax", cpu=cpu.argmax, kind="reduction", spec=_place_spec("argmax"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_place_batch(lambda: argmax),
     sample=_place_sample,
 )  # fmt: skip
 argmin = define(
-    "argmin", cpu=cpu.argmin, spec=_place_spec("argmin"),
+    "argmin", cpu=cpu.argmin, kind="reduction", spec=_place_spec("argmin"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_place_batch(lambda: argmin),
@@ -260,6 +260,50 @@ argmin = define(
 
 
 # logsumexp and softmax --------------------------------------------------------------------------
+
+
+def _widened(x):
+    """In float32 where its dtype is narrower, as kernels compute."""
+    return x if x.dtype.itemsize > 2 else astype(x, dtype=float32)
+
+
+def _narrowed(x, dtype):
+    return x if x.dtype == dtype else astype(x, dtype=dtype)
+
+
+def _softmax_formula(x, *, axis):
+    shifted = _less_top(x, axis)
+    if shifted is None:
+        return None
+    terms = exp(shifted)
+    total = sum(terms, axes=(axis,), keepdims=True)  # 1 or more
+    return _narrowed(terms * reciprocal(total), x.dtype)
+
+
+def _log_softmax_formula(x, *, axis):
+    shifted = _less_top(x, axis)
+    if shifted is None:
+        return None
+    return _narrowed(shifted - log(sum(exp(shifted), axes=(axis,), keepdims=True)), x.dtype)
+
+
+def _less_top(x, axis):
+    """x less its largest element along an axis; None where there is no element."""
+    if not x.shape[axis]:
+        return None
+    wide = _widened(x)
+    return wide - max(wide, axes=(axis,), keepdims=True)
+
+
+def _logsumexp_formula(x, *, axes, keepdims):
+    if 0 in x.shape:
+        return None
+    wide = _widened(x)
+    top = max(wide, axes=axes, keepdims=True)
+    top = where(isfinite(top), top, constant_like(0.0, top))
+    out = log(sum(exp(wide - top), axes=axes, keepdims=True)) + top
+    narrow = _narrowed(out, x.dtype)
+    return shape_prims.reshape(narrow, shape=reduced_shape(x.shape, axes, keepdims))
 
 
 def _weights(x, out, axes, keepdims):
@@ -282,7 +326,8 @@ def _logsumexp_vjp(needs, x, *, axes, keepdims):
 
 
 logsumexp = define(
-    "logsumexp", cpu=cpu.logsumexp, spec=_reduction_spec("logsumexp", floating=True), saves=(0,),
+    "logsumexp", cpu=cpu.logsumexp, kind="reduction", weight=16, formula=_logsumexp_formula,
+    spec=_reduction_spec("logsumexp", floating=True), saves=(0,),
     jvp=_logsumexp_jvp,
     vjp=_logsumexp_vjp,
     batch=_reduction_batch(lambda: logsumexp),
@@ -318,7 +363,8 @@ log_softmax_grad = fuse(
     "log_softmax_grad", cpu=fused_cpu.log_softmax_grad, reference=_log_softmax_derivative
 )
 softmax = define(
-    "softmax", cpu=cpu.softmax, spec=_softmax_spec("softmax"), saves=(0,),
+    "softmax", cpu=cpu.softmax, kind="reduction", weight=16, formula=_softmax_formula,
+    no_minus_zero=True, spec=_softmax_spec("softmax"), saves=(0,),
     jvp=lambda primals, tangents, *, axis: (
         y := softmax(*primals, axis=axis), _softmax_derivative(tangents[0], y, axis)
     ),
@@ -327,7 +373,8 @@ softmax = define(
     sample=_softmax_sample,
 )  # fmt: skip
 log_softmax = define(
-    "log_softmax", cpu=cpu.log_softmax, spec=_softmax_spec("log_softmax"), saves=(0,),
+    "log_softmax", cpu=cpu.log_softmax, kind="reduction", weight=16, formula=_log_softmax_formula,
+    spec=_softmax_spec("log_softmax"), saves=(0,),
     jvp=lambda primals, tangents, *, axis: (
         y := log_softmax(*primals, axis=axis),
         tangents[0] - sum(tangents[0] * exp(y), axes=(axis,), keepdims=True),

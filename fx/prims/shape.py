@@ -7,7 +7,7 @@ from math import prod
 import fx.backends.cpu.shape as cpu
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
-from fx.primitive import define
+from fx.primitive import define, registry
 from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
@@ -43,7 +43,7 @@ def _reshape_batch(level, args, dims, *, shape):
 
 
 reshape = define(
-    "reshape", cpu=cpu.reshape, spec=_reshape_spec, torch_name="View",
+    "reshape", cpu=cpu.reshape, kind="view", spec=_reshape_spec, torch_name="View",
     **_linear(lambda: reshape, lambda ct, x_shape, *, shape: reshape(ct, shape=x_shape)),
     batch=_reshape_batch,
     sample=lambda d: Sample(
@@ -78,7 +78,7 @@ def _transpose_batch(level, args, dims, *, axes):
 
 
 transpose = define(
-    "transpose", cpu=cpu.transpose, spec=_transpose_spec, torch_name="Permute",
+    "transpose", cpu=cpu.transpose, kind="strided", spec=_transpose_spec, torch_name="Permute",
     **_linear(
         lambda: transpose, lambda ct, _, *, axes: transpose(ct, axes=inverse_permutation(axes))
     ),
@@ -107,7 +107,7 @@ def _broadcast_batch(level, args, dims, *, shape):
 
 
 broadcast_to = define(
-    "broadcast_to", cpu=cpu.broadcast_to, spec=_broadcast_spec, torch_name="Expand",
+    "broadcast_to", cpu=cpu.broadcast_to, kind="view", spec=_broadcast_spec, torch_name="Expand",
     **_linear(lambda: broadcast_to, lambda ct, x_shape, *, shape: sum_to(ct, shape=x_shape)),
     batch=_broadcast_batch,
     sample=lambda d: Sample([d.floats(d.broadcastable(s := d.shape()))], {"shape": s}),
@@ -126,8 +126,16 @@ def _sum_to_batch(level, args, dims, *, shape):
     return reshape(sum_to(x, shape=(level.size, *ones, *shape)), shape=(level.size, *shape)), 0
 
 
+def _sum_to_formula(x, *, shape):
+    lead = x.ndim - len(shape)
+    ones = [i for i, n in enumerate(shape, lead) if n == 1 and x.shape[i] != 1]
+    out = registry["sum"](x, axes=(*range(lead), *ones), keepdims=False)
+    return out if out.shape == shape else reshape(out, shape=shape)
+
+
 sum_to = define(
-    "sum_to", cpu=cpu.sum_to, spec=_sum_to_spec, torch_name="SumToSize",
+    "sum_to", cpu=cpu.sum_to, kind="reduction", formula=_sum_to_formula, dissolves=True,
+    spec=_sum_to_spec, torch_name="SumToSize",
     **_linear(lambda: sum_to, lambda ct, x_shape, *, shape: broadcast_to(ct, shape=x_shape)),
     batch=_sum_to_batch,
     sample=lambda d: Sample([d.floats(s := d.shape())], {"shape": d.broadcastable(s)}),
@@ -184,7 +192,7 @@ def _slice_sample(d):
 
 
 slice = define(  # a range an axis; the axes ``drop``, of size 1, are left out
-    "slice", cpu=cpu.slice, spec=_slice_spec,
+    "slice", cpu=cpu.slice, kind="strided", spec=_slice_spec,
     **_linear(lambda: slice, slice_transpose),
     batch=_slice_batch,
     sample=_slice_sample,
@@ -254,7 +262,7 @@ def _pad_batch(level, args, dims, *, low, high, inside):
 
 
 pad = define(
-    "pad", cpu=cpu.pad, spec=_pad_spec, torch_name="ConstantPadNd",
+    "pad", cpu=cpu.pad, kind="move", spec=_pad_spec, torch_name="ConstantPadNd",
     jvp=_pad_jvp,
     vjp=_pad_vjp,
     batch=_pad_batch,
@@ -332,7 +340,7 @@ def _concatenate_sample(d):
 
 
 concatenate = define(
-    "concatenate", cpu=cpu.concatenate, spec=_concatenate_spec, torch_name="Cat",
+    "concatenate", cpu=cpu.concatenate, kind="move", spec=_concatenate_spec, torch_name="Cat",
     jvp=_concatenate_jvp,
     vjp=_concatenate_vjp,
     batch=_concatenate_batch,
@@ -349,7 +357,7 @@ def _flip_spec(x, *, axes):
 
 
 flip = define(
-    "flip", cpu=cpu.flip, spec=_flip_spec,
+    "flip", cpu=cpu.flip, kind="strided", spec=_flip_spec,
     **_linear(lambda: flip, lambda ct, _, *, axes: flip(ct, axes=axes)),
     batch=lambda level, args, dims, *, axes: (
         flip(args[0], axes=tuple(a + (a >= dims[0]) for a in axes)), dims[0]

@@ -28,7 +28,7 @@ def _order_sample(d):
 
 
 argsort = define(  # stable in both directions; NaN counts as larger than every number
-    "argsort", cpu=cpu.argsort, spec=_order_spec("argsort"),
+    "argsort", cpu=cpu.argsort, weight=60, spec=_order_spec("argsort"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=along_batch(lambda: argsort),
@@ -56,7 +56,7 @@ def _top_k_sample(d):
 
 
 top_k_indices = define(  # the places of the k first in the order, best first
-    "top_k_indices", cpu=cpu.top_k, spec=_top_k_spec,
+    "top_k_indices", cpu=cpu.top_k, weight=60, spec=_top_k_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=along_batch(lambda: top_k_indices),

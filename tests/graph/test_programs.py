@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fx.graph.passes as passes
 from fx.errors import FxError
 from fx.graph import Graph, Node, optimize, validate
-from fx.graph.passes.tiers import COMPOSITES
+from fx.graph.passes.tiers import composites
 from fx.graph.printing import subgraphs
 from fx.ops.convert import from_array
 from fx.testing.case import cast, draw
@@ -25,7 +25,7 @@ def _pass(name):
     return {
         "all": lambda graph: optimize(graph),
         "keeping derivatives": lambda graph: optimize(graph, keep_derivatives=True),
-        "composites": lambda graph: passes.decompose(graph, COMPOSITES),
+        "composites": lambda graph: passes.decompose(graph, composites()),
     }.get(name) or getattr(passes, name)
 
 

@@ -12,7 +12,7 @@ from fx.prims.shape import concatenate, flip, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.tensor import Tensor
 from fx.transforms.control.leaves import as_leaf, check_callable, described, path_of
-from fx.transforms.control.rows import stacked
+from fx.transforms.control.rows import stack
 
 Tensors = list[Tensor]
 
@@ -126,7 +126,7 @@ def _interleaved(even: Tensor, odd: Tensor, axis: int) -> Tensor:
     even, odd = promote(even, odd)
     n, m = even.shape[axis], odd.shape[axis]
     last = _along(even, axis, m, n, 1) if n > m else None
-    both = stacked([_along(even, axis, 0, m, 1), odd], axis + 1)
+    both = stack(_along(even, axis, 0, m, 1), odd, axis=axis + 1)
     shape = (*odd.shape[:axis], 2 * m, *odd.shape[axis + 1 :])
     both = reshape(both, shape=shape)
     return both if last is None else concatenate(both, last, axis=axis)

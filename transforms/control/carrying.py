@@ -18,7 +18,7 @@ from fx.transforms.control import scan_primitive
 from fx.transforms.control.bodies import carried, hold, stage_body
 from fx.transforms.control.graphs import specs_of
 from fx.transforms.control.leaves import adopted, as_leaf, cast, check_carry, flat, is_weak
-from fx.transforms.control.rows import rows_of, stacked
+from fx.transforms.control.rows import stack, unstack
 
 Tensors = list[Tensor]
 Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
@@ -126,7 +126,7 @@ def loop(carry: Carry, step: Step, rows: Tensors, length: int, reverse: bool) ->
     """A Python loop: the last carry, and the rows that came out, stacked."""
     if not length:
         return _nothing(carry, step, rows)
-    columns = [rows_of(x) for x in rows]
+    columns = [unstack(x, axis=0) for x in rows]
     order = range(length - 1, -1, -1) if reverse else range(length)
     out: list[Tensors] = []
     now: Tensors = []
@@ -139,7 +139,7 @@ def loop(carry: Carry, step: Step, rows: Tensors, length: int, reverse: bool) ->
         out.append(ys)
     if reverse:
         out.reverse()
-    return now, [stacked(column) for column in zip(*out)]
+    return now, [stack(*column, axis=0) for column in zip(*out)]
 
 
 def _nothing(carry: Carry, step: Step, rows: Tensors) -> Any:
@@ -193,14 +193,14 @@ def bind_unrolled(
         return several(now, xs, by)
 
     def several(now: Tensors, xs: Tensors, count: int) -> tuple[Tensors, Tensors]:
-        columns = [rows_of(x) for x in xs]
+        columns = [unstack(x, axis=0) for x in xs]
         out: list[Tensors] = []
         for i in range(count - 1, -1, -1) if reverse else range(count):
             now, ys = step(now, [c[i] for c in columns])
             out.append(ys)
         if reverse:
             out.reverse()
-        return now, [stacked(column) for column in zip(*out)]
+        return now, [stack(*column, axis=0) for column in zip(*out)]
 
     rest = length - whole
     last: Tensors = []

@@ -13,7 +13,7 @@ from typing import Any
 from fx.dtypes import INEXACT
 from fx.graph.bodies import Specs, distinct, live_nodes, used_inputs
 from fx.graph.ir import Graph, Node, Rewriter, constant_value
-from fx.graph.passes.kinds import is_effectful
+from fx.graph.passes.effects import is_effectful
 from fx.graph.staging import stage
 from fx.levels import Level
 from fx.prims.creation import zeros_like_spec

@@ -6,44 +6,15 @@ cotangents together once instead of adding up a tensor of zeros a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import fx.backends.cpu.control as cpu
 import fx.prims.shape as shape_prims
-from fx.config import modes
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.axes import check_axes
 from fx.prims.creation import zeros_like_spec
 from fx.prims.families import same_dtype, to_front
 from fx.prims.sampling import Sample
-from fx.tensor import Tensor
 from fx.transforms.batching import lanes_to
-
-# in a graph, where compilers know slices better ---------------------------------------------------
-
-
-def rows_of(x: Tensor) -> Sequence[Tensor]:
-    """The slices along the first axis."""
-    if modes.stage is None:
-        return unstack(x, axis=0)  # type: ignore[no-any-return]
-    zeros, ones = (0,) * (x.ndim - 1), (1,) * x.ndim
-    return [
-        shape_prims.slice(x, start=(i, *zeros), stop=(i + 1, *x.shape[1:]), step=ones, drop=(0,))
-        for i in range(x.shape[0])
-    ]
-
-
-def stacked(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis."""
-    if modes.stage is None:
-        return stack(*xs, axis=axis)  # type: ignore[no-any-return]
-    shape = xs[0].shape
-    wide = (*shape[:axis], 1, *shape[axis:])
-    if any(x.shape != shape for x in xs):
-        return stack(*xs, axis=axis)  # type: ignore[no-any-return] # which says what is wrong
-    return shape_prims.concatenate(*[shape_prims.reshape(x, shape=wide) for x in xs], axis=axis)
-
 
 # unstack ------------------------------------------------------------------------------------------
 
@@ -59,8 +30,20 @@ def _unstack_batch(level, args, dims, *, axis):
     return outs, (d - (axis < d),) * len(outs)
 
 
+def _unstack_formula(x, *, axis):
+    ones = (1,) * x.ndim
+    start, stop = [0] * x.ndim, list(x.shape)
+    found = []
+    for i in range(x.shape[axis]):
+        start[axis], stop[axis] = i, i + 1
+        at = {"start": tuple(start), "stop": tuple(stop), "step": ones, "drop": (axis,)}
+        found.append(shape_prims.slice(x, **at))
+    return tuple(found)
+
+
 unstack = define(  # the slices along an axis
     "unstack", cpu=cpu.unstack, spec=_unstack_spec, multiple=True, torch_name="Unbind",
+    kind="move", formula=_unstack_formula, dissolves=True,
     jvp=lambda primals, tangents, *, axis: (
         unstack(*primals, axis=axis), unstack(*tangents, axis=axis)
     ),
@@ -108,8 +91,15 @@ def _stack_sample(d):
     return Sample(rows, {"axis": d.integer(0, len(shape))})
 
 
+def _stack_formula(*xs, axis):
+    shape = xs[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return shape_prims.concatenate(*[shape_prims.reshape(x, shape=wide) for x in xs], axis=axis)
+
+
 stack = define(  # tensors of one shape along a new axis
     "stack", cpu=cpu.stack, spec=_stack_spec, torch_name="Stack",
+    kind="move", formula=_stack_formula, dissolves=True,
     jvp=_stack_jvp,
     vjp=_stack_vjp,
     batch=_stack_batch,

@@ -15,7 +15,7 @@ from fx.errors import BackwardError
 from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.manager import optimize
-from fx.graph.passes.kinds import has_effects
+from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
 from fx.prims.compare import stop_gradient

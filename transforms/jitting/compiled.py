@@ -10,7 +10,7 @@ from fx.debug import ordered
 from fx.errors import CompileError
 from fx.graph.ir import Graph
 from fx.graph.manager import optimize
-from fx.graph.passes.kinds import has_effects
+from fx.graph.passes.effects import has_effects
 from fx.tensor import new_tensor
 
 

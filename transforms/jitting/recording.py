@@ -17,7 +17,7 @@ from fx.config import modes
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
 from fx.graph.named import node_of
-from fx.graph.passes.kinds import is_effectful
+from fx.graph.passes.effects import is_effectful
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
 from fx.prims.compare import stop_gradient

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fx.graph.ir import Graph, Node, Rewriter, Value, input_value
-from fx.graph.passes.kinds import BROADCASTING, CREATION, UNARY, VIEWS, is_effectful
+from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import copy_node
 from fx.primitive import registry
 
 # cannot fail and takes about as long however often a loop runs: may run though a loop never does
-_HOISTED = UNARY | BROADCASTING | VIEWS | CREATION | frozenset(("matmul", "sum", "max", "min"))
-_READ_THROUGH = VIEWS | CREATION  # inside a loop they cost nothing
+_HOISTED = ("elementwise", "view", "strided", "creation")
+_HOISTED_TOO = ("matmul", "sum", "max", "min")
+_READ_THROUGH = ("view", "strided", "creation")  # inside a loop they cost nothing
 
 
 def control(graph: Graph) -> Graph:
@@ -141,7 +142,8 @@ def _hoisted(
     able: list[Node] = []
     for node in body.nodes:
         name = node.primitive.name
-        if needed.isdisjoint(node.outs) or name not in _HOISTED or is_effectful(node):
+        may = node.primitive.kind in _HOISTED or name in _HOISTED_TOO
+        if not may or needed.isdisjoint(node.outs) or is_effectful(node):
             continue
         if registry.get(name) is node.primitive and all(
             v.constant is not None or v in same for v in node.inputs
@@ -154,7 +156,7 @@ def _hoisted(
     for node in reversed(body.nodes):
         # a view that a node inside reads is left to that node
         if node in moved and not (
-            node.primitive.name in _READ_THROUGH and not inside.isdisjoint(node.outs)
+            node.primitive.kind in _READ_THROUGH and not inside.isdisjoint(node.outs)
         ):
             chosen.append(node)
         elif not needed.isdisjoint(node.outs) or is_effectful(node):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fx.graph.ir import Graph, Value
-from fx.graph.passes.kinds import is_effectful
+from fx.graph.passes.effects import is_effectful
 
 
 def dce(graph: Graph) -> Graph:

@@ -1,141 +1,88 @@
-"""Decomposition: composites become core primitives, by the formulas of their own kernels."""
+"""Decomposition: composites become core primitives, by the formulas in their blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 from typing import Any
 
-from fx.dtypes import COMPLEX, FLOATING, float32
-from fx.graph.ir import Graph, Value
+from fx.graph.ir import Graph, Value, constant_value
 from fx.graph.passes.simplification import Rule, Simplifier, rules_with, run_rules
-from fx.graph.passes.strength_reduction import members_of
-from fx.graph.passes.tiers import COMPOSITES, DEFAULT
-from fx.primitive import registry
+from fx.graph.passes.tiers import composites, dissolving
+from fx.graph.staging import stage
+from fx.primitive import Primitive, registry
 from fx.spec import TensorSpec
 
 
-def _sum_to(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    x = inputs[0]
-    lead = x.spec.ndim - spec.ndim
-    axes = (
-        *range(lead),
-        *[i + lead for i, n in enumerate(spec.shape) if n == 1 and x.spec.shape[i + lead] != 1],
-    )
-    return s.reshape(s.make("sum", x, axes=axes, keepdims=False), spec.shape)
+def by_formula(
+    primitive: Primitive,
+    inputs: tuple[Value, ...],
+    params: dict[str, Any],
+    make: Callable[..., Any],
+) -> Any:
+    """What a composite gives for new values: a value, or a tuple where it has several.
 
+    It is None where the formula is for other arguments.
 
-def _stop_gradient(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    return inputs[0]  # type: ignore[no-any-return]
-
-
-def _square(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    return s.make("multiply", inputs[0], inputs[0])
-
-
-def _reciprocal(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    return None if spec.dtype in COMPLEX else s.make("divide", s.scalar(1.0, spec), inputs[0])
-
-
-def _rsqrt(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    if spec.dtype in COMPLEX:
+    Args:
+        primitive: one with a formula.
+        inputs: what it is applied to.
+        params: of the primitive.
+        make: adds a node: ``(primitive, *inputs, **params) -> value``, or values.
+    """
+    specs = tuple([v.spec for v in inputs])
+    staged = _staged(primitive, specs, tuple(sorted(params.items())))
+    if staged is None:
         return None
-    return s.make("divide", s.scalar(1.0, spec), s.make("sqrt", inputs[0]))
+    graph, constants = staged
+    env = dict(zip(graph.inputs, (*inputs, *constants)))
+    for node in graph.nodes:
+        made = make(node.primitive, *[env.get(v, v) for v in node.inputs], **node.params)
+        env.update(zip(node.outs, made if node.primitive.multiple else (made,)))
+    outs = tuple([env.get(v, v) for v in graph.outputs])
+    return outs if primitive.multiple else outs[0]
 
 
-def _relu(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    zero = s.scalar(0.0 if spec.dtype in FLOATING else 0, spec)
-    return s.make("maximum", inputs[0], zero)
+@lru_cache(1024)
+def _staged(
+    primitive: Any, specs: tuple[TensorSpec, ...], params: Any
+) -> tuple[Graph, list[Value]] | None:
+    """The formula for arguments of these specs, and the constants that are its last inputs."""
+    named = dict(params)
 
+    def flat(*xs: Any) -> list[Any]:
+        found = primitive.formula(*xs, **named)
+        if found is None:
+            raise _NoFormulaError
+        return found if primitive.multiple else [found]
 
-def _small(s: Simplifier, x: Value) -> Value:
-    return s.make("exp", s.make("negative", s.make("abs", x)))
-
-
-def _sigmoid(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    x = inputs[0]
-    small, one = _small(s, x), s.scalar(1.0, spec)
-    right = s.make("greater_equal", x, s.scalar(0.0, spec))
-    return s.make("divide", s.make("where", right, one, small), s.make("add", one, small))
-
-
-def _softplus(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value:
-    x = inputs[0]
-    above = s.make("maximum", x, s.scalar(0.0, spec))
-    return s.make("add", above, s.make("log1p", _small(s, x)))
-
-
-# along axes, in float32 for narrower dtypes -----------------------------------------------------
-
-
-def _widened(s: Simplifier, x: Value) -> Value:
-    return x if x.spec.dtype.itemsize > 2 else s.make("astype", x, dtype=float32)
-
-
-def _narrowed(s: Simplifier, x: Value, spec: TensorSpec) -> Value:
-    return x if x.spec.dtype == spec.dtype else s.make("astype", x, dtype=spec.dtype)
-
-
-def _softmax(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    shifted, axes = _shifted(s, inputs[0], params["axis"])
-    if shifted is None:
+    try:
+        graph, captured = stage(flat, specs, primitive.name)
+    except _NoFormulaError:
         return None
-    terms = s.make("exp", shifted)
-    total = s.make("sum", terms, axes=axes, keepdims=True)
-    return _narrowed(s, s.make("divide", terms, total), spec)
+    return graph, [constant_value(x) for x in captured]
 
 
-def _log_softmax(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    shifted, axes = _shifted(s, inputs[0], params["axis"])
-    if shifted is None:
-        return None
-    total = s.make("sum", s.make("exp", shifted), axes=axes, keepdims=True)
-    return _narrowed(s, s.make("subtract", shifted, s.make("log", total)), spec)
+class _NoFormulaError(Exception):
+    """There is none for such arguments."""
 
 
-def _shifted(s: Simplifier, x: Value, axis: int) -> tuple[Value | None, tuple[int, ...]]:
-    """x less its largest element along an axis; None where there is no element."""
-    if not x.spec.shape[axis]:
-        return None, (axis,)
-    wide = _widened(s, x)
-    return s.make("subtract", wide, s.make("max", wide, axes=(axis,), keepdims=True)), (axis,)
+def _rule(name: str) -> Rule:
+    def rule(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
+        return by_formula(
+            registry[name], inputs, params, lambda p, *xs, **ps: s.make(p.name, *xs, **ps)
+        )
 
-
-def _logsumexp(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
-    x, axes = inputs[0], params["axes"]
-    if 0 in [x.spec.shape[a] for a in axes] or not x.spec.size:
-        return None
-    wide = _widened(s, x)
-    top = s.make("max", wide, axes=axes, keepdims=True)
-    zero = s.scalar(0.0, wide.spec)
-    top = s.make("where", s.make("isfinite", top), top, zero)
-    terms = s.make("exp", s.make("subtract", wide, top))
-    out = s.make("log", s.make("sum", terms, axes=axes, keepdims=True))
-    return s.reshape(_narrowed(s, s.make("add", out, top), spec), spec.shape)
-
-
-RULES: dict[str, Rule] = {
-    "sum_to": _sum_to,
-    "stop_gradient": _stop_gradient,
-    "square": _square,
-    "reciprocal": _reciprocal,
-    "rsqrt": _rsqrt,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "softplus": _softplus,
-    "softmax": _softmax,
-    "log_softmax": _log_softmax,
-    "logsumexp": _logsumexp,
-}
+    return rule
 
 
 @cache
 def _table(count: int, names: frozenset[str]) -> tuple[dict[Any, list[Rule]], frozenset[Any]]:
-    own = {name: [RULES[name]] for name in names}
-    return rules_with(own), members_of(own)
+    own = {name: [_rule(name)] for name in names}
+    return rules_with(own), frozenset([registry[name] for name in names])
 
 
-def decompose(graph: Graph, names: Iterable[str] = DEFAULT) -> Graph:
+def decompose(graph: Graph, names: Iterable[str] | None = None) -> Graph:
     """The graph with composites replaced by core primitives.
 
     It computes the same numbers, but derivatives are to be taken before: ``stop_gradient`` is gone,
@@ -143,7 +90,7 @@ def decompose(graph: Graph, names: Iterable[str] = DEFAULT) -> Graph:
 
     Args:
         graph: to decompose.
-        names: of the composites, from ``tiers.COMPOSITES``.
+        names: of the composites; those that always dissolve unless given.
 
     Raises:
         KeyError: if a name is that of no composite.
@@ -155,8 +102,9 @@ def decompose(graph: Graph, names: Iterable[str] = DEFAULT) -> Graph:
         >>> decompose(graph).nodes
         (<node multiply>,)
     """
-    wanted = frozenset(names)
-    unknown = wanted - COMPOSITES.keys()
+    wanted = dissolving() if names is None else frozenset(names)
+    unknown = wanted - composites()
     if unknown:
-        raise KeyError(f"decompose: {sorted(unknown)} are no composites; those are {[*COMPOSITES]}")
+        known = sorted(composites())
+        raise KeyError(f"decompose: {sorted(unknown)} are no composites; those are {known}")
     return run_rules(graph, *_table(len(registry), wanted))

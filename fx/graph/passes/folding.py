@@ -6,7 +6,7 @@ from typing import Any
 
 from fx import limits
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
-from fx.graph.passes.kinds import CREATION, is_effectful, members
+from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish, run_primitive, tensor_of
 from fx.graph.printing import subgraphs
 from fx.primitive import registry
@@ -45,7 +45,6 @@ class _Folder:
 
     def __init__(self, rewriter: Rewriter) -> None:
         self.rewriter = rewriter
-        self.creation = members(CREATION)
         self.arrays: dict[Value, Any] = {}  # of creation nodes, where somebody asked
 
     def look_at(self, value: Value) -> None:
@@ -60,7 +59,7 @@ class _Folder:
         if sum([v.spec.size for v in node.outs]) > limits.FOLD_RESULT or not node.outs:
             return None
         primitive = node.primitive
-        if primitive in self.creation:
+        if primitive.kind == "creation":
             if node.out.spec.size > TINY or not _on_cpu(node.out):
                 return None
         elif not all(self.is_known(v) for v in node.inputs) or not node.inputs:
@@ -95,7 +94,7 @@ class _Folder:
         if value.constant is not None:
             return _on_cpu(value)
         node = value.node
-        if node is None or node.primitive not in self.creation:
+        if node is None or node.primitive.kind != "creation":
             return False
         return value.spec.size <= limits.FOLD_RESULT and _on_cpu(value)
 

@@ -8,7 +8,7 @@ from fx import limits
 from fx.graph.cost import cheap as is_cheap
 from fx.graph.cost import last_uses, live_bytes
 from fx.graph.ir import Graph, Node, Value
-from fx.graph.passes.kinds import is_effectful
+from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import copy_node
 
 _ROUNDS = 12

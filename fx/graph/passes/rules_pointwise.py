@@ -6,7 +6,6 @@ from typing import Any
 
 from fx.dtypes import FLOATING, INEXACT, INTEGRAL, SIGNED, UNSIGNED, bool_
 from fx.graph.ir import Value, constant_value
-from fx.graph.passes.kinds import BROADCASTING, UNARY
 from fx.graph.passes.rewriting import run_primitive, tensor_of
 from fx.graph.passes.rules_arithmetic import ARITHMETIC, like, undone
 from fx.graph.passes.simplification import Rule, Simplifier, made_by
@@ -206,13 +205,15 @@ def _of_scalars(name: str) -> Rule:
     return rule
 
 
-def _rules() -> dict[str, list[Rule]]:
-    rules: dict[str, list[Rule]] = {name: [_of_scalars(name)] for name in UNARY | BROADCASTING}
+def rules() -> dict[str, list[Rule]]:
+    """The rules of the elementwise primitives that there are now."""
+    names = [p.name for p in registry.values() if p.kind == "elementwise"]
+    found: dict[str, list[Rule]] = {name: [_of_scalars(name)] for name in names}
     for name, more in (ARITHMETIC | _OWN).items():
-        rules[name] += more
-    for name in UNARY | BROADCASTING:
-        rules[name].append(_broadcast_late(name))
-    return rules
+        found.setdefault(name, []).extend(more)
+    for name in names:
+        found[name].append(_broadcast_late(name))
+    return found
 
 
 _OWN: dict[str, list[Rule]] = {
@@ -236,4 +237,3 @@ _OWN: dict[str, list[Rule]] = {
     "astype": [_astype],
     "stop_gradient": [_stop_gradient],
 }
-RULES = _rules()

@@ -18,7 +18,8 @@ from fx.primitive import Primitive, registry
 from fx.prims.creation import constant
 from fx.spec import TensorSpec
 
-Rule = Callable[["Simplifier", tuple[Value, ...], dict[str, Any], TensorSpec], "Value | None"]
+# a value, values where the primitive has several, or None
+Rule = Callable[["Simplifier", tuple[Value, ...], dict[str, Any], TensorSpec], Any]
 _DEEPEST = 16  # rewrites of what a rewrite made
 
 
@@ -51,33 +52,33 @@ class Simplifier(Rewriter):
         if rules is not None:
             inputs = tuple([self.env.get(v, v) for v in node.inputs])
             self._line = node.line
-            out = node.outs[0]
             for rule in rules:
-                found = rule(self, inputs, node.params, out.spec)
+                found = rule(self, inputs, node.params, node.outs[0].spec)
                 if found is not None:
-                    self.env[out] = found
-                    self.uses[found] = self.uses.get(found, 0) + self.uses.get(out, 0)
+                    for old, new in zip(node.outs, found if type(found) is tuple else (found,)):
+                        self.env[old] = new
+                        self.uses[new] = self.uses.get(new, 0) + self.uses.get(old, 0)
                     return
-        new = self.keep(node)
-        if new is not node:
-            for old, out in zip(node.outs, new.outs):
+        kept = self.keep(node)
+        if kept is not node:
+            for old, out in zip(node.outs, kept.outs):
                 self.uses[out] = self.uses.get(old, 0)
 
-    def make(self, name: str, *inputs: Value, **params: Any) -> Value:
-        """The value of a primitive on new values, simplified."""
+    def make(self, name: str, *inputs: Value, **params: Any) -> Any:
+        """The value of a primitive on new values, simplified; the values where it has several."""
         primitive = registry[name]
         spec = primitive.spec(*[v.spec for v in inputs], **params)
+        specs = spec if primitive.multiple else (spec,)
         if self._depth < _DEEPEST:
             self._depth += 1
             try:
                 for rule in self.rules.get(primitive, ()):
-                    found = rule(self, inputs, params, spec)
+                    found = rule(self, inputs, params, specs[0])
                     if found is not None:
                         return found
             finally:
                 self._depth -= 1
-        new: Value = self.add(primitive, *inputs, line=self._line, specs=(spec,), **params)
-        return new
+        return self.add(primitive, *inputs, line=self._line, specs=specs, **params)
 
     # what rules ask -----------------------------------------------------------------------------
 
@@ -171,7 +172,7 @@ def never_minus_zero(s: Simplifier, value: Value) -> bool:
     if node is None:
         return False
     name = node.primitive.name
-    if name in ("exp", "exp2", "square", "abs", "sigmoid", "softplus", "softmax", "cosh"):
+    if node.primitive.no_minus_zero:
         return True
     if name == "add":  # -0.0 only as -0.0 + -0.0
         return any(never_minus_zero_number(s.number(v)) for v in node.inputs)
@@ -190,7 +191,7 @@ def rules_with(own: dict[str, list[Rule]]) -> dict[Any, list[Rule]]:
     from fx.graph.passes import rules_pointwise, rules_reduce, rules_shape
 
     table: dict[Any, list[Rule]] = {}
-    for rules in (own, rules_shape.RULES, rules_pointwise.RULES, rules_reduce.RULES):
+    for rules in (own, rules_shape.RULES, rules_pointwise.rules(), rules_reduce.RULES):
         for name, more in rules.items():
             if name in registry:
                 table.setdefault(registry[name], []).extend(more)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fx import limits
 from fx.graph.ir import Graph, Rewriter, Value
-from fx.graph.passes.kinds import COMMUTATIVE, is_effectful, members
+from fx.graph.passes.effects import is_effectful
 from fx.graph.passes.rewriting import finish
 from fx.primitive import registry
 
@@ -69,7 +69,6 @@ def cse(graph: Graph) -> Graph:
     number: dict[Value, int] = {v: i for i, v in enumerate(graph.inputs)}
     known: dict[Hashable, Any] = {}
     constants: dict[Hashable, Value] = {}
-    commutative = members(COMMUTATIVE)
 
     def unify(value: Value) -> None:
         if value not in number:
@@ -88,7 +87,7 @@ def cse(graph: Graph) -> Graph:
         for value in new.outs:
             number[value] = len(number)
         places = [number[v] for v in new.inputs]
-        if primitive in commutative:
+        if primitive.commutative:
             places.sort()
         # a name as the first part keeps the keys of creation primitives apart from all others
         key = (id(primitive), *places, params_key(node.params))

@@ -1,30 +1,23 @@
-"""Tiers: which primitives a backend may be left with, as data.
+"""Tiers: which primitives a backend may be left with.
 
 Tier 1 is every primitive that there is. Tier 2, the core, is tier 1 without the composites: those
-that are exactly what a few core primitives give, by the formulas of their own kernels. A backend
-says which composites it emits itself; the others are decomposed for it.
+whose block has a ``formula``, which gives by core primitives what their own kernels compute. A
+backend says which composites it emits itself; the others are decomposed for it.
 """
 
 from __future__ import annotations
 
 from fx.primitive import registry
 
-# composites: name -> what it becomes
-COMPOSITES: dict[str, str] = {
-    "sum_to": "sum, reshape",
-    "stop_gradient": "nothing: the identity once derivatives are taken",
-    "square": "x * x",
-    "reciprocal": "1 / x",
-    "rsqrt": "1 / sqrt(x)",
-    "relu": "maximum(x, 0)",
-    "sigmoid": "where(x >= 0, 1, exp(-|x|)) / (1 + exp(-|x|))",
-    "softplus": "maximum(x, 0) + log1p(exp(-|x|))",
-    "softmax": "max, subtract, exp, sum, divide",
-    "log_softmax": "max, subtract, exp, sum, log",
-    "logsumexp": "max, subtract, exp, sum, log, add",
-}
-# what is always decomposed: nothing is lost by it, and schedulers then know fewer kinds
-DEFAULT = frozenset(("sum_to", "stop_gradient", "square", "reciprocal"))
+
+def composites() -> frozenset[str]:
+    """The names of the primitives that have a formula."""
+    return frozenset([p.name for p in registry.values() if p.formula is not None])
+
+
+def dissolving() -> frozenset[str]:
+    """Those that no backend gains by knowing: they are always decomposed."""
+    return frozenset([p.name for p in registry.values() if p.dissolves])
 
 
 def tier(name: str) -> int:
@@ -38,10 +31,9 @@ def tier(name: str) -> int:
         >>> tier("matmul"), tier("softmax")
         (2, 1)
     """
-    registry[name]
-    return 1 if name in COMPOSITES else 2
+    return 2 if registry[name].formula is None else 1
 
 
 def core() -> frozenset[str]:
     """The names of the core primitives."""
-    return frozenset(registry) - COMPOSITES.keys()
+    return frozenset(registry) - composites()

@@ -45,7 +45,7 @@ def schedule(graph: Graph) -> Schedule:
 
 
 def _schedule(graph: Graph) -> Schedule:
-    graph = decompose(graph)
+    graph = decompose(graph, _tables())
     checks = graph.cache.get("checks", {})
 
     def opaque(node: Node) -> list[Any]:

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu.llvm.loops.kinds import kind_of
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
-from fx.dtypes import FLOATING, INTEGRAL
+from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable
+from fx.graph.passes.decomposition import by_formula
 from fx.primitive import registry
 from fx.tensor import new_tensor
 
 Ints = tuple[int, ...]
 
 
-def decompose(graph: Graph) -> Graph:
-    """The graph with softmax, log_softmax, logsumexp, sum_to and reductions of one written out."""
-    if not any(_rule(n) for n in graph.nodes):
+def decompose(graph: Graph, kernels: Container[str] = ()) -> Graph:
+    """The graph with composites and reductions of one element written out.
+
+    Args:
+        graph: what is computed.
+        kernels: the names of primitives that have kernels of their own, which no loop computes.
+    """
+    if not any(_rule(n, kernels) for n in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
     checks = dict(graph.cache.get("checks", {}))
     for node in graph.nodes:
-        rule = _rule(node)
+        rule = _rule(node, kernels)
         made = None
         if rule is not None:
             inputs = [rewriter.get(v) for v in node.inputs]
@@ -34,28 +41,37 @@ def decompose(graph: Graph) -> Graph:
         if made is None:
             rewriter.keep(node)
         else:
-            rewriter.replace(node.outs[0], made)
+            rewriter.env.update(zip(node.outs, made if type(made) is tuple else (made,)))
     made_graph = rewriter.done()
     made_graph.cache["checks"] = checks
     if len(made_graph.nodes) == len(graph.nodes):
         return made_graph
-    return decompose(made_graph)  # what was written out may reduce axes of size 1
+    return decompose(made_graph, kernels)  # what was written out may reduce axes of size 1
 
 
-def _rule(node: Node) -> Callable[..., Value | None] | None:
+def _rule(node: Node, kernels: Container[str]) -> Callable[..., Any] | None:
     """What writes a node out; None if it stays as it is."""
     name = node.primitive.name
     rule = _rules().get(name)
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
         rule = _of_one if all(shape[a] == 1 for a in node.params["axes"]) else None
+    elif node.primitive.formula is not None and name not in kernels and _has_no_loop(node):
+        rule = _formula
     return rule if rule is not None and node.inputs[0].spec.size else None
+
+
+def _has_no_loop(node: Node) -> bool:
+    """Whether no loop computes a node as it is, though loops could compute what it is made of."""
+    values = (*node.inputs, *node.outs)
+    return kind_of(node) == "opaque" and all(v.spec.dtype not in COMPLEX for v in values)
 
 
 class _LooseMax:
     """The maximum of floats, of which it is no matter what it is where one of them is NaN."""
 
     name, multiple = "loose_max", False
+    kind, weight, commutative, no_minus_zero, formula = "reduction", 1, False, False, None
 
     def spec(self, x: Any, **params: Any) -> Any:
         """As of ``max``."""
@@ -66,6 +82,8 @@ class _LooseMax:
 
 
 _LOOSE_MAX = _LooseMax()
+# what they subtract is their largest element, and a NaN reaches every result by a sum
+_SHIFTED = ("softmax", "log_softmax", "logsumexp")
 
 
 class _Writer:
@@ -86,40 +104,16 @@ class _Writer:
         return constant_value(new_tensor(np.asarray(value, dtype=like.spec.dtype)))
 
 
-def _softmax(w: _Writer, x: Value, *, axis: int) -> Value:
-    dtype = x.spec.dtype
-    x = _wide(w, x)
-    e = w.exp(w.subtract(x, w.loose_max(x, axes=(axis,), keepdims=True)))
-    total = w.sum(e, axes=(axis,), keepdims=True)
-    return _narrow(w, w.multiply(e, w.reciprocal(total)), dtype)
+def _formula(w: _Writer, *xs: Value, **params: Any) -> Any:
+    """A composite by the formula in its block."""
+    loose = w.node.primitive.name in _SHIFTED
 
+    def make(primitive: Any, *inputs: Value, **params: Any) -> Any:
+        if loose and primitive.name == "max":
+            primitive = _LOOSE_MAX
+        return w.rewriter.add(primitive, *inputs, line=w.line, **params)
 
-def _log_softmax(w: _Writer, x: Value, *, axis: int) -> Value:
-    dtype = x.spec.dtype
-    x = _wide(w, x)
-    centred = w.subtract(x, w.loose_max(x, axes=(axis,), keepdims=True))
-    total = w.sum(w.exp(centred), axes=(axis,), keepdims=True)
-    return _narrow(w, w.subtract(centred, w.log(total)), dtype)
-
-
-def _logsumexp(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -> Value:
-    dtype = x.spec.dtype
-    shape = _kept(x, axes) if not keepdims else None
-    x = _wide(w, x)
-    top = w.loose_max(x, axes=axes, keepdims=True)
-    top = w.where(w.isfinite(top), top, w.number(0.0, top))
-    total = w.sum(w.exp(w.subtract(x, top)), axes=axes, keepdims=True)
-    out = _narrow(w, w.add(w.log(total), top), dtype)
-    return out if shape is None else w.reshape(out, shape=shape)
-
-
-def _sum_to(w: _Writer, x: Value, *, shape: tuple[int, ...]) -> Value:
-    lead = len(x.spec.shape) - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        [i + lead for i, n in enumerate(shape) if n == 1 and x.spec.shape[i + lead] != 1]
-    )
-    out = w.sum(x, axes=axes, keepdims=True) if axes else x
-    return out if out.spec.shape == shape else w.reshape(out, shape=shape)
+    return by_formula(w.node.primitive, xs, params, make)
 
 
 def _of_one(w: _Writer, x: Value, *, axes: tuple[int, ...], keepdims: bool) -> Value:
@@ -235,23 +229,9 @@ def _kept(x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.spec.shape) if i not in axes])
 
 
-def _wide(w: _Writer, x: Value) -> Value:
-    if x.spec.dtype in FLOATING and x.spec.dtype.itemsize == 2:
-        return w.astype(x, dtype=np.dtype("float32"))
-    return x
-
-
-def _narrow(w: _Writer, x: Value, dtype: Any) -> Value:
-    return x if x.spec.dtype == dtype else w.astype(x, dtype=dtype)
-
-
 @cache
 def _rules() -> dict[str, Callable[..., Value | None]]:
     return {
-        "softmax": _softmax,
-        "log_softmax": _log_softmax,
-        "logsumexp": _logsumexp,
-        "sum_to": _sum_to,
         "concatenate": _concatenate,
         "pad": _pad,
         "take_along_axis": _take_along,

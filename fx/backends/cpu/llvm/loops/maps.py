@@ -197,6 +197,7 @@ def through(space: Space, node: Any, index: Map) -> Map:
     raise NoMap
 
 
+# what ``through`` knows
 VIEWS = frozenset(("reshape", "transpose", "broadcast_to", "slice", "flip", "stop_gradient"))
 
 

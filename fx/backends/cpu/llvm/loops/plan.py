@@ -11,17 +11,8 @@ from fx.backends.cpu.llvm.loops.nest import Nest, accesses, form_of
 from fx.backends.cpu.llvm.loops.reduce import mixed
 from fx.backends.cpu.llvm.vecmath.types import vector_bytes
 from fx.dtypes import bool_
+from fx.primitive import registry
 
-# the weight of a primitive: about how many instructions a vector; 1 if it is not here
-_WEIGHTS = {
-    "divide": 4, "reciprocal": 4, "sqrt": 4, "rsqrt": 6, "exp": 10, "exp2": 9, "log": 12,
-    "sigmoid": 14, "tanh": 14, "expm1": 14, "log1p": 16, "log2": 12, "log10": 12, "erf": 16,
-    "erfc": 30, "sin": 14, "cos": 14, "tan": 24, "softplus": 26, "power": 40, "arctan": 18,
-    "arcsin": 18, "arccos": 18, "sinh": 18, "cosh": 18, "arctan2": 24, "floor_divide": 8,
-    "remainder": 8, "fmod": 8, "lgamma": 60, "digamma": 60, "erfinv": 30, "logaddexp": 26,
-    "hypot": 6, "arcsinh": 24, "arccosh": 24, "arctanh": 20, "maximum": 2, "minimum": 2,
-    "stop_gradient": 0, "trigamma": 80, "polygamma": 200,
-}  # fmt: skip
 HEAVY = 5  # from this weight on a value is kept rather than computed again
 _LIGHT = 8  # instructions a vector of a pass whose sums are float64 throughout
 _WORK = 12  # instructions a vector from which a pass leaves the memory idle
@@ -30,7 +21,8 @@ _STREAMS = 2  # arrays that are fetched ahead
 
 def weight(name: str) -> int:
     """About how many instructions a vector a primitive takes."""
-    return _WEIGHTS.get(name, 1)
+    primitive = registry.get(name)
+    return 1 if primitive is None else primitive.weight
 
 
 def plan_of(nest: Nest) -> Plan:

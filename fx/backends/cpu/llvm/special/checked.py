@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.loops.maps import VIEWS
 from fx.backends.cpu.llvm.special.kernel import Frame, SpecialStep, i64, load, store
 from fx.backends.cpu.llvm.vecmath.types import I1, I64
 from fx.dtypes import int64
@@ -22,7 +23,6 @@ from fx.graph.key import foldable
 from fx.spec import TensorSpec
 
 _PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
-_MOVES = {"reshape", "transpose", "broadcast_to", "slice", "flip", "stop_gradient"}
 
 
 class CheckedStep(SpecialStep):
@@ -74,7 +74,7 @@ def in_range(value: Value, n: int) -> bool:
         return bool(node.inputs[0].spec.shape[node.params["axis"]] <= n)
     if name == "wrap_index":
         return bool(node.params["size"] <= n)
-    if name in _MOVES:
+    if name in VIEWS:
         return in_range(node.inputs[0], n)
     if name == "astype":
         old, new = node.inputs[0].spec.dtype, value.spec.dtype
