@@ -197,11 +197,13 @@ def _recorded(node: Node, index: int, value: Tensor) -> Tensor:
     return out
 
 
-def _zeros_for_missing(cts: list[Any], specs: tuple[Any, ...]) -> list[Any]:
+def _zeros_for_missing(cts: list[Any], specs: Sequence[Any]) -> list[Any]:
     from fx.prims.creation import zeros_like_spec
 
     return [
-        zeros_like_spec(spec) if ct is None and spec.dtype.kind not in "biu" else ct
+        zeros_like_spec(spec)
+        if ct is None and spec is not None and spec.dtype.kind not in "biu"
+        else ct
         for ct, spec in zip(cts, specs, strict=True)
     ]
 

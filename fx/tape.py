@@ -17,7 +17,9 @@ from itertools import count
 from typing import Any
 
 from fx.config import modes
+from fx.devices import device_of_array
 from fx.levels import Tracer
+from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new, new_tensor
 from fx.versions import Hooks
 
@@ -37,7 +39,7 @@ class Node:
     level: int
     # set only where the primitive has `saves` or is `multiple`
     saved: tuple[Any, ...]  # (output index, bare value) of each output that the pullback wants
-    specs: Any  # the specs of the outputs
+    specs: Any  # the specs of the outputs; None may stand for one without a cotangent
     extra: Extra | None
 
     def name(self) -> str:
@@ -253,17 +255,31 @@ def record_multiple(
     primitive: Any, args: tuple[Any, ...], params: dict[str, Any], outs: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
     """The same for a primitive with several outputs."""
-    parents = tuple([x._node for x in args])
+    parents = (args[0]._node,) if len(args) == 1 else tuple([x._node for x in args])
     pullback = primitive.vjp(parents, *args, **params)
     if pullback is None:
         return outs
     node = _node(primitive, pullback, parents, 0)
-    node.specs = tuple([o.spec for o in outs])
-    node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in primitive.saves])
-    for i, out in enumerate(outs):
-        if out.dtype.kind not in "biu":
-            out._node = Select(node, i)
+    if primitive.saves:
+        node.saved = tuple([(i, new_tensor(outs[i]._a)) for i in primitive.saves])
+    placed = index = 0
+    for out in outs:
+        if out._a.dtype.kind not in "biu":
+            out._node = Select(node, index)
+            placed += 1
+        index += 1
+    if placed > 1:
+        node.specs = [_cotangent_spec(out) for out in outs]
+    else:  # the cotangent of the only one is there when the pass comes here
+        node.specs = (None,) * index
     return outs
+
+
+def _cotangent_spec(out: Tensor) -> TensorSpec | None:
+    array = out._a
+    if out._node is None:
+        return None
+    return TensorSpec(array.shape, array.dtype, device_of_array[type(array)])
 
 
 def off_inner_tape(x: Any, level: int) -> Any:

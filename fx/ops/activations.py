@@ -10,6 +10,7 @@ from fx.dtypes import float32
 from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, cast, floating, of_scalar, public, requested
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -21,7 +22,10 @@ def relu(x: Any) -> Tensor:
         >>> fx.relu(fx.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
-    return prims.relu(x) if type(x) is Tensor else prims.relu(argument("relu", x))
+    return _relu(x if type(x) is Tensor else argument("relu", x))  # type: ignore[no-any-return]
+
+
+_relu = quick(prims.relu)
 
 
 def softplus(x: Any) -> Tensor:
@@ -44,8 +48,8 @@ def silu(x: Any) -> Tensor:
         tensor([0.0000, 0.7311])
     """
     x = floating("silu", x)
-    if x.dtype.itemsize == 2:
-        return cast(silu(cast(x, float32)), x.dtype)
+    if x._dtype.itemsize == 2:
+        return cast(silu(cast(x, float32)), x._dtype)
     return fused.silu(x)
 
 
@@ -67,8 +71,8 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
         tensor([0.0000, 0.8413])
     """
     x = floating("gelu", x)
-    if x.dtype.itemsize == 2:
-        return cast(gelu(cast(x, float32), approximate), x.dtype)
+    if x._dtype.itemsize == 2:
+        return cast(gelu(cast(x, float32), approximate), x._dtype)
     if approximate == "none":
         return fused.gelu(x)
     if approximate == "tanh":
@@ -110,7 +114,7 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, *, dim: int | None = 
         tensor([-0.6931, -0.6931])
     """
     x = floating("log_softmax", requested(argument("log_softmax", x), dtype))
-    axis, shape = axis if dim is None else dim, x.shape
+    axis, shape = axis if dim is None else dim, x._shape
     if not shape:
         return of_scalar(log_softmax, x, axis)  # type: ignore[no-any-return]
     at = normal_axis("log_softmax", axis, shape)

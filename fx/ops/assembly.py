@@ -29,7 +29,7 @@ def _at_least(name: str, count: int, given: tuple[Any, ...]) -> Any:
 
 def _one(name: str, count: int, x: Any) -> Tensor:
     x = argument(name, x)
-    shape = x.shape
+    shape = x._shape
     if len(shape) >= count:
         return x
     if count == 3 and len(shape) == 2:
@@ -140,9 +140,9 @@ def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
     if x.ndim != 1:
         raise ShapeError(f"combinations takes a vector, got shape {x.shape}; write x.reshape(-1)")
     choose = _with_replacement if with_replacement else _combinations
-    rows = list(choose(range(x.shape[0]), integer("combinations", "r", r)))
+    rows = list(choose(range(x._shape[0]), integer("combinations", "r", r)))
     if not rows or not r:
-        return zeros((0, r) if r else (0,), dtype=x.dtype)
+        return zeros((0, r) if r else (0,), dtype=x._dtype)
     return x[as_tensor(rows)]  # type: ignore[no-any-return]
 
 
@@ -156,7 +156,7 @@ def _splitter(name: str, axis: int, least: int, sentence: str) -> Any:
             raise ShapeError(f"{name} takes tensors of at least {least} axes, got shape {x.shape}")
         at = 0 if name == "hsplit" and x.ndim == 1 else axis
         cuts = indices_or_sections
-        if isinstance(cuts, int) and cuts > 0 and x.shape[at] % cuts:
+        if isinstance(cuts, int) and cuts > 0 and x._shape[at] % cuts:
             raise ShapeError(
                 f"{name}: axis {at} of shape {x.shape} cannot be cut into {indices_or_sections} "
                 f"equal parts; write fx.tensor_split(x, {indices_or_sections}, {at})"
@@ -210,9 +210,9 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     x = argument("diag_embed", x)
     if not x.ndim:
         raise ShapeError("diag_embed takes tensors of at least one axis, got a scalar")
-    n = x.shape[-1]
+    n = x._shape[-1]
     side = n + abs(offset)
-    out_shape = (*x.shape[:-1], side, side)
+    out_shape = (*x._shape[:-1], side, side)
     one, two = (
         normal_axis("diag_embed", dim1, out_shape),
         normal_axis("diag_embed", dim2, out_shape),
@@ -220,7 +220,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     if one == two:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {one}")
     i = iota(n, x)
-    blank = zeros(out_shape, dtype=x.dtype, device=x.device)
+    blank = zeros(out_shape, dtype=x._dtype, device=x.device)
     out = blank.at[..., i + max(-offset, 0), i + max(offset, 0)].set(x)
     return out.movedim((-2, -1), (one, two))  # type: ignore[no-any-return]
 
@@ -251,7 +251,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> T
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a vector's elements as columns, the highest first unless ``increasing``."""
     x = argument("vander", x)
-    n = x.shape[-1] if N is None else integer("vander", "N", N)
+    n = x._shape[-1] if N is None else integer("vander", "N", N)
     powers = iota(n, x)
     out = x[..., None] ** powers
     return out if increasing else flip(out, -1)
@@ -273,7 +273,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 def select_scatter(x: Any, src: Any, dim: int, index: int) -> Tensor:
     """``x`` with ``src`` at one place of an axis."""
     x = argument("select_scatter", x)
-    at = normal_axis("select_scatter", dim, x.shape)
+    at = normal_axis("select_scatter", dim, x._shape)
     return x.at[(slice(None),) * at + (index,)].set(src)  # type: ignore[no-any-return]
 
 
@@ -282,7 +282,7 @@ def slice_scatter(
 ) -> Tensor:
     """``x`` with ``src`` in a slice of an axis."""
     x = argument("slice_scatter", x)
-    at = normal_axis("slice_scatter", dim, x.shape)
+    at = normal_axis("slice_scatter", dim, x._shape)
     place = (slice(None),) * at + (slice(start, end, step),)
     return x.at[place].set(src)  # type: ignore[no-any-return]
 

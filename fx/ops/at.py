@@ -147,7 +147,7 @@ class Place:
     div = divide
 
     def _ones(self) -> Tensor:
-        return shape_prims.broadcast_to(constant_like(1, self._x), shape=self._x.shape)
+        return shape_prims.stretched(constant_like(1, self._x), self._x.shape)
 
     def __repr__(self) -> str:
         return f"{self._x!r}.at[{shown(self._index)}]"
@@ -162,7 +162,7 @@ def _update(
     given = index if isinstance(index, tuple) else (index,)
     rows = _rows(index, x)
     if rows is not None:
-        updates = _broadcast(value, (*rows.shape, *x.shape[1:]), mode, given)
+        updates = _broadcast(value, (*rows.shape, *x._shape[1:]), mode, given)
         try:
             return prims.scatter(x, rows, updates, axis=0, mode=mode)
         except IndexError:
@@ -170,9 +170,9 @@ def _update(
             raise
     mask = _mask(given, x, value)
     if mask is not None:
-        _broadcast(value, x.shape[mask.ndim :], mode, given)
+        _broadcast(value, x._shape[mask.ndim :], mode, given)
         ones = (1,) * (x.ndim - mask.ndim)
-        there = shape_prims.reshape(mask, shape=(*mask.shape, *ones)) if ones else mask
+        there = shape_prims.reshaped(mask, (*mask.shape, *ones)) if ones else mask
         changed = _ELEMENTWISE[mode](x, value)
         return compare.where(there, changed, x)
     normal = Normal(x, given)
@@ -180,24 +180,24 @@ def _update(
     updates = whole.arrange(_broadcast(value, whole.shape, mode, given))
     if whole.is_all:
         merged = normal.x.shape
-        out = _ELEMENTWISE[mode](normal.x, shape_prims.reshape(updates, shape=merged))
+        out = _ELEMENTWISE[mode](normal.x, shape_prims.reshaped(updates, merged))
     else:
         low, high = whole.low, whole.high
         sides = normal.x.shape
         line = (*sides[:low], prod(sides[low : high + 1]), *sides[high + 1 :])
-        out = shape_prims.reshape(normal.x, shape=line)
+        out = shape_prims.reshaped(normal.x, line)
         try:
             out = prims.scatter(out, whole.places(), updates, axis=low, mode=mode)
         except IndexError:
             normal.explain()
             raise
-    return out if out.shape == x.shape else shape_prims.reshape(out, shape=x.shape)
+    return out if out.shape == x._shape else shape_prims.reshaped(out, x._shape)
 
 
 def _rows(index: Any, x: Tensor) -> Tensor | None:
     """The index as a tensor, where it is one int or one tensor of integers, for the first axis."""
     if type(index) is int and x.ndim:
-        n = x.shape[0]
+        n = x._shape[0]
         if not -n <= index < n:
             raise out_of_range(index, 0, x.shape)
         return constant(index % n, dtypes.int64, x.device.name)
@@ -259,13 +259,13 @@ class _Region:
         """Values in the shape of the result as updates of the scatter."""
         sides = [self.parts[a][2] for a in self.sliced]
         shape = (*sides[: self.kept_before], *self.block, *sides[self.kept_before :])
-        if shape != value.shape:  # the axes of None
-            value = shape_prims.reshape(value, shape=shape)
+        if shape != value._shape:  # the axes of None
+            value = shape_prims.reshaped(value, shape)
         lead = sum(a < self.low for a in self.sliced)
         if self.block and lead > self.kept_before:  # the block stands in front of the axes before
             width = len(self.block)
             order = (*range(width, width + lead), *range(width), *range(width + lead, len(shape)))
-            value = shape_prims.transpose(value, axes=order)
+            value = shape_prims.transposed(value, order)
         return value
 
     def places(self) -> Tensor:
@@ -299,7 +299,7 @@ class _Region:
                     ones = (1,) * (width - part.ndim)
                     behind = (1,) * (rank - width - block_at)
                     shape = ((1,) * block_at) + ones + part.shape + behind
-                    place = shape_prims.reshape(part, shape=shape) if shape != part.shape else part
+                    place = shape_prims.reshaped(part, shape) if shape != part.shape else part
                     if stride != 1:
                         place = place * stride
                 out = place if out is None else out + place
@@ -315,7 +315,7 @@ def _mask(given: tuple[Any, ...], x: Tensor, value: Tensor) -> Tensor | None:
         return None
     mask = given[0]
     rank = mask.ndim
-    if mask.dtype != dtypes.bool_ or mask.shape != x.shape[:rank] or not rank:
+    if mask.dtype != dtypes.bool_ or mask.shape != x._shape[:rank] or not rank:
         return None
     if value.ndim > x.ndim - rank:
         return None
@@ -329,13 +329,13 @@ def _cast(x: Tensor, value: Any, mode: str) -> Tensor:
     Raises:
         DTypeError: if that would lose its kind, or a Python number does not fit.
     """
-    own = x.dtype
+    own = x._dtype
     now = value.now if type(value) is StagedNumber else value
     if type(now) in (bool, int, float, complex):
         kind = dtypes.result_dtype_with_scalar(own, now)
     else:
         value = as_tensor(value, device=None if isinstance(value, Tensor) else x.device)
-        kind = value.dtype
+        kind = value._dtype
     if dtypes.kind_rank(kind) > dtypes.kind_rank(own):
         raise DTypeError(
             f"x.at[...].{_PUBLIC[mode]}: a value of {kind.name} does not fit a tensor of "
@@ -350,10 +350,10 @@ _PUBLIC = {"set": "set", "add": "add", "mul": "multiply", "min": "min", "max": "
 def _broadcast(value: Tensor, shape: tuple[int, ...], mode: str, given: Any) -> Tensor:
     """``value`` in the shape of ``x[index]``; axes of 1 in front may be too many, as in NumPy."""
     extra = value.ndim - len(shape)
-    if extra > 0 and value.shape[:extra] == (1,) * extra:
-        value = shape_prims.reshape(value, shape=value.shape[extra:])
+    if extra > 0 and value._shape[:extra] == (1,) * extra:
+        value = shape_prims.reshaped(value, value._shape[extra:])
     try:
-        fits = broadcast_shapes("at", value.shape, shape) == shape
+        fits = broadcast_shapes("at", value._shape, shape) == shape
     except ShapeError:
         fits = False
     if not fits:
@@ -361,4 +361,4 @@ def _broadcast(value: Tensor, shape: tuple[int, ...], mode: str, given: Any) -> 
             f"x.at[{shown(given)}].{_PUBLIC[mode]}: a value of shape {value.shape} does not "
             f"broadcast to {shape}, the shape of x[{shown(given)}]"
         )
-    return value if value.shape == shape else shape_prims.broadcast_to(value, shape=shape)
+    return value if value._shape == shape else shape_prims.stretched(value, shape)

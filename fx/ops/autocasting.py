@@ -46,7 +46,7 @@ def recurrent_dtype(mode: str, x: Tensor) -> Any:
 
     What holds the state beside products (GRU, cells) keeps the width of the input, as in PyTorch.
     """
-    region, given = modes.autocast, x.dtype
+    region, given = modes.autocast, x._dtype
     if region is None or given not in _CAST:
         return None
     if mode.startswith("RNN") or (mode == "LSTM" and given == float32):

@@ -93,7 +93,7 @@ def new_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
     Raises:
         AxisError: if it is out of range.
     """
-    number, ndim = integer(name, "axis", axis), len(shape) + 1
+    number, ndim = axis if type(axis) is int else integer(name, "axis", axis), len(shape) + 1
     if -ndim <= number < ndim:
         return number + ndim if number < 0 else number
     raise AxisError(

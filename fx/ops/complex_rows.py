@@ -11,17 +11,20 @@ from fx.dtypes import COMPLEX
 from fx.ops.elementwise import real
 from fx.prims.compare import astype, isfinite, stop_gradient, where
 from fx.prims.creation import constant_like
+from fx.quick import quick
 from fx.tensor import Tensor
+
+_softmax, _log_softmax = quick(reduction.softmax, "axis"), quick(reduction.log_softmax, "axis")
 
 
 def softmax_along(x: Tensor, axis: int) -> Tensor:
     """Softmax of real or complex numbers along an axis that is there."""
-    return softmax(x, axis) if x._dtype in COMPLEX else reduction.softmax(x, axis=axis)
+    return softmax(x, axis) if x._dtype in COMPLEX else _softmax(x, axis)  # type: ignore[no-any-return]
 
 
 def log_softmax_along(x: Tensor, axis: int) -> Tensor:
     """Its logarithm, the same."""
-    return log_softmax(x, axis) if x.dtype in COMPLEX else reduction.log_softmax(x, axis=axis)
+    return log_softmax(x, axis) if x._dtype in COMPLEX else _log_softmax(x, axis)  # type: ignore[no-any-return]
 
 
 def softmax(x: Tensor, axis: int) -> Tensor:
@@ -49,4 +52,4 @@ def _top(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """The largest real part, as a complex number; 0 where it is not finite."""
     top = reduction.max(real(x), axes=axes, keepdims=True)
     top = where(isfinite(top), top, constant_like(0, top))
-    return astype(stop_gradient(top), dtype=x.dtype)
+    return astype(stop_gradient(top), dtype=x._dtype)

@@ -238,7 +238,7 @@ def _stacked(data: Any, dtype: Any, device: str, what: str) -> Tensor:
                 f"{what}: data[0] has shape {shape} and data[{i}] has shape {c.shape}; bring the "
                 f"rows to one shape, for example with fx.broadcast_to(row, {shape})"
             )
-    rows = [shape_prims.reshape(c, shape=(1, *shape)) for c in children]
+    rows = [shape_prims.reshaped(c, (1, *shape)) for c in children]
     return shape_prims.concatenate(*rows, axis=0)
 
 
@@ -302,5 +302,5 @@ def to_device(x: Tensor, device: Any) -> Tensor:
     if x.level == CELL:
         x = x.read()
     if name == "meta":
-        return new_tensor(backend(name).ARRAY(x.shape, x.dtype, name))
+        return new_tensor(backend(name).ARRAY(x._shape, x._dtype, name))
     return new_tensor(backend(name).from_numpy(backend(here).to_numpy(x._a)))

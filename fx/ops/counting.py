@@ -43,22 +43,22 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
         tensor([1, 0, 2, 0])
     """
     x = argument("bincount", x)
-    if x.dtype not in dtypes.INTEGRAL:
+    if x._dtype not in dtypes.INTEGRAL:
         raise DTypeError(f"bincount takes integers, got {x.spec!r}; write x.astype(fx.int64)")
     if x.ndim != 1:
         raise ShapeError(f"bincount takes a vector, got shape {x.shape}; write x.reshape(-1)")
     length = integer("bincount", "minlength", minlength)
-    if x.shape[0]:
+    if x._shape[0]:
         if int(x.min()) < 0:
             raise ShapeError("bincount takes non-negative integers, got a negative one")
         length = max(length, int(x.max()) + 1)
     if weights is None:
-        source = zeros((x.shape[0],), dtype=dtypes.int64, device=x.device) + 1
+        source = zeros((x._shape[0],), dtype=dtypes.int64, device=x.device) + 1
     else:
         source = argument("bincount", weights)
-        if source.dtype not in dtypes.FLOATING:
+        if source._dtype not in dtypes.FLOATING:
             source = source.astype(dtypes.float64)
-    start = zeros((length,), dtype=source.dtype, device=x.device)
+    start = zeros((length,), dtype=source._dtype, device=x.device)
     return start.scatter_add(0, x.astype(dtypes.int64), source)  # type: ignore[no-any-return]
 
 
@@ -91,7 +91,7 @@ def histogram(
         edges = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
     else:
         edges = argument("histogram", bins)
-    count = edges.shape[0] - 1
+    count = edges._shape[0] - 1
     inside = (x >= edges[0]) & (x <= edges[-1])
     place = searchsorted(edges, x, right=True) - 1
     place = compare.where(x == edges[-1], as_tensor(count - 1, dtype=place.dtype), place)
@@ -108,7 +108,7 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements lie in each of ``bins`` equal parts of [min, max]; both 0: of all."""
     x = argument("histc", x)
     if not x.numel():
-        return zeros((bins,), dtype=x.dtype, device=x.device)
+        return zeros((bins,), dtype=x._dtype, device=x.device)
     if min == 0 == max:
         min, max = x.min().item(), x.max().item()
     if min == max:
@@ -142,7 +142,7 @@ def unique_consecutive(
     out: list[Tensor] = [values]
     if return_inverse:
         number = new.astype(dtypes.int64).cumsum(0) - 1
-        out.append(number.reshape(x.shape) if dim is None else number)
+        out.append(number.reshape(x._shape) if dim is None else number)
     if return_counts:
         end = zeros((min(n, 1),), dtype=dtypes.int64, device=x.device) + n
         out.append(concat([starts, end])[1:] - starts)
@@ -158,11 +158,11 @@ def nanmedian(
 ) -> Any:  # fmt: skip
     """The lower median of what is not NaN; along ``dim`` a pair (values, indices)."""
     x, dim, keepdim = argument("nanmedian", x), axis if dim is None else dim, keepdim or keepdims
-    if dim is not None and not x.shape:
+    if dim is not None and not x._shape:
         return of_scalar(nanmedian, x, dim)
-    if x.dtype not in dtypes.FLOATING:
+    if x._dtype not in dtypes.FLOATING:
         return x.median() if dim is None else lower_median(x, dim, keepdim)
-    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x.shape))
+    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x._shape))
     order = flat.argsort(at)
     count = (flat == flat).sum(at, keepdim=True)
     place = order.gather(at, ((count - 1) // 2).clamp(min=0))
@@ -182,20 +182,20 @@ def nanquantile(
     """The ``q``-quantiles of what is not NaN, linearly between elements; NaN where all is."""
     x, dim = floating("nanquantile", x), axis if dim is None else dim
     keepdim = keepdim or keepdims
-    if dim is not None and not x.shape:
+    if dim is not None and not x._shape:
         return of_scalar(partial(nanquantile, q=q, interpolation=interpolation), x, dim=dim)  # type: ignore[no-any-return]
     if interpolation != "linear":
         if bool((x == x).all()):
             return quantile(x, q, dim, keepdim, interpolation)
         raise ValueError(f"nanquantile interpolates linearly, got {interpolation!r}")
-    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanquantile", dim, x.shape))
+    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanquantile", dim, x._shape))
     ranked = flat.gather(at, flat.argsort(at))
     count = (flat == flat).sum(at, keepdim=True)
-    wanted = as_tensor(q, dtype=x.dtype, device=x.device)
+    wanted = as_tensor(q, dtype=x._dtype, device=x.device)
     if wanted.ndim > 1:
         raise ShapeError(f"nanquantile: q must be a number or (n,), got shape {wanted.shape}")
     shares = wanted.reshape([-1 if i == at else 1 for i in range(flat.ndim)])
-    place = shares * (count - 1).clamp(min=0).astype(x.dtype)  # (..., n_q, ...)
+    place = shares * (count - 1).clamp(min=0).astype(x._dtype)  # (..., n_q, ...)
     low = place.floor()
     weight = place - low
     first = low.astype(dtypes.int64)
@@ -203,8 +203,8 @@ def nanquantile(
     second = compare.where(weight > 0, second, first)
     lower, upper = ranked.gather(at, first), ranked.gather(at, second)
     out = moveaxis(lower + weight * (upper - lower), at, 0)  # (n_q, *kept)
-    kept = [1 if i == at or dim is None else n for i, n in enumerate(x.shape)]
-    return out.reshape((*wanted.shape, *(kept if keepdim else out.shape[1:])))
+    kept = [1 if i == at or dim is None else n for i, n in enumerate(x._shape)]
+    return out.reshape((*wanted._shape, *(kept if keepdim else out.shape[1:])))
 
 
 # covariance -------------------------------------------------------------------------------------
@@ -232,23 +232,23 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         by = argument("cov", aweights)
         weights = by if weights is None else weights * by
     if weights is None:
-        total: Any = x.shape[1]
+        total: Any = x._shape[1]
         centred = x - mean(x, 1, keepdims=True)
         scaled = centred
         divisor = total - correction
     else:
-        weights = cast(weights, x.dtype)
+        weights = cast(weights, x._dtype)
         total = weights.sum()
         centred = x - ((x * weights).sum(1) / total)[:, None]
         scaled = centred * weights
         if aweights is None:
             divisor = total - correction
         else:
-            divisor = total - correction * (weights * cast(by, x.dtype)).sum() / total
+            divisor = total - correction * (weights * cast(by, x._dtype)).sum() / total
     if isinstance(divisor, Tensor):
         divisor = divisor.clamp(min=0)
     else:
-        divisor = as_tensor(float(max(divisor, 0)), dtype=x.dtype, device=x.device)
+        divisor = as_tensor(float(max(divisor, 0)), dtype=x._dtype, device=x.device)
     out = scaled @ centred.mT.conj() / divisor
     return out.reshape(()) if flat else out
 
@@ -267,8 +267,8 @@ def corrcoef(x: Any) -> Tensor:
 
 def _strips(name: str, y: Any, x: Any, dx: Any, dim: int) -> Tensor:
     y = floating(name, y)
-    at = normal_axis(name, dim, y.shape)
-    n = y.shape[at]
+    at = normal_axis(name, dim, y._shape)
+    n = y._shape[at]
     middle = (along(y, at, 1, n) + along(y, at, 0, n - 1)) / 2
     if x is None:
         return middle * (1 if dx is None else dx)

@@ -162,7 +162,7 @@ def full(
     name = device_name(device)
     if type(fill_value) in (int, float, bool):
         value = as_tensor(fill_value, wanted, name, "full")  # refuses what does not fit
-        out = prims.full(shape=sizes, value=fill_value, dtype=value.dtype, device=name)
+        out = prims.full(shape=sizes, value=fill_value, dtype=value._dtype, device=name)
     else:
         value = as_tensor(fill_value, wanted, device, "full")
         if value.ndim:
@@ -170,7 +170,7 @@ def full(
                 f"full: fill_value must be one number, got shape {value.shape}; "
                 f"write fx.broadcast_to(fill_value, {sizes})"
             )
-        out = shape_prims.broadcast_to(value, shape=sizes)
+        out = shape_prims.stretched(value, sizes)
     return with_grad(out, "full") if requires_grad else out
 
 
@@ -234,9 +234,9 @@ def full_like(
     """
     x = as_tensor(x)
     return full(
-        x.shape,
+        x._shape,
         fill_value,
-        dtype=dtype or x.dtype,
+        dtype=dtype or x._dtype,
         device=device or x.device,
         requires_grad=requires_grad,
     )

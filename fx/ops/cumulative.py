@@ -40,8 +40,8 @@ def _accumulate(
     out = prim(x, axis=at, reverse=False)
     if initial is None:
         return out
-    shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
-    first = full(shape=shape, value=initial, dtype=x.dtype, device=x.device.name)
+    shape = (*x._shape[:at], 1, *x._shape[at + 1 :])
+    first = full(shape=shape, value=initial, dtype=x._dtype, device=x.device.name)
     return shape_prims.concatenate(first, out, axis=at)
 
 
@@ -142,9 +142,9 @@ def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     x = argument("cummax", x)
     check_ordered("cummax", x)
     axis = axis if dim is None else dim
-    if axis is not None and not x.shape:
+    if axis is not None and not x._shape:
         return of_scalar(cummax, x, axis)  # type: ignore[no-any-return]
-    at = required_axis("cummax", axis, x.shape)
+    at = required_axis("cummax", axis, x._shape)
     return Records(*prims.cummax(x, axis=at, reverse=False))
 
 
@@ -159,9 +159,9 @@ def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     x = argument("cummin", x)
     check_ordered("cummin", x)
     axis = axis if dim is None else dim
-    if axis is not None and not x.shape:
+    if axis is not None and not x._shape:
         return of_scalar(cummin, x, axis)  # type: ignore[no-any-return]
-    at = required_axis("cummin", axis, x.shape)
+    at = required_axis("cummin", axis, x._shape)
     return Records(*prims.cummin(x, axis=at, reverse=False))
 
 
@@ -175,9 +175,9 @@ def logcumsumexp(x: Any, axis: int | None = None, *, dim: int | None = None) -> 
     """
     x = floating("logcumsumexp", x)
     axis = axis if dim is None else dim
-    if axis is not None and not x.shape:
+    if axis is not None and not x._shape:
         return of_scalar(logcumsumexp, x, axis)  # type: ignore[no-any-return]
-    at = required_axis("logcumsumexp", axis, x.shape)
+    at = required_axis("logcumsumexp", axis, x._shape)
     return prims.logcumsumexp(x, axis=at, reverse=False)
 
 
@@ -214,14 +214,14 @@ def diff(
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = argument("diff", x)
-    at = normal_axis("diff", axis if dim is None else dim, x.shape)
+    at = normal_axis("diff", axis if dim is None else dim, x._shape)
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         x = shape_prims.concatenate(*promoted("diff", *parts), axis=at)
-    for _ in range(min(n, x.shape[at])):  # by then nothing is left
-        size = x.shape[at]
+    for _ in range(min(n, x._shape[at])):  # by then nothing is left
+        size = x._shape[at]
         after, before = along(x, at, min(1, size), size), along(x, at, 0, max(size - 1, 0))
-        subtract = compare.logical_xor if x.dtype == bool_ else elementwise.subtract
+        subtract = compare.logical_xor if x._dtype == bool_ else elementwise.subtract
         x = subtract(after, before)
     return x
 

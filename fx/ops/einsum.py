@@ -58,7 +58,7 @@ def einsum(*operands: Any) -> Tensor:
         if straight is not None:
             swap, plan, order = straight
             out = _carried_out(y, x, plan) if swap else _carried_out(x, y, plan)
-            return out if order is None else shape_prims.transpose(out, axes=order)
+            return out if order is None else shape_prims.transposed(out, order)
     terms, out = _parse(spec, tuple([x.ndim for x in tensors]))
     sizes = _sizes(spec, terms, [x.shape for x in tensors])
     pairs = [_prepared(x, term, sizes) for x, term in zip(tensors, terms, strict=True)]
@@ -81,7 +81,7 @@ def _contracts(spec: str, tensors: list[Tensor]) -> bool:
 def _arranged(x: Tensor, labels: Labels, out: Labels) -> Tensor:
     if labels == out:
         return x
-    return shape_prims.transpose(x, axes=tuple([labels.index(name) for name in out]))
+    return shape_prims.transposed(x, tuple([labels.index(name) for name in out]))
 
 
 # the specification ------------------------------------------------------------------------------
@@ -177,9 +177,9 @@ def _sizes(spec: str, terms: tuple[Labels, ...], shapes: list[tuple[int, ...]]) 
 
 def _prepared(x: Tensor, labels: Labels, sizes: dict[Any, int]) -> tuple[Tensor, Labels]:
     """An operand without axes that only broadcast, and with every label once."""
-    kept = [i for i, n in enumerate(x.shape) if n == sizes[labels[i]]]
+    kept = [i for i, n in enumerate(x._shape) if n == sizes[labels[i]]]
     if len(kept) < len(labels):
-        x = shape_prims.reshape(x, shape=tuple([x.shape[i] for i in kept]))
+        x = shape_prims.reshaped(x, tuple([x._shape[i] for i in kept]))
         labels = tuple([labels[i] for i in kept])
     for name in dict.fromkeys(labels):
         while labels.count(name) > 1:
@@ -214,7 +214,7 @@ def _product(
     y, y_labels = _summed(y, y_labels, {*keep, *x_labels})
     if _second_first(x_labels, y_labels, order):
         x, x_labels, y, y_labels = y, y_labels, x, x_labels
-    plan = _plan(x_labels, y_labels, x.shape, y.shape, tuple(keep))
+    plan = _plan(x_labels, y_labels, x._shape, y._shape, tuple(keep))
     return _carried_out(x, y, plan), plan[4]
 
 
@@ -248,13 +248,13 @@ def _carried_out(x: Tensor, y: Tensor, plan: Any) -> Tensor:
     first, second, contracted, shape, _ = plan
     x, y = _laid_out(x, *first), _laid_out(y, *second)
     out = linear.matmul(x, y) if contracted else x * y
-    return out if out._shape == shape else shape_prims.reshape(out, shape=shape)
+    return out if out._shape == shape else shape_prims.reshaped(out, shape)
 
 
 def _laid_out(x: Tensor, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Tensor:
     if axes is not None:
-        x = shape_prims.transpose(x, axes=axes)
-    return x if x._shape == shape else shape_prims.reshape(x, shape=shape)
+        x = shape_prims.transposed(x, axes)
+    return x if x._shape == shape else shape_prims.reshaped(x, shape)
 
 
 @lru_cache(maxsize=1024)

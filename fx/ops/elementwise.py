@@ -180,7 +180,7 @@ def conj(x: Any, /) -> Tensor:
         tensor([1.-2.j])
     """
     x = argument("conj", x)
-    return complex_prims.conj(x) if x.dtype.kind == "c" else x
+    return complex_prims.conj(x) if x._dtype.kind == "c" else x
 
 
 def real(x: Any, /) -> Tensor:
@@ -192,7 +192,7 @@ def real(x: Any, /) -> Tensor:
         tensor([1.])
     """
     x = argument("real", x)
-    return complex_prims.part(x, turn=0) if x.dtype.kind == "c" else x
+    return complex_prims.part(x, turn=0) if x._dtype.kind == "c" else x
 
 
 def imag(x: Any, /) -> Tensor:
@@ -204,9 +204,9 @@ def imag(x: Any, /) -> Tensor:
         tensor([2.])
     """
     x = argument("imag", x)
-    if x.dtype.kind == "c":
+    if x._dtype.kind == "c":
         return complex_prims.part(x, turn=1)
-    return full(shape=x.shape, value=0, dtype=x.dtype, device=x.device.name)
+    return full(shape=x._shape, value=0, dtype=x._dtype, device=x.device.name)
 
 
 # predicates -------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def round(x: Any, /, decimals: int = 0) -> Tensor:
         tensor([0., 2., 3.])
     """
     x = argument("round", x)
-    if not decimals or x.dtype.kind in "biu":
+    if not decimals or x._dtype.kind in "biu":
         return prims.round(x)
     scale = 10.0 ** max(decimals, -decimals)
     if decimals > 0:

@@ -41,7 +41,7 @@ class Normal:
     __slots__ = ("entries", "separated", "tensors", "x")
 
     def __init__(self, x: Tensor, given: tuple[Any, ...]) -> None:
-        shape = x.shape
+        shape = x._shape
         read = [_entry(e, x, given) for e in given]
         taken = [_axes_taken(e) for e in read]
         rest = len(shape) - sum(taken)
@@ -84,7 +84,7 @@ class Normal:
             axis += width
         self.x = x
         if tuple(merged) != shape:
-            self.x = shape_prims.reshape(x, shape=tuple(merged))
+            self.x = shape_prims.reshaped(x, tuple(merged))
 
     def indices(self, combined: bool) -> list[Tensor]:
         """The index tensors; where they are to be combined, as int64 in [0, n)."""
@@ -162,13 +162,13 @@ def _entry(e: Any, x: Tensor, entries: tuple[Any, ...]) -> Any:
         raise IndexingError(f"x[{shown(entries)}]: {shown(e)} is no index: {error}") from None
     if tensor.level == CELL:
         tensor = tensor.read()
-    if tensor.dtype != bool_ and not is_integral(tensor.dtype):
+    if tensor._dtype != bool_ and not is_integral(tensor._dtype):
         raise IndexingError(
             f"x[{shown(entries)}]: an index must be integer or bool, got {tensor.dtype.name}; "
             f"write i.astype(fx.int64), or compare for a mask: x[i != 0]"
         )
     if type(tensor) is Tensor and tensor.device.name == "cpu":
-        if not tensor.ndim and tensor.dtype != bool_:
+        if not tensor.ndim and tensor._dtype != bool_:
             return int(tensor._a)
         if x.device.name != "cpu":
             tensor = new_tensor(backend(x.device.name).from_numpy(tensor._a))

@@ -135,7 +135,7 @@ _steps_back = of_reference(_in_steps)
 
 
 def _gathered_vjp(needs: Any, x: Tensor, *found: Tensor, pattern: tuple[Any, ...]) -> Any:
-    shape = x.shape
+    shape = x._shape
     wanted = (True, *[None] * len(found))
 
     def pullback(ct: Tensor) -> Any:  # linear in x, so that zeros may stand for it
@@ -183,9 +183,9 @@ def _advanced(x: Tensor, given: tuple[Any, ...]) -> Tensor:
         if first:
             last = first + len(block)
             axes = (*range(first, last), *range(first), *range(last, out.ndim))
-            out = shape_prims.transpose(out, axes=axes)
+            out = shape_prims.transposed(out, axes)
     shape = (*sides[:before], *block, *sides[before:])
-    return out if shape == out.shape else shape_prims.reshape(out, shape=shape)
+    return out if shape == out.shape else shape_prims.reshaped(out, shape)
 
 
 def _merged(y: Tensor, at: list[int], indices: list[Tensor]) -> tuple[Tensor, Tensor, int]:
@@ -194,9 +194,9 @@ def _merged(y: Tensor, at: list[int], indices: list[Tensor]) -> tuple[Tensor, Te
     if len(at) == 1:
         return y, indices[0], first
     if at[-1] - first != len(at) - 1:
-        y = shape_prims.transpose(y, axes=(*at, *[a for a in range(y.ndim) if a not in at]))
+        y = shape_prims.transposed(y, (*at, *[a for a in range(y.ndim) if a not in at]))
         first = 0
     end = first + len(at)
-    sides = y.shape[first:end]
-    y = shape_prims.reshape(y, shape=(*y.shape[:first], prod(sides), *y.shape[end:]))
+    sides = y._shape[first:end]
+    y = shape_prims.reshaped(y, (*y._shape[:first], prod(sides), *y._shape[end:]))
     return y, flattened(indices, sides), first

@@ -93,7 +93,7 @@ def with_grad(x: Tensor, what: str) -> Tensor:
     Raises:
         DTypeError: if it is not floating.
     """
-    if x.dtype not in dtypes.FLOATING:
+    if x._dtype not in dtypes.FLOATING:
         raise DTypeError(
             f"{what}: only floating tensors can require grad, got {x.dtype.name}; "
             f"write dtype=fx.float32"
@@ -313,4 +313,4 @@ def _copied_other(x: Tensor) -> Tensor:
 
 def clone(self: Tensor) -> Tensor:
     """The same values as a new tensor through which gradients flow."""
-    return compare.astype(self, dtype=self.dtype)
+    return compare.astype(self, dtype=self._dtype)

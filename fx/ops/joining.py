@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -17,7 +18,10 @@ from fx.ops.manipulation import ravel, reshape
 from fx.ops.operands import argument, own, promoted, public, same_view, viewed
 from fx.ops.views import along, pieces, rows
 from fx.prims.fused import fuse
+from fx.quick import quick_joint
 from fx.tensor import Tensor
+
+_LISTS = (list, tuple)
 
 # join -------------------------------------------------------------------------------------------
 
@@ -50,8 +54,13 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
         >>> fx.concat([fx.tensor([1, 2]), fx.tensor([3])])
         tensor([1, 2, 3])
     """
-    tensors = _sequence("concat", arrays)
     axis = axis if dim is None else dim
+    if type(arrays) in _LISTS and arrays and type(arrays[0]) is Tensor and axis is not None:
+        at = normal_axis("concat", axis, arrays[0]._shape)
+        out: Tensor | None = prims.joined(arrays, at)
+        if out is not None:
+            return out
+    tensors = _sequence("concat", arrays)
     if axis is None:
         return prims.concatenate(*[ravel(x) for x in tensors], axis=0)
     at = normal_axis("concat", axis, tensors[0]._shape)
@@ -85,6 +94,11 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
         tensor([[1, 2],
                 [3, 4]])
     """
+    axis = axis if dim is None else dim
+    if type(arrays) in _LISTS and arrays and type(arrays[0]) is Tensor:
+        out: Tensor | None = _stacked_at_once(arrays, new_axis("stack", axis, arrays[0]._shape))
+        if out is not None:
+            return out
     tensors = _sequence("stack", arrays)
     shape = tensors[0]._shape
     if any(x._shape != shape for x in tensors):
@@ -92,27 +106,36 @@ def stack(arrays: Any, axis: int = 0, *, dim: int | None = None) -> Tensor:
             f"stack: shapes {', '.join(str(x.shape) for x in tensors)} must be equal; to join "
             f"tensors that differ along one axis write fx.concat"
         )
-    at = new_axis("stack", axis if dim is None else dim, shape)
-    return _stacked(*tensors, axis=at)
+    return _stacked(*tensors, axis=new_axis("stack", axis, shape))
 
 
 def _stacked_in_steps(*tensors: Tensor, axis: int) -> Tensor:
     shape = tensors[0].shape
     wide = (*shape[:axis], 1, *shape[axis:])
-    return prims.concatenate(*[prims.reshape(x, shape=wide) for x in tensors], axis=axis)
+    return prims.concatenate(*[prims.reshaped(x, wide) for x in tensors], axis=axis)
 
 
 def _stacked_kernel(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    return _stacked_arrays(arrays, axis)
+
+
+def _stacked_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    shape = arrays[0].shape
+    if axis == 0 and shape:
+        for x in arrays:
+            if x.shape != shape:
+                raise ValueError("shapes differ")
+        return np.concatenate(arrays).reshape((len(arrays), *shape))
     index = (*[slice(None)] * axis, None)
     return np.concatenate([x[index] for x in arrays], axis)
 
 
 def _stacked_vjp(needs: Any, *tensors: Tensor, axis: int) -> Any:
-    wanted = [need is not None for need in needs]
-    return lambda ct: [row if want else None for want, row in zip(wanted, rows(ct, axis))]
+    return lambda ct: [None if n is None else row for n, row in zip(needs, rows(ct, axis))]
 
 
 _stacked = fuse("stack", cpu=_stacked_kernel, reference=_stacked_in_steps, vjp=_stacked_vjp)
+_stacked_at_once = quick_joint(_stacked, "axis", _stacked_arrays)
 
 
 def unstack(x: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
@@ -178,8 +201,8 @@ def split(
         (tensor([1, 2]), tensor([3]))
     """
     x = viewed("split", x)
-    at = normal_axis("split", axis if dim is None else dim, x.shape)
-    n = x.shape[at]
+    at = normal_axis("split", axis if dim is None else dim, x._shape)
+    n = x._shape[at]
     if isinstance(split_size_or_sections, (tuple, list)):
         sections = sizes((split_size_or_sections,), "split")
         if sum(sections) != n or min(sections, default=0) < 0:
@@ -229,8 +252,8 @@ def tensor_split(
         (tensor([1]), tensor([2, 3]), tensor([4]))
     """
     x = viewed("tensor_split", x)
-    at = normal_axis("tensor_split", axis if dim is None else dim, x.shape)
-    n = x.shape[at]
+    at = normal_axis("tensor_split", axis if dim is None else dim, x._shape)
+    n = x._shape[at]
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [
             min(max(c + n if c < 0 else c, 0), n)
@@ -260,8 +283,8 @@ def narrow(
         tensor([2, 3])
     """
     x = viewed("narrow", x)
-    at = normal_axis("narrow", axis if dim is None else dim, x.shape)
-    n, first = x.shape[at], integer("narrow", "start", start)
+    at = normal_axis("narrow", axis if dim is None else dim, x._shape)
+    n, first = x._shape[at], integer("narrow", "start", start)
     length = integer("narrow", "length", length)
     first += n if first < 0 else 0
     if not 0 <= first <= first + length <= n:
@@ -299,24 +322,24 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     axis = axis if dim is None else dim
     if axis is None:
         x, axis = ravel(x), 0
-    at = normal_axis("repeat", axis, x.shape)
+    at = normal_axis("repeat", axis, x._shape)
     if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
     elif isinstance(repeats, int):
         counts = [repeats]
     else:
         counts = ravel(argument("repeat", repeats)).tolist()
-    n = x.shape[at]
+    n = x._shape[at]
     if len(counts) not in (1, n) or min(counts, default=0) < 0:
         raise ShapeError(
             f"repeat: {len(counts)} counts {counts} must be one, or one for each of the {n} places "
             f"along axis {at} of {x.shape}, and not negative"
         )
     if len(counts) == 1:
-        shape = (*x.shape[: at + 1], 1, *x.shape[at + 1 :])
-        many = (*x.shape[: at + 1], counts[0], *x.shape[at + 1 :])
-        out = prims.broadcast_to(prims.reshape(x, shape=shape), shape=many)
-        out = prims.reshape(out, shape=(*x.shape[:at], n * counts[0], *x.shape[at + 1 :]))
+        shape = (*x._shape[: at + 1], 1, *x._shape[at + 1 :])
+        many = (*x._shape[: at + 1], counts[0], *x._shape[at + 1 :])
+        out = prims.stretched(prims.reshaped(x, shape), many)
+        out = prims.reshaped(out, (*x._shape[:at], n * counts[0], *x._shape[at + 1 :]))
         return out if counts[0] != 1 else own(out)
     source = [i for i, count in enumerate(counts) for _ in range(count)]
     return indexing.take(x, as_tensor(source, dtype=int64, device=x.device), axis=at)
@@ -343,12 +366,12 @@ def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
     times = sizes((repetitions if dims is None else dims,), "tile")
     rank = max(len(times), x.ndim)
     times = (1,) * (rank - len(times)) + times
-    shape = (1,) * (rank - x.ndim) + x.shape
+    shape = (1,) * (rank - x.ndim) + x._shape
     paired = [n for t, s in zip(times, shape, strict=True) for n in (t, s)]
     ones = [n for s in shape for n in (1, s)]
-    out = prims.broadcast_to(reshape(x, tuple(ones)), shape=tuple(paired))
+    out = prims.stretched(reshape(x, tuple(ones)), tuple(paired))
     final = tuple([t * s for t, s in zip(times, shape, strict=True)])
-    out = prims.reshape(out, shape=final)
+    out = prims.reshaped(out, final)
     return own(out) if out.size == x.size else out
 
 

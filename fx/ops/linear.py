@@ -50,7 +50,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 
 def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
     """The matrix product of operands of one dtype, vectors allowed."""
-    a, b = x.shape, y.shape
+    a, b = x._shape, y._shape
     if not a or not b:
         raise ShapeError(f"{name}: shapes {a} and {b}: a scalar has no matrix product; write x * y")
     if a[-1] != b[-2 if len(b) > 1 else -1]:
@@ -60,9 +60,9 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
             f"{b[-2 if len(b) > 1 else -1]}; perhaps one wants a transpose: x.mT"
         )
     if len(a) == 1:
-        x = shape_prims.reshape(x, shape=(1, a[0]))
+        x = shape_prims.reshaped(x, (1, a[0]))
     if len(b) == 1:
-        y = shape_prims.reshape(y, shape=(b[0], 1))
+        y = shape_prims.reshaped(y, (b[0], 1))
     out = prims.matmul(x, y)
     if len(a) > 1 and len(b) > 1:
         return out
@@ -71,7 +71,7 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
         shape = (*shape, out.shape[-2])
     elif len(b) > 1:
         shape = (*shape, out.shape[-1])
-    return shape_prims.reshape(out, shape=shape)
+    return shape_prims.reshaped(out, shape)
 
 
 def _ranked(name: str, x: Any, y: Any, ranks: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -191,10 +191,10 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Te
     if x.dtype.kind == "c":
         x = complex_prims.conj(x)
     x, y = swapaxes(x, a, -1), swapaxes(y, b, -1)
-    rows = shape_prims.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))  # (*A, 1, k)
-    columns = shape_prims.reshape(y, shape=(*y.shape, 1))  # (*B, k, 1)
+    rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*A, 1, k)
+    columns = shape_prims.reshaped(y, (*y.shape, 1))  # (*B, k, 1)
     out = prims.matmul(rows, columns)
-    return shape_prims.reshape(out, shape=out.shape[:-2])
+    return shape_prims.reshaped(out, out.shape[:-2])
 
 
 def inner(x: Any, y: Any) -> Tensor:
@@ -224,7 +224,7 @@ def outer(x: Any, y: Any) -> Tensor:
     """
     x, y = operands("outer", x, y)
     m, n = prod(x.shape), prod(y.shape)
-    return shape_prims.reshape(x, shape=(m, 1)) * shape_prims.reshape(y, shape=(1, n))
+    return shape_prims.reshaped(x, (m, 1)) * shape_prims.reshaped(y, (1, n))
 
 
 @in_half
@@ -273,11 +273,9 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
     columns = tuple([i for i in range(y.ndim) if i not in right])
     k = prod(together[0])
     a, b = [x.shape[i] for i in rows], [y.shape[i] for i in columns]
-    table = shape_prims.reshape(shape_prims.transpose(x, axes=(*rows, *left)), shape=(prod(a), k))
-    other = shape_prims.reshape(
-        shape_prims.transpose(y, axes=(*right, *columns)), shape=(k, prod(b))
-    )
-    return shape_prims.reshape(prims.matmul(table, other), shape=(*a, *b))
+    table = shape_prims.reshaped(shape_prims.transposed(x, (*rows, *left)), (prod(a), k))
+    other = shape_prims.reshaped(shape_prims.transposed(y, (*right, *columns)), (k, prod(b)))
+    return shape_prims.reshaped(prims.matmul(table, other), (*a, *b))
 
 
 def kron(x: Any, y: Any) -> Tensor:
@@ -293,8 +291,8 @@ def kron(x: Any, y: Any) -> Tensor:
     a, b = [(1,) * (rank - len(s)) + s for s in (x.shape, y.shape)]
     wide = [n for m in a for n in (m, 1)]
     other = [n for m in b for n in (1, m)]
-    out = shape_prims.reshape(x, shape=tuple(wide)) * shape_prims.reshape(y, shape=tuple(other))
-    return shape_prims.reshape(out, shape=tuple([m * n for m, n in zip(a, b, strict=True)]))
+    out = shape_prims.reshaped(x, tuple(wide)) * shape_prims.reshaped(y, tuple(other))
+    return shape_prims.reshaped(out, tuple([m * n for m, n in zip(a, b, strict=True)]))
 
 
 __all__ = public(globals())

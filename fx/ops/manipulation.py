@@ -50,8 +50,8 @@ def reshape(x: Any, shape: Any, copy: bool | None = None) -> Tensor:
                 [3, 4]])
     """
     x = viewed("reshape", x)
-    wanted = infer_size("reshape", x.shape, sizes((shape,), "reshape"))
-    return same_view(x) if wanted == x.shape else prims.reshape(x, shape=wanted)
+    wanted = infer_size("reshape", x._shape, sizes((shape,), "reshape"))
+    return same_view(x) if wanted == x._shape else prims.reshaped(x, wanted)
 
 
 def ravel(x: Any) -> Tensor:
@@ -78,15 +78,15 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """
     x = viewed("flatten", x)
     if not x.ndim:
-        return prims.reshape(x, shape=(1,))
-    first = normal_axis("flatten", start_dim, x.shape)
-    last = normal_axis("flatten", end_dim, x.shape)
+        return prims.reshaped(x, (1,))
+    first = normal_axis("flatten", start_dim, x._shape)
+    last = normal_axis("flatten", end_dim, x._shape)
     if first > last:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x if type(x) is Tensor or x.written else same_view(x)
-    n = prod(x.shape[first : last + 1])
-    return prims.reshape(x, shape=(*x.shape[:first], n, *x.shape[last + 1 :]))
+    n = prod(x._shape[first : last + 1])
+    return prims.reshaped(x, (*x._shape[:first], n, *x._shape[last + 1 :]))
 
 
 def unflatten(
@@ -109,10 +109,10 @@ def unflatten(
         (2, 3, 4)
     """
     x = viewed("unflatten", x)
-    at = normal_axis("unflatten", axis if dim is None else dim, x.shape)
+    at = normal_axis("unflatten", axis if dim is None else dim, x._shape)
     wanted = _sizes((shape if sizes is None else sizes,), "unflatten")
-    inner = infer_size("unflatten", x.shape[at : at + 1], wanted)
-    return reshape(x, (*x.shape[:at], *inner, *x.shape[at + 1 :]))
+    inner = infer_size("unflatten", x._shape[at : at + 1], wanted)
+    return reshape(x, (*x._shape[:at], *inner, *x._shape[at + 1 :]))
 
 
 def squeeze(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
@@ -130,15 +130,15 @@ def squeeze(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
     x = viewed("squeeze", x)
     axis = axis if dim is None else dim
     if axis is None:
-        return reshape(x, tuple([n for n in x.shape if n != 1]))
-    axes = ordered_axes("squeeze", axis, x.shape)
+        return reshape(x, tuple([n for n in x._shape if n != 1]))
+    axes = ordered_axes("squeeze", axis, x._shape)
     for a in axes:
-        if x.shape[a] != 1:
+        if x._shape[a] != 1:
             raise ShapeError(
                 f"squeeze: axis {a} of {x.shape} has size {x.shape[a]}, not 1; "
                 f"choose one place by indexing, or reduce with fx.sum(x, axis={a})"
             )
-    return reshape(x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+    return reshape(x, tuple([n for i, n in enumerate(x._shape) if i not in axes]))
 
 
 def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
@@ -156,9 +156,9 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
     axis = axis if dim is None else dim
     if not isinstance(axis, (tuple, list)):
         at = new_axis("expand_dims", axis, x._shape)
-        return prims.reshape(x, shape=(*x._shape[:at], 1, *x._shape[at:]))
+        return prims.reshaped(x, (*x._shape[:at], 1, *x._shape[at:]))
     axes = ordered_axes("expand_dims", axis, (1,) * (x.ndim + len(axis)))
-    old = iter(x.shape)
+    old = iter(x._shape)
     return reshape(x, tuple([1 if i in axes else next(old) for i in range(x.ndim + len(axes))]))
 
 
@@ -196,7 +196,7 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
         raise AxisError(
             f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}"
         )
-    return prims.transpose(x, axes=order)
+    return prims.transposed(x, order)
 
 
 permute = permute_dims
@@ -214,7 +214,7 @@ def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
         (3, 4, 2)
     """
     x = viewed("moveaxis", x)
-    shape = x.shape or (1,)  # the one place of a scalar
+    shape = x._shape or (1,)  # the one place of a scalar
     start = ordered_axes("moveaxis", source, shape)
     end = ordered_axes("moveaxis", destination, shape)
     if len(start) != len(end):
@@ -222,7 +222,7 @@ def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
     rest = iter([i for i in range(x.ndim) if i not in start])
     moved = dict(zip(end, start, strict=True))
     order = tuple([moved[i] if i in moved else next(rest) for i in range(x.ndim)])
-    return prims.transpose(x, axes=order)
+    return prims.transposed(x, order)
 
 
 movedim = moveaxis
@@ -254,13 +254,13 @@ def exchanged(name: str, x: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged by the function ``name``; a scalar has none, and stays as it is."""
     if type(x) is not Tensor:
         x = viewed(name, x)
-    shape = x.shape
+    shape = x._shape
     a, b = normal_axis(name, axis1, shape or (1,)), normal_axis(name, axis2, shape or (1,))
     if a == b:
         return same_view(x)
     order = list(range(len(shape)))
     order[a], order[b] = b, a
-    return prims.transpose(x, axes=tuple(order))
+    return prims.transposed(x, tuple(order))
 
 
 def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
@@ -272,7 +272,7 @@ def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
         tensor([3, 2, 1])
     """
     x = argument("flip", x)
-    return own(prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x.shape)))
+    return own(prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x._shape)))
 
 
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -285,7 +285,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
                 [1, 3]])
     """
     x = argument("rot90", x)
-    pair = ordered_axes("rot90", axes, x.shape)
+    pair = ordered_axes("rot90", axes, x._shape)
     if len(pair) != 2:
         raise AxisError(f"rot90 turns a plane of two axes of {x.shape}, got axes={axes}")
     a, b = pair
@@ -321,15 +321,15 @@ def roll(
     x = argument("roll", x)
     shift, axis = shift if shifts is None else shifts, axis if dims is None else dims
     if axis is None:
-        return prims.reshape(roll(ravel(x), shift, 0), shape=x.shape)
+        return prims.reshaped(roll(ravel(x), shift, 0), x._shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     given = x
     steps = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(steps) != len(axes):
         raise AxisError(f"roll: {len(steps)} shifts {shift} do not fit {len(axes)} axes {axis}")
     for step, a in zip(steps, axes, strict=True):
-        at = normal_axis("roll", a, x.shape)
-        n = x.shape[at]
+        at = normal_axis("roll", a, x._shape)
+        n = x._shape[at]
         cut = -integer("roll", "shift", step) % n if n else 0
         if cut:
             x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
@@ -367,13 +367,17 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
         tensor([[1, 2],
                 [1, 2]])
     """
-    x = viewed("broadcast_to", x)
-    wanted = sizes((shape,), "broadcast_to")
-    if wanted == x._shape:
+    return stretched(viewed("broadcast_to", x), sizes((shape,), "broadcast_to"))
+
+
+def stretched(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """``broadcast_to`` of a tensor and plain sizes."""
+    own = x._shape
+    if shape == own:
         return same_view(x)
-    out = prims.broadcast_to(x, shape=wanted)
-    if not x._shape and writing.enabled and type(x) is Tensor and type(x._a) is np.ndarray:
-        out._a = np.broadcast_to(x._a, wanted)  # the kernel may have filled memory of its own
+    out: Tensor = prims.stretched(x, shape)
+    if not own and writing.enabled and type(x) is Tensor and type(x._a) is np.ndarray:
+        out._a = np.broadcast_to(x._a, shape)  # the kernel may have filled memory of its own
     return out
 
 
@@ -396,4 +400,4 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 broadcast_tensors = broadcast_arrays
 
 
-__all__ = public(globals(), but=("along", "exchanged"))
+__all__ = public(globals(), but=("along", "exchanged", "stretched"))

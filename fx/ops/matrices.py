@@ -53,17 +53,17 @@ def diagonal(
     """
     x = viewed("diagonal", x)
     pair = (axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
-    a, b = ordered_axes("diagonal", pair, x.shape)
+    a, b = ordered_axes("diagonal", pair, x._shape)
     offset = integer("diagonal", "offset", offset)
     rest = [i for i in range(x.ndim) if i not in (a, b)]
-    x = shape_prims.transpose(x, axes=(*rest, a, b))
-    lead, (m, n) = x.shape[:-2], x.shape[-2:]
+    x = shape_prims.transposed(x, (*rest, a, b))
+    lead, (m, n) = x._shape[:-2], x._shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
     count = max(0, min(m - top, n - left))
     if not count:
-        return along(shape_prims.reshape(x, shape=(*lead, m * n)), len(lead), 0, 0)
+        return along(shape_prims.reshaped(x, (*lead, m * n)), len(lead), 0, 0)
     start = top * n + left
-    flat = shape_prims.reshape(x, shape=(*lead, m * n))
+    flat = shape_prims.reshaped(x, (*lead, m * n))
     return along(flat, len(lead), start, start + (count - 1) * (n + 1) + 1, n + 1)
 
 
@@ -94,7 +94,7 @@ def cross(x: Any, y: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     axis = axis if dim is None else dim
     shape = broadcast_shapes("cross", x.shape, y.shape)
     at = normal_axis("cross", axis, shape)
-    x, y = [a if a.shape == shape else shape_prims.broadcast_to(a, shape=shape) for a in (x, y)]
+    x, y = [a if a.shape == shape else shape_prims.stretched(a, shape) for a in (x, y)]
     if shape[at] != 3:
         raise ShapeError(f"cross: axis {at} of {shape} must have size 3, got {shape[at]}")
 

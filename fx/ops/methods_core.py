@@ -94,7 +94,7 @@ def astype(self: Tensor, dtype: Any, *, copy: bool = True, device: Any = None) -
     if not isinstance(self, Tensor):
         self = argument("astype", self)
     wanted = dtypes.as_dtype(dtype)
-    out = self if self.dtype == wanted and not copy else compare.astype(self, dtype=wanted)
+    out = self if self._dtype == wanted and not copy else compare.astype(self, dtype=wanted)
     return out if device is None else to_device(out, device)
 
 
@@ -115,7 +115,7 @@ def type_(self: Tensor, dtype: Any = None) -> Any:
         dtype = next((d for d, word in _TYPE_NAMES.items() if word == kind), dtype)
     if dtype is not None:
         return to(self, dtype)
-    return f"{face()}.{_TYPE_NAMES.get(self.dtype.name, self.dtype.name.capitalize())}Tensor"
+    return f"{face()}.{_TYPE_NAMES.get(self._dtype.name, self._dtype.name.capitalize())}Tensor"
 
 
 _TYPE_NAMES = {
@@ -173,8 +173,8 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The same values in the order of the axes; itself if they are."""
     if is_contiguous(self):
         return self
-    flat = shape_prims.reshape(self, shape=(numel(self),))  # this one has to move the elements
-    return shape_prims.reshape(flat, shape=self.shape)
+    flat = shape_prims.reshaped(self, (numel(self),))  # this one has to move the elements
+    return shape_prims.reshaped(flat, self._shape)
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
@@ -183,9 +183,9 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
         steps = tuple(s // self.itemsize for s in self._a.strides)
     else:
         steps, step = (), 1
-        for n in reversed(self.shape):
+        for n in reversed(self._shape):
             steps, step = (step, *steps), step * n
-    return steps if dim is None else steps[normal_axis("stride", dim, self.shape)]
+    return steps if dim is None else steps[normal_axis("stride", dim, self._shape)]
 
 
 def data_ptr(self: Tensor) -> int:
@@ -198,7 +198,7 @@ def data_ptr(self: Tensor) -> int:
 
 def dim(self: Tensor) -> int:
     """The number of axes."""
-    return len(self.shape)
+    return len(self._shape)
 
 
 def numel(self: Tensor) -> int:
@@ -208,22 +208,22 @@ def numel(self: Tensor) -> int:
 
 def element_size(self: Tensor) -> int:
     """The number of bytes of one element."""
-    return self.dtype.itemsize
+    return self._dtype.itemsize
 
 
 def is_floating_point(self: Tensor) -> bool:
     """Whether the dtype is real and floating."""
-    return self.dtype in dtypes.FLOATING
+    return self._dtype in dtypes.FLOATING
 
 
 def is_complex(self: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return self.dtype in dtypes.COMPLEX
+    return self._dtype in dtypes.COMPLEX
 
 
 def is_signed(self: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
-    return self.dtype != dtypes.bool_ and self.dtype not in dtypes.UNSIGNED
+    return self._dtype != dtypes.bool_ and self._dtype not in dtypes.UNSIGNED
 
 
 def get_device(self: Tensor) -> int:
@@ -249,7 +249,7 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
 
 def _new_like(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
-        for name, value in (("dtype", self.dtype), ("device", self.device)):
+        for name, value in (("dtype", self._dtype), ("device", self.device)):
             if options.get(name) is None:
                 options[name] = value
         return function(*args, **options)

@@ -133,8 +133,8 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
             f"cdist: rows of {x.shape} and {y.shape} cannot be compared; expected (*batch, m, d) "
             f"and (*batch, n, d)"
         )
-    rows = shape_prims.reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
-    others = shape_prims.reshape(y, shape=(*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
+    rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
+    others = shape_prims.reshaped(y, (*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
     return norm(rows - others, p, -1)
 
 

@@ -20,6 +20,7 @@ from fx.config import modes, writing
 from fx.errors import DeviceError, DTypeError, IndexingError
 from fx.ops.convert import as_operand, as_tensor, promote
 from fx.ops.operators import floating as known_floats
+from fx.prims.axes import check_ordered
 from fx.staged_number import StagedNumber
 from fx.staged_number import weak as weak_number
 from fx.tape import CELL, Leaf
@@ -63,7 +64,7 @@ def same_view(x: Tensor) -> Tensor:
     if modes.views or (x.level == CELL and not x.written):
         from fx.prims.shape import reshape
 
-        return reshape(x, shape=x.shape)  # type: ignore[no-any-return]
+        return reshape(x, shape=x._shape)  # type: ignore[no-any-return]
     return x
 
 
@@ -71,7 +72,19 @@ def own(x: Tensor) -> Tensor:
     """``x`` as PyTorch's copy of it: where a program may write, in memory of its own."""
     if not writing.enabled:
         return x
-    return compare.astype(x, dtype=x.dtype)
+    return compare.astype(x, dtype=x._dtype)
+
+
+def ordered(name: str, x: Any) -> Tensor:
+    """``x`` as a tensor of a dtype that has an order.
+
+    Raises:
+        DTypeError: for complex ``x``.
+    """
+    x = argument(name, x)
+    if x._dtype.kind == "c":
+        check_ordered(name, x)
+    return x
 
 
 def floating(name: str, x: Any) -> Tensor:
@@ -146,6 +159,8 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: naming the function and the argument, if it is none of these.
     """
+    if type(value) is Tensor:
+        return cast(value, x._dtype)
     found = known_scalar(x, value)
     if found is not None:
         return found
@@ -255,7 +270,7 @@ def same_device(name: str, x: Tensor, y: Tensor) -> None:
 
 def truth(x: Tensor) -> Tensor:
     """``x != 0`` as bool."""
-    if x.dtype == dtypes.bool_:
+    if x._dtype == dtypes.bool_:
         return x
     return compare.not_equal(x, creation.constant_like(0, x))
 
@@ -272,10 +287,10 @@ def of_scalar(function: Callable[..., Any], x: Tensor, *args: Any, **options: An
 
     def line(value: Any) -> Any:
         scalar = isinstance(value, Tensor) and not value.shape
-        return shape_prims.reshape(value, shape=(1,)) if scalar else value
+        return shape_prims.reshaped(value, (1,)) if scalar else value
 
     def back(out: Tensor) -> Tensor:
-        return shape_prims.reshape(out, shape=()) if out.shape == (1,) else out
+        return shape_prims.reshaped(out, ()) if out._shape == (1,) else out
 
     out = function(line(x), *map(line, args), **{k: line(v) for k, v in options.items()})
     return type(out)(*map(back, out)) if isinstance(out, tuple) else back(out)

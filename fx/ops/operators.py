@@ -24,20 +24,20 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
         return other if other is NotImplemented else promote(x, other, float_only)
 
     def otherwise(x: Tensor, other: Any) -> Any:
-        if type(x) is Tensor and type(other) in _REAL and other:
+        if type(x) is Tensor and type(other) in _REAL:
             array = x._a  # a weak scalar that was met before needs no questions
             if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
-                found = known.get(other)
+                found = known.get(other or repr(other))
                 if found is not None:
                     return fast(x, found)
         pair = convert(x, other)
         return pair if pair is NotImplemented else prim(*pair)
 
     def reflected(x: Tensor, other: Any) -> Any:
-        if type(x) is Tensor and type(other) in _REAL and other:
+        if type(x) is Tensor and type(other) in _REAL:
             array = x._a
             if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
-                found = known.get(other)
+                found = known.get(other or repr(other))
                 if found is not None:
                     return fast(found, x)
         pair = convert(x, other)

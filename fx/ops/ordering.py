@@ -11,6 +11,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import fx.backends.cpu.sort as kernels
 import fx.prims.compare as compare
 import fx.prims.creation as creation
@@ -22,17 +24,17 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.operands import (
-    argument,
     cast,
     iota,
     of_scalar,
+    ordered,
     public,
 )
 from fx.ops.views import along
-from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import cummax
 from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -42,6 +44,8 @@ class Found(NamedTuple):
     values: Tensor
     indices: Tensor
 
+
+_found = tuple.__new__  # Found(*pair), without the function that takes the pair apart
 
 # order ------------------------------------------------------------------------------------------
 
@@ -67,23 +71,21 @@ def argsort(
         >>> fx.argsort(fx.tensor([3, 1, 2]))
         tensor([1, 2, 0])
     """
-    x = argument("argsort", x)
-    check_ordered("argsort", x)
-    if not x.shape:
+    x = ordered("argsort", x)
+    if not x._shape:
         return of_scalar(argsort, x, axis if dim is None else dim)  # type: ignore[no-any-return]
-    at = normal_axis("argsort", axis if dim is None else dim, x.shape)
+    at = normal_axis("argsort", axis if dim is None else dim, x._shape)
     return prims.argsort(x, axis=at, descending=descending)
 
 
 def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Found:
     """Sorted values along an axis, and where they came from."""
-    x = argument(name, x)
-    check_ordered(name, x)
+    x = ordered(name, x)
     if not x._shape:
         return of_scalar(partial(sorted_along, name), x, axis)  # type: ignore[no-any-return]
     shape = x._shape
     at = normal_axis(name, axis, shape)
-    return Found(*_first(x, k=shape[at], axis=at, largest=descending))
+    return _found(Found, _first_of(x, shape[at], at, descending))
 
 
 def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
@@ -113,6 +115,7 @@ _first = fuse(
     torch_name="Topk",
 )  # fmt: skip
 _first.saves = (1,)
+_first_of = quick(_first, "k", "axis", "largest")
 
 
 def sort(
@@ -160,17 +163,17 @@ def topk(
         >>> fx.topk(fx.tensor([1, 4, 3]), 2)
         Found(values=tensor([4, 3]), indices=tensor([1, 2]))
     """
-    x = argument("topk", x)
-    check_ordered("topk", x)
+    x = ordered("topk", x)
     if not x._shape:
         return of_scalar(topk, x, k, axis if dim is None else dim, largest)  # type: ignore[no-any-return]
-    at = normal_axis("topk", axis if dim is None else dim, x._shape)
+    shape = x._shape
+    at = normal_axis("topk", axis if dim is None else dim, shape)
     k = integer("topk", "k", k)
-    if not 0 <= k <= x._shape[at]:
+    if not 0 <= k <= shape[at]:
         raise ShapeError(
             f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
         )
-    return Found(*_first(x, k=k, axis=at, largest=largest))
+    return _found(Found, _first_of(x, k, at, largest))
 
 
 def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
@@ -178,15 +181,59 @@ def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
     values = indexing.take_along_axis(x, places, axis=at)
     if keepdims:
         return Found(values, places)
-    shape = (*x.shape[:at], *x.shape[at + 1 :])
-    return Found(shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape))
+    shape = (*x._shape[:at], *x._shape[at + 1 :])
+    return Found(shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape))
+
+
+def extreme(x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
+    """The largest (or smallest) elements along an axis, and their first places."""
+    return _found(Found, _extreme_of(x, axis, keepdims, largest))
+
+
+def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) -> Any:
+    if largest or x.dtype.kind in "iu":  # a NaN is the largest and the smallest; there it is larger
+        found = kernels.first(x, k=1, axis=axis, largest=largest, drop=not keepdims)
+        if found is not None:
+            return found
+    if not x.shape[axis] or x.dtype.kind in "cV":
+        return None
+    choose, place = (np.maximum, x.argmax) if largest else (np.minimum, x.argmin)
+    return (
+        choose.reduce(x, axis, None, None, keepdims),
+        np.asarray(place(axis, keepdims=keepdims)),
+    )
+
+
+def _extreme_in_steps(x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Found:
+    place = reduction.argmax if largest else reduction.argmin
+    return without_axis(x, place(x, axis=axis, keepdims=True), axis, keepdims)
+
+
+def _extreme_vjp(needs: Any, x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Any:
+    shape = x._shape
+
+    def pullback(cts: Any, places: Tensor) -> Any:
+        line = (*shape[:axis], 1, *shape[axis + 1 :])
+        ct = shape_prims.reshaped(cts[0], line)
+        at = shape_prims.reshaped(places, line)
+        start = indexing.zeros(ct, shape)
+        return (indexing.scatter_along_axis(start, at, ct, axis=axis, mode="add"),)
+
+    return pullback
+
+
+_extreme = fuse(
+    "extreme", cpu=_extreme_kernel, reference=_extreme_in_steps, vjp=_extreme_vjp, multiple=True,
+    torch_name="Max",
+)  # fmt: skip
+_extreme.saves = (1,)
+_extreme_of = quick(_extreme, "axis", "keepdims", "largest")
 
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
-    x = argument(name, x)
-    check_ordered(name, x)
-    at = normal_axis(name, axis, x.shape)
-    if not x.shape[at]:
+    x = ordered(name, x)
+    at = normal_axis(name, axis, x._shape)
+    if not x._shape[at]:
         raise ShapeError(f"{name}: shape {x.shape} has no element along axis {at}")
     return x, at
 
@@ -262,9 +309,7 @@ def mode(
     values = indexing.take_along_axis(x, order, axis=at)
     n = x.shape[at]
     shape = tuple([n if i == at else 1 for i in range(x.ndim)])
-    place = shape_prims.broadcast_to(
-        shape_prims.reshape(iota(n, x), shape=shape), shape=values.shape
-    )
+    place = shape_prims.stretched(shape_prims.reshaped(iota(n, x), shape), values.shape)
     changes = compare.not_equal(along(values, at, 1, n), along(values, at, 0, n - 1))
     starts = compare.where(changes, along(place, at, 1, n), constant_like(0, place))
     first = along(place, at, 0, 1)

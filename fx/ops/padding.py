@@ -47,7 +47,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         tensor([3, 2, 1, 2, 3, 2])
     """
     x = argument("pad", x)
-    widths = _widths(pad_width, x.shape)
+    widths = _widths(pad_width, x._shape)
     if mode not in _MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     if mode == "constant":
@@ -81,7 +81,7 @@ def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tenso
     """``x`` with borders of a constant, a pair (before, after) of plain ints an axis."""
     for axis, (before, after) in enumerate(widths):
         if before < 0 or after < 0:
-            n = x.shape[axis]
+            n = x._shape[axis]
             start, stop = max(-before, 0), n - max(-after, 0)
             if start > stop:
                 raise ShapeError(f"pad: widths {widths} cut off more than {x.shape} has")
@@ -96,7 +96,7 @@ def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tenso
 
 def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     """``x`` with borders along one axis, made of its own elements."""
-    n = x.shape[axis]
+    n = x._shape[axis]
     if not before and not after:
         return x
     if mode == "edge":
@@ -130,7 +130,7 @@ def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tenso
 
 
 def _stretched(x: Tensor, axis: int, n: int) -> Tensor:
-    return prims.broadcast_to(x, shape=(*x.shape[:axis], n, *x.shape[axis + 1 :]))
+    return prims.stretched(x, (*x._shape[:axis], n, *x._shape[axis + 1 :]))
 
 
 # windows ----------------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def unfold(
                 [3, 4, 5]])
     """
     x = argument("unfold", x)
-    at = normal_axis("unfold", axis if dim is None else dim, x.shape)
-    n, size, step = x.shape[at], integer("unfold", "size", size), integer("unfold", "step", step)
+    at = normal_axis("unfold", axis if dim is None else dim, x._shape)
+    n, size, step = x._shape[at], integer("unfold", "size", size), integer("unfold", "step", step)
     if not 0 <= size <= n or step < 1:
         raise ShapeError(
             f"unfold: windows of {size} elements, {step} apart, do not fit axis {at} of {x.shape}"
@@ -198,7 +198,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     """
     x = argument("sliding_window_view", x)
     sides = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
-    axes = ordered_axes("sliding_window_view", axis, x.shape)
+    axes = ordered_axes("sliding_window_view", axis, x._shape)
     if len(sides) != len(axes):
         raise ShapeError(
             f"sliding_window_view: {len(sides)} sizes {sides} do not fit {len(axes)} axes of "

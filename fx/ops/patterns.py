@@ -163,10 +163,10 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     if x.ndim == 1:
         zero = prims.constant_like(0, x)
         k = integer("diag", "k", k)
-        side = x.shape[0] + abs(k)
+        side = x._shape[0] + abs(k)
         # row i holds the element i of x above the main diagonal, and i + k below it
         rows = shape_prims.pad(x, zero, low=(max(-k, 0),), high=(max(k, 0),), inside=(0,))
-        rows = shape_prims.reshape(rows, shape=(side, 1))
+        rows = shape_prims.reshaped(rows, (side, 1))
         on = compare.equal(*_places(side, side, k, x.device.name))
         return compare.where(on, rows, zero)
     if x.ndim != 2:
@@ -174,11 +174,11 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
             f"diag takes a vector or a matrix, got shape {x.shape}; "
             f"write fx.linalg.diagonal(x) for stacks of matrices"
         )
-    n, m = x.shape
+    n, m = x._shape
     count = max(0, min(n - max(-k, 0), m - max(k, 0)))
     start = max(k, 0) + max(-k, 0) * m if count else 0
     stop = start + (count - 1) * (m + 1) + 1 if count else 0
-    flat = shape_prims.reshape(x, shape=(n * m,))
+    flat = shape_prims.reshaped(x, (n * m,))
     return own(shape_prims.slice(flat, start=(start,), stop=(stop,), step=(m + 1,)))
 
 
@@ -220,6 +220,6 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     for i, x in enumerate(vectors):
         line = [1] * len(order)
         line[order.index(i)] = sizes[i]
-        line = shape_prims.reshape(x, shape=tuple(line))
-        out.append(shape_prims.broadcast_to(line, shape=shape))
+        line = shape_prims.reshaped(x, tuple(line))
+        out.append(shape_prims.stretched(line, shape))
     return tuple(out)

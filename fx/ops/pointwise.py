@@ -17,6 +17,7 @@ from fx.ops.operands import argument, cast, floating, operands, own, partner, pr
 from fx.prims.creation import constant_like
 from fx.prims.families import unbroadcast
 from fx.prims.fused import fuse, of_reference
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -45,9 +46,9 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     if max is not None:
         x, high = operands("clip", x, max)
     if low is None:
-        return x if high is None else _at_most(x, high)
+        return x if high is None else _at_most(x, high)  # type: ignore[no-any-return]
     low = cast(low, x._dtype)
-    return _at_least(x, low) if high is None else _between(x, low, high)
+    return _at_least(x, low) if high is None else _between(x, low, high)  # type: ignore[no-any-return]
 
 
 clamp = clip
@@ -56,7 +57,7 @@ clamp = clip
 def _limited(x: Tensor, limit: Tensor, choose: Any, inside: Any) -> Tensor:
     if type(x) is type(limit) is Tensor and x._node is limit._node is None:
         return choose(x, limit)  # type: ignore[no-any-return]
-    if x.dtype not in FLOATING:
+    if x._dtype not in FLOATING:
         return compare.where(inside(x, limit), x, limit)
     beside = compare.where(inside(limit, x), limit, constant_like(float("nan"), x))
     return compare.where(inside(x, limit), x, beside)  # a tie is no half; a NaN has no slope
@@ -97,15 +98,17 @@ def _limits(name: str, *sides: _Side) -> Any:
                 mask = within(x, limit)
                 inside = mask if inside is None else compare.logical_and(inside, mask)
             own = compare.where(inside, ct, constant_like(0, ct))
-            return unbroadcast(own, x.shape), *[None] * len(limits)
+            return unbroadcast(own, x._shape), *[None] * len(limits)
 
         return pullback
 
     return fuse(name, cpu=kernel, reference=in_steps, vjp=vjp, torch_name="Clamp")
 
 
-_at_least, _at_most = _limits("at_least", _LOW), _limits("at_most", _HIGH)
-_between = _limits("between", _LOW, _HIGH)
+_at_least, _at_most = [
+    quick(_limits(name, side), tensors=2) for name, side in (("at_least", _LOW), ("at_most", _HIGH))
+]
+_between = quick(_limits("between", _LOW, _HIGH), tensors=3)
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
@@ -195,9 +198,9 @@ def nan_to_num(
         tensor([1., 2.])
     """
     x = argument("nan_to_num", x)
-    if x.dtype.kind in "biu":
+    if x._dtype.kind in "biu":
         return own(x)
-    limits = finfo(x.dtype)
+    limits = finfo(x._dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     infinity = constant_like(float("inf"), x)
@@ -259,7 +262,7 @@ def _times_log(
         root: where it is 0.
         lowest: of those numbers.
     """
-    if y.dtype in COMPLEX:
+    if y._dtype in COMPLEX:
         steep = y == 0
     else:
         steep = compare.logical_or(y <= lowest, y == math.inf)
@@ -287,7 +290,7 @@ def isclose(
         tensor([ True, False])
     """
     x, y = operands("isclose", x, y)
-    if x.dtype.kind in "biu":
+    if x._dtype.kind in "biu":
         x, y = floating("isclose", x), floating("isclose", y)
     near = compare.less_equal(prims.abs(x - y), rtol * prims.abs(y) + atol)
     out = compare.logical_or(compare.equal(x, y), compare.logical_and(near, compare.isfinite(y)))
@@ -319,11 +322,11 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
         True
     """
     x, y = argument("array_equal", x), argument("array_equal", y)
-    if x.shape != y.shape:
+    if x._shape != y._shape:
         return False
     x, y = operands("array_equal", x, y)
     same = compare.equal(x, y)
-    if equal_nan and x.dtype.kind not in "biu":
+    if equal_nan and x._dtype.kind not in "biu":
         same = compare.logical_or(same, compare.logical_and(compare.isnan(x), compare.isnan(y)))
     return _whole(same)
 

@@ -38,7 +38,7 @@ def rad2deg(x: Any) -> Tensor:
 def angle(x: Any) -> Tensor:
     """The angle of complex numbers in radians; of real ones 0, or pi for negative ones."""
     x = floating("angle", x)
-    if x.dtype in dtypes.COMPLEX:
+    if x._dtype in dtypes.COMPLEX:
         return arctan2(imag(x), real(x))
     flat = compare.where(x < 0, constant_like(math.pi, x), constant_like(0, x))
     return compare.where(compare.isnan(x), x, flat)
@@ -54,7 +54,7 @@ def complex(real: Any, imag: Any) -> Tensor:
         tensor(1.+2.j)
     """
     a, b = argument("complex", real), argument("complex", imag)
-    if a.dtype != b.dtype or a.dtype not in dtypes.FLOATING:
+    if a._dtype != b._dtype or a._dtype not in dtypes.FLOATING:
         raise DTypeError(
             f"complex takes two floating tensors of one dtype, got {a.dtype.name} and "
             f"{b.dtype.name}"
@@ -72,7 +72,7 @@ def polar(abs: Any, angle: Any) -> Tensor:
 def view_as_real(x: Any) -> Tensor:
     """Complex numbers as pairs of real ones along a new last axis."""
     x = argument("view_as_real", x)
-    if x.dtype not in dtypes.COMPLEX:
+    if x._dtype not in dtypes.COMPLEX:
         raise DTypeError(f"view_as_real takes complex tensors, got {x.spec!r}")
     return stack([real(x), imag(x)], -1)
 
@@ -81,7 +81,7 @@ def view_as_real(x: Any) -> Tensor:
 def view_as_complex(x: Any) -> Tensor:
     """Pairs of real numbers along the last axis as complex ones."""
     x = argument("view_as_complex", x)
-    if not x.ndim or x.shape[-1] != 2:
+    if not x.ndim or x._shape[-1] != 2:
         raise ShapeError(f"view_as_complex: the last axis must have size 2, got shape {x.shape}")
     return complex(x[..., 0], x[..., 1])
 
@@ -89,7 +89,7 @@ def view_as_complex(x: Any) -> Tensor:
 def sgn(x: Any) -> Tensor:
     """The sign; of a complex number itself divided by its absolute value, 0 for 0."""
     x = argument("sgn", x)
-    if x.dtype not in dtypes.COMPLEX:
+    if x._dtype not in dtypes.COMPLEX:
         return prims.sign(x)
     size = x.abs()
     zero = size == 0
@@ -166,7 +166,7 @@ def isneginf(x: Any) -> Tensor:
 def isreal(x: Any) -> Tensor:
     """Whether each element has no imaginary part."""
     x = argument("isreal", x)
-    part = imag(x) if x.dtype in dtypes.COMPLEX else compare.astype(x, dtype=dtypes.bool_) & False
+    part = imag(x) if x._dtype in dtypes.COMPLEX else compare.astype(x, dtype=dtypes.bool_) & False
     return part == 0  # type: ignore[no-any-return]
 
 
@@ -243,7 +243,7 @@ def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """The slices along an axis, those whose ``p``-norm exceeds ``maxnorm`` scaled down to it."""
     x = floating("renorm", x)
-    at = normal_axis("renorm", dim, x.shape)
+    at = normal_axis("renorm", dim, x._shape)
     others = tuple([i for i in range(x.ndim) if i != at])
     size = norm(x, p, others, True)  # with the slope 0 where all is 0
     scale = compare.where(size > maxnorm, maxnorm / (size + 1e-7), constant_like(1, size))
@@ -276,7 +276,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 def matrix_power(x: Any, n: int) -> Tensor:
     """A square matrix (..., m, m) multiplied ``n`` times with itself; ``n`` is not negative."""
     x, n = argument("matrix_power", x), integer("matrix_power", "n", n)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+    if x.ndim < 2 or x._shape[-1] != x._shape[-2]:
         raise ShapeError(f"matrix_power takes square matrices, got shape {x.shape}")
     if n < 0:
         raise ValueError(f"matrix_power: n must not be negative, got {n}: fx has no inverse")
@@ -288,8 +288,8 @@ def matrix_power(x: Any, n: int) -> Tensor:
         x = x @ x if n else x
     if out is not None:
         return out
-    rows = as_tensor(range(x.shape[-1]))
-    return cast(compare.equal(rows[:, None], rows), x.dtype).expand(x.shape)  # type: ignore[no-any-return]
+    rows = as_tensor(range(x._shape[-1]))
+    return cast(compare.equal(rows[:, None], rows), x._dtype).expand(x._shape)  # type: ignore[no-any-return]
 
 
 def chain_matmul(*matrices: Any) -> Tensor:

@@ -42,9 +42,9 @@ def positioned(x: Tensor, index: Any) -> Any:
     for i, e in enumerate(entries):
         axis = i if not dots or i <= dots[0] else x.ndim - len(entries) + i
         if type(e) is StagedNumber:
-            e = _place(e, x.shape[axis])
+            e = _place(e, x._shape[axis])
         elif type(e) is slice and _is_staged(e):
-            e = _places(e, x.shape[axis], x)
+            e = _places(e, x._shape[axis], x)
         if e is None:
             return index
         found.append(e)
@@ -110,7 +110,7 @@ def _places(e: slice, n: int, x: Tensor) -> Any:
         )  # (length,)
         at = at + steps
     else:
-        at = shape_prims.reshape(at, shape=(1,))
+        at = shape_prims.reshaped(at, (1,))
     return prims.wrap_index(at, size=n)
 
 

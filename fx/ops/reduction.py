@@ -25,12 +25,13 @@ from fx.ops.operands import (
     cast,
     floating,
     of_scalar,
+    ordered,
     public,
     requested,
     truth,
 )  # fmt: skip
-from fx.primitive import Primitive
-from fx.prims.axes import check_ordered
+from fx.primitive import Primitive, Rule
+from fx.quick import quick
 from fx.tensor import Tensor
 
 _TOTAL_DOC = """The {word} of the elements along axes.
@@ -54,7 +55,7 @@ _TOTAL_DOC = """The {word} of the elements along axes.
 
 def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tensor]:
     """The function of a sum or product; ``unsigned`` is what unsigned integers are added up in."""
-    name = prim.name
+    name, fast = prim.name, quick(prim, "axes", "keepdims")
 
     def function(
         x: Any,
@@ -69,11 +70,11 @@ def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tenso
             x = argument(name, x)
         if dtype is not None:
             x = requested(x, dtype)
-        elif x._a.dtype.kind in "biu" if type(x) is Tensor else x.dtype.kind in "biu":
-            x = cast(x, accumulator(x.dtype, unsigned))
+        elif x._a.dtype.kind in "biu" if type(x) is Tensor else x._dtype.kind in "biu":
+            x = cast(x, accumulator(x._dtype, unsigned))
         if dim is not None:
             axis = dim
-        return prim(x, axes=normal_axes(name, axis, x._shape), keepdims=keepdims or keepdim)
+        return fast(x, normal_axes(name, axis, x._shape), keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -107,7 +108,8 @@ _REDUCED_DOC = """{sentence}
 
 
 def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: Any) -> Any:
-    ordered = name in ("max", "min")
+    check = ordered if name in ("max", "min") else argument
+    fast = quick(prim, "axes", "keepdims")
 
     def function(
         x: Any,
@@ -117,13 +119,10 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
         dim: Axis = None,
         keepdim: bool = False,
     ) -> Tensor:
-        if type(x) is not Tensor:
-            x = argument(name, x)
-        if ordered and x._dtype.kind == "c":
-            check_ordered(name, x)
+        x = check(name, x)
         if dim is not None:
             axis = dim
-        return prim(x, axes=normal_axes(name, axis, x._shape), keepdims=keepdims or keepdim)
+        return fast(x, normal_axes(name, axis, x._shape), keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -215,8 +214,8 @@ def logsumexp(
         tensor(0.6931)
     """
     x = floating("logsumexp", x)
-    axes = normal_axes("logsumexp", axis if dim is None else dim, x.shape)
-    if x.dtype in dtypes.COMPLEX:
+    axes = normal_axes("logsumexp", axis if dim is None else dim, x._shape)
+    if x._dtype in dtypes.COMPLEX:
         return complex_rows.logsumexp(x, axes, keepdims or keepdim)
     return prims.logsumexp(x, axes=axes, keepdims=keepdims or keepdim)
 
@@ -224,16 +223,20 @@ def logsumexp(
 # places -----------------------------------------------------------------------------------------
 
 
-def _place(prim: Primitive, x: Any, axis: int | None, keepdims: bool) -> Tensor:
-    x = argument(prim.name, x)
-    check_ordered(prim.name, x)
+def _place(name: str, fast: Rule, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+    x = ordered(name, x)
+    shape = x._shape
     if axis is not None:
-        if not x._shape:
-            return of_scalar(partial(_place, prim), x, axis, keepdims)  # type: ignore[no-any-return]
-        return prim(x, axis=normal_axis(prim.name, axis, x._shape), keepdims=keepdims)
-    flat = shape_prims.reshape(x, shape=(product(x.shape),))
-    out = prim(flat, axis=0, keepdims=False)
-    return shape_prims.reshape(out, shape=(1,) * x.ndim) if keepdims else out
+        if not shape:
+            return of_scalar(partial(_place, name, fast), x, axis, keepdims)  # type: ignore[no-any-return]
+        return fast(x, normal_axis(name, axis, shape), keepdims)  # type: ignore[no-any-return]
+    out: Tensor = fast(shape_prims.reshaped(x, (product(shape),)), 0, False)
+    return shape_prims.reshaped(out, (1,) * len(shape)) if keepdims else out
+
+
+argmax_along, argmin_along = (  # (x, axis, keepdims)
+    quick(prims.argmax, "axis", "keepdims"), quick(prims.argmin, "axis", "keepdims"),
+)  # fmt: skip
 
 
 def argmax(
@@ -261,7 +264,7 @@ def argmax(
         >>> fx.argmax(fx.tensor([[1, 5], [7, 2]]), axis=1)
         tensor([1, 0])
     """
-    return _place(prims.argmax, x, axis if dim is None else dim, keepdims or keepdim)
+    return _place("argmax", argmax_along, x, axis if dim is None else dim, keepdims or keepdim)
 
 
 def argmin(
@@ -279,7 +282,7 @@ def argmin(
         >>> fx.argmin(fx.tensor([3, 1, 2]))
         tensor(1)
     """
-    return _place(prims.argmin, x, axis if dim is None else dim, keepdims or keepdim)
+    return _place("argmin", argmin_along, x, axis if dim is None else dim, keepdims or keepdim)
 
 
-__all__ = public(globals(), but=("total",))
+__all__ = public(globals(), but=("total", "argmax_along", "argmin_along"))

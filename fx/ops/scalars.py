@@ -56,7 +56,7 @@ def tolist(self: Tensor) -> Any:
 
 
 def __bool__(self: Tensor) -> bool:
-    if modes.stage is not None and self.dtype != bool_ and self.size == 1:
+    if modes.stage is not None and self._dtype != bool_ and self.size == 1:
         self = self != 0  # what a compiled program assumes is the answer, not the number
     array = self._a
     if self.size != 1:
@@ -80,7 +80,7 @@ def __complex__(self: Tensor) -> complex:
 
 
 def __index__(self: Tensor) -> int:
-    if not is_integral(self.dtype):
+    if not is_integral(self._dtype):
         raise DTypeError(
             f"only an integer tensor can be an index, got {self.dtype.name}; "
             f"write x.astype(fx.int64)"
@@ -89,7 +89,7 @@ def __index__(self: Tensor) -> int:
 
 
 def __len__(self: Tensor) -> int:
-    shape = self.shape
+    shape = self._shape
     if not shape:
         raise TypeError("a tensor of shape () has no length; x.numel() counts its elements")
     return shape[0]
@@ -97,7 +97,7 @@ def __len__(self: Tensor) -> int:
 
 def __iter__(self: Tensor) -> Iterator[Tensor]:
     """The slices along the first axis."""
-    shape = self.shape
+    shape = self._shape
     if not shape:
         raise TypeError("a tensor of shape () cannot be iterated over; write x.item()")
     return map(self.__getitem__, range(shape[0]))

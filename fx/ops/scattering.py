@@ -53,7 +53,7 @@ def take_along_axis(
     axis = axis if dim is None else dim
     if axis is None:
         return prims.take_along_axis(ravel(x), ravel(indices), axis=0)
-    at = normal_axis("take_along_axis", axis, x.shape)
+    at = normal_axis("take_along_axis", axis, x._shape)
     if x.ndim != indices.ndim:
         raise ShapeError(
             f"take_along_axis: indices {indices.shape} must have as many axes as x {x.shape}"
@@ -64,16 +64,14 @@ def take_along_axis(
         x, indices = [
             broadcast_to(a, (*shape[:at], a.shape[at], *shape[at + 1 :])) for a in (x, indices)
         ]
-    return prims.take_along_axis(x, indices, axis=at)
+    return prims.taken_along(x, indices, at)  # type: ignore[no-any-return]
 
 
 def _corner(name: str, x: Tensor, index: Tensor, at: int) -> Tensor:
     """The part of ``x`` that an index of smaller sides along the other axes reaches."""
-    if x._shape == index._shape:
-        return x
     if x.ndim != index.ndim:
         raise ShapeError(f"{name}: index {index.shape} must have as many axes as x {x.shape}")
-    for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)):
+    for i, (n, m) in enumerate(zip(x._shape, index._shape, strict=True)):
         if i != at and m > n:
             raise ShapeError(
                 f"{name}: index {index.shape} exceeds x {x.shape} in axis {i}; only axis {at} may "
@@ -107,10 +105,13 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
                 [4, 3]])
     """
     x, index, axis = argument("gather", x), argument("gather", index), axis if dim is None else dim
-    if not x._shape:
+    shape = x._shape
+    if not shape:
         return of_scalar(gather, x, axis, index)  # type: ignore[no-any-return]
-    at = normal_axis("gather", axis, x._shape)
-    return prims.take_along_axis(_corner("gather", x, index, at), index, axis=at)
+    at = normal_axis("gather", axis, shape)
+    if shape != index._shape:
+        x = _corner("gather", x, index, at)
+    return prims.taken_along(x, index, at)  # type: ignore[no-any-return]
 
 
 _REDUCE = {
@@ -158,23 +159,24 @@ def scatter(
 
 def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | None) -> Tensor:
     x, index = argument(name, x), argument(name, index)
-    if not x._shape:
+    shape = x._shape
+    if not shape:
         return of_scalar(partial(_scatter, name), x, axis, index, src, reduce)  # type: ignore[no-any-return]
-    at = normal_axis(name, axis, x._shape)
+    at = normal_axis(name, axis, shape)
     if reduce not in _REDUCE:
         words = ", ".join(repr(w) for w in _REDUCE)
         raise ValueError(f"{name}: reduce must be one of {words}, got {reduce!r}")
     src = partner(name, "src", src, x)
-    if x._shape == index._shape == src._shape:
-        return prims.scatter_along_axis(x, index, src, axis=at, mode=_REDUCE[reduce])
+    if shape == index._shape == src._shape:
+        return prims.scattered_along(x, index, src, at, _REDUCE[reduce])  # type: ignore[no-any-return]
     if src.ndim:
         src = _cut(name, src, index)
-    corner = _corner(name, x, index, at)
-    src = broadcast_to(src, index.shape)
+    corner = x if shape == index._shape else _corner(name, x, index, at)
+    src = broadcast_to(src, index._shape)
     out = prims.scatter_along_axis(corner, index, src, axis=at, mode=_REDUCE[reduce])
     for i in range(x.ndim):  # put what the index does not reach back, axis by axis
-        if out.shape[i] < x.shape[i]:
-            rest = along(x, i, out.shape[i], x.shape[i])
+        if out.shape[i] < x._shape[i]:
+            rest = along(x, i, out.shape[i], x._shape[i])
             for j in range(i + 1, x.ndim):
                 rest = along(rest, j, 0, out.shape[j])
             out = shape_prims.concatenate(out, rest, axis=i)
@@ -182,10 +184,10 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
 
 
 def _cut(name: str, src: Tensor, index: Tensor) -> Tensor:
-    if src.ndim != index.ndim or any(n < m for n, m in zip(src.shape, index.shape, strict=True)):
+    if src.ndim != index.ndim or any(n < m for n, m in zip(src._shape, index._shape, strict=True)):
         raise ShapeError(f"{name}: src {src.shape} must be at least as long as index {index.shape}")
-    for i, m in enumerate(index.shape):
-        src = along(src, i, 0, m) if src.shape[i] > m else src
+    for i, m in enumerate(index._shape):
+        src = along(src, i, 0, m) if src._shape[i] > m else src
     return src
 
 
@@ -230,15 +232,15 @@ def scatter_reduce(
     mode = "sum" if reduce == "mean" else reduce
     start = x
     if not include_self:  # the neutral element where something arrives
-        start = _scatter("scatter_reduce", x, axis, index, _neutral(mode, x.dtype), None)
+        start = _scatter("scatter_reduce", x, axis, index, _neutral(mode, x._dtype), None)
     out = _scatter("scatter_reduce", start, axis, index, src, mode)
     if reduce == "mean":
         one = constant(1, int64, x.device.name)
-        first = broadcast_to(one if include_self else one * 0, x.shape)
+        first = broadcast_to(one if include_self else one * 0, x._shape)
         count = _scatter("scatter_reduce", first, axis, index, 1, "add")
         count = compare.where(count == 0, one, count)
-        count = cast(count, x.dtype)
-        out = out // count if x.dtype.kind in "iu" else out / count
+        count = cast(count, x._dtype)
+        out = out // count if x._dtype.kind in "iu" else out / count
     return out
 
 

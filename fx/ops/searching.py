@@ -119,7 +119,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     x = argument("nonzero", x)
     if not x.ndim:
         raise ShapeError("nonzero: a tensor of shape () has no places; write fx.reshape(x, (1,))")
-    return _coordinates(true_places("nonzero", truth(x)), x.shape)
+    return _coordinates(true_places("nonzero", truth(x)), x._shape)
 
 
 def _coordinates(flat: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -143,9 +143,9 @@ def argwhere(x: Any) -> Tensor:
     """
     x = argument("argwhere", x)
     flat = true_places("nonzero", truth(x))
-    columns = [shape_prims.reshape(c, shape=(*c.shape, 1)) for c in _coordinates(flat, x.shape)]
+    columns = [shape_prims.reshaped(c, (*c.shape, 1)) for c in _coordinates(flat, x._shape)]
     if not columns:
-        return shape_prims.reshape(along(flat, 0, 0, 0), shape=(0, 0))
+        return shape_prims.reshaped(along(flat, 0, 0, 0), (0, 0))
     return shape_prims.concatenate(*columns, axis=1)
 
 
@@ -175,6 +175,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         if x is y:
             return nonzero(condition)
         raise TypeError("where takes a condition, or a condition and two values")
+    if type(condition) is type(x) is type(y) is Tensor and x._a.dtype is y._a.dtype:
+        return compare.chosen(boolean("where", condition), x, y)
     condition = boolean("where", condition)
     if type(x) in SCALARS and type(y) in SCALARS:  # on the device of the condition
         dtype = common_dtype("where", (x, y))

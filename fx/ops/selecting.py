@@ -35,6 +35,8 @@ from fx.tensor import Tensor
 
 
 def _indices(name: str, indices: Any, x: Tensor) -> Tensor:
+    if type(indices) is Tensor:
+        return indices
     if isinstance(indices, tuple | list):
         return as_tensor(indices, dtype=None if len(indices) else int64, device=x.device)
     return argument(name, indices)
@@ -66,8 +68,8 @@ def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = Non
         tensor([30, 10])
     """
     x = argument("take", x)
-    at = required_axis("take", axis if dim is None else dim, x.shape)
-    return prims.take(x, _indices("take", indices, x), axis=at)
+    at = required_axis("take", axis if dim is None else dim, x._shape)
+    return prims.taken(x, _indices("take", indices, x), at)  # type: ignore[no-any-return]
 
 
 def index_select(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) -> Tensor:
@@ -80,20 +82,20 @@ def index_select(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = 
     """
     x = argument("index_select", x)
     axis = axis if dim is None else dim
-    if not x.shape:
+    if not x._shape:
         return of_scalar(index_select, x, axis, index)  # type: ignore[no-any-return]
-    at = normal_axis("index_select", axis, x.shape)
-    return prims.take(x, _indices("index_select", index, x), axis=at)
+    at = normal_axis("index_select", axis, x._shape)
+    return prims.taken(x, _indices("index_select", index, x), at)  # type: ignore[no-any-return]
 
 
 def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: str) -> Tensor:
     x = argument(name, x)
-    if not x.shape:
+    if not x._shape:
         return of_scalar(partial(_index_update, name), x, axis, index, source, mode)  # type: ignore[no-any-return]
-    at = normal_axis(name, axis, x.shape)
+    at = normal_axis(name, axis, x._shape)
     index = ravel(_indices(name, index, x))
     source = partner(name, "value" if name == "index_fill" else "source", source, x)
-    shape = (*x.shape[:at], index.shape[0], *x.shape[at + 1 :])
+    shape = (*x._shape[:at], index.shape[0], *x._shape[at + 1 :])
     return prims.scatter(x, index, broadcast_to(source, shape), axis=at, mode=mode)
 
 
@@ -160,7 +162,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
     """
     x = argument("masked_fill", x)
     value = partner("masked_fill", "value", value, x)
-    return compare.where(boolean("masked_fill", mask), value, x)
+    return compare.chosen(boolean("masked_fill", mask), value, x)  # type: ignore[no-any-return]
 
 
 def masked_select(x: Any, mask: Any) -> Tensor:
@@ -175,7 +177,7 @@ def masked_select(x: Any, mask: Any) -> Tensor:
         tensor([1, 3])
     """
     x, mask = argument("masked_select", x), boolean("masked_select", mask)
-    shape = broadcast_shapes("masked_select", x.shape, mask.shape)
+    shape = broadcast_shapes("masked_select", x._shape, mask._shape)
     same_device("masked_select", x, mask)
     places = true_places("masked_select", broadcast_to(mask, shape))
     return prims.take(ravel(broadcast_to(x, shape)), places, axis=0)
@@ -217,7 +219,7 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = None) -> Tensor:
 
 def _one_hot_reference(x: Tensor, *, count: int, dtype: Any) -> Tensor:
     x = classes("one_hot", x, count)
-    hits = compare.equal(shape_prims.reshape(x, shape=(*x._shape, 1)), iota(count, x))
+    hits = compare.equal(shape_prims.reshaped(x, (*x._shape, 1)), iota(count, x))
     return cast(hits, dtype)
 
 

@@ -51,7 +51,7 @@ class UniqueInverse(NamedTuple):
 
 def _order(flat: Tensor) -> Tensor:
     """The places (n,) of the elements in ascending order; complex ones by real part first."""
-    if flat.dtype not in COMPLEX:
+    if flat._dtype not in COMPLEX:
         return sorting.argsort(flat, axis=0, descending=False)
     order = sorting.argsort(imag(flat), axis=0, descending=False)
     ranked = indexing.take(real(flat), order, axis=0)
@@ -69,7 +69,7 @@ def _ranks(tests: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         ranked = indexing.take(values, order, axis=0)
         of_tests.append(sorting.searchsorted(ranked, values, side="left"))
         of_x.append(sorting.searchsorted(ranked, part(x), side="left"))
-    each = tests.shape[0] + 1  # numbers of a part
+    each = tests._shape[0] + 1  # numbers of a part
     return of_tests[0] * each + of_tests[1], of_x[0] * each + of_x[1]
 
 
@@ -80,7 +80,7 @@ class _Runs:
         self.order = order  # (n,)
         self.new = new  # (n,): whether a run starts here
         self.starts = true_places(name, new)  # (m,)
-        self.n = order.shape[0]
+        self.n = order._shape[0]
 
     def first(self) -> Tensor:
         """The place of the first element of each run; the order is stable, so it is the lowest."""
@@ -138,7 +138,7 @@ def unique_all(x: Any) -> UniqueAll:
     """
     flat, runs = _runs("unique_all", x)
     first = runs.first()
-    inverse = shape_prims.reshape(runs.inverse(), shape=argument("unique_all", x).shape)
+    inverse = shape_prims.reshaped(runs.inverse(), argument("unique_all", x).shape)
     return UniqueAll(indexing.take(flat, first, axis=0), first, inverse, runs.counts())
 
 
@@ -163,7 +163,7 @@ def unique_inverse(x: Any) -> UniqueInverse:
         tensor([1, 0, 1])
     """
     flat, runs = _runs("unique_inverse", x)
-    inverse = shape_prims.reshape(runs.inverse(), shape=argument("unique_inverse", x).shape)
+    inverse = shape_prims.reshaped(runs.inverse(), argument("unique_inverse", x).shape)
     return UniqueInverse(indexing.take(flat, runs.first(), axis=0), inverse)
 
 
@@ -211,16 +211,16 @@ def unique(
     axis = axis if dim is None else dim
     if axis is None:
         rows, runs = _runs("unique", x)
-        shape: tuple[int, ...] = x.shape
+        shape: tuple[int, ...] = x._shape
         at = 0
     else:
-        at = normal_axis("unique", axis, x.shape)
+        at = normal_axis("unique", axis, x._shape)
         rows, runs = _row_runs(moveaxis(x, at, 0))
         shape = rows.shape[:1]
     values = moveaxis(indexing.take(rows, runs.first(), axis=0), 0, at)
     out: list[Tensor] = [values]
     if return_inverse:
-        out.append(shape_prims.reshape(runs.inverse(), shape=shape))
+        out.append(shape_prims.reshaped(runs.inverse(), shape))
     if return_counts:
         out.append(runs.counts())
     return tuple(out) if len(out) > 1 else values
@@ -228,14 +228,14 @@ def unique(
 
 def _row_runs(rows: Tensor) -> tuple[Tensor, _Runs]:
     """The runs of equal slices along the first axis, in lexicographic order."""
-    n = rows.shape[0]
+    n = rows._shape[0]
     width = rows.size // n if n else 0
-    table = shape_prims.reshape(rows, shape=(n, width))
+    table = shape_prims.reshaped(rows, (n, width))
     differs = full(shape=(max(n - 1, 0),), value=False, dtype=bool_, device=rows.device.name)
     order = iota(n, rows)
     if rows.device.name == "meta":  # refused as every shape that depends on values is
         return rows, _Runs("unique", order, _starts(differs, n))
-    columns = [shape_prims.reshape(along(table, 1, i, i + 1), shape=(n,)) for i in range(width)]
+    columns = [shape_prims.reshaped(along(table, 1, i, i + 1), (n,)) for i in range(width)]
     for column in reversed(columns):  # a stable sort by each column, the first one last
         step = _order(indexing.take(column, order, axis=0))
         order = indexing.take(order, step, axis=0)

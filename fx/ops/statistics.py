@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import fx.backends.cpu.sums as sums
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
@@ -30,6 +31,7 @@ from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.prims.fused import fuse
 from fx.prims.norms import variance
+from fx.quick import quick
 from fx.tensor import Tensor
 
 # means and variances ----------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     given = x._dtype
     if given.itemsize == 2:  # the sum may leave the range of float16
         return compare.astype(_mean(cast(x, dtypes.float32), axes, keepdims), dtype=given)
-    return _average(x, axes=axes, keepdims=keepdims, count=float(_count(x._shape, axes)))
+    return _average_of(x, axes, keepdims, float(_count(x._shape, axes)))  # type: ignore[no-any-return]
 
 
 def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Tensor:
@@ -84,17 +86,19 @@ def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count
 
 
 def _average_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Any:
-    return prims.sum.cpu(x, axes=axes, keepdims=keepdims) / x.dtype.type(count)
+    out = sums.total(x, axes, keepdims)
+    return np.divide(out, count, out) if type(out) is np.ndarray else out / x.dtype.type(count)
 
 
 def _average_vjp(
     needs: Any, x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float
 ) -> Any:
-    shape = x.shape
+    shape = x._shape
     return lambda ct: (prims.spread_back(ct / count, shape, axes, keepdims),)
 
 
 _average = fuse("mean", cpu=_average_kernel, reference=_average_in_steps, vjp=_average_vjp)
+_average_of = quick(_average, "axes", "keepdims", "count")
 
 
 def _moments(
@@ -102,24 +106,24 @@ def _moments(
 ) -> tuple[Tensor, Tensor]:
     """The variance and the mean (its axes kept), in at least float32."""
     x = averaged(name, x, dtype)
-    axes = normal_axes(name, axis, x.shape)
-    if x.dtype.itemsize == 2:
+    axes = normal_axes(name, axis, x._shape)
+    if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
-    freedom = max(float(_count(x.shape, axes) - correction), 0.0)
-    if x.dtype.kind == "c":
+    freedom = max(float(_count(x._shape, axes) - correction), 0.0)
+    if x._dtype.kind == "c":
         center = _mean(x, axes, True)
         square = elementwise.square(elementwise.abs(x - center))
         spread = prims.sum(square, axes=axes, keepdims=True) / freedom
     else:
         spread, center = variance(x, axes=axes, freedom=freedom)
     if not keepdims and axes:
-        kept = [n for i, n in enumerate(x.shape) if i not in axes]
-        spread = shape_prims.reshape(spread, shape=tuple(kept))
+        kept = [n for i, n in enumerate(x._shape) if i not in axes]
+        spread = shape_prims.reshaped(spread, tuple(kept))
     return spread, center
 
 
 def _like(center: Tensor, spread: Tensor, dtype: Any) -> Tensor:
-    return cast(shape_prims.reshape(center, shape=spread.shape), dtype)
+    return cast(shape_prims.reshaped(center, spread._shape), dtype)
 
 
 def _result_dtype(x: Any, dtype: Any) -> Any:
@@ -202,7 +206,7 @@ def var_mean(
     x = argument("var_mean", x)
     keep = keepdims or keepdim
     spread, center = _moments("var_mean", x, axis if dim is None else dim, correction, keep, None)
-    return cast(spread, dtypes.real_of(x.dtype)), _like(center, spread, x.dtype)
+    return cast(spread, dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
 
 
 def std_mean(
@@ -219,7 +223,7 @@ def std_mean(
     x = argument("std_mean", x)
     keep = keepdims or keepdim
     spread, center = _moments("std_mean", x, axis if dim is None else dim, correction, keep, None)
-    return cast(root(spread), dtypes.real_of(x.dtype)), _like(center, spread, x.dtype)
+    return cast(root(spread), dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
 
 
 def nansum(
@@ -233,7 +237,7 @@ def nansum(
         tensor(3.)
     """
     x = argument("nansum", x)
-    known = x if x.dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
+    known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
     return sum(known, axis if dim is None else dim, keepdims or keepdim)
 
 
@@ -249,7 +253,7 @@ def nanmean(
     """
     x = averaged("nanmean", x)
     axis, keep = axis if dim is None else dim, keepdims or keepdim
-    return nansum(x, axis, keep) / cast(sum(x == x, axis, keep), x.dtype)
+    return nansum(x, axis, keep) / cast(sum(x == x, axis, keep), x._dtype)
 
 
 # order statistics -------------------------------------------------------------------------------
@@ -259,11 +263,11 @@ def lines(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     """``x`` with ``axes`` (sorted) as one last axis: (*kept, n)."""
     kept = [i for i in range(x.ndim) if i not in axes]
     if axes != tuple(range(len(kept), x.ndim)):
-        x = shape_prims.transpose(x, axes=(*kept, *axes))
+        x = shape_prims.transposed(x, (*kept, *axes))
     if len(axes) == 1:
         return x
-    n = prod(x.shape[len(kept) :])
-    return shape_prims.reshape(x, shape=(*x.shape[: len(kept)], n))
+    n = prod(x._shape[len(kept) :])
+    return shape_prims.reshaped(x, (*x._shape[: len(kept)], n))
 
 
 def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
@@ -277,7 +281,7 @@ def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
         return at(_ROUNDED[interpolation](place))
     low = elementwise.floor(place)
     below, above = at(low), at(elementwise.ceil(place))
-    weight = cast(place - low, rows.dtype) if interpolation == "linear" else 0.5
+    weight = cast(place - low, rows._dtype) if interpolation == "linear" else 0.5
     if interpolation == "midpoint":
         weight = compare.where(place == low, constant_like(0.0, rows), constant_like(0.5, rows))
     return lerp(below, above, weight)
@@ -327,8 +331,8 @@ def quantile(
         )
     if isinstance(q, float | int) and not 0 <= q <= 1:
         raise ValueError(f"quantile: q must lie in [0, 1], got {q}")
-    axes = normal_axes("quantile", axis if dim is None else dim, x.shape)
-    n = prod([x.shape[a] for a in axes])
+    axes = normal_axes("quantile", axis if dim is None else dim, x._shape)
+    n = prod([x._shape[a] for a in axes])
     if n == 0:
         raise ShapeError(f"quantile: shape {x.shape} has no element along axes {axes}")
     rows = lines(x, axes)
@@ -339,22 +343,22 @@ def quantile(
     place = as_tensor(q, dtype=dtypes.float64, device=x.device) * float(n - 1)
     out = _interpolated(rows, place, interpolation)  # (*kept, *Q)
     if place.ndim:
-        out = shape_prims.transpose(out, axes=(last, *range(last)))  # (n_q, *kept)
+        out = shape_prims.transposed(out, (last, *range(last)))  # (n_q, *kept)
     largest = _part(rows, last, n - 1)  # (*kept): NaN if there is one
     missing = compare.isnan(largest)
     out = compare.where(missing, constant_like(float("nan"), out), out)
     if keepdims or keepdim:
-        kept = tuple([1 if i in axes else s for i, s in enumerate(x.shape)])
-        out = shape_prims.reshape(out, shape=(*place.shape, *kept))
+        kept = tuple([1 if i in axes else s for i, s in enumerate(x._shape)])
+        out = shape_prims.reshaped(out, (*place.shape, *kept))
     return out
 
 
 def _part(x: Tensor, axis: int, at: int) -> Tensor:
     """The slice of ``x`` at one place of the last axis."""
-    lead = x.shape[:axis]
+    lead = x._shape[:axis]
     whole = (0,) * axis
     part = shape_prims.slice(x, start=(*whole, at), stop=(*lead, at + 1), step=(1,) * x.ndim)
-    return shape_prims.reshape(part, shape=lead)
+    return shape_prims.reshaped(part, lead)
 
 
 def median(

@@ -62,7 +62,7 @@ def same(self: Tensor) -> Tensor:
 
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of this dtype: of sizes, or of the values of a list (PyTorch's old form)."""
-    return constructed(self.dtype, args, device or self.device)
+    return constructed(self._dtype, args, device or self.device)
 
 
 def msort(self: Tensor) -> Tensor:
@@ -80,14 +80,14 @@ def split_with_sizes(
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
-    return self.shape == argument("is_same_size", other).shape
+    return self._shape == argument("is_same_size", other).shape
 
 
 def put(self: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
     """With elements of the flattened tensor replaced, or added to."""
     place = manipulation.ravel(self).at[index]
     out = place.add(source) if accumulate else place.set(source)
-    return manipulation.reshape(out, self.shape)
+    return manipulation.reshape(out, self._shape)
 
 
 def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -122,14 +122,14 @@ def index_reduce(
     include_self: bool = True, axis: Any = None,
 ) -> Tensor:  # fmt: skip
     """With slices of ``source`` combined where the index says: prod, mean, amax or amin."""
-    dim, shape = axis if dim is None else dim, self.shape
+    dim, shape = axis if dim is None else dim, self._shape
     if not shape:
         options = {"reduce": reduce, "include_self": include_self}
         return of_scalar(index_reduce, self, dim, index, source, **options)  # type: ignore[no-any-return]
     at = normal_axis("index_reduce", dim, shape)
     source = argument("index_reduce", source)
     line = tuple([-1 if i == at else 1 for i in range(source.ndim)])
-    places = manipulation.broadcast_to(manipulation.reshape(index, line), source.shape)
+    places = manipulation.broadcast_to(manipulation.reshape(index, line), source._shape)
     return self.scatter_reduce(at, places, source, reduce, include_self=include_self)  # type: ignore[no-any-return]
 
 

@@ -101,7 +101,7 @@ def std(
     return statistics.std(self, axis if dim is None else dim, correction, keepdim or keepdims)
 
 
-def _extremum(function: Any, elementwise_one: Any, place: Any, name: str) -> Any:
+def _extremum(function: Any, elementwise_one: Any, largest: bool, name: str) -> Any:
     def method(
         self: Tensor, dim: Any = None, keepdim: bool = False, *,
         axis: int | None = None, keepdims: bool = False, other: Any = None,
@@ -116,19 +116,16 @@ def _extremum(function: Any, elementwise_one: Any, place: Any, name: str) -> Any
         if not shape:
             return of_scalar(method, self, dim)
         at, keep = normal_axis(name, dim, shape), keepdim or keepdims
-        if type(self) is Tensor and self._node is None:
-            return Found(function(self, at, keep), place(self, axis=at, keepdims=keep))
-        places = place(self, axis=at, keepdims=True)  # the derivative belongs to one of those equal
-        return ordering.without_axis(self, places, at, keep)
+        return ordering.extreme(self, at, keep, largest)
 
     method.__name__ = method.__qualname__ = name
     return method
 
 
-max = _extremum(amax, elementwise.maximum, reduction.argmax, "max")
+max = _extremum(amax, elementwise.maximum, True, "max")
 max.__doc__ = """The largest element; along ``dim`` a pair (values, indices), and with a tensor
     the larger of each pair of elements."""
-min = _extremum(amin, elementwise.minimum, reduction.argmin, "min")
+min = _extremum(amin, elementwise.minimum, False, "min")
 min.__doc__ = """The smallest element; along ``dim`` a pair (values, indices), and with a tensor
     the smaller of each pair of elements."""
 
@@ -167,7 +164,7 @@ def take(self: Tensor, index: Any, *, dim: int | None = None, axis: int | None =
     """Elements of the flattened tensor, or slices along an axis if one is named."""
     axis = axis if dim is None else dim
     if axis is not None:
-        return indexing.take(self, index, axis=normal_axis("take", axis, self.shape))
+        return indexing.take(self, index, axis=normal_axis("take", axis, self._shape))
     return indexing.take(manipulation.ravel(self), index, axis=0)
 
 
@@ -184,7 +181,7 @@ def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False)
 
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
-    mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self.shape)
+    mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self._shape)
     places = searching.true_places("masked_scatter", mask)
     source = argument("masked_scatter", source)
     values = manipulation.ravel(source)
@@ -195,7 +192,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         )
     values = manipulation.along(values, 0, 0, places.shape[0])
     flat = indexing.scatter(manipulation.ravel(self), places, values, axis=0, mode="set")
-    return manipulation.reshape(flat, self.shape)
+    return manipulation.reshape(flat, self._shape)
 
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:

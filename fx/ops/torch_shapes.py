@@ -34,10 +34,12 @@ def reshape(self: Tensor, *shape: Any) -> Tensor:
 
 def _reshaped(self: Tensor, shape: tuple[Any, ...], surely: bool) -> Tensor:
     own = self._shape
-    wanted = infer_size("reshape", own, sizes(shape, "reshape"))
+    wanted = sizes(shape, "reshape")
+    if -1 in wanted:
+        wanted = infer_size("reshape", own, wanted)
     if wanted == own:
         return same_view(self)
-    out: Tensor = shape_prims.reshape(self, shape=wanted)
+    out: Tensor = shape_prims.reshaped(self, wanted)
     if writing.moved is not None and type(self) is Tensor:
         array = self._a
         if type(array) is np.ndarray and not array.flags.c_contiguous:
@@ -49,7 +51,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, or in another dtype of the same size."""
     if len(shape) == 1 and not isinstance(shape[0], _SIZES):
         wanted = as_dtype(shape[0])
-        if wanted == self.dtype:
+        if wanted == self._dtype:
             return same_view(self)
         raise DTypeError(
             f"x.view({wanted.name}) would read the bytes of {self.dtype.name} anew; fx tensors do "
@@ -97,13 +99,13 @@ def t(self: Tensor) -> Tensor:
 
 def _reversed(self: Tensor) -> Tensor:
     """All axes in reverse order."""
-    return shape_prims.transpose(self, axes=tuple(range(self.ndim))[::-1])
+    return shape_prims.transposed(self, tuple(range(self.ndim))[::-1])
 
 
 def adjoint(self: Tensor) -> Tensor:
     """The conjugate of the matrix transpose."""
     out = matrices.matrix_transpose(self)
-    return complex_prims.conj(out) if self.dtype.kind == "c" else out
+    return complex_prims.conj(out) if self._dtype.kind == "c" else out
 
 
 def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
@@ -112,7 +114,7 @@ def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
     kept = tuple([n for i, n in enumerate(self._shape) if n != 1 or i not in axes])
     if kept == self._shape:
         return same_view(self)
-    return shape_prims.reshape(self, shape=kept)
+    return shape_prims.reshaped(self, kept)
 
 
 def expand(self: Tensor, *shape: Any) -> Tensor:
@@ -121,8 +123,11 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
     lead = len(wanted) - len(own)
     if lead < 0:
         raise ShapeError(f"x.expand{wanted} has fewer axes than {own}")
-    full = tuple([own[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted)])
-    return manipulation.broadcast_to(self, full)
+    if -1 in wanted:
+        wanted = tuple(
+            [own[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted)]
+        )
+    return manipulation.stretched(self, wanted)
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
@@ -158,14 +163,14 @@ def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> 
 def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
     wanted = sizes(shape, "sum_to_size")
-    if wanted == self.shape:
+    if wanted == self._shape:
         return self if type(self) is Tensor or self.written else same_view(self)
     return shape_prims.sum_to(self, shape=wanted)
 
 
 def select(self: Tensor, dim: int = 0, index: int = 0, *, axis: int | None = None) -> Tensor:
     """The slice at one place of an axis."""
-    at = normal_axis("select", dim if axis is None else axis, self.shape)
+    at = normal_axis("select", dim if axis is None else axis, self._shape)
     return self[(slice(None),) * at + (index,)]
 
 

@@ -181,13 +181,13 @@ def _plan(shape: tuple[int, ...], index: Index) -> _Plan:
 
 
 def _steps(x: Tensor, *, index: Index) -> Tensor:
-    plan = _plan(x.shape, index)
+    plan = _plan(x._shape, index)
     if plan.cut is not None:
         x = prims.slice(x, **plan.cut)
     if plan.flips:
         x = prims.flip(x, axes=plan.flips)
     if plan.shape is not None:
-        x = prims.reshape(x, shape=plan.shape)
+        x = prims.reshaped(x, plan.shape)
     return x
 
 
@@ -195,7 +195,7 @@ def _back(ct: Tensor, shape: tuple[int, ...], index: Index) -> Tensor:
     """A cotangent of the view in its place among zeros."""
     plan = _plan(shape, index)
     if plan.shape is not None:
-        ct = prims.reshape(ct, shape=plan.kept)
+        ct = prims.reshaped(ct, plan.kept)
     if plan.flips:
         ct = prims.flip(ct, axes=plan.flips)
     return ct if plan.cut is None else prims.slice_transpose(ct, shape, **plan.cut)
@@ -218,7 +218,7 @@ def _fixed_slice(e: slice) -> slice:
 
 
 def _vjp(needs: Any, x: Tensor, *, index: Index) -> Any:
-    return _pullback(x.shape, fixed(index))
+    return _pullback(x._shape, fixed(index))
 
 
 def _pullback(shape: tuple[int, ...], index: Index) -> Any:

@@ -145,22 +145,22 @@ def _gather_batch(level, args, dims, *, axis, size):
     x, lane = args
     if level.number == axis:  # lane is 0, 1, 2, ... here
         if dims[0] is None:
-            return shape_prims.broadcast_to(x, shape=(size, *x.shape)), None
+            return shape_prims.stretched(x, (size, *x.shape)), None
         return to_front(x, dims[0]), None
     if dims[1] is None:
         return all_gather(x, lane, axis=axis, size=size), dims[0] + 1
     x = _lanes(level, x, dims[0])
     rest = (1,) * (x.ndim - 1)
-    lane = shape_prims.reshape(lane, shape=(level.size, 1, *rest))
+    lane = shape_prims.reshaped(lane, (level.size, 1, *rest))
     row = iota(shape=(size, *rest), axis=0, start=0, step=1, dtype=lane.dtype, device=x.device.name)
-    x = shape_prims.reshape(x, shape=(level.size, 1, *x.shape[1:]))
+    x = shape_prims.reshaped(x, (level.size, 1, *x.shape[1:]))
     placed = where(equal(row, lane), x, constant_like(0, x))  # (lanes, size, *shape)
     return psum(placed, axis=axis, size=size), 0
 
 
 def _lanes(level, x, d):
     if d is None:
-        return shape_prims.broadcast_to(x, shape=(level.size, *x.shape))
+        return shape_prims.stretched(x, (level.size, *x.shape))
     return to_front(x, d)
 
 
@@ -221,7 +221,7 @@ def _clipped(table):
 def _received(rows, table):
     """Zeros where the source is -1; rows (n, *shape), table (n,)."""
     sent = greater_equal(table, constant_like(0, table))
-    sent = shape_prims.reshape(sent, shape=(*sent.shape, *[1] * (rows.ndim - 1)))
+    sent = shape_prims.reshaped(sent, (*sent.shape, *[1] * (rows.ndim - 1)))
     return where(sent, rows, constant_like(0, rows))
 
 

@@ -20,6 +20,7 @@ from fx.prims.families import (
     unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
+from fx.quick import quick
 from fx.spec import TensorSpec
 
 # relations --------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def _where_jvp(primals, tangents):
 
 
 def _where_vjp(needs, condition, x, y):
-    shapes = (x.shape, y.shape)
+    shapes = (x._shape, y._shape)
 
     def pullback(ct):
         zero = constant_like(0, ct)
@@ -161,6 +162,7 @@ where = define(
         [d.bools(d.broadcastable(s := d.shape())), d.floats(s), d.floats(d.broadcastable(s))]
     ),
 )  # fmt: skip
+chosen = quick(where, tensors=3)
 
 
 # casts ------------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ def _astype_jvp(primals, tangents, *, dtype):
 
 
 def _astype_vjp(needs, x, *, dtype):
-    source = x.dtype
+    source = x._dtype
     if dtype not in INEXACT or source not in INEXACT:
         return None
     return lambda ct: (astype(ct, dtype=source),)

@@ -30,7 +30,7 @@ _FACTORS = (1, -1j, -1, 1j)
 
 
 def _part_vjp(needs, x, *, turn):
-    dtype = x.dtype
+    dtype = x._dtype
     if dtype in COMPLEX:
         factor = constant_like(_FACTORS[turn], x)
         return lambda ct: (astype(ct, dtype=dtype) * factor,)

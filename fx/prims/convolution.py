@@ -48,7 +48,7 @@ def _bilinear(get, da, db):
     def vjp(needs, a, b, **params):
         # each cotangent keeps only the other argument
         pull_a = pull_b = None
-        a_sizes, b_sizes = a.shape[2:], b.shape[2:]
+        a_sizes, b_sizes = a._shape[2:], b._shape[2:]
         if needs[0] is not None:
             pull_a = lambda ct: da(ct, b, a_sizes, **params)
         if needs[1] is not None:

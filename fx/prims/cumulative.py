@@ -111,7 +111,7 @@ def _recurrence_vjp(needs, a, b, *, axis, reverse):
 
 def _recurrence_batch(level, args, dims, *, axis, reverse):
     a, b = [
-        shape_prims.broadcast_to(x, shape=(level.size, *x.shape)) if d is None else to_front(x, d)
+        shape_prims.stretched(x, (level.size, *x.shape)) if d is None else to_front(x, d)
         for x, d in zip(args, dims, strict=True)
     ]
     return recurrence(a, b, axis=axis + 1, reverse=reverse), 0
@@ -183,7 +183,7 @@ def _records_rules(get):
         return (values, indices), (indexing.take_along_axis(tangents[0], indices, axis=axis), None)
 
     def vjp(needs, x, *, axis, reverse):
-        shape = x.shape
+        shape = x._shape
 
         def pullback(cts, indices):
             into = indexing.zeros(cts[0], shape)
@@ -240,7 +240,7 @@ def _logcumsumexp_vjp(needs, x, *, axis, reverse):
         factor = shift(carried, axis, 0.0, not reverse)
         wide = astype(ct, dtype=float64)
         found = own * recurrence(factor, wide, axis=axis, reverse=not reverse)
-        return (astype(found, dtype=ct.dtype),)
+        return (astype(found, dtype=ct._dtype),)
 
     return pullback
 

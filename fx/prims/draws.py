@@ -50,14 +50,14 @@ def _key_and_parameter_batch(get):
     def batch(level, args, dims, *, shape, **params):
         key, parameter = args
         if dims[0] is None:  # every lane draws the same words
-            key = shape_prims.broadcast_to(key, shape=(level.size, *key.shape))
+            key = shape_prims.stretched(key, (level.size, *key.shape))
         else:
             key = to_front(key, dims[0])
         if dims[1] is not None:
             parameter = to_front(parameter, dims[1])
             missing = key.ndim - 1 + len(shape) - parameter.ndim
             sides = (level.size, *[1] * missing, *parameter.shape[1:])
-            parameter = shape_prims.reshape(parameter, shape=sides)
+            parameter = shape_prims.reshaped(parameter, sides)
         return get()(key, parameter, shape=shape, **params), 0
 
     return batch

@@ -296,7 +296,7 @@ def _sign_slope(x, t):
 
 
 def _sign_vjp(x):
-    if x.dtype not in COMPLEX:
+    if x._dtype not in COMPLEX:
         return lambda ct: (ct * 0.0,)
     return lambda ct: (_across(x, ct, sign(x), conj(sign(x))),)
 

@@ -98,12 +98,12 @@ def float_spec(name: str, takes: frozenset[Any] = INEXACT) -> Callable[..., Tens
 
 def unbroadcast(ct: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Sum a cotangent over the axes along which its primal was broadcast."""
-    return ct if ct.shape == shape else shape_prims.sum_to(ct, shape=shape)
+    return ct if ct._shape == shape else shape_prims.sum_to(ct, shape=shape)
 
 
 def broadcast_zero(x: Tensor) -> Tensor:
     """Zeros of the shape of ``x``, as a view of one zero."""
-    return shape_prims.broadcast_to(constant_like(0, x), shape=x.shape)
+    return shape_prims.stretched(constant_like(0, x), x.shape)
 
 
 def to_front(x: Tensor, dim: int) -> Tensor:
@@ -111,7 +111,7 @@ def to_front(x: Tensor, dim: int) -> Tensor:
     if dim == 0:
         return x
     axes = (dim, *[i for i in range(x.ndim) if i != dim])
-    return shape_prims.transpose(x, axes=axes)
+    return shape_prims.transposed(x, axes)
 
 
 def align_lanes(args: tuple[Tensor, ...], dims: tuple[int | None, ...]) -> list[Tensor]:
@@ -123,7 +123,7 @@ def align_lanes(args: tuple[Tensor, ...], dims: tuple[int | None, ...]) -> list[
             x = to_front(x, d)
             missing = rank + 1 - x.ndim
             if missing:
-                x = shape_prims.reshape(x, shape=(x.shape[0], *[1] * missing, *x.shape[1:]))
+                x = shape_prims.reshaped(x, (x.shape[0], *[1] * missing, *x.shape[1:]))
         out.append(x)
     return out
 
@@ -262,7 +262,7 @@ def binary(
 
 def spread(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Broadcast a tangent to the shape of the result."""
-    return t if t.shape == shape else shape_prims.broadcast_to(t, shape=shape)
+    return t if t.shape == shape else shape_prims.stretched(t, shape)
 
 
 def comparison(

@@ -28,6 +28,7 @@ from fx.prims.creation import constant_like, iota
 from fx.prims.families import same_dim_batch, same_dtype, to_front
 from fx.prims.sampling import Sample
 from fx.prims.scatter_rules import AlongRules, SliceRules
+from fx.quick import quick
 
 MODES = ("set", "add", "mul", "min", "max")
 
@@ -35,16 +36,26 @@ MODES = ("set", "add", "mul", "min", "max")
 def _located(name, kernel):
     """The kernel, whose IndexError names the operation, the axis and its size."""
 
+    def refused(error, x, axis):
+        return _out_of_range(name, error, x.shape[axis], f"axis {axis} of {x.shape}")
+
     @wraps(kernel)
-    def located(x, idx, *updates, axis, **params):
-        if updates and updates[0].dtype != x.dtype:
+    def taking(x, idx, *, axis):
+        try:
+            return kernel(x, idx, axis=axis)
+        except IndexError as error:
+            raise refused(error, x, axis) from None
+
+    @wraps(kernel)
+    def scattering(x, idx, updates, *, axis, mode):
+        if updates.dtype != x.dtype:
             raise TypeError("dtypes differ")  # and the spec rule says how
         try:
-            return kernel(x, idx, *updates, axis=axis, **params)
+            return kernel(x, idx, updates, axis=axis, mode=mode)
         except IndexError as error:
-            raise _out_of_range(name, error, x.shape[axis], f"axis {axis} of {x.shape}") from None
+            raise refused(error, x, axis) from None
 
-    return located
+    return scattering if name.startswith("scatter") else taking
 
 
 def _out_of_range(name, error, n, where_):
@@ -95,12 +106,12 @@ def _one_lane_an_index(idx, d, n, level):
 def _lanes_before(x, d, axis, level):
     """Move lanes (or make some) before ``axis``, counted without them: (*A, lanes, n, *B)."""
     if d is None:
-        x = shape_prims.broadcast_to(x, shape=(level.size, *x.shape))
+        x = shape_prims.stretched(x, (level.size, *x.shape))
         d = 0
     if d == axis:
         return x
     rest = [i for i in range(x.ndim) if i != d]
-    return shape_prims.transpose(x, axes=(*rest[:axis], d, *rest[axis:]))
+    return shape_prims.transposed(x, (*rest[:axis], d, *rest[axis:]))
 
 
 def _merge(x, axis, count=2):
@@ -108,23 +119,23 @@ def _merge(x, axis, count=2):
     n = 1
     for side in x.shape[axis : axis + count]:
         n *= side
-    return shape_prims.reshape(x, shape=(*x.shape[:axis], n, *x.shape[axis + count :]))
+    return shape_prims.reshaped(x, (*x.shape[:axis], n, *x.shape[axis + count :]))
 
 
 def _split(x, axis, sides):
-    return shape_prims.reshape(x, shape=(*x.shape[:axis], *sides, *x.shape[axis + 1 :]))
+    return shape_prims.reshaped(x, (*x.shape[:axis], *sides, *x.shape[axis + 1 :]))
 
 
 def _lanes_first(level, args, dims):
     return [
-        shape_prims.broadcast_to(x, shape=(level.size, *x.shape)) if d is None else to_front(x, d)
+        shape_prims.stretched(x, (level.size, *x.shape)) if d is None else to_front(x, d)
         for x, d in zip(args, dims, strict=True)
     ]
 
 
 def zeros(like, shape):
     """A view of one zero: where cotangents are scattered to."""
-    return shape_prims.broadcast_to(constant_like(0, like), shape=shape)
+    return shape_prims.stretched(constant_like(0, like), shape)
 
 
 # take -------------------------------------------------------------------------------------------
@@ -145,7 +156,7 @@ def _take_vjp(needs, x, idx, *, axis):
     if needs[0] is None:
         return None
     shape = x._shape
-    return lambda ct: (scatter(zeros(ct, shape), idx, ct, axis=axis, mode="add"), None)
+    return lambda ct: (scattered(zeros(ct, shape), idx, ct, axis, "add"), None)
 
 
 def _take_batch(level, args, dims, *, axis):
@@ -180,6 +191,7 @@ take = define(
     batch=_take_batch,
     sample=_take_sample,
 )  # fmt: skip
+taken = quick(take, "axis", tensors=2)
 
 
 # take_along_axis --------------------------------------------------------------------------------
@@ -209,11 +221,8 @@ def _take_along_jvp(primals, tangents, *, axis):
 def _take_along_vjp(needs, x, idx, *, axis):
     if needs[0] is None:
         return None
-    shape = x.shape
-    return lambda ct: (
-        scatter_along_axis(zeros(ct, shape), idx, ct, axis=axis, mode="add"),
-        None,
-    )
+    shape = x._shape
+    return lambda ct: (scattered_along(zeros(ct, shape), idx, ct, axis, "add"), None)
 
 
 def _take_along_batch(level, args, dims, *, axis):
@@ -247,6 +256,7 @@ take_along_axis = define(
     batch=_take_along_batch,
     sample=_take_along_sample,
 )  # fmt: skip
+taken_along = quick(take_along_axis, "axis", tensors=2)
 
 
 # scatter ----------------------------------------------------------------------------------------
@@ -313,6 +323,7 @@ scatter = define(
     batch=_scatter_batch,
     sample=_scatter_sample,
 )  # fmt: skip
+scattered = quick(scatter, "axis", "mode", tensors=3)
 
 
 # scatter_along_axis -----------------------------------------------------------------------------
@@ -345,3 +356,4 @@ scatter_along_axis = define(
     batch=_scatter_along_batch,
     sample=_scatter_along_sample,
 )  # fmt: skip
+scattered_along = quick(scatter_along_axis, "axis", "mode", tensors=3)

@@ -17,7 +17,7 @@ _SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
 def swap_last(x):
     """Exchange the last two axes."""
     n = len(x._shape)
-    return shape_prims.transpose(x, axes=_SWAPPED.get(n) or (*range(n - 2), n - 1, n - 2))
+    return shape_prims.transposed(x, _SWAPPED.get(n) or (*range(n - 2), n - 1, n - 2))
 
 
 def _matmul_spec(x, y):
@@ -43,7 +43,7 @@ def _matmul_jvp(primals, tangents):
 
 def _matmul_vjp(needs, x, y):
     # each cotangent keeps only the other factor
-    x_shape, y_shape = x.shape, y.shape
+    x_shape, y_shape = x._shape, y._shape
     if len(x_shape) == 2 == len(y_shape) and needs[0] is not None and needs[1] is not None:
         return lambda ct: (matmul(ct, swap_last(y)), matmul(swap_last(x), ct))
     dx = None if needs[0] is None else _dx(y, x_shape)
@@ -59,8 +59,8 @@ def _dy(x, shape):
     if len(shape) == 2 and x.ndim > 2:  # one product over all rows instead of a sum of products
 
         def pullback(ct):
-            rows = shape_prims.reshape(x, shape=(_rows(x), x.shape[-1]))
-            return matmul(swap_last(rows), shape_prims.reshape(ct, shape=(_rows(ct), ct.shape[-1])))
+            rows = shape_prims.reshaped(x, (_rows(x), x._shape[-1]))
+            return matmul(swap_last(rows), shape_prims.reshaped(ct, (_rows(ct), ct._shape[-1])))
 
         return pullback
     return lambda ct: unbroadcast(matmul(swap_last(x), ct), shape)  # (..., k, m) @ (..., m, n)
@@ -109,14 +109,14 @@ def _linear_vjp(needs, x, weight, bias=None):
     biased = len(needs) > 2 and needs[2] is not None
 
     def pullback(ct):  # (..., n)
-        rows = ct if len(x_shape) == 2 else shape_prims.reshape(ct, shape=(_rows(ct), n))
+        rows = ct if len(x_shape) == 2 else shape_prims.reshaped(ct, (_rows(ct), n))
         dx = dweight = None
         if weight is not None:
             dx = matmul(rows, weight)
             if len(x_shape) != 2:
-                dx = shape_prims.reshape(dx, shape=x_shape)
+                dx = shape_prims.reshaped(dx, x_shape)
         if x is not None:
-            flat = x if len(x_shape) == 2 else shape_prims.reshape(x, shape=(_rows(x), k))
+            flat = x if len(x_shape) == 2 else shape_prims.reshaped(x, (_rows(x), k))
             dweight = matmul(swap_last(rows), flat)
         if len(needs) == 2:
             return dx, dweight

@@ -54,7 +54,7 @@ def _variance(x, *, axes, freedom):
 
 
 def _variance_vjp(needs, x, *, axes, freedom):
-    count = _count([x.shape[i] for i in axes])
+    count = _count([x._shape[i] for i in axes])
 
     def pullback(cts):
         found = None
@@ -63,7 +63,7 @@ def _variance_vjp(needs, x, *, axes, freedom):
             gap = gap - sum(gap, axes=axes, keepdims=True) / count  # what rounding left of a mean
             found = gap * (cts[0] * (2.0 / freedom if freedom else math.inf))
         if cts[1] is not None:
-            of_mean = broadcast_to(cts[1] / count, shape=x.shape)
+            of_mean = broadcast_to(cts[1] / count, shape=x._shape)
             found = of_mean if found is None else found + of_mean
         return (found,)
 

@@ -68,22 +68,22 @@ def _max_pool_kernel(x, *, window, stride, padding, dilation):
 
 def _flat(x):
     """(N, C, *spatial) -> (N, C, volume)."""
-    return shape_prims.reshape(x, shape=(*x.shape[:2], prod(x.shape[2:])))
+    return shape_prims.reshaped(x, (*x.shape[:2], prod(x.shape[2:])))
 
 
 def _max_pool_jvp(primals, tangents, **params):
     values, indices = max_pool(*primals, **params)
     t = take_along_axis(_flat(tangents[0]), _flat(indices), axis=2)
-    return (values, indices), (shape_prims.reshape(t, shape=values.shape), None)
+    return (values, indices), (shape_prims.reshaped(t, values.shape), None)
 
 
 def _max_pool_vjp(needs, x, **params):
-    shape = x.shape
+    shape = x._shape
 
     def pullback(cts, indices):
         into = zeros(cts[0], (*shape[:2], prod(shape[2:])))
         out = scatter_along_axis(into, _flat(indices), _flat(cts[0]), axis=2, mode="add")
-        return (shape_prims.reshape(out, shape=shape),)
+        return (shape_prims.reshaped(out, shape),)
 
     return pullback
 
@@ -111,7 +111,7 @@ def _window_sum_spec(x, *, window, stride, padding, dilation):
 
 
 def _window_sum_vjp(needs, x, **params):
-    size = x.shape[2:]
+    size = x._shape[2:]
     return lambda ct: (window_sum_transpose(ct, input_size=size, **params),)
 
 

@@ -86,7 +86,7 @@ def _aligned(x, ndim):
     if x.ndim == ndim:
         return x
     ones = (1,) * (ndim - x.ndim)
-    return shape_prims.reshape(x, shape=(x.shape[0], *ones, *x.shape[1:]))
+    return shape_prims.reshaped(x, (x.shape[0], *ones, *x.shape[1:]))
 
 
 def _key_and_number_sample(d):

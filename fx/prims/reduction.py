@@ -29,8 +29,8 @@ def reduced_shape(shape, axes, keepdims):
 def spread_back(ct, shape, axes, keepdims):
     """Broadcast a cotangent of a reduction to the shape that was reduced."""
     if not keepdims and axes and ct.ndim:  # a scalar spreads as it is
-        ct = shape_prims.reshape(ct, shape=reduced_shape(shape, axes, True))
-    return shape_prims.broadcast_to(ct, shape=shape)
+        ct = shape_prims.reshaped(ct, reduced_shape(shape, axes, True))
+    return shape_prims.stretched(ct, shape)
 
 
 def _reduction_spec(name, dtype=None, empty=True, ordered=False, floating=False):
@@ -100,7 +100,7 @@ def _true_reduction_sample(values):
 
 
 def _sum_vjp(needs, x, *, axes, keepdims):
-    shape = x.shape
+    shape = x._shape
     return lambda ct: (spread_back(ct, shape, axes, keepdims),)
 
 
@@ -119,10 +119,10 @@ def _product_of_others(x, axes):
         return others_product(x, axes[0])
     kept = [i for i in range(x.ndim) if i not in axes]
     order = (*kept, *axes)
-    moved = shape_prims.transpose(x, axes=order)  # (*kept, *axes)
-    lines = shape_prims.reshape(moved, shape=_lines(moved.shape, len(kept)))  # (*kept, n)
-    others = shape_prims.reshape(others_product(lines, len(kept)), shape=moved.shape)
-    return shape_prims.transpose(others, axes=shape_prims.inverse_permutation(order))
+    moved = shape_prims.transposed(x, order)  # (*kept, *axes)
+    lines = shape_prims.reshaped(moved, _lines(moved.shape, len(kept)))  # (*kept, n)
+    others = shape_prims.reshaped(others_product(lines, len(kept)), moved.shape)
+    return shape_prims.transposed(others, shape_prims.inverse_permutation(order))
 
 
 def _lines(shape, kept):
@@ -139,7 +139,7 @@ def _prod_jvp(primals, tangents, *, axes, keepdims):
 
 
 def _prod_vjp(needs, x, *, axes, keepdims):
-    return lambda ct: (spread_back(ct, x.shape, axes, keepdims) * _product_of_others(x, axes),)
+    return lambda ct: (spread_back(ct, x._shape, axes, keepdims) * _product_of_others(x, axes),)
 
 
 prod = define(
@@ -162,7 +162,7 @@ def _extremum_rules(get, loses):
     """
 
     def lost_and_count(x, out, axes, keepdims):
-        lost = loses(x, spread_back(out, x.shape, axes, keepdims))
+        lost = loses(x, spread_back(out, x._shape, axes, keepdims))
         winners = where(lost, constant_like(0, x), constant_like(1, x))
         count = sum(winners, axes=axes, keepdims=keepdims)
         return lost, where(isnan(out), constant_like(float("nan"), count), count)
@@ -177,7 +177,7 @@ def _extremum_rules(get, loses):
     def vjp(needs, x, *, axes, keepdims):
         def pullback(ct, out):
             lost, count = lost_and_count(x, out, axes, keepdims)
-            share = spread_back(ct / count, x.shape, axes, keepdims)
+            share = spread_back(ct / count, x._shape, axes, keepdims)
             return (where(lost, constant_like(0, ct), share),)
 
         return pullback
@@ -321,7 +321,7 @@ def _logsumexp_jvp(primals, tangents, *, axes, keepdims):
 
 def _logsumexp_vjp(needs, x, *, axes, keepdims):
     return lambda ct, out: (
-        spread_back(ct, x.shape, axes, keepdims) * _weights(x, out, axes, keepdims),
+        spread_back(ct, x._shape, axes, keepdims) * _weights(x, out, axes, keepdims),
     )
 
 

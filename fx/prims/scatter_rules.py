@@ -63,7 +63,7 @@ class ScatterRules:
                 return lambda ct: (ct, None, None)
             return lambda ct: (ct if for_x else None, None, self.gather(ct, idx, axis))
         if mode == "set":
-            return self.pull_set(for_x, for_u, idx, x.shape, updates.shape, axis)
+            return self.pull_set(for_x, for_u, idx, x._shape, updates._shape, axis)
         if mode == "mul":
             if not for_u:
                 return lambda ct: (self.scatter(ct, idx, updates, axis, "mul"), None, None)
@@ -76,7 +76,7 @@ class ScatterRules:
         def pullback(ct):
             zero, dx, du = constant_like(0, ct), None, None
             if for_x:
-                dx = self.scatter(ct, idx, shape_prims.broadcast_to(zero, shape=shape), axis, "set")
+                dx = self.scatter(ct, idx, shape_prims.stretched(zero, shape), axis, "set")
             if for_u:
                 du = where(self.winners(idx, into, axis), self.gather(ct, idx, axis), zero)
             return dx, None, du
@@ -88,7 +88,7 @@ class ScatterRules:
 
         def pullback(ct):
             dx = self.scatter(ct, idx, updates, axis, "mul") if for_x else None
-            others = self.others(idx, updates, x.shape[axis], axis)
+            others = self.others(idx, updates, x._shape[axis], axis)
             return dx, None, self.gather(ct * x, idx, axis) * others
 
         return pullback
@@ -135,19 +135,19 @@ class SliceRules(ScatterRules):
     def winners(self, idx, into, axis):
         device = idx.device.name
         places = iota(shape=(idx.size,), axis=0, start=0, step=1, dtype=int64, device=device)
-        places = shape_prims.reshape(places, shape=idx.shape)
+        places = shape_prims.reshaped(places, idx.shape)
         nobody = full(shape=(into[axis],), value=-1, dtype=int64, device=device)
         last = self.scatter(nobody, idx, places, 0, "set")
         wins = equal(self.gather(last, idx, 0), places)  # (*I)
-        return shape_prims.reshape(wins, shape=(*idx.shape, *[1] * (len(into) - axis - 1)))
+        return shape_prims.reshaped(wins, (*idx.shape, *[1] * (len(into) - axis - 1)))
 
     def others(self, idx, updates, n, axis):
         before, after = updates.shape[:axis], updates.shape[axis + idx.ndim :]
         m = int(idx.size)
-        flat = shape_prims.reshape(idx, shape=(m, *[1] * len(after)))
-        flat = shape_prims.broadcast_to(flat, shape=(*before, m, *after))
-        lines = shape_prims.reshape(updates, shape=flat.shape)
-        return shape_prims.reshape(_others(flat, lines, n, axis), shape=updates.shape)
+        flat = shape_prims.reshaped(idx, (m, *[1] * len(after)))
+        flat = shape_prims.stretched(flat, (*before, m, *after))
+        lines = shape_prims.reshaped(updates, flat.shape)
+        return shape_prims.reshaped(_others(flat, lines, n, axis), updates.shape)
 
 
 def _others(idx, updates, n, axis):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import concatenate as np_concatenate
+from numpy import ndarray
+
 import fx.backends.cpu.shape as cpu
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
@@ -11,19 +14,24 @@ from fx.primitive import define, registry
 from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
+from fx.quick import quick_joint, quick_view
 
 
 def _linear(prim, transpose):
     """jvp and vjp of a linear function of one argument, by its transpose."""
 
+    def vjp(needs, x, **params):
+        shape = x._shape
+        return lambda ct: (transpose(ct, shape, **params),)
+
+    return {"jvp": _linear_jvp(prim), "vjp": vjp}
+
+
+def _linear_jvp(prim):
     def jvp(primals, tangents, **params):
         return prim()(*primals, **params), prim()(*tangents, **params)
 
-    def vjp(needs, x, **params):
-        shape = x.shape
-        return lambda ct: (transpose(ct, shape, **params),)
-
-    return {"jvp": jvp, "vjp": vjp}
+    return jvp
 
 
 # reshape ----------------------------------------------------------------------------------------
@@ -42,14 +50,21 @@ def _reshape_batch(level, args, dims, *, shape):
     return reshape(families.to_front(args[0], dims[0]), shape=(level.size, *shape)), 0
 
 
+def _reshape_vjp(needs, x, *, shape):
+    own = x._shape
+    return lambda ct: (reshaped(ct, own),)
+
+
 reshape = define(
     "reshape", cpu=cpu.reshape, kind="view", spec=_reshape_spec, torch_name="View",
-    **_linear(lambda: reshape, lambda ct, x_shape, *, shape: reshape(ct, shape=x_shape)),
+    jvp=_linear_jvp(lambda: reshape),
+    vjp=_reshape_vjp,
     batch=_reshape_batch,
     sample=lambda d: Sample(
         [d.floats((a := d.integer(1, 3), b := d.integer(1, 4)))], {"shape": (b, 1, a)}
     ),
 )  # fmt: skip
+reshaped = quick_view(reshape, "shape", ndarray.reshape)
 
 
 # transpose --------------------------------------------------------------------------------------
@@ -77,16 +92,20 @@ def _transpose_batch(level, args, dims, *, axes):
     return transpose(args[0], axes=(d, *shifted)), 0
 
 
+def _transpose_vjp(needs, x, *, axes):
+    return lambda ct: (transposed(ct, inverse_permutation(axes)),)
+
+
 transpose = define(
     "transpose", cpu=cpu.transpose, kind="strided", spec=_transpose_spec, torch_name="Permute",
-    **_linear(
-        lambda: transpose, lambda ct, _, *, axes: transpose(ct, axes=inverse_permutation(axes))
-    ),
+    jvp=_linear_jvp(lambda: transpose),
+    vjp=_transpose_vjp,
     batch=_transpose_batch,
     sample=lambda d: Sample(
         [d.floats(s := d.shape())], {"axes": tuple(map(int, d.permutation(len(s))))}
     ),
 )  # fmt: skip
+transposed = quick_view(transpose, "axes", ndarray.transpose)
 
 
 # broadcast_to and its transpose sum_to ----------------------------------------------------------
@@ -106,12 +125,19 @@ def _broadcast_batch(level, args, dims, *, shape):
     return broadcast_to(x, shape=(level.size, *shape)), 0
 
 
+def _broadcast_vjp(needs, x, *, shape):
+    own = x._shape
+    return lambda ct: (sum_to(ct, shape=own),)
+
+
 broadcast_to = define(
     "broadcast_to", cpu=cpu.broadcast_to, kind="view", spec=_broadcast_spec, torch_name="Expand",
-    **_linear(lambda: broadcast_to, lambda ct, x_shape, *, shape: sum_to(ct, shape=x_shape)),
+    jvp=_linear_jvp(lambda: broadcast_to),
+    vjp=_broadcast_vjp,
     batch=_broadcast_batch,
     sample=lambda d: Sample([d.floats(d.broadcastable(s := d.shape()))], {"shape": s}),
 )  # fmt: skip
+stretched = quick_view(broadcast_to, "shape", cpu.broadcast_to)
 
 
 def _sum_to_spec(x, *, shape):
@@ -230,7 +256,7 @@ def _pad_jvp(primals, tangents, **widths):
 
 
 def _pad_vjp(needs, x, value, *, low, high, inside):
-    shape = x.shape
+    shape = x._shape
 
     def pullback(ct):
         own = _unpad(ct, shape, low, inside)
@@ -301,14 +327,12 @@ def _concatenate_jvp(primals, tangents, *, axis):
 
 
 def _concatenate_vjp(needs, *xs, axis):
-    shapes = [x.shape for x in xs]
-    needed = [n is not None for n in needs]
+    sizes = [x._shape[axis] for x in xs]
 
     def pullback(ct):
         out, at = [], 0
-        for shape, wanted in zip(shapes, needed, strict=True):
-            n = shape[axis]
-            out.append(_along(ct, axis, at, at + n) if wanted else None)
+        for n, need in zip(sizes, needs):
+            out.append(None if need is None else _along(ct, axis, at, at + n))
             at += n
         return out
 
@@ -346,6 +370,7 @@ concatenate = define(
     batch=_concatenate_batch,
     sample=_concatenate_sample,
 )  # fmt: skip
+joined = quick_joint(concatenate, "axis", np_concatenate)
 
 
 # flip -------------------------------------------------------------------------------------------

@@ -80,13 +80,13 @@ def _searchsorted_batch(level, args, dims, *, side):
     if dims[0] is None and sequence.ndim == 1:
         return searchsorted(sequence, values, side=side), dims[1]
     rows, found = [
-        shape_prims.broadcast_to(x, shape=(level.size, *x.shape)) if d is None else to_front(x, d)
+        shape_prims.stretched(x, (level.size, *x.shape)) if d is None else to_front(x, d)
         for x, d in zip(args, dims, strict=True)
     ]
     shape = found.shape
     if rows.ndim == 2:  # one sequence a lane, values of any shape
-        found = shape_prims.reshape(found, shape=(level.size, found.size // max(level.size, 1)))
-    return shape_prims.reshape(searchsorted(rows, found, side=side), shape=shape), 0
+        found = shape_prims.reshaped(found, (level.size, found.size // max(level.size, 1)))
+    return shape_prims.reshaped(searchsorted(rows, found, side=side), shape), 0
 
 
 def _searchsorted_sample(d):

@@ -118,12 +118,12 @@ def lanes_into(x, d, axis, lanes, groups=1):
     """
     others = [i for i in range(x.ndim) if i != d]
     if d != axis:
-        x = shape_prims.transpose(x, axes=(*others[:axis], d, *others[axis:]))
+        x = shape_prims.transposed(x, (*others[:axis], d, *others[axis:]))
     before, c, after = x.shape[:axis], x.shape[axis + 1], x.shape[axis + 2 :]
     if groups > 1:
-        x = shape_prims.reshape(x, shape=(*before, lanes, groups, c // groups, *after))
+        x = shape_prims.reshaped(x, (*before, lanes, groups, c // groups, *after))
         x = _swap(x, axis)
-    return shape_prims.reshape(x, shape=(*before, lanes * c, *after))
+    return shape_prims.reshaped(x, (*before, lanes * c, *after))
 
 
 def lanes_from(x, axis, lanes, groups=1):
@@ -131,15 +131,15 @@ def lanes_from(x, axis, lanes, groups=1):
     before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     c = n // lanes
     if groups > 1:
-        x = shape_prims.reshape(x, shape=(*before, groups, lanes, c // groups, *after))
+        x = shape_prims.reshaped(x, (*before, groups, lanes, c // groups, *after))
         x = _swap(x, axis)
-    return shape_prims.reshape(x, shape=(*before, lanes, c, *after))
+    return shape_prims.reshaped(x, (*before, lanes, c, *after))
 
 
 def _swap(x, axis):
     axes = list(range(x.ndim))
     axes[axis], axes[axis + 1] = axis + 1, axis
-    return shape_prims.transpose(x, axes=tuple(axes))
+    return shape_prims.transposed(x, tuple(axes))
 
 
 def samples_batch(get):
@@ -158,9 +158,9 @@ def samples_batch(get):
 
 def merge_samples(x):
     """(lanes, N, ...) -> (lanes * N, ...)."""
-    return shape_prims.reshape(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
+    return shape_prims.reshaped(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def split_samples(x, samples):
     """(lanes * N, ...) -> (lanes, N, ...)."""
-    return shape_prims.reshape(x, shape=(*samples, *x.shape[1:]))
+    return shape_prims.reshaped(x, (*samples, *x.shape[1:]))

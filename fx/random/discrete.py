@@ -164,7 +164,7 @@ def _unsigned(name: str, value: Any, device: str) -> Tensor:
     if isinstance(value, int):
         return constant(value % (1 << 64), dtypes.uint64, device)
     x = argument(name, value)
-    if x.dtype not in dtypes.INTEGRAL:
+    if x._dtype not in dtypes.INTEGRAL:
         raise DTypeError(
             f"{name}: low and high must be integers, got {x.dtype.name}; "
             f"write x.astype(fx.int64), or use fx.random.uniform"
@@ -196,12 +196,12 @@ def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Shape | None = 
     """
     key = as_key("categorical", key)
     logits = floating("categorical", logits)
-    axis = normal_axis("categorical", axis, logits.shape)
-    n = logits.shape[axis]
+    axis = normal_axis("categorical", axis, logits._shape)
+    n = logits._shape[axis]
     if n == 0:
         raise ValueError(f"categorical: no class to draw from in logits of shape {logits.shape}")
     order = (*[i for i in range(logits.ndim) if i != axis], axis)
-    rows = shape_prims.transpose(logits, axes=order)  # (*A, *B, n)
+    rows = shape_prims.transposed(logits, order)  # (*A, *B, n)
     wanted = joint_shape("categorical", shape, _Rows(rows.shape[:-1]))
     noise = draws.random_draw(key, family="gumbel", shape=(*wanted, n), dtype=rows.dtype)
     return reduction.argmax(elementwise.add(noise, rows), axis=len(wanted), keepdims=False)

@@ -93,8 +93,8 @@ class Generator:
             DTypeError, ShapeError: if it is no such state.
         """
         state = argument("set_state", state)
-        if state.dtype != uint32 or state.shape != (KEY_WORDS,):
-            kind = DTypeError if state.dtype != uint32 else ShapeError
+        if state._dtype != uint32 or state._shape != (KEY_WORDS,):
+            kind = DTypeError if state._dtype != uint32 else ShapeError
             raise kind(
                 f"set_state: a state is uint32 of shape ({KEY_WORDS},), got {state.dtype.name} "
                 f"{state.shape}; pass what generator.get_state() or fx.get_rng_state() gave"

@@ -71,10 +71,8 @@ def key(seed: Any, device: Any = None) -> Tensor:
     wide = cast(argument("key", seed), dtypes.uint64)
     low = bitwise_and(wide, creation.constant_like(_WORD, wide))
     high = right_shift(wide, creation.constant_like(32, wide))
-    rows = wide.shape
-    words = [
-        shape_prims.reshape(cast(word, dtypes.uint32), shape=(*rows, 1)) for word in (low, high)
-    ]
+    rows = wide._shape
+    words = [shape_prims.reshaped(cast(word, dtypes.uint32), (*rows, 1)) for word in (low, high)]
     rest = creation.full(
         shape=(*rows, KEY_WORDS - 2), value=0, dtype=dtypes.uint32, device=wide.device.name
     )
@@ -95,13 +93,13 @@ def as_key(name: str, value: Any) -> Tensor:
             f"write fx.random.{name}(fx.random.key(0), ...)"
         )
     x = argument(name, value)
-    if x.dtype != dtypes.uint32:
+    if x._dtype != dtypes.uint32:
         raise DTypeError(
             f"{name}: the first argument is a key, uint32 of shape ({KEY_WORDS},), "
             f"got {x.dtype.name} {x.shape}; write fx.random.{name}(fx.random.key(0), ...)"
         )
-    if x.shape != (KEY_WORDS,):
-        if x.shape[-1:] == (KEY_WORDS,):
+    if x._shape != (KEY_WORDS,):
+        if x._shape[-1:] == (KEY_WORDS,):
             fix = f"draw with each of them: fx.vmap(lambda k: fx.random.{name}(k, ...))(keys)"
         else:
             fix = f"write fx.random.{name}(fx.random.key(0), ...)"
@@ -135,7 +133,7 @@ def split(key: Tensor, n: int | Sequence[int] = 2) -> Tensor:
         shape=(count,), axis=0, start=0, step=1, dtype=dtypes.int64, device=found.device.name
     )
     keys = prims.derive(found, numbers)
-    return keys if len(shape) == 1 else shape_prims.reshape(keys, shape=(*shape, KEY_WORDS))
+    return keys if len(shape) == 1 else shape_prims.reshaped(keys, (*shape, KEY_WORDS))
 
 
 def fold_in(key: Tensor, data: Any) -> Tensor:
@@ -164,11 +162,11 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
         number = creation.constant(data & _WORD, dtypes.int64, found.device.name)
     else:
         number = argument("fold_in", data)
-        if number.dtype not in dtypes.INTEGRAL:
+        if number._dtype not in dtypes.INTEGRAL:
             raise DTypeError(
                 f"fold_in takes an integer, got {number.dtype.name}; write data.astype(fx.int64)"
             )
-        if number.shape != ():
+        if number._shape != ():
             raise ShapeError(
                 f"fold_in takes one number, got shape {number.shape}; "
                 f"map over them: fx.vmap(fx.random.fold_in, (None, 0))(key, data)"

@@ -52,14 +52,14 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
             raise ShapeError(f"permutation: n must not be negative, got {x}")
         return draws.random_permutation(key, shape=(x,))
     x = argument("permutation", x)
-    axis = normal_axis("permutation", axis, x.shape)
-    n = x.shape[axis]
+    axis = normal_axis("permutation", axis, x._shape)
+    n = x._shape[axis]
     if not independent:
         return indexing.take(x, draws.random_permutation(key, shape=(n,)), axis=axis)
     others = [i for i in range(x.ndim) if i != axis]
-    orders = draws.random_permutation(key, shape=(*[x.shape[i] for i in others], n))
+    orders = draws.random_permutation(key, shape=(*[x._shape[i] for i in others], n))
     back = shape_prims.inverse_permutation((*others, axis))
-    return indexing.take_along_axis(x, shape_prims.transpose(orders, axes=back), axis=axis)
+    return indexing.take_along_axis(x, shape_prims.transposed(orders, back), axis=axis)
 
 
 def choice(
@@ -100,8 +100,8 @@ def choice(
         n, items = a, None
     else:
         items = argument("choice", a)
-        axis = normal_axis("choice", axis, items.shape)
-        n = items.shape[axis]
+        axis = normal_axis("choice", axis, items._shape)
+        n = items._shape[axis]
     count = prod(shape)
     if n <= 0 and count:
         raise ValueError(f"choice: nothing to pick {count} from")
@@ -111,10 +111,10 @@ def choice(
         index = randint(key, shape, 0, max(n, 1)) if replace else _first(key, n, shape)
     else:
         weights = floating("choice", p)
-        if weights.shape != (n,):
+        if weights._shape != (n,):
             raise ShapeError(f"choice: p must have shape ({n},), got {weights.shape}")
         index = weighted(key, weights, count, replace)
-        index = shape_prims.reshape(index, shape=shape)
+        index = shape_prims.reshaped(index, shape)
     return index if items is None else indexing.take(items, index, axis=axis)
 
 
@@ -122,7 +122,7 @@ def _first(key: Tensor, n: int, shape: tuple[int, ...]) -> Tensor:
     """The first places of a permutation of range(n)."""
     order = draws.random_permutation(key, shape=(n,))
     some = shape_prims.slice(order, start=(0,), stop=(prod(shape),), step=(1,))
-    return shape_prims.reshape(some, shape=shape)
+    return shape_prims.reshaped(some, shape)
 
 
 def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
@@ -131,11 +131,11 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
     With replacement by inversion of the cumulative sum. Without, the first arrivals of independent
     exponential clocks, whose order is that of successive picks among what is left.
     """
-    rows, n = weights.shape[:-1], weights.shape[-1]
+    rows, n = weights._shape[:-1], weights._shape[-1]
     axis = weights.ndim - 1
     if not replace:
         ones = draws.random_draw(
-            key, family="exponential", shape=weights.shape, dtype=weights.dtype
+            key, family="exponential", shape=weights._shape, dtype=weights._dtype
         )
         speed = elementwise.divide(weights, ones)
         return sorting.top_k_indices(speed, k=count, axis=axis, largest=True)

@@ -49,7 +49,7 @@ def drawn(family: str, name: str) -> Any:
 def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
     """Shape, dtype and device of ``x``, unless told otherwise."""
     x = argument(name, x)
-    return x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device
+    return x._shape, x._dtype if dtype is None else dtype, x.device if device is None else device
 
 
 def rand(
@@ -272,7 +272,7 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
         tensor([0., 1., 0., 0.])
     """
     x = argument("bernoulli", input)
-    if p is None and x.dtype not in dtypes.FLOATING:
+    if p is None and x._dtype not in dtypes.FLOATING:
         raise DTypeError(
             f"bernoulli takes floating probabilities, got {x.dtype.name}; "
             f"write x.astype(fx.float32)"
@@ -280,8 +280,8 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
     chance: Any = x if p is None else p
     if p is None:
         _check(x, "bernoulli: probabilities must lie in [0, 1]", upper=True)
-    mask = discrete.bernoulli(next_key(generator, x.device), chance, x.shape)
-    return cast(mask, x.dtype)
+    mask = discrete.bernoulli(next_key(generator, x.device), chance, x._shape)
+    return cast(mask, x._dtype)
 
 
 def _check(x: Tensor, words: str, upper: bool = False) -> None:
@@ -329,14 +329,14 @@ def multinomial(
     x = floating("multinomial", input)
     if x.ndim not in (1, 2):
         raise ShapeError(f"multinomial takes weights (n) or (rows, n), got shape {x.shape}")
-    n = x.shape[-1]
+    n = x._shape[-1]
     if num_samples < 1 or (n < num_samples and not replacement) or n == 0:
         how = "" if replacement else " without replacement"
         raise ValueError(f"multinomial: cannot draw {num_samples} samples of {n}{how}")
     _check(x, "multinomial: weights must not be negative or nan")
     largest = reduction.max(x, axes=(x.ndim - 1,), keepdims=False)
     _check(largest - (largest == 0), "multinomial: in each row some weight must be above 0")
-    if x.dtype.itemsize == 2:
+    if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
     return order.weighted(next_key(generator, x.device), x, num_samples, replacement)
 
@@ -405,4 +405,4 @@ def poisson(input: Any, generator: Generator | None = None) -> Tensor:
     """
     x = floating("poisson", input)
     _check(x, "poisson: rates must not be negative or nan")
-    return draws.random_poisson(next_key(generator, x.device), x, shape=x.shape, dtype=x.dtype)
+    return draws.random_poisson(next_key(generator, x.device), x, shape=x._shape, dtype=x._dtype)

@@ -12,9 +12,9 @@ from fx.tensor import Tensor
 
 def narrow(x: Tensor) -> bool:
     """Whether ``x`` is of a floating dtype with two bytes."""
-    return x.dtype.itemsize == 2
+    return x._dtype.itemsize == 2
 
 
 def widened(function: Callable[..., Any], x: Tensor, *args: Any) -> Tensor:
     """``function(x, *args)`` computed in float32, in the dtype of ``x``."""
-    return cast(function(cast(x, float32), *args), x.dtype)
+    return cast(function(cast(x, float32), *args), x._dtype)

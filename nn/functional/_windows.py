@@ -42,7 +42,7 @@ def batched(function: str, input: Any, rank: int, layout: str) -> tuple[Tensor, 
         ShapeError: if it has neither ``rank + 1`` nor ``rank + 2`` axes.
     """
     x = argument(function, input)
-    shape = x.shape
+    shape = x._shape
     if len(shape) == rank + 2:
         return x, False
     if len(shape) != rank + 1:
@@ -50,12 +50,12 @@ def batched(function: str, input: Any, rank: int, layout: str) -> tuple[Tensor, 
             f"{function} takes an input (batch, channels, {layout}) or (channels, {layout}), got "
             f"shape {shape}; add an axis with x[None] or x.unsqueeze(1)"
         )
-    return shape_prims.reshape(x, shape=(1, *shape)), True
+    return shape_prims.reshaped(x, (1, *shape)), True
 
 
 def unbatched(x: Tensor, single: bool) -> Tensor:
     """``x`` without the batch axis that ``batched`` put on."""
-    return shape_prims.reshape(x, shape=x.shape[1:]) if single else x
+    return shape_prims.reshaped(x, x._shape[1:]) if single else x
 
 
 def key(value: Any) -> Any:

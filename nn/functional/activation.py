@@ -221,10 +221,10 @@ def _along(function: Any, name: str, dim: int | None, x: Tensor) -> Tensor:
         dim = 0 if x.ndim in (0, 1, 3) else 1
         warnings.warn(
             f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-            f"include dim=X as an argument: dim={dim} is what is taken for {x.shape}.",
+            f"include dim=X as an argument: dim={dim} is what is taken for {x._shape}.",
             stacklevel=3,
         )
-    shape = x.shape
+    shape = x._shape
     if not shape:
         return of_scalar(partial(_along, function, name, dim), x)
     return function(x, normal_axis(name, dim, shape))

@@ -99,11 +99,11 @@ def _averaged(x: Tensor, axis: int, n: int, m: int) -> Tensor:
     ones = (1,) * (x.ndim - axis - 1)
     seen = indexing.take(x, as_tensor(places, device=x.device), axis=axis)  # (..., m, most, ...)
     mask = as_tensor(inside, device=x.device)
-    mask = shape_prims.reshape(mask, shape=(*mask.shape, *ones))
+    mask = shape_prims.reshaped(mask, (*mask._shape, *ones))
     total = compare.where(mask, seen, constant_like(0, x))
     total = reduction.sum(total, axes=(axis + 1,), keepdims=False)
-    divisor = as_tensor(counts, dtype=x.dtype, device=x.device)
-    return total / shape_prims.reshape(divisor, shape=(m, *ones))
+    divisor = as_tensor(counts, dtype=x._dtype, device=x.device)
+    return total / shape_prims.reshaped(divisor, (m, *ones))
 
 
 @lru_cache(maxsize=256)
@@ -186,23 +186,23 @@ def _adaptive_max_pool(
 
 def _uneven_maxima(x: Tensor, outs: Ints) -> tuple[Tensor, Tensor]:
     """Maxima of windows that differ in size, and their places flat over the spatial axes."""
-    sizes, device, rank = x.shape[2:], x.device, len(outs)
+    sizes, device, rank = x._shape[2:], x.device, len(outs)
     seen, flat = x, as_tensor(0, device=device)
     for i, (n, m) in enumerate(zip(sizes, outs, strict=True)):
         places, _, _ = _uneven(n, m)
         at = as_tensor(places, device=device)  # (m, most)
         seen = indexing.take(seen, at, axis=2 + 2 * i)  # (batch, channels, m, most, ..., sizes)
-        line = (*at.shape, *[1] * (2 * (rank - 1 - i)))
-        flat = flat + shape_prims.reshape(at, shape=line) * prod(sizes[i + 1 :])
+        line = (*at._shape, *[1] * (2 * (rank - 1 - i)))
+        flat = flat + shape_prims.reshaped(at, line) * prod(sizes[i + 1 :])
     axes = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     windows = seen.shape[3::2]  # the largest window
-    seen = shape_prims.transpose(seen, axes=axes)
-    seen = shape_prims.reshape(seen, shape=(*x.shape[:2], *outs, prod(windows)))
+    seen = shape_prims.transposed(seen, axes)
+    seen = shape_prims.reshaped(seen, (*x._shape[:2], *outs, prod(windows)))
     best = reduction.argmax(compare.stop_gradient(seen), axis=2 + rank, keepdims=True)
     values = indexing.take_along_axis(seen, best, axis=2 + rank)
-    flat = shape_prims.transpose(flat, axes=tuple([a - 2 for a in axes[2:]]))
-    flat = shape_prims.reshape(flat, shape=(*outs, prod(windows)))
-    flat = shape_prims.broadcast_to(cast(flat, best.dtype), shape=seen.shape)
+    flat = shape_prims.transposed(flat, tuple([a - 2 for a in axes[2:]]))
+    flat = shape_prims.reshaped(flat, (*outs, prod(windows)))
+    flat = shape_prims.stretched(cast(flat, best.dtype), seen.shape)
     places = indexing.take_along_axis(flat, best, axis=2 + rank)
-    shape = (*x.shape[:2], *outs)
-    return shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape)
+    shape = (*x._shape[:2], *outs)
+    return shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape)

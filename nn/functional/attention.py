@@ -60,7 +60,11 @@ def scaled_dot_product_attention(
     """
     name = "scaled_dot_product_attention"
     q, k, v = argument(name, query), argument(name, key), argument(name, value)
-    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+    if (
+        min(q.ndim, k.ndim, v.ndim) < 2
+        or q._shape[-1] != k._shape[-1]
+        or k._shape[-2] != v._shape[-2]
+    ):
         raise ShapeError(
             f"{name} takes query (..., targets, features), key (..., sources, features) and value "
             f"(..., sources, value features), got {q.shape}, {k.shape} and {v.shape}"
@@ -68,7 +72,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         k, v = _shared(name, k, q), _shared(name, v, q)
     if scale is None:
-        scale = 1.0 / math.sqrt(max(q.shape[-1], 1))
+        scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
     if is_causal and attn_mask is not None:
         raise ValueError(f"{name}: give either attn_mask or is_causal=True, not both")
     if not 0.0 <= dropout_p <= 1.0:
@@ -93,11 +97,11 @@ def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     A row of -inf only would give nan, and nan gradients: the mask leaves such rows alone.
     """
     none = creation.constant_like(-math.inf, scores)
-    allowed = mask if mask.dtype == bool_ else mask > creation.constant_like(-math.inf, mask)
+    allowed = mask if mask._dtype == bool_ else mask > creation.constant_like(-math.inf, mask)
     some = None
-    if mask.ndim and mask.shape[-1]:
+    if mask.ndim and mask._shape[-1]:
         some = reduction.any(allowed, axes=(mask.ndim - 1,), keepdims=True)
-    if mask.dtype == bool_:
+    if mask._dtype == bool_:
         return compare.where(mask if some is None else mask | ~some, scores, none), some
     if some is not None:
         mask = compare.where(some, mask, creation.constant_like(0.0, mask))
@@ -114,14 +118,14 @@ def _causal(targets: int, sources: int, device: str) -> Tensor:
 
 def _shared(name: str, x: Tensor, q: Tensor) -> Tensor:
     """Heads of ``x`` repeated so that each serves its group of query heads."""
-    if min(x.ndim, q.ndim) < 3 or q.shape[-3] % x.shape[-3]:
+    if min(x.ndim, q.ndim) < 3 or q._shape[-3] % x._shape[-3]:
         raise ShapeError(
             f"{name}: with enable_gqa the {q.shape[-3:-2]} query heads must be a multiple of the "
             f"{x.shape[-3:-2]} key and value heads"
         )
-    heads, times = x.shape[-3], q.shape[-3] // x.shape[-3]
+    heads, times = x._shape[-3], q._shape[-3] // x._shape[-3]
     idx = creation.iota(
         shape=(heads, times), axis=0, start=0, step=1, dtype=int64, device=x.device.name
     )
     out = indexing.take(x, idx, axis=x.ndim - 3)  # (..., heads, times, sources, features)
-    return out.reshape((*x.shape[:-3], heads * times, *x.shape[-2:]))
+    return out.reshape((*x._shape[:-3], heads * times, *x._shape[-2:]))

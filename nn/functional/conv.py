@@ -121,9 +121,9 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
             f"conv_tbc takes an input (time, batch, in channels) and a weight (kernel, in "
             f"channels, out channels), got {x.shape} and {w.shape}"
         )
-    x, w = [shape_prims.transpose(v, axes=axes) for v, axes in ((x, (1, 2, 0)), (w, (2, 1, 0)))]
+    x, w = [shape_prims.transposed(v, axes) for v, axes in ((x, (1, 2, 0)), (w, (2, 1, 0)))]
     out = _conv("conv_tbc", 1, x, w, bias, 1, pad, 1, 1)  # (batch, channels, time)
-    return shape_prims.transpose(out, axes=(2, 0, 1))
+    return shape_prims.transposed(out, (2, 0, 1))
 
 
 def _conv(
@@ -140,7 +140,7 @@ def _conv(
     x, single = batched(name, input, rank, LAYOUTS[rank])
     w = argument(name, weight)
     strides, pads, steps = _conv_plan(
-        name, x.shape, w.shape, key(stride), key(padding), key(dilation), groups
+        name, x.shape, w._shape, key(stride), key(padding), key(dilation), groups
     )
     out = conv_prims.conv(x, w, stride=strides, padding=pads, dilation=steps, groups=groups)
     return unbatched(_biased(name, out, bias, rank), single)
@@ -196,11 +196,11 @@ def _biased(name: str, out: Tensor, bias: Any, rank: int) -> Tensor:
     if bias is None:
         return out
     b = argument(name, bias)
-    if b.shape != (out.shape[1],):
+    if b._shape != (out._shape[1],):
         raise ShapeError(
             f"{name}: the bias must have shape ({out.shape[1]},), one a channel, got {b.shape}"
         )
-    return out + shape_prims.reshape(b, shape=(out.shape[1], *[1] * rank))
+    return out + shape_prims.reshaped(b, (out._shape[1], *[1] * rank))
 
 
 @in_half
@@ -336,7 +336,7 @@ def _conv_transpose(
     sizes, strides, pads, steps, zeros = _transpose_plan(
         name,
         x.shape,
-        w.shape,
+        w._shape,
         key(stride),
         key(padding),
         key(output_padding),

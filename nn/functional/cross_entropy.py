@@ -70,12 +70,12 @@ def cross_entropy(
         except IndexError:
             raise _outside("cross_entropy", x, axis, ignore_index) from None
     log_p = reduction_prims.log_softmax(x, axis=axis)
-    if y.dtype in INEXACT:
+    if y._dtype in INEXACT:
         return _soft_cross_entropy(log_p, y, weight, how, label_smoothing, axis)
     losses, factors, used = _at_target("cross_entropy", log_p, y, weight, ignore_index, axis)
     if not label_smoothing:
         return _class_mean(losses, factors, how)
-    classes = x.shape[axis]
+    classes = x._shape[axis]
     spread = log_p if weight is None else log_p * _along(weight, log_p, axis)
     smooth = -reduction_prims.sum(spread, axes=(axis,), keepdims=False)
     smooth = compare.where(used, smooth, constant_like(0.0, smooth)) / max(classes, 1)
@@ -86,13 +86,13 @@ def cross_entropy(
 def _soft_cross_entropy(
     log_p: Tensor, y: Tensor, weight: Any, how: str, label_smoothing: float, axis: int
 ) -> Tensor:
-    if y.shape != log_p.shape:
+    if y._shape != log_p._shape:
         raise ShapeError(
             f"cross_entropy: a target of probabilities must have the shape of the input "
             f"{log_p.shape}, got {y.shape}; class indices must be integers: y.astype(fx.int64)"
         )
     if label_smoothing:
-        y = y * (1.0 - label_smoothing) + label_smoothing / max(log_p.shape[axis], 1)
+        y = y * (1.0 - label_smoothing) + label_smoothing / max(log_p._shape[axis], 1)
     terms = log_p * y
     if weight is not None:
         terms = terms * _along(weight, log_p, axis)
@@ -139,13 +139,13 @@ def _at_target(
     name: str, log_p: Tensor, y: Tensor, weight: Any, ignore_index: int, axis: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """For each target: its loss, its factor (0 where ignored), and whether it is used."""
-    shape = log_p.shape
-    if y.dtype not in INTEGRAL:
+    shape = log_p._shape
+    if y._dtype not in INTEGRAL:
         raise DTypeError(
             f"{name}: the target must hold class indices (integers) or, for cross_entropy, "
             f"probabilities, got {y.dtype.name}; write y.astype(fx.int64)"
         )
-    if y.shape != (*shape[:axis], *shape[axis + 1 :]):
+    if y._shape != (*shape[:axis], *shape[axis + 1 :]):
         raise ShapeError(
             f"{name}: for an input of shape {shape} the target must have shape "
             f"{(*shape[:axis], *shape[axis + 1 :])}, one class index for each, got {y.shape}; "
@@ -154,14 +154,14 @@ def _at_target(
     y = cast(y, int64)  # which holds any ignore_index
     used = y != ignore_index
     safe = compare.where(used, y, constant_like(0, y))
-    places = shape_prims.reshape(safe, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
+    places = shape_prims.reshaped(safe, (*shape[:axis], 1, *shape[axis + 1 :]))
     picked = _picked(name, log_p, places, axis, ignore_index)
     zero = constant_like(0.0, log_p)
-    losses = compare.where(used, -shape_prims.reshape(picked, shape=y.shape), zero)
+    losses = compare.where(used, -shape_prims.reshaped(picked, y._shape), zero)
     if weight is None:
-        return losses, compare.astype(used, dtype=log_p.dtype), used
+        return losses, compare.astype(used, dtype=log_p._dtype), used
     w = argument(name, weight)
-    if w.shape != (shape[axis],):
+    if w._shape != (shape[axis],):
         raise ShapeError(
             f"{name}: the weight must have shape ({shape[axis]},), one a class, got {w.shape}"
         )
@@ -179,8 +179,8 @@ def _picked(name: str, log_p: Tensor, places: Tensor, axis: int, ignore_index: i
 
 def _outside(name: str, x: Tensor, axis: int, ignore_index: int) -> IndexingError:
     return IndexingError(
-        f"{name}: the target holds a class outside 0..{x.shape[axis] - 1}, the classes of "
-        f"an input of shape {x.shape}; mark targets to be left out with "
+        f"{name}: the target holds a class outside 0..{x._shape[axis] - 1}, the classes of "
+        f"an input of shape {x._shape}; mark targets to be left out with "
         f"ignore_index={ignore_index}, or write ignore_index=-1 if that is their mark"
     )
 
@@ -195,7 +195,7 @@ def _class_mean(losses: Tensor, factors: Tensor, how: str) -> Tensor:
 def _along(weight: Any, x: Tensor, axis: int) -> Tensor:
     """A vector with one entry a class, shaped to broadcast against ``x``."""
     w = argument("cross_entropy", weight)
-    n = x.shape[axis]
-    if prod(w.shape) != n:
+    n = x._shape[axis]
+    if prod(w._shape) != n:
         raise ShapeError(f"cross_entropy: the weight must have shape ({n},), got {w.shape}")
-    return shape_prims.reshape(w, shape=(n, *[1] * (x.ndim - axis - 1)))
+    return shape_prims.reshaped(w, (n, *[1] * (x.ndim - axis - 1)))

@@ -70,16 +70,16 @@ def ctc_loss(
     x = floating("ctc_loss", log_probs)
     y = argument("ctc_loss", targets)
     how = reduction_of(None, None, reduction)
-    if y.dtype not in INTEGRAL:
+    if y._dtype not in INTEGRAL:
         raise DTypeError(f"ctc_loss: targets must be integers, got {y.dtype.name}")
     single = x.ndim == 2
     if single:
-        x = reshape(x, shape=(x.shape[0], 1, x.shape[1]))
+        x = reshape(x, shape=(x._shape[0], 1, x._shape[1]))
     if x.ndim != 3:
         raise ShapeError(
             f"ctc_loss takes log_probs (time, batch, classes) or (time, classes), got {x.shape}"
         )
-    time, batch, classes = x.shape
+    time, batch, classes = x._shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank must be one of the {classes} classes, got {blank}")
     lengths = _lengths("input_lengths", input_lengths, batch, time)
@@ -98,10 +98,10 @@ def ctc_loss(
 
 def _losses(x: Tensor, labels: Tensor, lengths: Tensor, counts: Tensor, blank: int) -> Tensor:
     """For each sequence the negative logarithm of the sum over all alignments: (batch,)."""
-    time, batch, _ = x.shape
-    states = 2 * labels.shape[1] + 1
+    time, batch, _ = x._shape
+    states = 2 * labels._shape[1] + 1
     never = creation.constant_like(-math.inf, x)
-    between = broadcast_to(creation.constant_like(blank, labels), shape=labels.shape)
+    between = broadcast_to(creation.constant_like(blank, labels), shape=labels._shape)
     path = reshape(stack([between, labels], axis=2), shape=(batch, states - 1))
     path = pad(path, creation.constant_like(blank, path), low=(0, 0), high=(0, 1), inside=(0, 0))
     # a label may follow another one without a blank if they differ
@@ -134,7 +134,7 @@ def _of_distributions(x: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
     sequence's length. Behind ``log_softmax`` that changes nothing. Where no alignment is
     ``possible`` the gradient is NaN.
     """
-    return creation.full(shape=(x.shape[1],), value=0.0, dtype=x.dtype, device=x.device.name)
+    return creation.full(shape=(x._shape[1],), value=0.0, dtype=x._dtype, device=x.device.name)
 
 
 def _kept(x: Tensor, lengths: Tensor, possible: Tensor) -> Any:
@@ -168,7 +168,7 @@ def _run(start: Tensor, emitted: Tensor, runs: Tensor, skips: Tensor, saving: bo
 
     def step(alpha: Tensor, emission: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
         after = reduction_prims.logsumexp(_ways(alpha, skip), axes=(0,), keepdims=False) + emission
-        after = compare.where(broadcast_to(run, shape=alpha.shape), after, alpha)
+        after = compare.where(broadcast_to(run, shape=alpha._shape), after, alpha)
         return [after, alpha] if saving else [after]
 
     return steps(
@@ -180,13 +180,13 @@ def _pull(residuals: tuple[Tensor, ...], ct: Tensor) -> tuple[Tensor | None, ...
     alphas, runs, skips = residuals
 
     def step(ct: Tensor, alpha: Tensor, run: Tensor, skip: Tensor) -> list[Tensor]:
-        run = broadcast_to(run, shape=ct.shape)
+        run = broadcast_to(run, shape=ct._shape)
         zero = creation.constant_like(0.0, ct)
         stays, ct = compare.where(run, zero, ct), compare.where(run, ct, zero)
         ways = _ways(alpha, skip)
         total = reduction_prims.logsumexp(ways, axes=(0,), keepdims=False)
         # where nothing leads -inf is lifted, so that -inf - total stays -inf instead of nan
-        least = creation.constant_like(_LEAST[ct.dtype.name], ct)
+        least = creation.constant_like(_LEAST[ct._dtype.name], ct)
         total = elementwise.maximum(total, least)
         shares = elementwise.exp(ways - broadcast_to(total, shape=ways.shape))
         parts = [ct * x for x in unstack(shares, axis=0)]
@@ -216,7 +216,7 @@ _LEAST = {
 
 def _moved_back(x: Tensor, by: int) -> Tensor:
     """(batch, states) moved towards the first state, zeros behind."""
-    batch, states = x.shape
+    batch, states = x._shape
     by = min(by, states)
     kept = slice_prim(x, start=(0, by), stop=(batch, states), step=(1, 1))
     zero = creation.constant_like(0.0, x)
@@ -225,7 +225,7 @@ def _moved_back(x: Tensor, by: int) -> Tensor:
 
 def _moved(x: Tensor, by: int, fill: Tensor) -> Tensor:
     """(batch, states) moved along the states."""
-    batch, states = x.shape
+    batch, states = x._shape
     by = min(by, states)
     kept = slice_prim(x, start=(0, 0), stop=(batch, states - by), step=(1, 1))
     return pad(kept, fill, low=(0, by), high=(0, 0), inside=(0, 0))
@@ -239,11 +239,11 @@ def _count(size: int, like: Tensor, shape: tuple[int, ...], axis: int) -> Tensor
 
 def _lengths(name: str, given: Any, batch: int, most: int | None) -> Tensor:
     x = as_tensor(given)
-    if x.dtype not in INTEGRAL:
+    if x._dtype not in INTEGRAL:
         raise DTypeError(f"ctc_loss: {name} must be integers, got {x.dtype.name}")
     if not x.ndim:
         x = reshape(x, shape=(1,))
-    if x.shape != (batch,):
+    if x._shape != (batch,):
         raise ShapeError(f"ctc_loss: {name} must have shape ({batch},), got {x.shape}")
     known = x.tolist() if type(x) is Tensor else []
     if any(n < 0 or (most is not None and n > most) for n in known):
@@ -260,7 +260,7 @@ def _labels(y: Tensor, counts: Tensor, batch: int, blank: int) -> Tensor:
         starts = reshape(cumsum(counts, axis=0) - counts, shape=(batch, 1))
         places = broadcast_to(starts, shape=shape) + _count(longest, counts, shape, 1)
         total = int(counts.sum())
-        if total != y.shape[0]:
+        if total != y._shape[0]:
             raise ShapeError(
                 f"ctc_loss: target_lengths add up to {total}, but targets {y.shape} are given one "
                 f"after the other; they must be as many"
@@ -268,8 +268,8 @@ def _labels(y: Tensor, counts: Tensor, batch: int, blank: int) -> Tensor:
         last = creation.constant_like(max(total - 1, 0), places)
         y = concat([y, broadcast_to(creation.constant_like(blank, y), shape=(1,))], axis=0)
         found = indexing.take(y, elementwise.minimum(places, last), axis=0)
-    elif y.ndim == 2 and y.shape[0] == batch:
-        found, shape = y, y.shape
+    elif y.ndim == 2 and y._shape[0] == batch:
+        found, shape = y, y._shape
         if type(counts) is Tensor and any(n > shape[1] for n in counts.tolist()):
             raise ShapeError(
                 f"ctc_loss: target_lengths must be at most the {shape[1]} labels of targets "

@@ -100,7 +100,7 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
         raise ShapeError(f"pdist takes (rows, features), got shape {x.shape}")
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
-    n = x.shape[0]
+    n = x._shape[0]
     first = [i for i in range(n) for _ in range(i + 1, n)]
     second = [j for i in range(n) for j in range(i + 1, n)]
     a, b = [

@@ -40,7 +40,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     """
     _check(p)
     x = floating("dropout", input)
-    return _dropped(x, p, x.shape) if training and p else x
+    return _dropped(x, p, x._shape) if training and p else x
 
 
 def _check(p: float) -> None:
@@ -57,7 +57,7 @@ def _dropped(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
 def _channels(x: Tensor, batch: bool = True) -> tuple[int, ...]:
     """The shape of a mask with one entry a channel."""
     lead = 2 if batch else 1
-    return (*x.shape[:lead], *[1] * (x.ndim - lead))
+    return (*x._shape[:lead], *[1] * (x.ndim - lead))
 
 
 @may_write
@@ -170,7 +170,7 @@ def alpha_dropout(
     """
     _check(p)
     x = floating("alpha_dropout", input)
-    return _alpha_dropped(x, p, x.shape) if training and p else x
+    return _alpha_dropped(x, p, x._shape) if training and p else x
 
 
 @may_write
@@ -203,5 +203,5 @@ def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
         return x * 0.0
     limit = 1.7580993408473766  # scale * alpha of selu
     a = 1.0 / sqrt((limit * limit * p + 1.0) * (1.0 - p))
-    kept = cast(bernoulli(next_key(device=x.device), 1.0 - p, shape), x.dtype)
+    kept = cast(bernoulli(next_key(device=x.device), 1.0 - p, shape), x._dtype)
     return x * (kept * a) + ((kept - 1.0) * (limit * a) + limit * a * p)

@@ -71,7 +71,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("embedding_bag: max mode does not support sparse weights")
     idx = argument("embedding_bag", input)
-    if idx.dtype not in INTEGRAL:
+    if idx._dtype not in INTEGRAL:
         raise DTypeError(
             f"embedding_bag takes integer indices, got {idx.dtype.name}; write x.astype(fx.int64)"
         )
@@ -94,13 +94,13 @@ def embedding_bag(
                 f"mode={mode!r})"
             )
         factors = argument("embedding_bag", per_sample_weights)
-        if factors.shape != idx.shape:
+        if factors._shape != idx._shape:
             raise ShapeError(
                 f"embedding_bag: per_sample_weights {factors.shape} must have the shape of the "
                 f"input, {idx.shape}"
             )
-        rows = rows * shape_prims.reshape(factors, shape=(*idx.shape, 1))
-    ones = creation.full(shape=(*idx.shape, 1), value=1, dtype=rows.dtype, device=idx.device.name)
+        rows = rows * shape_prims.reshaped(factors, (*idx._shape, 1))
+    ones = creation.full(shape=(*idx._shape, 1), value=1, dtype=rows.dtype, device=idx.device.name)
     nothing = -inf if mode == "max" else 0
     if padding_idx is not None:
         held = weight.shape[0]
@@ -108,7 +108,7 @@ def embedding_bag(
             raise ShapeError(
                 f"embedding_bag: padding_idx {padding_idx} is out of range for {held} rows"
             )
-        real = shape_prims.reshape(idx != padding_idx % held, shape=(*idx.shape, 1))
+        real = shape_prims.reshaped(idx != padding_idx % held, (*idx._shape, 1))
         rows = compare.where(real, rows, creation.constant_like(nothing, rows))
         ones = compare.where(real, ones, creation.constant_like(0, ones))
     if idx.ndim == 2:
@@ -129,27 +129,27 @@ def _of_rows(rows: Tensor, mode: str) -> Tensor:
     """(bags, n, features) to (bags, features)."""
     if mode != "max":
         return reduction.sum(rows, axes=(1,), keepdims=False)
-    if not rows.shape[1]:
+    if not rows._shape[1]:
         return reduction.sum(rows, axes=(1,), keepdims=False)
     best = reduction.argmax(compare.stop_gradient(rows), axis=1, keepdims=True)
     out = indexing.take_along_axis(rows, best, axis=1)
-    return shape_prims.reshape(out, shape=(rows.shape[0], rows.shape[2]))
+    return shape_prims.reshaped(out, (rows._shape[0], rows._shape[2]))
 
 
 def _bags(idx: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor, int]:
     """The number of the bag that each index belongs to, and how many bags there are."""
     starts = argument("embedding_bag", offsets)
-    if starts.dtype not in INTEGRAL:
+    if starts._dtype not in INTEGRAL:
         raise DTypeError(
             f"embedding_bag takes integer offsets, got {starts.dtype.name}; write "
             f"offsets.astype(fx.int64)"
         )
     if starts.ndim != 1:
         raise ShapeError(f"embedding_bag: offsets has to be (bags,), got shape {starts.shape}")
-    count = starts.shape[0]
+    count = starts._shape[0]
     if count and type(starts) is Tensor and starts.device.name != "meta":
         first, last = int(starts[0]), int(starts[-1])
-        if first or last > idx.shape[0]:
+        if first or last > idx._shape[0]:
             raise ShapeError(
                 f"embedding_bag: offsets[0] has to be 0, where the first bag begins, and "
                 f"offsets[-1] at most the input's length {idx.shape[0]}; got {first} and {last}"
@@ -159,13 +159,13 @@ def _bags(idx: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor,
             raise ShapeError("embedding_bag: include_last_offset=True takes at least one offset")
         count -= 1
         starts = shape_prims.slice(starts, start=(0,), stop=(count,), step=(1,))
-    places = iota(idx.shape[0], idx)
+    places = iota(idx._shape[0], idx)
     bags = sorting.searchsorted(cast(starts, int64), places, side="right") - 1
     return bags, count
 
 
 def _gathered(rows: Tensor, bags: Tensor, count: int, mode: str, start: float) -> Tensor:
     """(n, features) to (count, features), the rows of one bag put together."""
-    shape = (count, rows.shape[1])
-    into = creation.full(shape=shape, value=start, dtype=rows.dtype, device=rows.device.name)
+    shape = (count, rows._shape[1])
+    into = creation.full(shape=shape, value=start, dtype=rows._dtype, device=rows.device.name)
     return indexing.scatter(into, bags, rows, axis=0, mode=mode)

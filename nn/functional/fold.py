@@ -53,9 +53,9 @@ def unfold(
     for axis, lines in zip((2, 4), _places(window, counts, steps), strict=True):
         x = indexing.take(x, as_tensor(lines, device=x.device), axis=axis)
     # (batch, channels, kernel height, rows, kernel width, columns)
-    x = shape_prims.transpose(x, axes=(0, 1, 2, 4, 3, 5))
+    x = shape_prims.transposed(x, (0, 1, 2, 4, 3, 5))
     columns = x.shape[1] * window[0] * window[1]
-    x = shape_prims.reshape(x, shape=(x.shape[0], columns, counts[0] * counts[1]))
+    x = shape_prims.reshaped(x, (x.shape[0], columns, counts[0] * counts[1]))
     return unbatched(x, single)
 
 
@@ -94,25 +94,25 @@ def fold(
         )
     single = x.ndim == 2
     if single:
-        x = shape_prims.reshape(x, shape=(1, *x.shape))
+        x = shape_prims.reshaped(x, (1, *x._shape))
     sizes = entries("fold", "output_size", output_size, 2)
     window, pads, (rows, columns), steps = _plan(
         "fold", sizes, key(kernel_size), key(dilation), key(padding), key(stride)
     )
     volume = window[0] * window[1]
-    if x.shape[1] % volume or x.shape[2] != rows * columns:
+    if x._shape[1] % volume or x._shape[2] != rows * columns:
         raise ShapeError(
             f"fold: windows {window} over an image of sizes {sizes} give columns of a multiple of "
             f"{volume} elements, {rows} * {columns} = {rows * columns} of them; got an input of "
             f"shape {x.shape}"
         )
-    lead = (x.shape[0], x.shape[1] // volume)
-    x = shape_prims.reshape(x, shape=(*lead, *window, rows, columns))
-    x = shape_prims.transpose(x, axes=(0, 1, 2, 4, 3, 5))
+    lead = (x._shape[0], x._shape[1] // volume)
+    x = shape_prims.reshaped(x, (*lead, *window, rows, columns))
+    x = shape_prims.transposed(x, (0, 1, 2, 4, 3, 5))
     whole = tuple([n + 2 * p for n, p in zip(sizes, pads, strict=True)])
     across, along = _places(window, (rows, columns), steps)
     for axis, n, lines in ((4, whole[1], along), (2, whole[0], across)):
-        into = indexing.zeros(x, (*x.shape[:axis], n, *x.shape[axis + 2 :]))
+        into = indexing.zeros(x, (*x._shape[:axis], n, *x._shape[axis + 2 :]))
         x = indexing.scatter(into, as_tensor(lines, device=x.device), x, axis=axis, mode="add")
     if any(pads):
         ends = tuple([p + n for n, p in zip(sizes, pads, strict=True)])

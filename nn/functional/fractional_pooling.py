@@ -113,7 +113,7 @@ def _fractional(
         samples = uniform(next_key(device=x.device), drawn, 0.0, 1.0, wide.dtype)
     else:
         samples = cast(argument(name, samples), wide.dtype)
-        if samples.shape != drawn:
+        if samples._shape != drawn:
             raise ShapeError(
                 f"{name}: _random_samples must have shape {drawn}, got {samples.shape}"
             )
@@ -129,10 +129,10 @@ def _starts(sample: Tensor, n: int, window: int, count: int) -> Tensor:
     """
     last = n - window
     if count == 1:
-        return shape_prims.broadcast_to(iota(1, sample, start=last), shape=(*sample.shape, 1))
+        return shape_prims.stretched(iota(1, sample, start=last), (*sample._shape, 1))
     alpha = last / (count - 1)
-    u = shape_prims.reshape(sample, shape=(*sample.shape, 1))
-    steps = cast(iota(count, sample), sample.dtype)
+    u = shape_prims.reshaped(sample, (*sample._shape, 1))
+    steps = cast(iota(count, sample), sample._dtype)
     at = cast(elementwise.floor((steps + u) * alpha), int64)
     at = at - cast(elementwise.floor(u * alpha), int64)
     final = iota(count, sample) == count - 1
@@ -140,7 +140,7 @@ def _starts(sample: Tensor, n: int, window: int, count: int) -> Tensor:
 
 
 def _maxima(x: Tensor, samples: Tensor, window: Ints, outs: Ints) -> tuple[Tensor, Tensor]:
-    rank, lead, sizes = len(outs), x.shape[:2], x.shape[2:]
+    rank, lead, sizes = len(outs), x._shape[:2], x._shape[2:]
     flat = None
     for i, (n, k, m) in enumerate(zip(sizes, window, outs, strict=True)):
         # PyTorch's order of samples: the last axis first for two axes, the first first for three
@@ -148,23 +148,21 @@ def _maxima(x: Tensor, samples: Tensor, window: Ints, outs: Ints) -> tuple[Tenso
         sample = shape_prims.slice(
             samples, start=(0, 0, j), stop=(*lead, j + 1), step=(1, 1, 1), drop=(2,)
         )
-        starts = shape_prims.reshape(_starts(sample, n, k, m), shape=(*lead, m, 1))
+        starts = shape_prims.reshaped(_starts(sample, n, k, m), (*lead, m, 1))
         at = starts + iota(k, x)  # (batch, channels, m, k)
         line = [1] * (2 + 2 * rank)
         line[:2], line[2 + 2 * i], line[3 + 2 * i] = lead, m, k
-        part = shape_prims.reshape(at, shape=tuple(line)) * prod(sizes[i + 1 :])
+        part = shape_prims.reshaped(at, tuple(line)) * prod(sizes[i + 1 :])
         flat = part if flat is None else flat + part
     assert flat is not None
     axes = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
-    flat = shape_prims.transpose(flat, axes=axes)  # (batch, channels, *outs, *window)
+    flat = shape_prims.transposed(flat, axes)  # (batch, channels, *outs, *window)
     volume, count = prod(window), prod(outs)
-    flat = shape_prims.reshape(flat, shape=(*lead, count * volume))
-    seen = indexing.take_along_axis(
-        shape_prims.reshape(x, shape=(*lead, prod(sizes))), flat, axis=2
-    )
-    seen = shape_prims.reshape(seen, shape=(*lead, count, volume))
-    flat = shape_prims.reshape(flat, shape=seen.shape)
+    flat = shape_prims.reshaped(flat, (*lead, count * volume))
+    seen = indexing.take_along_axis(shape_prims.reshaped(x, (*lead, prod(sizes))), flat, axis=2)
+    seen = shape_prims.reshaped(seen, (*lead, count, volume))
+    flat = shape_prims.reshaped(flat, seen.shape)
     best = reduction.argmax(compare.stop_gradient(seen), axis=3, keepdims=True)
     values, places = [indexing.take_along_axis(v, best, axis=3) for v in (seen, flat)]
     shape = (*lead, *outs)
-    return shape_prims.reshape(values, shape=shape), shape_prims.reshape(places, shape=shape)
+    return shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape)

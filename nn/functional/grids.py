@@ -59,12 +59,12 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         warnings.warn(_CHANGED.format("affine_grid"), stacklevel=2)
         align_corners = False
     t, sizes = argument("affine_grid", theta), integers("affine_grid", "size", size)
-    if t.dtype not in FLOATING:
+    if t._dtype not in FLOATING:
         raise DTypeError(
             f"affine_grid: expected theta to have floating point type, got {t.dtype.name}"
         )
     rank = len(sizes) - 2
-    if rank not in (2, 3) or t.shape != (sizes[0], rank, rank + 1) or min(sizes) < 1:
+    if rank not in (2, 3) or t._shape != (sizes[0], rank, rank + 1) or min(sizes) < 1:
         raise ShapeError(
             f"affine_grid: expected theta (batch, 2, 3) with a positive size (batch, channels, "
             f"height, width), or (batch, 3, 4) with one more, got {t.shape} and {sizes}"
@@ -74,18 +74,18 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     for i in reversed(range(rank)):  # x is the last axis
         line = [1] * rank
         line[i] = spatial[i]
-        at = shape_prims.reshape(_ends(spatial[i], align_corners, t), shape=tuple(line))
-        lines.append(shape_prims.broadcast_to(at, shape=spatial))
-    lines.append(creation.full(shape=spatial, value=1, dtype=t.dtype, device=t.device.name))
-    points = shape_prims.reshape(stack(lines, axis=-1), shape=(1, prod(spatial), rank + 1))
-    points = shape_prims.broadcast_to(points, shape=(sizes[0], *points.shape[1:]))
-    out = linear_prims.matmul(points, shape_prims.transpose(t, axes=(0, 2, 1)))
-    return shape_prims.reshape(out, shape=(sizes[0], *spatial, rank))
+        at = shape_prims.reshaped(_ends(spatial[i], align_corners, t), tuple(line))
+        lines.append(shape_prims.stretched(at, spatial))
+    lines.append(creation.full(shape=spatial, value=1, dtype=t._dtype, device=t.device.name))
+    points = shape_prims.reshaped(stack(lines, axis=-1), (1, prod(spatial), rank + 1))
+    points = shape_prims.stretched(points, (sizes[0], *points.shape[1:]))
+    out = linear_prims.matmul(points, shape_prims.transposed(t, (0, 2, 1)))
+    return shape_prims.reshaped(out, (sizes[0], *spatial, rank))
 
 
 def _ends(n: int, align_corners: bool, like: Tensor) -> Tensor:
     """n points from -1 to 1, or the centres of n parts of it."""
-    steps = cast(iota(n, like), like.dtype)
+    steps = cast(iota(n, like), like._dtype)
     if align_corners:
         return steps * (2.0 / (n - 1)) - 1.0 if n > 1 else steps
     return (steps * 2.0 + 1.0) / n - 1.0
@@ -141,7 +141,7 @@ def grid_sample(
         warnings.warn(_CHANGED.format("grid_sample"), stacklevel=2)
         align_corners = False
     x, points = argument("grid_sample", input), argument("grid_sample", grid)
-    if x.dtype != points.dtype or x.dtype not in FLOATING:
+    if x._dtype != points._dtype or x._dtype not in FLOATING:
         raise DTypeError(
             f"grid_sample: input and grid must have one floating dtype, got {x.dtype.name} and "
             f"{points.dtype.name}; write grid.astype(x.dtype)"
@@ -150,8 +150,8 @@ def grid_sample(
     if (
         rank not in (2, 3)
         or points.ndim != x.ndim
-        or points.shape[0] != x.shape[0]
-        or points.shape[-1] != rank
+        or points._shape[0] != x._shape[0]
+        or points._shape[-1] != rank
     ):
         raise ShapeError(
             f"grid_sample takes an input (batch, channels, height, width) and a grid (batch, "
@@ -162,26 +162,26 @@ def grid_sample(
         raise ShapeError(
             f"grid_sample: bicubic takes images (batch, channels, height, width), got {x.shape}"
         )
-    if min(x.shape[2:]) < 1:
+    if min(x._shape[2:]) < 1:
         raise ShapeError(f"grid_sample: expected spatial sizes of at least 1, got {x.shape}")
     if narrow(x):
         wide = cast(points, float32)
         return widened(lambda x: grid_sample(x, wide, mode, padding_mode, align_corners), x)
-    outs = points.shape[1:-1]
-    flat = shape_prims.reshape(points, shape=(x.shape[0], prod(outs), rank))
+    outs = points._shape[1:-1]
+    flat = shape_prims.reshaped(points, (x._shape[0], prod(outs), rank))
     out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
-    return shape_prims.reshape(out, shape=(*x.shape[:2], *outs))
+    return shape_prims.reshaped(out, (*x._shape[:2], *outs))
 
 
 class _Sampler:
     """Reads the elements of images at places that may lie outside."""
 
     def __init__(self, x: Tensor, padding: str, align_corners: bool) -> None:
-        self.sizes = x.shape[2:]
-        batch, channels = x.shape[:2]
-        rows = shape_prims.transpose(x, axes=(0, *range(2, x.ndim), 1))
+        self.sizes = x._shape[2:]
+        batch, channels = x._shape[:2]
+        rows = shape_prims.transposed(x, (0, *range(2, x.ndim), 1))
         # (batch * places, channels): a place is read for all channels at once
-        self.rows = shape_prims.reshape(rows, shape=(batch * prod(self.sizes), channels))
+        self.rows = shape_prims.reshaped(rows, (batch * prod(self.sizes), channels))
         if padding == "zeros":  # one more, for the places that lie outside
             zeros = indexing.zeros(x, (1, channels))
             self.rows = shape_prims.concatenate(self.rows, zeros, axis=0)
@@ -198,7 +198,7 @@ class _Sampler:
             u = shape_prims.slice(
                 points,
                 start=(0, 0, j),
-                stop=(*points.shape[:2], j + 1),
+                stop=(*points._shape[:2], j + 1),
                 step=(1, 1, 1),
                 drop=(2,),
             )
@@ -219,8 +219,8 @@ class _Sampler:
 
     def in_channels(self, rows: Tensor) -> Tensor:
         """(batch * points, channels) to (batch, channels, points)."""
-        shape = (self.batch, rows.shape[0] // max(self.batch, 1), rows.shape[1])
-        return shape_prims.transpose(shape_prims.reshape(rows, shape=shape), axes=(0, 2, 1))
+        shape = (self.batch, rows._shape[0] // max(self.batch, 1), rows._shape[1])
+        return shape_prims.transposed(shape_prims.reshaped(rows, shape), (0, 2, 1))
 
     def cubic(self, place: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Four places around each and their weights."""
@@ -258,14 +258,14 @@ class _Sampler:
             whole = cast(compare.where(fits, place, constant_like(0.0, place)), int64)
             index = whole if index is None else index * n + whole
         first = iota(self.batch, index, step=prod(self.sizes))  # the first row of each image
-        index = index + shape_prims.reshape(first, shape=(self.batch, 1))
+        index = index + shape_prims.reshaped(first, (self.batch, 1))
         if self.padding == "zeros":
             index = compare.where(valid, index, constant_like(self.rows.shape[0] - 1, index))
             if weight is not None:  # which is NaN at a NaN
                 weight = compare.where(valid, weight, constant_like(0.0, weight))
         count = prod(index.shape)
-        seen = indexing.take(self.rows, shape_prims.reshape(index, shape=(count,)), axis=0)
-        return seen if weight is None else seen * shape_prims.reshape(weight, shape=(count, 1))
+        seen = indexing.take(self.rows, shape_prims.reshaped(index, (count,)), axis=0)
+        return seen if weight is None else seen * shape_prims.reshaped(weight, (count, 1))
 
 
 def _linear(place: Tensor) -> list[tuple[Tensor, Tensor]]:

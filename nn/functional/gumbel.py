@@ -36,14 +36,14 @@ def gumbel_softmax(
         tensor([1., 1.])
     """
     x = floating("gumbel_softmax", logits)
-    axis = normal_axis("gumbel_softmax", dim, x.shape)
-    noise = cast(gumbel(next_key(device=x.device), x.shape, x.dtype), x.dtype)
+    axis = normal_axis("gumbel_softmax", dim, x._shape)
+    noise = cast(gumbel(next_key(device=x.device), x._shape, x._dtype), x._dtype)
     soft = reduction.softmax((x + noise) / tau, axis=axis)
     if not hard:
         return soft
     fixed = compare.stop_gradient(soft)
     place = reduction.argmax(fixed, axis=axis, keepdims=True)
     line = [1] * x.ndim
-    line[axis] = x.shape[axis]
-    steps = shape_prims.reshape(iota(x.shape[axis], x), shape=tuple(line))
-    return cast(compare.equal(steps, place), x.dtype) + (soft - fixed)
+    line[axis] = x._shape[axis]
+    steps = shape_prims.reshaped(iota(x._shape[axis], x), tuple(line))
+    return cast(compare.equal(steps, place), x._dtype) + (soft - fixed)

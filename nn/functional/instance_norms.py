@@ -61,7 +61,7 @@ def instance_norm(
     x = floating("instance_norm", input)
     if x.ndim < 2:
         raise ShapeError(f"instance_norm takes an input (batch, channels, ...), got {x.shape}")
-    channels, count = x.shape[1], prod(x.shape[2:])
+    channels, count = x._shape[1], prod(x._shape[2:])
     if count == 1:
         raise ShapeError(
             f"instance_norm: expected more than 1 spatial element when training, got input size "
@@ -84,15 +84,15 @@ def instance_norm(
         ("running_var", running_var, variance, count / max(count - 1, 1)),
     ):
         if cell is not None:
-            over_samples = reduction.sum(value.detach(), axes=(0,), keepdims=False) / x.shape[0]
+            over_samples = reduction.sum(value.detach(), axes=(0,), keepdims=False) / x._shape[0]
             followed += _followed(name, cell, over_samples, momentum, factor)
     rebind_all(followed)
     line = (channels, *[1] * (x.ndim - 2))
     scale = elementwise.rsqrt(variance + eps)
     if weight is not None:
-        scale = scale * shape_prims.reshape(weight, shape=line)
+        scale = scale * shape_prims.reshaped(weight, line)
     out = centred * scale
-    return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+    return out if bias is None else out + shape_prims.reshaped(bias, line)
 
 
 def rms_norm(
@@ -119,7 +119,7 @@ def rms_norm(
     x = floating("rms_norm", input)
     sizes = integers("rms_norm", "normalized_shape", normalized_shape)
     first = x.ndim - len(sizes)
-    if not sizes or first < 0 or x.shape[first:] != sizes:
+    if not sizes or first < 0 or x._shape[first:] != sizes:
         raise ShapeError(
             f"rms_norm: an input of shape {x.shape} does not end in normalized_shape {sizes}"
         )
@@ -132,7 +132,7 @@ def rms_norm(
         return widened(rms_norm, x, sizes, weight, eps)
     axes = tuple(range(first, x.ndim))
     mean = reduction.sum(elementwise.square(x), axes=axes, keepdims=True) / prod(sizes)
-    out = x * elementwise.rsqrt(mean + (finfo(x.dtype).eps if eps is None else eps))
+    out = x * elementwise.rsqrt(mean + (finfo(x._dtype).eps if eps is None else eps))
     return out if weight is None else out * weight
 
 
@@ -172,10 +172,8 @@ def local_response_norm(
         return x
     if narrow(x):
         return widened(local_response_norm, x, size, alpha, beta, k)
-    lead = x.shape[:2]
-    squares = shape_prims.reshape(
-        elementwise.square(x), shape=(lead[0], 1, lead[1], prod(x.shape[2:]))
-    )
+    lead = x._shape[:2]
+    squares = shape_prims.reshaped(elementwise.square(x), (lead[0], 1, lead[1], prod(x._shape[2:])))
     total = pool_prims.window_sum(
         squares,
         window=(size, 1),
@@ -183,5 +181,5 @@ def local_response_norm(
         padding=((size // 2, (size - 1) // 2), (0, 0)),
         dilation=(1, 1),
     )
-    total = shape_prims.reshape(total, shape=x.shape)
+    total = shape_prims.reshaped(total, x._shape)
     return x / (total * (alpha / size) + k) ** beta

@@ -83,7 +83,7 @@ def interpolate(
         tensor([[[1., 2., 3.]]])
     """
     x = argument("interpolate", input)
-    sizes = x.shape[2:]
+    sizes = x._shape[2:]
     if mode not in _RANKS or len(sizes) not in _RANKS[mode]:
         modes = [m for m, ranks in _RANKS.items() if len(sizes) in ranks]
         raise ShapeError(
@@ -153,15 +153,15 @@ def _weighted(
     """Axis by axis, from the last: sums of a few elements with weights."""
     plan = _smoothed if antialias else _polynomial
     for i in reversed(range(len(outs))):
-        n, m = x.shape[i + 2], outs[i]
+        n, m = x._shape[i + 2], outs[i]
         if n == m and (mode != "bicubic" or antialias or scales[i] in (None, 1.0)):
             continue
         line = (m, *[1] * (x.ndim - i - 3))
         total: Any = None
         for places, weights in plan(n, m, scales[i], mode, align_corners):
             seen = indexing.take(x, as_tensor(list(places), device=x.device), axis=i + 2)
-            w = as_tensor(list(weights), dtype=x.dtype, device=x.device)
-            part = seen * shape_prims.reshape(w, shape=line)
+            w = as_tensor(list(weights), dtype=x._dtype, device=x.device)
+            part = seen * shape_prims.reshaped(w, line)
             total = part if total is None else total + part
         x = total
     return x

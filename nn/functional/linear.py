@@ -50,23 +50,23 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         if bias is None:
             return linear_prims.linear(x, w)
         return linear_prims.linear(x, w, argument("linear", bias))
-    lead = x.shape[:-1]
+    lead = x._shape[:-1]
     if w.ndim == 1:
-        w = shape_prims.reshape(w, shape=(w.shape[0], 1))
+        w = shape_prims.reshaped(w, (w._shape[0], 1))
     else:
-        w = shape_prims.transpose(w, axes=(1, 0))  # (in_features, out_features)
+        w = shape_prims.transposed(w, (1, 0))  # (in_features, out_features)
     if x.ndim == 1:
-        x = shape_prims.reshape(x, shape=(1, *x.shape))
+        x = shape_prims.reshaped(x, (1, *x._shape))
     out = linear_prims.matmul(x, w)  # (..., out_features)
     if len(lead) == 0 or weight.ndim == 1:
-        out = shape_prims.reshape(out, shape=lead if weight.ndim == 1 else (out.shape[-1],))
+        out = shape_prims.reshaped(out, lead if weight.ndim == 1 else (out.shape[-1],))
     return out if bias is None else out + argument("linear", bias)
 
 
 def _mixed(name: str, x: Tensor, w: Tensor) -> DTypeError:
     return DTypeError(
         f"{name}: an input {x.spec!r} and a weight {w.spec!r} must have one dtype; write "
-        f"x.astype(fx.{w.dtype.name}), or model.to(fx.{x.dtype.name})"
+        f"x.astype(fx.{w._dtype.name}), or model.to(fx.{x._dtype.name})"
     )
 
 
@@ -109,9 +109,9 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
             raise _mixed("bilinear", v, w)
     lead = x.shape[:-1]
     rows = prod(lead)
-    w = shape_prims.reshape(shape_prims.transpose(w, axes=(1, 0, 2)), shape=(first, out * second))
-    seen = linear_prims.matmul(shape_prims.reshape(x, shape=(rows, first)), w)
-    seen = shape_prims.reshape(seen, shape=(rows, out, second))
-    column = shape_prims.reshape(y, shape=(rows, second, 1))
-    made = shape_prims.reshape(linear_prims.matmul(seen, column), shape=(*lead, out))
+    w = shape_prims.reshaped(shape_prims.transposed(w, (1, 0, 2)), (first, out * second))
+    seen = linear_prims.matmul(shape_prims.reshaped(x, (rows, first)), w)
+    seen = shape_prims.reshaped(seen, (rows, out, second))
+    column = shape_prims.reshaped(y, (rows, second, 1))
+    made = shape_prims.reshaped(linear_prims.matmul(seen, column), (*lead, out))
     return made if bias is None else made + argument("bilinear", bias)

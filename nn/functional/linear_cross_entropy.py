@@ -104,12 +104,12 @@ def linear_cross_entropy(
     """
     name = "linear_cross_entropy"
     x, w, y = argument(name, input), argument(name, linear_weight), argument(name, target)
-    if x.ndim not in (1, 2) or w.ndim < 2 or x.shape[-1] != w.shape[-1]:
+    if x.ndim not in (1, 2) or w.ndim < 2 or x._shape[-1] != w._shape[-1]:
         raise ShapeError(
             f"{name} takes an input (batch, in_features) and linear_weight (classes, in_features), "
             f"got {x.shape} and {w.shape}"
         )
-    classes, *more, features = w.shape
+    classes, *more, features = w._shape
     if more and x.ndim == 1:
         raise ShapeError(
             f"{name}: a linear_weight {w.shape} takes a batch of inputs, got {x.shape}"
@@ -118,13 +118,13 @@ def linear_cross_entropy(
         raise ShapeError(
             f"{name}: linear_bias must have shape {(classes, *more)}, got {linear_bias.shape}"
         )
-    logits_shape = (*x.shape[:-1], classes, *more)
+    logits_shape = (*x._shape[:-1], classes, *more)
     if options is not None and not isinstance(options, LinearCrossEntropyOptions):
         raise TypeError(
             f"{name}: options must be fx.nn.LinearCrossEntropyOptions(...), got "
             f"{type(options).__name__}"
         )
-    if ignore_index is not None and y.shape == logits_shape:
+    if ignore_index is not None and y._shape == logits_shape:
         raise ValueError(f"{name}: ignore_index makes no sense with a target of probabilities")
     settings = {
         "weight": weight,
@@ -132,19 +132,19 @@ def linear_cross_entropy(
         "label_smoothing": label_smoothing,
     }
     w = reshape(w, shape=(prod((classes, *more)), features))
-    b = None if linear_bias is None else reshape(argument(name, linear_bias), shape=(w.shape[0],))
+    b = None if linear_bias is None else reshape(argument(name, linear_bias), shape=(w._shape[0],))
 
     def losses(x: Tensor, y: Tensor, how: str) -> Tensor:
-        logits = reshape(linear(x, w, b), shape=(*x.shape[:-1], classes, *more))
+        logits = reshape(linear(x, w, b), shape=(*x._shape[:-1], classes, *more))
         return cross_entropy(logits, y, reduction=how, **settings)
 
-    rows = options.rows(x.shape[0], features, classes) if options and x.ndim == 2 else 0
-    if not rows or rows >= x.shape[0]:
+    rows = options.rows(x._shape[0], features, classes) if options and x.ndim == 2 else 0
+    if not rows or rows >= x._shape[0]:
         return losses(x, y, reduction)
     how = reduction_of(None, None, reduction)
     piece = checkpoint(lambda x, y: losses(x, y, "none"))
-    found = concat([piece(x[i : i + rows], y[i : i + rows]) for i in range(0, x.shape[0], rows)])
-    if how == "mean" and y.dtype in INTEGRAL:
+    found = concat([piece(x[i : i + rows], y[i : i + rows]) for i in range(0, x._shape[0], rows)])
+    if how == "mean" and y._dtype in INTEGRAL:
         return total(found) / _factors(y, weight, settings["ignore_index"], found)
     return reduced(found, how)
 
@@ -153,6 +153,6 @@ def _factors(y: Tensor, weight: Any, ignore_index: int, like: Tensor) -> Tensor:
     """What the sum of losses is divided by."""
     used = y != ignore_index
     if weight is None:
-        return total(used.astype(like.dtype))
+        return total(used.astype(like._dtype))
     safe = (y * used).astype("int64")
     return total(argument("linear_cross_entropy", weight)[safe] * used)

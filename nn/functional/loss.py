@@ -72,8 +72,8 @@ def _pair(name: str, input: Any, target: Any, strict: bool = False) -> tuple[Ten
             f"all pairs of their broadcast {both}, which is rarely meant; {fix}",
             stacklevel=3,
         )
-        x = shape_prims.broadcast_to(x, shape=both)
-        y = shape_prims.broadcast_to(y, shape=both)
+        x = shape_prims.stretched(x, both)
+        y = shape_prims.stretched(y, both)
     return x, y
 
 
@@ -191,7 +191,7 @@ def _weighted(name: str, losses: Tensor, weight: Any, how: str) -> Tensor:
     if weight is None:
         return reduced(losses, how)
     w = argument(name, weight)
-    if w.shape != losses.shape:
+    if w._shape != losses._shape:
         raise ShapeError(
             f"{name}: the weight must have the shape of the input {losses.shape}, got {w.shape}"
         )

@@ -298,7 +298,7 @@ def multi_margin_loss(
         terms = elementwise.square(terms)
     if weight is not None:
         w = argument(name, weight)
-        if w.shape != (classes,):
+        if w._shape != (classes,):
             raise ShapeError(f"{name}: weight must have shape ({classes},), got {w.shape}")
         terms = terms * indexing.take(w, y, axis=0)
     other = _places(scores) != broadcast_to(y, shape=scores.shape)
@@ -336,7 +336,7 @@ def multilabel_margin_loss(
     name = "multilabel_margin_loss"
     x, y = floating(name, input), _classes(name, target)
     how = reduction_of(size_average, reduce, reduction)
-    if x.shape != y.shape:
+    if x._shape != y.shape:
         raise ShapeError(f"{name}: the input has shape {x.shape} and the target {y.shape}")
     scores, single = _matrix(name, x)
     rows, classes = scores.shape
@@ -359,7 +359,7 @@ def multilabel_margin_loss(
 
 def _classes(name: str, target: Any) -> Tensor:
     y = argument(name, target)
-    if y.dtype not in INTEGRAL:
+    if y._dtype not in INTEGRAL:
         raise DTypeError(f"{name}: the target must be integers, got {y.dtype.name}")
     return cast(y, int64)
 
@@ -369,11 +369,11 @@ def _matrix(name: str, x: Tensor) -> tuple[Tensor, bool]:
     if x.ndim not in (1, 2):
         raise ShapeError(f"{name} takes (batch, classes) or (classes,), got {x.shape}")
     single = x.ndim == 1
-    return (reshape(x, shape=(1, *x.shape)) if single else x), single
+    return (reshape(x, shape=(1, *x._shape)) if single else x), single
 
 
 def _places(x: Tensor) -> Tensor:
-    return iota(shape=x.shape, axis=1, start=0, step=1, dtype=int64, device=x.device.name)
+    return iota(shape=x._shape, axis=1, start=0, step=1, dtype=int64, device=x.device.name)
 
 
 def _positive(x: Tensor) -> Tensor:

@@ -96,24 +96,24 @@ def multi_head_attention_forward(
     """
     q, k, v = argument(_NAME, query), argument(_NAME, key), argument(_NAME, value)
     single = _check(q, k, v, embed_dim_to_check, num_heads)
-    padding = additive(key_padding_mask, "key_padding_mask", q.dtype, attn_mask, "attn_mask")
+    padding = additive(key_padding_mask, "key_padding_mask", q._dtype, attn_mask, "attn_mask")
     if is_causal and attn_mask is None:
         raise RuntimeError(
             f"{_NAME}: is_causal=True says what attn_mask is and needs it; write "
             f"attn_mask=fx.nn.Transformer.generate_square_subsequent_mask(n)"
         )
     causal = is_causal and padding is None and not need_weights
-    mask = None if causal else additive(attn_mask, "attn_mask", q.dtype)
+    mask = None if causal else additive(attn_mask, "attn_mask", q._dtype)
     if single:
         same = (k is q, v is k)
         q = _with_batch(q)
         k = q if same[0] else _with_batch(k)
         v = k if same[1] else _with_batch(v)
         padding = None if padding is None else reshape(padding, shape=(1, *padding.shape))
-    targets, batch, embed = q.shape
+    targets, batch, embed = q._shape
     if mask is not None:
-        mask = _of_heads(mask, batch, num_heads, targets, k.shape[0])
-    if padding is not None and padding.shape != (batch, k.shape[0]):
+        mask = _of_heads(mask, batch, num_heads, targets, k._shape[0])
+    if padding is not None and padding.shape != (batch, k._shape[0]):
         raise ShapeError(
             f"{_NAME}: key_padding_mask must be (batch, sources) = {(batch, k.shape[0])}, got "
             f"{padding.shape}"
@@ -139,7 +139,7 @@ def multi_head_attention_forward(
     v = _split(v, batch, num_heads) if static_v is None else _static(static_v, batch, num_heads)
     if add_zero_attn:
         zero = creation.full(
-            shape=(batch, num_heads, 1, size), value=0, dtype=k.dtype, device=k.device.name
+            shape=(batch, num_heads, 1, size), value=0, dtype=k._dtype, device=k.device.name
         )
         k, v = concat([k, zero], axis=2), concat([v, zero], axis=2)
         added += 1
@@ -181,17 +181,17 @@ def additive(
     if mask is None:
         return None
     x = argument(name, mask)
-    if x.dtype != bool_ and x.dtype not in INEXACT:
+    if x._dtype != bool_ and x._dtype not in INEXACT:
         raise DTypeError(
             f"{name} must be bool, True where attention is not allowed, or floating, got "
             f"{x.dtype.name}; write {name} != 0"
         )
-    if other is not None and argument(other_name, other).dtype != x.dtype:
+    if other is not None and argument(other_name, other).dtype != x._dtype:
         warnings.warn(
-            f"{name} is {x.dtype.name} and {other_name} is of another dtype; use one for both",
+            f"{name} is {x._dtype.name} and {other_name} is of another dtype; use one for both",
             stacklevel=3,
         )
-    if x.dtype in INEXACT:
+    if x._dtype in INEXACT:
         return x
     zero = creation.constant(0.0, dtype, x.device.name)
     never = creation.constant(-math.inf, dtype, x.device.name)
@@ -200,13 +200,13 @@ def additive(
 
 def _check(q: Tensor, k: Tensor, v: Tensor, embed: int, heads: int) -> bool:
     """Whether there is no batch axis."""
-    fits = q.ndim == k.ndim == v.ndim and q.ndim in (2, 3) and k.shape[:-1] == v.shape[:-1]
-    if not fits or (q.ndim == 3 and q.shape[1] != k.shape[1]):
+    fits = q.ndim == k.ndim == v.ndim and q.ndim in (2, 3) and k._shape[:-1] == v._shape[:-1]
+    if not fits or (q.ndim == 3 and q._shape[1] != k._shape[1]):
         raise ShapeError(
             f"{_NAME} takes query (targets, batch, features), key and value (sources, batch, "
             f"features), or all three without batch, got {q.shape}, {k.shape} and {v.shape}"
         )
-    if q.shape[-1] != embed or embed % heads:
+    if q._shape[-1] != embed or embed % heads:
         raise ShapeError(
             f"{_NAME}: the features of query must be embed_dim={embed}, which num_heads={heads} "
             f"must divide, got query {q.shape}"
@@ -218,7 +218,7 @@ def _projected(q: Tensor, k: Tensor, v: Tensor, weight: Any, bias: Any) -> list[
     """Query, key and value, in as few products as their being one another allows."""
     if k is v and q is k:
         return list(chunk(linear(q, weight, bias), 3, axis=-1))
-    embed = q.shape[-1]
+    embed = q._shape[-1]
     w = argument(_NAME, weight)
     b = None if bias is None else argument(_NAME, bias)
     if k is v:
@@ -230,30 +230,30 @@ def _projected(q: Tensor, k: Tensor, v: Tensor, weight: Any, bias: Any) -> list[
 
 
 def _with_batch(x: Tensor) -> Tensor:
-    return reshape(x, shape=(x.shape[0], 1, x.shape[1]))
+    return reshape(x, shape=(x._shape[0], 1, x._shape[1]))
 
 
 def _split(x: Tensor, batch: int, heads: int) -> Tensor:
     """(length, batch, heads * size) to (batch, heads, length, size)."""
-    length, _, embed = x.shape
+    length, _, embed = x._shape
     return transpose(reshape(x, shape=(length, batch, heads, embed // heads)), axes=(1, 2, 0, 3))
 
 
 def _static(x: Any, batch: int, heads: int) -> Tensor:
     x = argument(_NAME, x)
-    if x.ndim != 3 or x.shape[0] != batch * heads:
+    if x.ndim != 3 or x._shape[0] != batch * heads:
         raise ShapeError(
             f"{_NAME}: static_k and static_v must be (batch * heads, sources, size) with "
             f"{batch * heads} first, got {x.shape}"
         )
-    return reshape(x, shape=(batch, heads, *x.shape[1:]))
+    return reshape(x, shape=(batch, heads, *x._shape[1:]))
 
 
 def _of_heads(mask: Tensor, batch: int, heads: int, targets: int, sources: int) -> Tensor:
     """A mask that broadcasts to (batch, heads, targets, sources)."""
-    if mask.shape == (targets, sources):
+    if mask._shape == (targets, sources):
         return reshape(mask, shape=(1, 1, targets, sources))
-    if mask.shape == (batch * heads, targets, sources):
+    if mask._shape == (batch * heads, targets, sources):
         return reshape(mask, shape=(batch, heads, targets, sources))
     raise ShapeError(
         f"{_NAME}: attn_mask must be (targets, sources) = {(targets, sources)} or (batch * heads, "

@@ -23,7 +23,7 @@ from fx.tensor import Tensor
 
 def _widened(function: Any, x: Tensor) -> Tensor:
     """Statistics of float16 and bfloat16 are taken in float32."""
-    return cast(function(cast(x, float32)), x.dtype)
+    return cast(function(cast(x, float32)), x._dtype)
 
 
 def batch_norm(
@@ -82,7 +82,7 @@ def batch_norm_counting(
     x = floating("batch_norm", input)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
-    channels = x.shape[1]
+    channels = x._shape[1]
     vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight}
     for name, v in {**vectors, "bias": bias}.items():
         if v is not None and getattr(v, "shape", None) != (channels,):
@@ -90,13 +90,13 @@ def batch_norm_counting(
                 f"batch_norm: {name} must have shape ({channels},), one entry for each channel of "
                 f"the input {x.shape}, got {getattr(v, 'shape', v)}"
             )
-    if x.dtype.itemsize == 2:
+    if x._dtype.itemsize == 2:
         given = (weight, bias, training, momentum, eps, counts)
         return _widened(lambda x: batch_norm_counting(x, running_mean, running_var, *given), x)
     line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
     if training:
         axes = (0, *range(2, x.ndim))
-        count = prod([x.shape[i] for i in axes])
+        count = prod([x._shape[i] for i in axes])
         if count == 1:
             raise ShapeError(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
@@ -105,7 +105,7 @@ def batch_norm_counting(
         factor = count / max(count - 1, 1)
         if weight is not None and bias is not None and type(eps) is float:
             w, b = argument("batch_norm", weight), argument("batch_norm", bias)
-            if _plain(x, w, b) and x.dtype == w.dtype == b.dtype:
+            if _plain(x, w, b) and x._dtype == w._dtype == b._dtype:
                 with no_grad():
                     mean, variance = norms.moments(x)
                 rebind_all(
@@ -130,15 +130,15 @@ def batch_norm_counting(
         if weight is not None and bias is not None and type(eps) is float:
             given = (weight, bias, running_mean, running_var)
             w, b, mean, variance = [argument("batch_norm", v) for v in given]
-            if x.dtype == w.dtype == b.dtype == mean.dtype == variance.dtype:
+            if x._dtype == w._dtype == b._dtype == mean.dtype == variance.dtype:
                 return norms.normalised(x, w, b, mean, variance, eps=eps)
-        centred = x - shape_prims.reshape(running_mean, shape=line)
-        variance = shape_prims.reshape(running_var, shape=line)
+        centred = x - shape_prims.reshaped(running_mean, line)
+        variance = shape_prims.reshaped(running_var, line)
     scale = elementwise.rsqrt(variance + eps)
     if weight is not None:
-        scale = scale * shape_prims.reshape(weight, shape=line)
+        scale = scale * shape_prims.reshaped(weight, line)
     out = centred * scale
-    return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+    return out if bias is None else out + shape_prims.reshaped(bias, line)
 
 
 def _plain(*tensors: Tensor) -> bool:
@@ -162,7 +162,7 @@ def _followed(
             f"pass fx.nn.Buffer({name}), or None to leave it"
         )
     with no_grad():
-        new = shape_prims.reshape(value.detach(), shape=cell.shape)
+        new = shape_prims.reshaped(value.detach(), cell.shape)
         held = cell.read()
         return [(cell, cast(held * (1 - momentum) + new * (momentum * factor), held.dtype))]
 
@@ -248,7 +248,7 @@ def group_norm(
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
     x = floating("group_norm", input)
-    shape = x.shape
+    shape = x._shape
     if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: an input of shape {shape}, (batch, channels, ...), cannot be cut into "
@@ -259,17 +259,17 @@ def group_norm(
             f"group_norm: expected more than 1 value per channel when training, got input size "
             f"{shape}, one value a group"
         )
-    if x.dtype.itemsize == 2:
+    if x._dtype.itemsize == 2:
         return _widened(lambda x: group_norm(x, num_groups, weight, bias, eps), x)
-    grouped = shape_prims.reshape(
-        x, shape=(shape[0], num_groups, prod(shape[1:]) // num_groups)
+    grouped = shape_prims.reshaped(
+        x, (shape[0], num_groups, prod(shape[1:]) // num_groups)
     )  # (batch, groups, channels // groups * positions)
     _, centred, variance = norms.centred_and_variance(grouped, (2,))
-    out = shape_prims.reshape(centred * elementwise.rsqrt(variance + eps), shape=shape)
+    out = shape_prims.reshaped(centred * elementwise.rsqrt(variance + eps), shape)
     line = (shape[1], *[1] * (len(shape) - 2))
     if weight is not None:
-        out = out * shape_prims.reshape(weight, shape=line)
-    return out if bias is None else out + shape_prims.reshape(bias, shape=line)
+        out = out * shape_prims.reshaped(weight, line)
+    return out if bias is None else out + shape_prims.reshaped(bias, line)
 
 
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
@@ -281,5 +281,5 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
         tensor([[0.6000, 0.8000]])
     """
     x = floating("normalize", input)
-    length = norm(x, p, normal_axis("normalize", dim, x.shape), keepdims=True)
+    length = norm(x, p, normal_axis("normalize", dim, x._shape), keepdims=True)
     return x / elementwise.maximum(length, constant_like(eps, length))

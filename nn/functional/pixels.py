@@ -44,11 +44,11 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
             f"pixel_shuffle: the channels of an input of shape {x.shape}, {c}, must be divisible "
             f"by the square of upscale_factor {r}"
         )
-    x = shape_prims.reshape(x, shape=(*lead, c // (r * r), r, r, h, w))
+    x = shape_prims.reshaped(x, (*lead, c // (r * r), r, r, h, w))
     n = len(lead)
     axes = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)  # (..., c, h, r, w, r)
-    x = shape_prims.transpose(x, axes=axes)
-    return shape_prims.reshape(x, shape=(*lead, c // (r * r), h * r, w * r))
+    x = shape_prims.transposed(x, axes)
+    return shape_prims.reshaped(x, (*lead, c // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
@@ -69,11 +69,11 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
             f"pixel_unshuffle: height and width of an input of shape {x.shape} must be divisible "
             f"by downscale_factor {r}"
         )
-    x = shape_prims.reshape(x, shape=(*lead, c, h // r, r, w // r, r))
+    x = shape_prims.reshaped(x, (*lead, c, h // r, r, w // r, r))
     n = len(lead)
     axes = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)  # (..., c, r, r, h, w)
-    x = shape_prims.transpose(x, axes=axes)
-    return shape_prims.reshape(x, shape=(*lead, c * r * r, h // r, w // r))
+    x = shape_prims.transposed(x, axes)
+    return shape_prims.reshaped(x, (*lead, c * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
@@ -100,9 +100,9 @@ def channel_shuffle(input: Any, groups: int) -> Tensor:
             f"channel_shuffle: the channels of an input of shape {shape}, {shape[1]}, must be "
             f"divisible by groups {groups}"
         )
-    x = shape_prims.reshape(x, shape=(shape[0], groups, shape[1] // groups, *shape[2:]))
-    x = shape_prims.transpose(x, axes=(0, 2, 1, *range(3, x.ndim)))
-    return shape_prims.reshape(x, shape=shape)
+    x = shape_prims.reshaped(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    x = shape_prims.transposed(x, (0, 2, 1, *range(3, x.ndim)))
+    return shape_prims.reshaped(x, shape)
 
 
 native_channel_shuffle = channel_shuffle

@@ -281,7 +281,7 @@ def _avg_pool(
         divisor = as_tensor(1, dtype=x.dtype, device=x.device)
         for i, c in enumerate(counts):
             line = as_tensor(list(c), dtype=x.dtype, device=x.device)
-            divisor = divisor * shape_prims.reshape(line, shape=(len(c), *[1] * (rank - 1 - i)))
+            divisor = divisor * shape_prims.reshaped(line, (len(c), *[1] * (rank - 1 - i)))
     return unbatched(total / divisor, single)
 
 

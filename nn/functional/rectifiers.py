@@ -102,19 +102,19 @@ def prelu(input: Any, weight: Any) -> Tensor:
         tensor([-0.2500,  2.0000])
     """
     x, w = floating("prelu", input), argument("prelu", weight)
-    channels = x.shape[1] if x.ndim > 1 else 1
+    channels = x._shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or w.size + 0 not in (1, channels):
         raise ShapeError(
             f"prelu: the weight must have one entry or {channels}, one for each channel of the "
             f"input {x.shape}, got shape {w.shape}"
         )
-    if w.dtype != x.dtype:
+    if w._dtype != x._dtype:
         raise DTypeError(
             f"prelu: input and weight must have one dtype, got {x.dtype.name} and "
             f"{w.dtype.name}; write x.astype(weight.dtype)"
         )
     line = (w.size + 0, *[1] * max(x.ndim - 2, 0)) if w.size + 0 > 1 else (1,) * min(x.ndim, 1)
-    return compare.where(x > 0, x, x * shape_prims.reshape(w, shape=line))
+    return compare.where(x > 0, x, x * shape_prims.reshaped(w, line))
 
 
 @may_write
@@ -151,7 +151,7 @@ def rrelu(
         )
     if not training:
         return compare.where(x > 0, x, x * ((lower + upper) / 2))
-    slopes = uniform(next_key(device=x.device), x.shape, lower, upper, x.dtype)
+    slopes = uniform(next_key(device=x.device), x._shape, lower, upper, x._dtype)
     return compare.where(x > 0, x, x * slopes)
 
 
@@ -215,8 +215,8 @@ def glu(input: Any, dim: int = -1) -> Tensor:
         tensor([1.5000, 2.0000])
     """
     x = floating("glu", input)
-    axis = normal_axis("glu", dim, x.shape)
-    n = x.shape[axis]
+    axis = normal_axis("glu", dim, x._shape)
+    n = x._shape[axis]
     if n % 2:
         raise ShapeError(
             f"glu: halving dimension must be even, but dimension {axis} is size {n} in an input "
@@ -224,11 +224,11 @@ def glu(input: Any, dim: int = -1) -> Tensor:
         )
     if narrow(x):
         return widened(glu, x, axis)
-    start, stop, ones = [0] * x.ndim, list(x.shape), (1,) * x.ndim
+    start, stop, ones = [0] * x.ndim, list(x._shape), (1,) * x.ndim
     stop[axis] = start[axis] = n // 2
     zero = (0,) * x.ndim
     first = shape_prims.slice(x, start=zero, stop=tuple(stop), step=ones)
-    second = shape_prims.slice(x, start=tuple(start), stop=x.shape, step=ones)
+    second = shape_prims.slice(x, start=tuple(start), stop=x._shape, step=ones)
     return first * elementwise.sigmoid(second)
 
 

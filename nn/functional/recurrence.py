@@ -255,11 +255,11 @@ _BACKS: dict[str, Callable[..., Any]] = {
 
 
 def _t(w: Tensor) -> Tensor:
-    return shape_prims.transpose(w, axes=(1, 0))
+    return shape_prims.transposed(w, (1, 0))
 
 
 def _columns(x: Tensor, start: int, stop: int) -> Tensor:
-    lead = x.shape[:-1]
+    lead = x._shape[:-1]
     return shape_prims.slice(
         x, start=(*[0] * len(lead), start), stop=(*lead, stop), step=(1,) * x.ndim
     )
@@ -267,12 +267,12 @@ def _columns(x: Tensor, start: int, stop: int) -> Tensor:
 
 def _parts(x: Tensor, count: int) -> list[Tensor]:
     """Equal parts of the last axis."""
-    size = x.shape[-1] // count
+    size = x._shape[-1] // count
     return [_columns(x, k * size, (k + 1) * size) for k in range(count)]
 
 
 def _plus(x: Tensor, b: Tensor) -> Tensor:
-    return x + shape_prims.broadcast_to(b, shape=x.shape)
+    return x + shape_prims.stretched(b, x._shape)
 
 
 def _given(*xs: Tensor | None) -> Flat:
@@ -281,24 +281,24 @@ def _given(*xs: Tensor | None) -> Flat:
 
 def _wide(keep: Tensor, x: Tensor) -> Tensor:
     """(batch, 1) as the shape of ``x``."""
-    return shape_prims.broadcast_to(keep, shape=x.shape)
+    return shape_prims.stretched(keep, x._shape)
 
 
 def _before(start: Tensor, rows: Tensor, reverse: bool) -> Tensor:
     """The state that each step began with, (time, batch, features)."""
-    first = shape_prims.reshape(start, shape=(1, *start.shape))
-    length, zeros = rows.shape[0], (0,) * start.ndim
+    first = shape_prims.reshaped(start, (1, *start._shape))
+    length, zeros = rows._shape[0], (0,) * start.ndim
     one = (1,) * rows.ndim
     if reverse:
-        rest = shape_prims.slice(rows, start=(1, *zeros), stop=rows.shape, step=one)
+        rest = shape_prims.slice(rows, start=(1, *zeros), stop=rows._shape, step=one)
         return shape_prims.concatenate(rest, first, axis=0)
-    rest = shape_prims.slice(rows, start=(0, *zeros), stop=(length - 1, *rows.shape[1:]), step=one)
+    rest = shape_prims.slice(rows, start=(0, *zeros), stop=(length - 1, *rows._shape[1:]), step=one)
     return shape_prims.concatenate(first, rest, axis=0)
 
 
 def _over_all_steps(ct: Tensor, x: Tensor) -> Tensor:
     """The gradient of a weight: (time, batch, out), (time, batch, in) to (out, in)."""
-    rows = ct.shape[0] * ct.shape[1]
-    left = shape_prims.reshape(ct, shape=(rows, ct.shape[2]))
-    right = shape_prims.reshape(x, shape=(rows, x.shape[2]))
+    rows = ct._shape[0] * ct._shape[1]
+    left = shape_prims.reshaped(ct, (rows, ct._shape[2]))
+    right = shape_prims.reshaped(x, (rows, x._shape[2]))
     return matmul(_t(left), right)

@@ -78,14 +78,14 @@ def embedding(
             raise ShapeError(
                 f"embedding: padding_idx {padding_idx} is out of range for {rows} rows"
             )
-        is_padding = shape_prims.reshape(idx == padding_idx % rows, shape=(*idx.shape, 1))
+        is_padding = shape_prims.reshaped(idx == padding_idx % rows, (*idx._shape, 1))
         out = compare.where(is_padding, fixed(out), out)
     if scale_grad_by_freq:
-        flat = shape_prims.reshape(idx, shape=(idx.size,))
+        flat = shape_prims.reshaped(idx, (idx.size,))
         none = creation.full(shape=(rows,), value=0, dtype=out.dtype, device=out.device.name)
-        one = shape_prims.broadcast_to(creation.constant_like(1, out), shape=(idx.size,))
+        one = shape_prims.stretched(creation.constant_like(1, out), (idx.size,))
         counts = indexing.scatter(none, flat, one, axis=0, mode="add")  # (rows,)
-        share = shape_prims.reshape(1.0 / indexing.take(counts, idx, axis=0), shape=(*idx.shape, 1))
+        share = shape_prims.reshaped(1.0 / indexing.take(counts, idx, axis=0), (*idx._shape, 1))
         out = fixed(out) + (out - fixed(out)) * share
     return out
 
@@ -98,7 +98,7 @@ def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
         )
     with no_grad():
         held = weight.read()
-        flat = shape_prims.reshape(idx, shape=(idx.size,))
+        flat = shape_prims.reshaped(idx, (idx.size,))
         rows = indexing.take(held, flat, axis=0)  # (looked up, features)
         norms = norm(rows, p, axis=1, keepdims=True)
         scale = compare.where(

@@ -103,13 +103,13 @@ def _max_unpool(
 ) -> Tensor:
     x, single = batched(name, input, rank, LAYOUTS[rank])
     places = argument(name, indices)
-    if places.dtype not in INTEGRAL:
+    if places._dtype not in INTEGRAL:
         raise DTypeError(
             f"{name}: indices must be integers, got {places.dtype.name}; take them from "
             f"max_pool{rank}d(x, ..., return_indices=True)"
         )
     shape = x.shape[1:] if single else x.shape
-    if places.shape != shape:
+    if places._shape != shape:
         raise ShapeError(
             f"{name}: indices must have the shape of the input, {shape}, got {places.shape}"
         )
@@ -143,8 +143,8 @@ def _max_unpool(
     try:
         out = indexing.scatter_along_axis(
             into,
-            shape_prims.reshape(places, shape=flat),
-            shape_prims.reshape(x, shape=flat),
+            shape_prims.reshaped(places, flat),
+            shape_prims.reshaped(x, flat),
             axis=2,
             mode="set",
         )
@@ -153,4 +153,4 @@ def _max_unpool(
             f"{name}: an index lies outside of the {volume} places of a result with sizes {outs}; "
             f"give the sizes that were pooled: output_size=x.shape"
         ) from None
-    return unbatched(shape_prims.reshape(out, shape=(*x.shape[:2], *outs)), single)
+    return unbatched(shape_prims.reshaped(out, (*x.shape[:2], *outs)), single)

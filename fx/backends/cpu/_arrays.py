@@ -34,7 +34,9 @@ def contiguous(x: np.ndarray) -> np.ndarray:
 
 def is_narrow(dtype: np.dtype) -> bool:
     """Whether `dtype` is a 16-bit (or narrower) float, on which kernels compute in float32."""
-    return dtype == np.float16 or (dtype.kind == "V" and dtype.name.startswith(("bfloat", "float")))
+    if dtype.kind == "V":
+        return dtype.name.startswith(("bfloat", "float"))
+    return dtype.char == "e"
 
 
 def widen(x: np.ndarray) -> np.ndarray:

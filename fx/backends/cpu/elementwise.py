@@ -105,7 +105,13 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 @partial(_without, "bc")
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0); nan stays nan."""
-    return np.maximum(x, x.dtype.type(0))
+    zero = _zeros.get(x.dtype)
+    if zero is None:
+        zero = _zeros[x.dtype] = np.zeros((), x.dtype)
+    return np.maximum(x, zero)
+
+
+_zeros: dict[np.dtype, np.ndarray] = {}
 
 
 @partial(_without, "c")

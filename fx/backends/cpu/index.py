@@ -77,18 +77,18 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     x (*A, n, *B), idx (*A, m, *B) integer, negative from the end -> (*A, m, *B).
     Raises IndexError where an index is out of bounds.
     """
-    axis = _axis(axis, x.ndim)
     a, n, m, b = _along(x, idx, axis)
     at = _dense(_integers(idx))
     word = _WORDS.get(x.itemsize)
     if word is None or not library.available():
         return np.asarray(x[_grid(_nonnegative(at, n), axis)])
     x = _dense(x)
-    out, bad = library.empty([x, *idx.shape]), _NONE.copy()
+    out, bad = library.empty([x, *at.shape]), _NONE.copy()
     library.kernel("places", "take", word)(
         [a, library.chunk_of(a, m * b), x, at, out, n, m, b, bad]
     )
-    _refuse(bad.item(), at, n)
+    if bad.item() >= 0:
+        _refuse(bad.item(), at, n)
     return out
 
 
@@ -99,7 +99,6 @@ def scatter_along_axis(
 
     x (*A, n, *B), idx and updates (*A, m, *B). Modes, order and errors as in `scatter`.
     """
-    axis = _axis(axis, x.ndim)
     a, n, m, b = _along(x, idx, axis)
     _expect(updates, idx.shape, x)
     if x.dtype.kind == "c" and mode != "set":
@@ -114,7 +113,8 @@ def scatter_along_axis(
             library.kernel("places", mode, cells.dtype.char)(
                 [a, library.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
             )
-            _refuse(bad.item(), at, n)
+            if bad.item() >= 0:
+                _refuse(bad.item(), at, n)
         else:
             _combine(out, _grid(_nonnegative(at, n), axis), values, mode)
     return _restored(out, x.dtype)
@@ -167,10 +167,13 @@ def _operands(x: np.ndarray, updates: np.ndarray, mode: str) -> tuple[np.ndarray
     """x and updates in a dtype that the kernel of `mode` is compiled for, and that mode."""
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
-    if updates.dtype != x.dtype:
-        updates = updates.astype(x.dtype)
+    dtype = x.dtype
+    if updates.dtype != dtype:
+        updates = updates.astype(dtype)
     if mode == "set":
         return _bytes_of(x), _bytes_of(updates), mode
+    if dtype in _LIKES:
+        return x, updates, mode
     if x.dtype.kind == "b":
         return x.view(np.uint8), updates.view(np.uint8), _BOOL_MODES[mode]
     return widen(x), widen(updates), mode
@@ -188,6 +191,8 @@ def _accumulate_complex(
 
 def _copied(x: np.ndarray) -> np.ndarray:
     """A C-contiguous copy; of a broadcast zero, memory that the system hands out when touched."""
+    if x.flags.c_contiguous:
+        return x.copy()
     if not any(x.strides) and x.size > 1 and not x[(0,) * x.ndim]:
         return np.zeros(x.shape, x.dtype)
     return np.array(x, order="C", copy=True)
@@ -195,6 +200,8 @@ def _copied(x: np.ndarray) -> np.ndarray:
 
 def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Back from the unsigned view of `_operands`, or from the wider float."""
+    if out.dtype is dtype:
+        return out
     if out.dtype.kind == "u" and out.dtype.itemsize == dtype.itemsize:
         return out.view(dtype)
     return narrowed(out, dtype)
@@ -221,14 +228,18 @@ def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
 
 
 def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, int]:
-    n, m = x.shape[axis], idx.shape[axis] if idx.ndim == x.ndim else 0
-    if n and idx.shape == x.shape and axis == x.ndim - 1:
+    shape, rank = x.shape, x.ndim
+    if not 0 <= axis < rank:
+        raise ValueError(f"axis {axis} is out of range for an array of ndim {rank}")
+    n = shape[axis]
+    if axis == rank - 1 and n and idx.shape == shape:
         return x.size // n, n, n, 1
+    m = idx.shape[axis] if idx.ndim == rank else 0
     if idx.ndim != x.ndim or idx.shape != x.shape[:axis] + (m,) + x.shape[axis + 1 :]:
         raise ValueError(
             f"idx {idx.shape} must have the shape of x {x.shape} in all but axis {axis}"
         )
-    return math.prod(x.shape[:axis]), n, m, math.prod(x.shape[axis + 1 :])
+    return math.prod(shape[:axis]), n, m, math.prod(shape[axis + 1 :])
 
 
 def _integers(idx: np.ndarray) -> np.ndarray:

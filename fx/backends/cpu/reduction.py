@@ -52,12 +52,12 @@ def all(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 def argmax(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     """The first place of the largest element, or of the first NaN: int64."""
-    return np.argmax(x, axis, keepdims=keepdims)
+    return x.argmax(axis, keepdims=keepdims) if keepdims else x.argmax(axis)
 
 
 def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     """The first place of the smallest element, or of the first NaN: int64."""
-    return np.argmin(x, axis, keepdims=keepdims)
+    return x.argmin(axis, keepdims=keepdims) if keepdims else x.argmin(axis)
 
 
 def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:

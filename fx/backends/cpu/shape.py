@@ -22,19 +22,25 @@ def transpose(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     return x.transpose(axes)
 
 
-def broadcast_to(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+def broadcast_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A view with strides 0; a small array from a scalar is filled, which later kernels prefer."""
-    if x.ndim == 0 and prod(shape) <= limits.FILL:
+    own = x.shape
+    if not own and prod(shape) <= limits.FILL:
         out = np.empty(shape, x.dtype)
         out[...] = x
         return out
     if x.dtype.kind == "f" and x.flags.c_contiguous and x.size:
         # NumPy's own broadcast_to makes the same view ten times slower
-        strides = [0] * (len(shape) - x.ndim)
-        for n, m, s in zip(x.shape, shape[len(strides) :], x.strides, strict=True):
-            if n != m and n != 1:
-                raise ValueError(f"{x.shape} does not broadcast to {shape}")
-            strides.append(s if n == m else 0)
+        strides = [0] * (len(shape) - len(own)) + list(x.strides)
+        i = len(strides)
+        if i > len(shape):
+            raise ValueError(f"{own} does not broadcast to {shape}")
+        for n in reversed(own):
+            i -= 1
+            if n != shape[i]:
+                if n != 1:
+                    raise ValueError(f"{own} does not broadcast to {shape}")
+                strides[i] = 0
         return np.ndarray(shape, x.dtype, x, 0, strides)
     return np.broadcast_to(x, shape)
 

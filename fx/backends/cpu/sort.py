@@ -62,20 +62,25 @@ def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
     return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
 
 
-def first(x: np.ndarray, *, k: int, axis: int, largest: bool) -> tuple[np.ndarray, ...] | None:
+def first(
+    x: np.ndarray, *, k: int, axis: int, largest: bool, drop: bool = False
+) -> tuple[np.ndarray, ...] | None:
     """The k first of a short last axis in order, and their positions; see ``top_k``.
 
-    None where rows are long, or of another kind.
+    None where rows are long, or of another kind. ``drop`` leaves the axis out, of one element.
     """
-    if axis != x.ndim - 1 or x.dtype.char not in _PLAIN or not x.size or not k:
+    size = x.size
+    if axis != x.ndim - 1 or x.dtype.char not in _PLAIN or not size or not k:
         return None
-    n = x.shape[-1]
+    *shape, n = x.shape
     if n * k > limits.INSERTION or not library.available():
         return None
     flags = x.flags
     if not (flags.c_contiguous and flags.aligned):
         x = x.copy("C")
-    rows, shape = x.size // n, (*x.shape[:-1], k)
+    rows = size // n
+    if not drop:
+        shape.append(k)
     values, places = library.empty([x, *shape]), library.empty([_LIKE, *shape])
     library.kernel("places", "first", x.dtype.char)(
         [rows, library.chunk_of(rows, n * k), x, values, places, n, k, int(largest)]

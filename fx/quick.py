@@ -1,0 +1,153 @@
+"""Quick ways through bind, written out for one primitive: what small operations spend most on.
+
+``quick(sum, "axes", "keepdims")`` gives ``f(x, axes, keepdims)``. Of plain CPU tensors it calls the
+kernel, wraps the result and records it, with no list or dict of arguments in between; everything
+else it hands to the primitive. Written out for one tensor and one parameter it reads
+
+    def bind(x, p):
+        if type(x) is Tensor:
+            a = x._a
+            if type(a) is ndarray:
+                try:
+                    array = primitive.cpu(a, p=p)
+                except Exception as error:
+                    raise primitive._explain(error, (x,), {"p": p}) from None
+                out = _new(Tensor)
+                out._a = array if type(array) is ndarray else asarray(array)
+                out._node = None
+                if x._node is not None and modes.record0:
+                    record(primitive, (x,), {"p": p}, out)
+                return out
+        return primitive(x, p=p)
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from numpy import asarray, ndarray
+
+from fx.config import modes, writing
+from fx.primitive import Primitive, Rule
+from fx.tape import record, record_multiple
+from fx.tensor import Tensor, _new, new_tensor
+
+_LETTERS = "xyz"
+
+
+def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
+    """A function of ``tensors`` tensors (at most three) and of the values of the parameters.
+
+    Args:
+        primitive: whose kernel, if it is a fused one, may say None; it is then called itself.
+        words: the names of all its parameters.
+    """
+    fused = hasattr(primitive, "reference")
+    kind = "fused" if fused else ""
+    made = _factory(tensors, words, kind, primitive.differentiable, primitive.multiple)
+    return made(primitive, primitive)  # type: ignore[no-any-return]
+
+
+def quick_view(primitive: Primitive, word: str, kernel: Rule) -> Rule:
+    """The same of a view primitive with one parameter; ``kernel(array, value)`` does what its does.
+
+    A view that is to be noted (fx.writing) is the primitive's.
+    """
+    return _factory(1, (word,), "view", True, False)(primitive, kernel)  # type: ignore[no-any-return]
+
+
+def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
+    """``f(tensors, value)`` for a primitive of any number of tensors and one parameter.
+
+    It gives None where not all are plain CPU tensors of one dtype, or where ``kernel(arrays,
+    value)``, which does what the primitive's does, finds them unfit.
+    """
+
+    def bind(tensors: Any, value: Any) -> Tensor | None:
+        arrays: list[ndarray] = []
+        recorded = False
+        dtype: Any = None
+        for x in tensors:
+            if type(x) is not Tensor:
+                return None
+            array = x._a
+            if type(array) is not ndarray or (array.dtype is not dtype and arrays):
+                return None
+            dtype = array.dtype
+            if x._node is not None:
+                recorded = True
+            arrays.append(array)
+        try:
+            joined = kernel(arrays, value)
+        except ValueError:
+            return None
+        out = _new(Tensor)
+        out._a = joined
+        out._node = None
+        if recorded and modes.record0:
+            record(primitive, tuple(tensors), {word: value}, out)
+        return out
+
+    return bind
+
+
+@cache
+def _factory(
+    tensors: int, words: tuple[str, ...], kind: str, differentiable: bool, several: bool
+) -> Any:
+    space: dict[str, Any] = dict(_NAMES)
+    exec(_source(tensors, words, kind, differentiable, several), space)
+    return space["make"]
+
+
+_NAMES = {
+    "Tensor": Tensor, "ndarray": ndarray, "asarray": asarray, "modes": modes, "writing": writing,
+    "record": record, "record_multiple": record_multiple, "_new": _new, "new_tensor": new_tensor,
+}  # fmt: skip
+
+
+def _source(
+    tensors: int, words: tuple[str, ...], kind: str, differentiable: bool, several: bool
+) -> str:
+    """The definition of what makes the function of a primitive."""
+    xs, arrays = _LETTERS[:tensors], [f"{x}_array" for x in _LETTERS[:tensors]]
+    together, by_word = ", ".join(xs), "".join([f", {w}={w}" for w in words])
+    params = "{" + ", ".join([f"{w!r}: {w}" for w in words]) + "}"
+    plain = [f"type({a}) is ndarray" for a in arrays]
+    given = ", ".join(arrays)
+    otherwise = f"primitive({together}{by_word})"
+    if kind == "view":
+        plain.append("not (writing.started and modes.views)")
+        call, refused = f"kernel({given}, {words[0]})", f"return {otherwise}"
+    else:
+        call = f"primitive.cpu({given}{by_word})"
+        refused = f"raise primitive._explain(error, ({together},), {params}) from None"
+    lines = [
+        "def make(primitive, kernel):",
+        f" def bind({', '.join([*xs, *words])}):",
+        f"  if {' and '.join([f'type({x}) is Tensor' for x in xs])}:",
+        *[f"   {a} = {x}._a" for a, x in zip(arrays, xs)],
+        f"   if {' and '.join(plain)}:",
+        *([f"    array = {call}", f"    if array is None: return {otherwise}"] if kind == "fused"
+          else ["    try:", f"     array = {call}", "    except Exception as error:",
+                f"     {refused}"]),
+    ]  # fmt: skip
+    if several:
+        lines.append("    out = tuple([new_tensor(a) for a in array])")
+        result, recording = "out = ", "record_multiple"
+    else:
+        lines += [
+            "    out = _new(Tensor)",
+            "    out._a = array if type(array) is ndarray else asarray(array)",
+            "    out._node = None",
+        ]
+        result, recording = "", "record"
+    if differentiable:
+        needed = " or ".join([f"{x}._node is not None" for x in xs])
+        lines += [
+            f"    if ({needed}) and modes.record0:",
+            f"     {result}{recording}(primitive, ({together},), {params}, out)",
+        ]
+    lines += ["    return out", f"  return {otherwise}", " return bind"]
+    return "\n".join(lines)
