@@ -232,6 +232,7 @@ SUM_VECTORS = _limit(64, 2, "vectors: that fused kernels add up before float64 t
 SCAN_FROM = _limit(4096, 8, "elements: from which an eager scan is compiled")
 FUSED_FROM = _limit(16, 4, "elements: from which fused primitives are compiled kernels")
 CASTS_FROM = _limit(1024, 4, "elements: from which casts to 16-bit floats and back are")
+WHERE_FROM = _limit(256, 4, "elements: from which where is")
 FUSED_BLOCK = _limit(2048, 8, "elements: of a task of an elementwise one")
 FUSED_BLOCKS = _limit(32, 3, "blocks of rows: that have sums of their own, about")
 FUSED_ROWS = _limit(8, 2, "rows: of such a block, at least")

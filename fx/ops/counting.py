@@ -15,7 +15,8 @@ from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
 from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, floating, of_scalar, public
-from fx.ops.ordering import Found, lower_median
+from fx.ops.ordering import Found, lower_median, shared
+from fx.ops.pointwise import lerp
 from fx.ops.searching import searchsorted
 from fx.ops.statistics import mean, quantile
 from fx.ops.views import along
@@ -168,7 +169,7 @@ def nanmedian(
     place = order.gather(at, ((count - 1) // 2).clamp(min=0))
     values = flat.gather(at, place)
     if dim is None:
-        return values.reshape(())
+        return shared(flat, values.reshape(()))
     if not keepdim:
         values, place = values.squeeze(at), place.squeeze(at)
     return Found(values, place)
@@ -202,7 +203,7 @@ def nanquantile(
     second = (first + 1).clamp(max=max(flat.shape[at] - 1, 0))
     second = compare.where(weight > 0, second, first)
     lower, upper = ranked.gather(at, first), ranked.gather(at, second)
-    out = moveaxis(lower + weight * (upper - lower), at, 0)  # (n_q, *kept)
+    out = moveaxis(lerp(lower, upper, weight), at, 0)  # (n_q, *kept)
     kept = [1 if i == at or dim is None else n for i, n in enumerate(x._shape)]
     return out.reshape((*wanted._shape, *(kept if keepdim else out.shape[1:])))
 

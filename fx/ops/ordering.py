@@ -9,6 +9,7 @@ Source: Python Array API standard 2024.12, "Sorting functions".
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as prims
-from fx.dtypes import int64
+from fx.dtypes import FLOATING, int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.operands import (
@@ -284,6 +285,19 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
         nan = indexing.take_along_axis(order, first, axis=at)
         middle = compare.where(none, middle, nan)
     return without_axis(x, middle, at, keepdims)
+
+
+def shared(x: Any, value: Tensor) -> Tensor:
+    """A value of one of the elements of x, with a derivative that those equal to it share."""
+    if (type(value) is Tensor and value._node is None) or value.dtype not in FLOATING:
+        return value
+    equal = compare.equal(x, value)
+    missing = compare.logical_and(compare.isnan(x), compare.isnan(value))
+    lowest = constant_like(-inf, x)
+    return reduction.max(
+        compare.where(compare.logical_or(equal, missing), x, lowest),
+        axes=tuple(range(x.ndim)), keepdims=False,
+    )  # fmt: skip
 
 
 def mode(

@@ -235,7 +235,7 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     if eps is not None:
         low = partner("logit", "eps", eps, x)
         x = clip(x, low, 1.0 - low)
-    return prims.log(x / (1.0 - x))
+    return prims.log(x) - prims.log1p(-x)  # whose slopes at 0 and 1 are infinite, not NaN
 
 
 def xlogy(x: Any, y: Any) -> Tensor:

@@ -148,9 +148,16 @@ def logaddexp2(x: Any, other: Any) -> Tensor:
 def sinc(x: Any) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0."""
     x = floating("sinc", x)
-    zero = x == 0
-    t = compare.where(zero, constant_like(1, x), x) * math.pi
-    return compare.where(zero, constant_like(1, x), prims.sin(t) / t)
+    if x.dtype.itemsize == 2:
+        return cast(sinc(cast(x, dtypes.float32)), x.dtype)
+    t = x * math.pi
+    near = prims.abs(t) < 0.25  # where the slope of the quotient is a difference of two like ones
+    square = prims.square(compare.where(near, t, constant_like(0, t)))
+    series = constant_like(0, t)
+    for k in range(6, 0, -1):  # 1 - t**2 / 3! + t**4 / 5! - ...
+        series = (1.0 - series) * square / (2 * k * (2 * k + 1))
+    t = compare.where(near, constant_like(1, t), t)
+    return compare.where(near, 1.0 - series, prims.sin(t) / t)
 
 
 def isposinf(x: Any) -> Tensor:

@@ -346,7 +346,7 @@ def quantile(
         out = shape_prims.transposed(out, (last, *range(last)))  # (n_q, *kept)
     largest = _part(rows, last, n - 1)  # (*kept): NaN if there is one
     missing = compare.isnan(largest)
-    out = compare.where(missing, constant_like(float("nan"), out), out)
+    out = compare.where(missing, largest, out)
     if keepdims or keepdim:
         kept = tuple([1 if i in axes else s for i, s in enumerate(x._shape)])
         out = shape_prims.reshaped(out, (*place.shape, *kept))

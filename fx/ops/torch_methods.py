@@ -137,7 +137,8 @@ def median(
     """The median, of two in the middle the lower; along ``dim`` a pair (values, indices)."""
     dim = axis if dim is None else dim
     if dim is None:
-        return ordering.lower_median(manipulation.ravel(self), 0, False).values
+        flat = manipulation.ravel(self)
+        return ordering.shared(flat, ordering.lower_median(flat, 0, False).values)
     return ordering.lower_median(self, dim, keepdim or keepdims)
 
 

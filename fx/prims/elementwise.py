@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import fx.backends.cpu.elementwise as cpu
+import fx.backends.cpu.fused as fused
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import define
@@ -21,6 +22,7 @@ from fx.prims.families import (
     same_dim_batch,
     unary,
 )  # fmt: skip
+from fx.prims.fused import fuse
 from fx.prims.sampling import Sample
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
@@ -274,14 +276,18 @@ def _softplus_formula(x):
     return maximum(x, constant_like(0.0, x)) + log1p(exp(negative(abs(x))))
 
 
+_abs_grad = fuse(  # of real numbers; the slope at NaN is 0, as in PyTorch
+    "abs_grad", cpu=fused.abs_grad,
+    reference=lambda t, x: t * where(x == x, sign(x), constant_like(0, x)),
+)  # fmt: skip
+
+
 def _abs_slope(x, t):
-    s = sign(x)
-    return part(t * conj(s), turn=0) if x.dtype in COMPLEX else t * s
+    return part(t * conj(sign(x)), turn=0) if x.dtype in COMPLEX else _abs_grad(t, x)
 
 
 def _abs_pull(x, ct):
-    s = sign(x)
-    return astype(ct, dtype=x.dtype) * conj(s) if x.dtype in COMPLEX else ct * s
+    return astype(ct, dtype=x.dtype) * conj(sign(x)) if x.dtype in COMPLEX else _abs_grad(ct, x)
 
 
 def _across(x, t, along, scale):

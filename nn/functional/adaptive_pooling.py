@@ -11,12 +11,13 @@ import fx.prims.indexing as indexing
 import fx.prims.pooling as pool_prims
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
+from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.nn.functional._windows import LAYOUTS, Ints, batched, entries, unbatched
 from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
 from fx.ops.operands import cast
-from fx.prims.creation import constant_like
+from fx.prims.creation import constant_like, iota
 from fx.tensor import Tensor
 
 
@@ -198,7 +199,7 @@ def _uneven_maxima(x: Tensor, outs: Ints) -> tuple[Tensor, Tensor]:
     windows = seen.shape[3::2]  # the largest window
     seen = shape_prims.transposed(seen, axes)
     seen = shape_prims.reshaped(seen, (*x._shape[:2], *outs, prod(windows)))
-    best = reduction.argmax(compare.stop_gradient(seen), axis=2 + rank, keepdims=True)
+    best = _last_nan_or_largest(compare.stop_gradient(seen), 2 + rank)
     values = indexing.take_along_axis(seen, best, axis=2 + rank)
     flat = shape_prims.transposed(flat, tuple([a - 2 for a in axes[2:]]))
     flat = shape_prims.reshaped(flat, (*outs, prod(windows)))
@@ -206,3 +207,14 @@ def _uneven_maxima(x: Tensor, outs: Ints) -> tuple[Tensor, Tensor]:
     places = indexing.take_along_axis(flat, best, axis=2 + rank)
     shape = (*x._shape[:2], *outs)
     return shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape)
+
+
+def _last_nan_or_largest(x: Tensor, axis: int) -> Tensor:
+    """Where the first of the largest numbers stands, or the last NaN, as in the other max pools."""
+    nan = compare.isnan(x)
+    order = iota(shape=x._shape, axis=axis, start=1, step=1, dtype=int64, device=x.device.name)
+    last = reduction.argmax(
+        compare.where(nan, order, constant_like(0, order)), axis=axis, keepdims=True
+    )
+    largest = reduction.argmax(x, axis=axis, keepdims=True)
+    return compare.where(reduction.any(nan, axes=(axis,), keepdims=True), last, largest)

@@ -158,7 +158,7 @@ def smooth_l1_loss(
     d = elementwise.abs(x - y)
     losses = d
     if beta:
-        losses = compare.where(d < beta, elementwise.square(x - y) * (0.5 / beta), d - 0.5 * beta)
+        losses = _bowl(d >= beta, d - 0.5 * beta, x - y, 0.5 / beta)
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
@@ -181,10 +181,19 @@ def huber_loss(
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     x, y = _pair("huber_loss", input, target)
     d = elementwise.abs(x - y)
-    losses = compare.where(d <= delta, elementwise.square(x - y) * 0.5, (d - 0.5 * delta) * delta)
+    losses = _bowl(d > delta, (d - 0.5 * delta) * delta, x - y, 0.5)
     if weight is not None:  # unlike that of the other two, its mean is over the elements
         losses = _weighted("huber_loss", losses, weight, "none")
     return reduced(losses, reduction_of(None, None, reduction))
+
+
+def _bowl(away: Tensor, far: Tensor, difference: Tensor, steepness: float) -> Tensor:
+    """``far`` where it is away, ``steepness * difference**2`` elsewhere, also where that is NaN.
+
+    Away the square, which may be infinite, is that of 0: its slope must not be 0 * inf.
+    """
+    small = compare.where(away, constant_like(0.0, difference), difference)
+    return compare.where(away, far, elementwise.square(small) * steepness)
 
 
 def _weighted(name: str, losses: Tensor, weight: Any, how: str) -> Tensor:

@@ -17,6 +17,7 @@ from fx.nn.functional.loss import reduced, reduction_of
 from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, cast, floating, operands, promoted
 from fx.ops.operands import classes as classes_within
+from fx.ops.pointwise import clip
 from fx.prims.creation import constant_like, iota
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
@@ -58,7 +59,7 @@ def margin_ranking_loss(
             f"{name}: inputs and target must have the same number of axes, got {x1.shape}, "
             f"{x2.shape} and {y.shape}"
         )
-    losses = _positive(margin - y * (x1 - x2))
+    losses = clip(margin - y * (x1 - x2), 0.0)
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
@@ -93,7 +94,7 @@ def hinge_embedding_loss(
     x, y = operands("hinge_embedding_loss", input, target, True)
     zero = constant_like(0.0, x)
     apart, near = (
-        compare.where(y != 1, _positive(margin - x), zero),
+        compare.where(y != 1, clip(margin - x, 0.0), zero),
         compare.where(y != -1, x, zero),
     )
     return reduced(apart + near, reduction_of(size_average, reduce, reduction))
@@ -139,7 +140,7 @@ def cosine_embedding_loss(
     cosine = dot(x1, x2) / elementwise.sqrt((dot(x1, x1) + 1e-12) * (dot(x2, x2) + 1e-12))
     zero = constant_like(0.0, cosine)
     near = compare.where(y == 1, 1.0 - cosine, zero)
-    apart = compare.where(y == -1, _positive(cosine - margin), zero)
+    apart = compare.where(y == -1, clip(cosine - margin, 0.0), zero)
     return reduced(near + apart, reduction_of(size_average, reduce, reduction))
 
 
@@ -242,7 +243,7 @@ def _triplet(
     near, far = distance(a, p), distance(a, n)
     if swap:
         far = elementwise.minimum(far, distance(p, n))
-    return reduced(_positive(margin + near - far), how)
+    return reduced(clip(margin + near - far, 0.0), how)
 
 
 # several classes --------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def multi_margin_loss(
         )
     y = reshape(classes_within(name, y, classes), shape=(rows, 1))
     own = indexing.take_along_axis(scores, y, axis=1)  # (rows, 1)
-    terms = _positive(margin - broadcast_to(own, shape=scores.shape) + scores)
+    terms = elementwise.relu(margin - broadcast_to(own, shape=scores.shape) + scores)
     if p == 2:
         terms = elementwise.square(terms)
     if weight is not None:
@@ -350,7 +351,7 @@ def multilabel_margin_loss(
     hits = wide(safe, (rows, classes, 1)) == wide(_places(scores), (rows, 1, classes))
     hits = hits & wide(named, (rows, classes, 1))
     labels = reduction_prims.any(hits, axes=(1,), keepdims=True)  # (rows, 1, classes)
-    terms = _positive(1.0 - broadcast_to(own, shape=cube) + wide(scores, (rows, 1, classes)))
+    terms = elementwise.relu(1.0 - broadcast_to(own, shape=cube) + wide(scores, (rows, 1, classes)))
     used = wide(named, (rows, classes, 1)) & ~broadcast_to(labels, shape=cube)
     terms = compare.where(used, terms, constant_like(0.0, terms))
     losses = reduction_prims.sum(terms, axes=(1, 2), keepdims=False) / classes
@@ -374,7 +375,3 @@ def _matrix(name: str, x: Tensor) -> tuple[Tensor, bool]:
 
 def _places(x: Tensor) -> Tensor:
     return iota(shape=x._shape, axis=1, start=0, step=1, dtype=int64, device=x.device.name)
-
-
-def _positive(x: Tensor) -> Tensor:
-    return elementwise.relu(x)

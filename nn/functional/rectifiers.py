@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import fx.prims.compare as compare
@@ -9,7 +10,6 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._narrow import narrow, widened
-from fx.nn.functional.activation import hardtanh
 from fx.ops.autocasting import in_half
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, partner
@@ -165,7 +165,11 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
         tensor([0.0000, 0.5000, 1.0000])
     """
     x = floating("hardsigmoid", input)
-    return widened(hardsigmoid, x) if narrow(x) else hardtanh(x + 3.0, 0.0, 6.0) / 6.0
+    if narrow(x):
+        return widened(hardsigmoid, x)
+    below = compare.where(x > -3.0, (x + 3.0) / 6.0, constant_like(0.0, x))
+    above = compare.where(x >= 3.0, constant_like(1.0, x), constant_like(nan, x))
+    return compare.where(x < 3.0, below, above)
 
 
 @may_write
@@ -180,7 +184,12 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
         tensor([1.1250, 4.0000])
     """
     x = floating("hardswish", input)
-    return widened(hardswish, x) if narrow(x) else x * hardsigmoid(x)
+    if narrow(x):
+        return widened(hardswish, x)
+    inside = compare.logical_and(x > -3.0, x < 3.0)
+    middle = compare.where(inside, x, constant_like(0.0, x))  # no infinity, whose slope is NaN
+    outside = compare.where(x <= -3.0, x * 0.0, x)
+    return compare.where(inside, middle * (middle + 3.0) / 6.0, outside)
 
 
 @may_write

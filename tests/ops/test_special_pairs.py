@@ -109,38 +109,6 @@ def test_slopes_that_squares_would_lose():
     assert float(fx.lerp(fx.tensor(1e8), fx.tensor(1.0), fx.tensor(1.0))) == 1.0
 
 
-CORNERS = np.array([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.0, 6.0, 7.0, 25.0], np.float32)
-PIECEWISE = {
-    **{name: lambda m, x, name=name: getattr(m.nn.functional, name)(x) for name in (
-        "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "hardtanh", "softshrink",
-        "hardshrink", "softplus", "tanhshrink", "softsign", "logsigmoid", "gelu", "silu", "mish",
-    )},
-    "threshold": lambda m, x: m.nn.functional.threshold(x, 0.5, 2.0),
-    "prelu": lambda m, x: m.nn.functional.prelu(x, m.tensor([0.3])),
-    "clamp": lambda m, x: m.clamp(x, -1.0, 2.0), "clamp below": lambda m, x: m.clamp(x, min=0.0),
-    "clamp above": lambda m, x: m.clamp(x, max=0.5),
-    "clamp to nothing": lambda m, x: m.clamp(x, NAN, 2.0),
-    "clamp to tensors": lambda m, x: m.clamp(x, m.zeros(len(x)), m.full((len(x),), NAN)),
-    "nan_to_num": lambda m, x: m.nan_to_num(x, 3.0),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("way", ["eager", "jit", "vmap"])
-@pytest.mark.parametrize("name", PIECEWISE)
-def test_slopes_of_pieces(name, way):
-    """At NaN too, of which PyTorch says on which piece it lies."""
-    f = PIECEWISE[name]
-    x = torch.tensor(CORNERS, requires_grad=True)
-    f(torch, x).sum().backward()
-    slope = fx.grad(lambda x: f(face, x).sum())
-    if way == "vmap":
-        got = fx.vmap(lambda x: slope(x[None])[0])(fx.tensor(CORNERS))
-    else:
-        got = (fx.jit(slope) if way == "jit" else slope)(fx.tensor(CORNERS))
-    wrong = differs(got.numpy(), x.grad.numpy(), signs=False)
-    assert not wrong.any(), shown(wrong, CORNERS, got.numpy(), x.grad.numpy())
-
-
 @pytest.mark.parametrize("way", ["eager", "jit", "vmap"])
 @pytest.mark.parametrize("name", ["amax", "amin"])
 def test_slopes_of_the_largest_among_nan(name, way):

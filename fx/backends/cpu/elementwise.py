@@ -55,7 +55,6 @@ logical_not, isnan, isinf, isfinite, signbit = (
 bitwise_and, bitwise_or, bitwise_xor = np.bitwise_and, np.bitwise_or, np.bitwise_xor
 bitwise_not = np.invert
 left_shift, right_shift = _without("b", np.left_shift), _without("b", np.right_shift)
-where = np.where
 conj = np.conjugate
 
 
@@ -126,6 +125,37 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 def softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)) without overflow."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
+
+
+def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
+    """x where the condition holds, y elsewhere."""
+    n = condition.size
+    if n >= limits.WHERE_FROM and _dense(condition, x, y) and library.available():
+        words = [c if c.shape else float(c) for c in (x, y)]
+        name = "".join(["a" if c.shape else "f" for c in (x, y)])
+        out = library.empty([x if x.shape else x.reshape(1), *condition.shape])
+        block = limits.FUSED_BLOCK
+        tasks = -(-n // block)
+        library.kernel("selections", name, x.dtype.char)(
+            [tasks, library.chunk_of(tasks, 0.2 * min(n, block)), condition, *words, out, n]
+        )
+        return out
+    return np.where(condition, x, y)
+
+
+def _dense(condition: np.ndarray, *choices: np.ndarray) -> bool:
+    """Whether there is a kernel: one dtype, every element beside its condition, or a number."""
+    if condition.dtype.char != "?" or not condition.flags.c_contiguous:
+        return False
+    dtype = choices[0].dtype
+    if dtype.char not in "fd":
+        return False
+    for x in choices:
+        if x.dtype is not dtype:
+            return False
+        if x.shape and (x.shape != condition.shape or not x.flags.c_contiguous):
+            return False
+    return True
 
 
 def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:

@@ -79,6 +79,7 @@ def map_of(name: str, each: float) -> Callable[..., np.ndarray | None]:
 gelu, gelu_grad = map_of("gelu", 0.4), map_of("gelu_grad", 0.7)
 gelu_tanh, gelu_tanh_grad = map_of("gelu_tanh", 0.4), map_of("gelu_tanh_grad", 0.5)
 silu, silu_grad = map_of("silu", 0.3), map_of("silu_grad", 0.4)
+abs_grad = map_of("abs_grad", 0.3)
 
 
 # softmax ----------------------------------------------------------------------------------------

@@ -81,6 +81,10 @@ def _silu_grad(r: Rows, ct: Num, x: Num) -> Num:
     return ct * s * (x * (1.0 - s) + 1.0)
 
 
+def _abs_grad(r: Rows, ct: Num, x: Num) -> Num:
+    return (x > 0.0).pick(ct, (x < 0.0).pick(-ct, ct * 0.0))
+
+
 KERNELS: dict[str, tuple[int, Callable[..., Num]]] = {
     "gelu": (1, _gelu),
     "gelu_grad": (2, _gelu_grad),
@@ -88,4 +92,5 @@ KERNELS: dict[str, tuple[int, Callable[..., Num]]] = {
     "gelu_tanh_grad": (2, _gelu_tanh_grad),
     "silu": (1, _silu),
     "silu_grad": (2, _silu_grad),
+    "abs_grad": (2, _abs_grad),
 }
