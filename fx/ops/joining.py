@@ -372,7 +372,8 @@ def tile(x: Any, repetitions: Any, *, dims: Any = None) -> Tensor:
     out = prims.stretched(reshape(x, tuple(ones)), tuple(paired))
     final = tuple([t * s for t, s in zip(times, shape, strict=True)])
     out = prims.reshaped(out, final)
-    return own(out) if out.size == x.size else out
+    moved = any(t > 1 and s > 1 for t, s in zip(times, shape, strict=True))
+    return out if moved else own(out)
 
 
 __all__ = public(globals())

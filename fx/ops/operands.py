@@ -57,11 +57,14 @@ def same_view(x: Tensor) -> Tensor:
 
     Where a program may write, another tensor of the same elements.
     """
-    if writing.enabled and type(x) is Tensor and not writing.started and type(x._node) is not Leaf:
-        out = new_tensor(x._a)
-        out._node = x._node
-        return out
-    if modes.views or (x.level == CELL and not x.written):
+    leaf = False
+    if writing.enabled and type(x) is Tensor and not writing.started:
+        leaf = type(x._node) is Leaf
+        if not leaf:
+            out = new_tensor(x._a)
+            out._node = x._node
+            return out
+    if leaf or modes.views or (x.level == CELL and not x.written):
         from fx.prims.shape import reshape
 
         return reshape(x, shape=x._shape)  # type: ignore[no-any-return]

@@ -122,8 +122,10 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             out = Primitive.__call__(reshape, out, shape=out.shape)
         if moves and not gives_view(family, path):
             return out
+        if type(out) is Tensor and out._node is None and x._node is not None:
+            cut = True
     out._view = made = View(family, path, base, cut)
-    if record.leaf is not None:
+    if record.leaf is not None and not (type(out) is Tensor and out._node is None):
         made.leaf, made.at, made.cut = record.leaf, record.at, True
     elif record.path and primitive is not stop_gradient and type(x._node) is Leaf:
         made.leaf, made.at, made.cut = x._node, len(record.path), True

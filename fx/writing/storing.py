@@ -25,7 +25,7 @@ from fx.writing.checking import check
 from fx.writing.layouts import place_in
 from fx.writing.records import Family, Storage, View, record_of, twin, view_of
 from fx.writing.replacing import changed, replaced
-from fx.writing.written import convert, looked, next_number, with_history
+from fx.writing.written import UNTOLD, convert, looked, next_number, with_history
 
 
 def renew(x: Any, operation: str, value: Any) -> Any:
@@ -59,6 +59,8 @@ def store(record: View, value: Any) -> None:
     family = record.family
     cell = family.cell
     if is_grad_enabled():
+        if record.cut is None and value._node is not None:
+            raise WriteError(UNTOLD.format(value.spec))
         if not record.cut and cell.read()._node is not None:
             before = record.value if record.source is cell.value else looked(record, cell.read())
             value = _recorded(before, value)

@@ -12,6 +12,7 @@ from sys import _getframe
 from types import CodeType
 from typing import Any
 
+from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import fx.ops.indexing as indexing
@@ -21,6 +22,7 @@ from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.ops.interop import clone
 from fx.ops.methods_core import contiguous as in_order
+from fx.ops.operands import same_view
 from fx.ops.views import cut_array, note_views, rows
 from fx.ops.views import view as cut
 from fx.prims.shape import reshape
@@ -119,15 +121,25 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 
 def ravel(self: Any) -> Any:
     """All elements along one axis: a view if they lie in memory in the order of the axes."""
-    return reshape(contiguous(self), shape=(-1,)) if self.ndim != 1 else contiguous(self)
+    dense = contiguous(self)
+    return same_view(dense) if self.ndim == 1 else reshape(dense, shape=(-1,))
 
 
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     """Whether the elements lie in memory in the order of the axes."""
     record = getattr(self, "_view", None)
     if record is None or record is CUT:
-        return type(self) is not Tensor or strides_of(self._a) is None
+        return type(self) is not Tensor or _is_in_order(self._a)
     return bool(layout(record.family, record.path).flags.c_contiguous)
+
+
+def _is_in_order(array: Any) -> bool:
+    """Whether an array of which nothing was noted lies so, and repeats no element."""
+    if strides_of(array) is not None:
+        return False
+    return type(array) is not ndarray or all(
+        s or n == 1 for n, s in zip(array.shape, array.strides)
+    )
 
 
 # selections -------------------------------------------------------------------------------------

@@ -138,11 +138,9 @@ def begin(family: Family) -> None:
         family.cell = _Dead if root is None else root
     else:
         if root is None:
-            value = new_tensor(family.array)
+            value = _assembled(family, new_tensor(family.array))
         else:
             value = twin(root)
-        if value._node is None:
-            value = _assembled(family, value)
         family.cell = Storage(value)
         family.array = None
         if root is not None:
@@ -155,7 +153,7 @@ def begin(family: Family) -> None:
 
 
 def _assembled(family: Family, value: Any) -> Any:
-    """The value of the first with the history of its views, where it has none that is known."""
+    """The value of a first that is gone, with the history of its views."""
     members = [x for x in family.alive() if view_of(x).cut is False]
     members = [x for x in members if x._node is not None and type(x._node) is not Leaf]
     if members and type(value) is Tensor:
@@ -189,6 +187,8 @@ def convert(x: Any, number: int) -> None:
     if record.path and type(first._node) is Leaf:
         record.leaf, record.cut, record.at = first._node, True, len(record.path)
     cell = record.family.cell
+    if type(cell) is Storage and cell.value._node is None:
+        _keep_history(record, first._node)
     record.value = first
     record.source = cell.value if type(cell) is Storage and modes.stage is None else None
     record.base = None
@@ -226,12 +226,15 @@ def looked(record: View, base: Any) -> Any:
     elif value is base:
         value = twin(value)
     if record.cut is None and value._node is not None:
-        raise WriteError(
-            f"a view {value.spec!r} was taken before this program first wrote, and what it is cut "
-            f"of, or a part, was detached: it cannot be told whether gradients flow to it. Take it "
-            f"again after the write, x[...] or x.detach()[...]"
-        )
+        raise WriteError(UNTOLD.format(value.spec))
     return value
+
+
+UNTOLD = (
+    "a view {!r} was taken before this program first wrote, and what it is cut of, or a part, was "
+    "detached: it cannot be told whether gradients flow to it. Take it again after the write, "
+    "x[...] or x.detach()[...]"
+)
 
 
 def _as_leaf(value: Any, leaf: Any) -> Any:
@@ -262,6 +265,13 @@ def with_history(value: Any, old: Any) -> Any:
     return out
 
 
+def _keep_history(record: View, node: Any) -> None:
+    """Let a view have a history of its own: what it is a view of requires grad no more."""
+    if node is not None and record.path and not record.cut:
+        record.leaf, record.at, record.cut = node, len(record.path), True
+        record.source = None
+
+
 def set_node(x: Any, node: Any) -> None:
     """Make a written tensor a leaf, or no leaf any more."""
     record = view_of(x)
@@ -274,6 +284,9 @@ def set_node(x: Any, node: Any) -> None:
         record.source = None
         return
     cell = family.cell
+    if node is None:
+        for member in family.alive():
+            _keep_history(view_of(member), member.read()._node)
     if (node is None) != (cell.leaf is None):
         touch()
     cell.value = value

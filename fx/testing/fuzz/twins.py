@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import fx
+from fx.errors import WriteError
 from fx.testing.fuzz.compare import Found, Invalid
 
 RELATIVE = 1e-8  # of the largest value of the program; what is wrong is wrong by far
@@ -38,7 +39,7 @@ NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
 MAY = (
     "Please clone() the tensor before", "A view was created in no_grad mode",
     "DifferentiableViewMeta", "Can't detach views", "graph a second time", "nested_tensorlist",
-    "view size is not compatible",
+    "view size is not compatible", "resize storage that is not resizable",
 )  # fmt: skip
 LEAF = "a leaf Variable that requires grad"
 LATE = (
@@ -55,13 +56,15 @@ def missing() -> bool:
     return importlib.util.find_spec("torch") is None
 
 
-def agree(text: str, every: int = 1) -> None:
+def agree(text: str, every: int = 1, first: bool | None = None) -> None:
     """Run a text under both libraries.
 
     Args:
         text: a module without imports; ``torch``, ``jit``, ``np`` and ``random`` are there.
         every: tensors are compared after each so many statements, and after the last. To look at
             a tensor may bring it up to date; so not all programs are looked at all the time.
+        first: whether the process is as if it had not written, so that the views of the program are
+            found at its first write; None lets the text decide.
 
     Raises:
         Found: at the first difference that is not a named error of fx.
@@ -72,7 +75,7 @@ def agree(text: str, every: int = 1) -> None:
     text = textwrap.dedent(text).strip() + "\n"
     statements = _compiled(text)
     pair = _namespaces(text)
-    if len(text) % 4:  # as in a process that has not written: its views are found afterwards
+    if first or (first is None and len(text) % 4):
         from fx.writing.noting import forget
 
         forget()
@@ -93,7 +96,9 @@ def agree(text: str, every: int = 1) -> None:
             try:
                 scale = _same_tensors(*pair, scale, f"after {where}")
             except Found as error:
-                if outcomes[0] is None or (plain and _line(outcomes[0]) == _line(outcomes[1])):
+                alike = plain and (LEAF in str(outcomes[0])) == (LEAF in str(outcomes[1]))
+                if outcomes[0] is None or (alike and _line(outcomes[0]) == _line(outcomes[1])):
+                    _check_size(pair[0])
                     raise
                 raise Invalid(f"{where}: both refuse, perhaps at different places") from error
 
@@ -284,8 +289,24 @@ def _same_tensors(theirs: dict[str, Any], ours: dict[str, Any], scale: float, wh
         if not name.startswith("_"):
             scale = _same(theirs[name], ours.get(name), name, scale, what)
     if not scale < LARGE:
-        raise Invalid("numbers grow without end")
+        raise Invalid(_GROWS)
     return scale
+
+
+_GROWS = "numbers grow without end"
+
+
+def _check_size(names: dict[str, Any]) -> None:
+    """Whether the numbers of torch still say something.
+
+    Raises:
+        Invalid: if one is so large that what is computed of it is noise.
+    """
+    import torch
+
+    for x in names.values():
+        if isinstance(x, torch.Tensor) and bool((x.detach().double().abs() >= LARGE).any()):
+            raise Invalid(_GROWS)
 
 
 def _same_leaves(
@@ -316,6 +337,9 @@ def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
         except RuntimeError as error:
             if "A view was created in no_grad mode" in str(error):
                 return scale  # and something that shares its memory was written into since then
+            if isinstance(error, WriteError):  # it is said when a tensor is looked at
+                refusals[f"WriteError: {error}"] += 1
+                raise Invalid(f"{what}: fx refuses: {error}") from error
             raise
     if isinstance(theirs, np.ndarray):
         return _same_values(theirs, ours, path, scale, what)
@@ -347,7 +371,7 @@ def _same_tensor(theirs: Any, ours: Any, path: str, scale: float, what: str) -> 
         got = f"{str(ours.dtype).removeprefix('torch.')}{tuple(ours.shape)}"
         raise Found(f"{what}: {path} is {got}, expected {dtype}{shape}")
     scale = _same_values(theirs.detach().numpy(), np.asarray(ours._a), path, scale, what)
-    if theirs._is_view() and _unclear(theirs, ours):
+    if theirs._is_view() and _unclear(theirs):
         return scale
     if theirs.requires_grad != ours.requires_grad:
         raise Found(f"{what}: {path}.requires_grad is {ours.requires_grad}")
@@ -363,15 +387,12 @@ def _same_tensor(theirs: Any, ours: Any, path: str, scale: float, what: str) -> 
     return scale
 
 
-def _unclear(theirs: Any, ours: Any) -> bool:
+def _unclear(theirs: Any) -> bool:
     """Whether a view of torch's says nothing by its flags.
 
-    One that was made without recording requires grad as its base does, yet gives it none; one that
-    shows all of its base as it is may be the base itself here.
+    One that was made without recording requires grad as its base does, yet gives it none.
     """
-    if theirs.is_leaf:
-        return bool(theirs.requires_grad and theirs._base.requires_grad)
-    return ours.is_leaf and theirs.shape == theirs._base.shape
+    return bool(theirs.is_leaf and theirs.requires_grad and theirs._base.requires_grad)
 
 
 def _same_values(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:

@@ -25,7 +25,7 @@ FEATURES = (
 # those that programs may use
 ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
-    "data",
+    "data", "data_set", "set", "shared", "strided", "flags",
 }  # fmt: skip
 ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 
@@ -353,12 +353,12 @@ def filled(rng: random.Random, line: str, a: Array) -> str:
 
 FLAGS = [
     ("{t}.requires_grad_()", "flags"), ("{t}.requires_grad = True", "flags"),
-    ("{t}.requires_grad_(False)", "flags"), ("{t}.detach_()", "flags"),
+    ("{t}.grad = None\n{t}.requires_grad_(False)", "flags"), ("{t}.detach_()", "flags"),
     ("{t}.grad = None", "grad"), ("{t}.grad.zero_()", "grad"), ("{t}.grad.mul_(2)", "grad"),
     ("{t}.grad[...] = 1", "grad"), ("{t}.grad.data.zero_()", "grad"),
     ("{t}.grad.clamp_(-0.5, 0.5)", "grad"), ("{t}.grad += 1", "grad"),
-    ("torch.nn.utils.clip_grad_norm_([{t}], 1.0)", "grad"),
-    ("torch.nn.utils.clip_grad_value_([{t}], 0.5)", "grad"),
+    ("if {t}.grad is not None:\n    torch.nn.utils.clip_grad_norm_([{t}], 1.0)", "grad"),
+    ("if {t}.grad is not None:\n    torch.nn.utils.clip_grad_value_([{t}], 0.5)", "grad"),
 ]  # fmt: skip
 
 # expressions ------------------------------------------------------------------------------------

@@ -178,8 +178,8 @@ class Lines(Stock):
         thing = self.thing(lambda t: t.kind == "f" and t.leaf == wants and (wants or not t.grad))
         if "detach_" in form:
             thing = self.thing(lambda t: t.kind == "f" and t.grad and not t.leaf)
-        if thing is None:
-            return None
+        if thing is None or (not wants and self.shares(thing)):
+            return None  # a view of what requires grad later says that it does, and gives it none
         if form.endswith("requires_grad_()") or form.endswith("= True"):
             thing.leaf = thing.grad = True
         elif "(False)" in form or "detach_" in form:
@@ -192,8 +192,7 @@ class Lines(Stock):
         thing = self.thing(lambda t: t.kind == "f" and (t.leaf or not t.grad))
         if thing is None:
             return None
-        others = [t for t in self.things if t is not thing]
-        if any(np.may_share_memory(t.array, thing.array) for t in others):
+        if self.shares(thing):
             return None  # torch's views would go on with what they were views of
         path = self.path(text, thing)
         value, _ = self.value(text, thing.shape, "f", thing.array)

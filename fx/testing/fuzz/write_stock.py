@@ -97,6 +97,7 @@ class Stock:
         self.rng, self.jit = rng, jit
         self.names = Names()
         self.things: list[Thing] = []
+        self.past: list[Thing] = []  # out of scope for the program, while Python may hold them
         self.lists: list[tuple[str, list[Thing]]] = []
         self.functions: list[Function] = []
         self.arrays: list[tuple[str, np.ndarray]] = []
@@ -137,6 +138,7 @@ class Stock:
         self.depth += 1
         yield
         self.depth -= 1
+        self.past += self.things[len(before[2]) :]
         self.inside, self.no_grad, self.things, self.lists = before
         self.arrays, self.optimizers = arrays, optimizers
         for t, known in paths:
@@ -200,6 +202,11 @@ class Stock:
         if not Thing(array, []).writable() and rng.random() < 0.9:
             return None
         return path, thing, array
+
+    def shares(self, thing: Thing) -> bool:
+        """Whether another tensor lies in the memory of this one."""
+        others = [t for t in (*self.things, *self.past) if t is not thing]
+        return any(np.may_share_memory(t.array, thing.array) for t in others)
 
     def wrote(self, array: np.ndarray, grad: bool) -> None:
         """Gradients flow through all that shares the memory from now on."""

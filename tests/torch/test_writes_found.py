@@ -1,0 +1,85 @@
+"""Programs that write, found by the generator to differ from torch's, now alike."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+from fx.testing.fuzz import twins
+from fx.testing.fuzz.compare import Invalid
+
+PROGRAMS = {
+    "repeat along axes of one element": """
+        x = torch.tensor([1.0, 2.0, 3.0])
+        y = x.repeat(2, 1, 1, 1)
+        x[...] = 5.0
+        """,
+    "what is expanded is not contiguous": """
+        x = torch.tensor(1.5)
+        y = torch.ones(3)
+        a, b = x.expand(2).contiguous(), y.expand(2, 3).contiguous()
+        x.ravel()[0], y[1] = 4.0, 7.0
+        """,
+    "a view of all of a leaf is no leaf": """
+        x = torch.ones(3, requires_grad=True)
+        y, z = torch.squeeze(x), x.ravel()
+        x.requires_grad_(False)
+        v = y[None]
+        """,
+    "ravel gives another tensor": """
+        x = torch.ones(2)
+        v = x.ravel()
+        x.unsqueeze_(0)
+        v[0] = 3.0
+        """,
+    "a view of what requires grad no more": """
+        x = torch.ones(3, requires_grad=True)
+        y = torch.zeros(2)
+        y[0] = 1.0
+        v = x[2]
+        x.requires_grad_(False)
+        x[0] = 3.0
+        (v * 2).backward()
+        """,
+    "a view that was made without recording": """
+        x = torch.ones(3, requires_grad=True)
+        h = x * 2
+        with torch.no_grad():
+            v = h[1:]
+        with torch.no_grad():
+            v.mul_(2)
+        h.sum().backward()
+        """,
+    "views of a written leaf that requires grad no more": """
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            x[0] = 2.0
+        v = x[1:] * 1
+        w = x[1:]
+        x.requires_grad_(False)
+        x[1] = 5.0
+        """,
+}
+
+
+REFUSED = {
+    "what is cut of a detached tensor that is gone": """
+        x, w = torch.zeros(3, 4), torch.ones(3, requires_grad=True)
+        x.detach().T.add_(w)
+        """,
+}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_programs(what, first):
+    for every in (1, 100):
+        twins.agree(PROGRAMS[what], every, first)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refusals(what):
+    with pytest.raises(Invalid, match="cannot be told"):
+        twins.agree(REFUSED[what], first=True)
+    twins.agree(REFUSED[what], first=False)
