@@ -93,6 +93,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         tensor(12.)
     """
     held: Any = self.read() if self.level == CELL else self
+    stage = modes.stage
+    if stage is not None and self.level == CELL and stage.keeps_flag(self, requires_grad):
+        return self
     if requires_grad and held.dtype not in FLOATING:
         fix = (
             "make leaves of its parts, fx.real(z) and fx.imag(z)"

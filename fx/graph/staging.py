@@ -17,6 +17,7 @@ from fx.devices import Device
 from fx.errors import StagingError
 from fx.frames import user_line
 from fx.graph.ir import Graph, Node, Value, constant_value, input_value
+from fx.graph.named import Named
 from fx.levels import Level, Tracer
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer
@@ -235,6 +236,22 @@ class Stage:
         if self.outer is None:
             self.give_up("it changes which state there is; do that outside")
         self.outer.postpone()
+
+    def changes(self, what: str) -> None:
+        """Something outside is about to change that what is staged depends on: not in here."""
+        if self.outer is None:
+            self.give_up(f"it changes {what}; do that outside")
+        self.outer.changes(what)
+
+    def keeps_flag(self, x: Any, requires_grad: bool) -> bool:
+        """Whether a tensor is one from outside, which requires grad, or not, as it shall."""
+        if type(x) is not Named and not self.lasts(x):
+            return False
+        with _Outside(self):
+            same = x.requires_grad is requires_grad
+        if not same:
+            self.changes(f"requires_grad of {getattr(x, 'name', '') or 'a tensor'}")
+        return True
 
     def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:
         """A cell is put into a dict in the place of another: not in here."""

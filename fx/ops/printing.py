@@ -118,7 +118,7 @@ def _tracer_repr(x: Tracer) -> str:
     if x.level & ~1 not in live:
         return f"<{spec!r} that outlived its {x.transform}>"
     value = getattr(x, "value", None)
-    if x.transform == "vmap" or value is None:  # one value a lane, or none yet
+    if x.transform in ("vmap", "jit") or value is None:  # one value a lane, or none yet
         return f"{x.transform}({spec!r})"
     return f"{x.transform}({value!r})"
 

@@ -180,26 +180,24 @@ def test_an_error_that_holds_a_value_gets_a_tracer():
         caught.value.args[0].item()
 
 
-def test_a_tensor_that_is_stored_and_read_makes_it_run_uncompiled():
-    """Make it a fx.nn.Buffer: those are rebound in every call. What is only stored is compiled."""
+def test_a_tensor_that_grows_makes_it_run_uncompiled():
+    """Make it as large as it will be, and write rows. What keeps its shape is compiled."""
 
     class Model:
         last = None
 
-    model, layer = Model(), fx.nn.Module()
-    model.last = fx.zeros(2)
-    layer.last = fx.nn.Buffer(fx.zeros(2))
+    model = Model()
+    model.last = fx.zeros(1)
 
     @fx.jit
     def f(x):
-        model.last = model.last + x
-        layer.last = layer.last + x
+        model.last = fx.concatenate([model.last, x])
         return x
 
     with pytest.warns(RuntimeWarning, match=r"it changes closure variable `model.last`"):
         for i in range(3):
             f(X)
-            assert model.last.tolist() == layer.last.data.tolist() == [i + 1.0, 2 * (i + 1.0)]
+            assert model.last.tolist() == [0.0, *X.tolist() * (i + 1)]
 
 
 def test_the_value_of_a_counter_makes_it_run_uncompiled():

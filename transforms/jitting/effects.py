@@ -19,7 +19,9 @@ from typing import Any
 import attrs
 
 from fx import tree
+from fx.graph.named import Named
 from fx.staged_number import StagedNumber
+from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting import reach
 from fx.transforms.jitting.guards_reads import reads_of
@@ -143,6 +145,8 @@ def changes_of(
             for change in described:
                 if _is_read(change, part, touched):
                     place, number = _holder(part), _was(part, change.key)
+                    if _is_same_kind(number, change.values[0]):
+                        continue
                     if not (_is_number(number) and _is_number(change.values[0])):
                         raise Undescribed(part)
                     if not touched.is_counted(place, change.key[0], number):
@@ -213,7 +217,19 @@ def _was(part: Any, key: tuple[Any, ...]) -> Any:
         return part.was[0]
     if type(part) is reach._Entries:
         return dict(zip(part.was[::2], part.was[1::2])).get(key[0])
+    if type(part) is reach._Items and key:
+        return part.was[key[0]]
     return part.was.get(key[0]) if type(part) is reach._Attributes else None
+
+
+def _is_same_kind(was: Any, now: Any) -> bool:
+    """Whether a tensor that each call finds anew is replaced by one like it."""
+    return (
+        type(was) is Named
+        and isinstance(now, Tensor)
+        and not isinstance(now, Cell)
+        and (now.shape, now.dtype) == (was.shape, was.dtype)
+    )
 
 
 def _is_number(x: Any) -> bool:
@@ -236,10 +252,13 @@ def _described(part: Any) -> list[Change]:
     kind, was, now = type(part), part.was, part._now()
     owner = part.owner
     if kind is reach._Items:
-        grown = len(now) > len(was) and all(a is b for a, b in zip(now, was))
-        if not grown or not isinstance(owner, list):
+        if not isinstance(owner, list) or len(now) < len(was):
             raise Undescribed
-        return [Change(list.extend, owner, "", (), now[len(was) :])]
+        other = [i for i, (a, b) in enumerate(zip(now, was)) if a is not b]
+        found = [Change(list.__setitem__, owner, "", (i,), [now[i]]) for i in other]
+        if len(now) > len(was):
+            found.append(Change(list.extend, owner, "", (), now[len(was) :]))
+        return found
     if kind is reach._Entries:
         if type(owner) is not dict or not _same_start(was[::2], now[::2]):
             raise Undescribed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -143,7 +144,7 @@ class Stages:
             if changes and recording.outer is not None:
                 recording.postpone()  # the function around this one changes it
             try:
-                finish = self._finish(recording, out, results, changes or [])
+                finish = self._finish(recording, out, results, changes or [], looked)
             except effects.Undescribed:
                 raise jitted.changing(signature.key, changed) from None
             looked.forget_places()
@@ -163,12 +164,24 @@ class Stages:
         if program.guards.hold(jitted.function, objects):
             guards = lazily("guards")
             death = program.guards.death
-            program.guards = guards.widen(program.guards, jitted.function, objects, args, touched)
+            program.guards = guards.widen(
+                program.guards,
+                jitted.function,
+                objects,
+                args,
+                touched,
+                partial(jitted.changing, self.signature.key),
+            )
             program.guards.death.then = death.then
             program.guards.death.dead |= death.dead
 
     def _finish(
-        self, recording: Recording, out: Any, results: Results, changes: list[Any]
+        self,
+        recording: Recording,
+        out: Any,
+        results: Results,
+        changes: list[Any],
+        looked: Any,
     ) -> Finish:
         leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
         gives: list[Value] = []
@@ -216,7 +229,7 @@ class Stages:
                 f"{recording.reread.spec!r}, which it writes into before it uses it"
             )
         try:
-            stores = lazily("effects").stores_of(changes, out, add, self.program.guards, results)
+            stores = lazily("effects").stores_of(changes, out, add, looked, results)
         except GiveUp:  # what a result can be, or not
             if recording.ended is None or not changes:
                 raise

@@ -174,8 +174,12 @@ def widen(
     objects: Sequence[Any],
     args: Sequence[Any],
     touched: Touched,
+    changing: Callable[[str], GiveUp],
 ) -> Guards:
     """The guards of a function that has been staged: also on what it was seen to read.
+
+    Args:
+        changing: what becomes of a function that changes what it was not known to read.
 
     Raises:
         GiveUp: if something that it read cannot be compared.
@@ -198,7 +202,7 @@ def widen(
             continue
         before = guards.looked_at.get(key)
         if before is None or (name is not None and name not in before):
-            raise GiveUp(f"it changes what it reads: {_named(walk.seen[key].name)}")
+            raise changing(f"what it reads: {_named(walk.seen[key].name)}")
     wider = Guards(walk, list(guards._tensors))
     wider.touched = touched
     return wider

@@ -93,6 +93,7 @@ class Objects:
         def methods(self, cls: type, read: Reads) -> Reads: ...
         def class_place(self, cls: type) -> Place: ...
         def used(self, x: Any) -> bool: ...
+        def found_anew(self, x: Any, place: Place) -> None: ...
         def array(self, x: Any, place: Place) -> None: ...
         def read(self, key: Any, reads: Reads) -> Reads: ...
         def sequence(self, x: Any, place: Place, depth: int) -> None: ...
@@ -253,6 +254,8 @@ class Objects:
         for name in reads.parts:
             if name in own or name == "__dict__" or name == "__class__":
                 continue
+            if self.touched.is_renewed(x, name):
+                continue
             if name not in above and not hasattr(cls, name) and not hasattr(cls, "__getattr__"):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
             elif hasattr(x, "__dict__") and not has_setter(above.get(name)):
@@ -263,6 +266,9 @@ class Objects:
                 continue
             if name in own:
                 value = own[name]
+                if self.touched.is_renewed(x, name):
+                    self.found_anew(value, _attribute(place, name))
+                    continue
                 if self.touched.is_counted(x, name, value):
                     self.writer.kind(_attribute(place, name), value)
                     continue
@@ -333,6 +339,9 @@ class Objects:
                 if name in own:
                     value, step = own[name], f"{{}}.__dict__[{name!r}]"
                     if type(value) in PLAIN or (name[:1] == "_" and name in _INTERNAL):
+                        continue
+                    if self.touched.is_renewed(module, name):
+                        self.found_anew(value, here.below(step, f"{here.name}.{name}"))
                         continue
                 elif name not in above or is_descriptor(above[name]) or name in _INTERNAL:
                     continue

@@ -156,7 +156,10 @@ def _module(
     for name, value in own.items():
         hooks = type(value) is Hooks
         if name not in _HELD and (only is None or name == "training" or name in only or hooks):
-            counted = touched.is_counted(module, name, value)
+            if touched.is_renewed(module, name):
+                continue
+            plain = isinstance(value, Tensor) and not isinstance(value, Cell)  # guarded where read
+            counted = plain or touched.is_counted(module, name, value)
             found[f"{path}.{name}"] = _entry(type(value) if counted else value)
     for kind in ("_parameters", "_buffers"):
         for name, value in own[kind].items():

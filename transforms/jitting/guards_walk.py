@@ -284,6 +284,11 @@ class Walk(Containers, Objects, Methods):
         else:
             self.object_(x, place, reads, depth, given)
 
+    def found_anew(self, x: Any, place: Place) -> None:
+        """What gets a value before it is read: where it is, for a branch that reads it."""
+        if isinstance(x, Tensor) and not isinstance(x, Cell) and not x.written:
+            self.tensors.setdefault(id(x), place)
+
     def _tensor(self, x: Any, place: Place, given: bool) -> None:
         if isinstance(x, Cell):
             if not given:

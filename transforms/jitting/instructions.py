@@ -45,7 +45,7 @@ def _entry(op: str, value: Any, arg: int) -> tuple[str, str, int] | None:
     if op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
         return "attribute", value, 1
     if op in ("STORE_ATTR", "DELETE_ATTR"):
-        return "store", value, 1
+        return "store" if op == "STORE_ATTR" else "delete", value, 1
     if op == "STORE_GLOBAL":
         return "store_global", value, 0
     if op == "STORE_DEREF":

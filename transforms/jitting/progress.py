@@ -59,6 +59,7 @@ class Call(Stages):
         self.before: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # for undoing effects
         self.stores = Stores()  # of what comes out
         self.moments: list[list[Any]] = []  # the numbers before each effect
+        self.counted: dict[int, Any] = {}  # by index, numbers that the function is counting now
         self.drawn = signature.drawn or Drawn()
         self.numbers = self.drawn.values  # what was computed of them, by its place in the table
 
@@ -114,6 +115,8 @@ class Call(Stages):
 
     def number(self, index: int, time: int) -> Any:
         """A Python number of this call as it was after ``time`` effects."""
+        if index in self.counted:  # where it lives is what stands for it
+            return self.counted[index]
         if time < len(self.moments) and index < len(self.moments[time]):
             return self.moments[time][index]
         owner, key, _ = self.program.numbers[index]

@@ -196,6 +196,9 @@ class Recording(NumberRecording, GradientRecording, Stage):
         self.made = []
         self.effects = []
         self.expects = []
+        # nobody holds these: the segment that has made them does not hand them on
+        self.stopped = {}
+        self.constants = {k: v for k, v in self.constants.items() if v.constant is not None}
         return branch.results
 
     def _live(self) -> list[Value]:
@@ -278,6 +281,10 @@ class Recording(NumberRecording, GradientRecording, Stage):
 
     def postpone(self) -> None:
         self.ended = self.ended or GiveUp("", lasting=False)
+        raise self.ended
+
+    def changes(self, what: str) -> NoReturn:
+        self.ended = self.ended or self.call.jitted.changing(self.call.signature.key, what)
         raise self.ended
 
     def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:

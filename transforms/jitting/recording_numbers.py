@@ -76,6 +76,7 @@ class NumberRecording:
             numbers.append((Enclosed(held) if type(held) is CellType else held, key, type(now)))
         host = self.program.table.root(place, 0)
         self.counters.add(host.place)
+        self.call.counted[place] = now
         return StagedNumber(self, None, now, host)
 
     def read_number(self, held: dict[Any, Any], key: Any) -> Any:

@@ -24,6 +24,8 @@ class Touched:
         counters: numbers that the function changes as well as reads, which are inputs: by the id of
             what holds them, and the key.
         written: objects, with the attribute or None for a container, that were changed.
+        renewed: objects, with an attribute that got a value before it was read: what it was does
+            not matter, unless another run reads it.
         functions: those that were run and not made while they were.
         owners: classes whose special methods were used, and modules and classes that were read.
         spaces: namespaces of which names were read that are in no function's code.
@@ -42,6 +44,7 @@ class Touched:
     stored: set[int] = attrs.field(factory=set)
     keys: dict[int, dict[Any, None]] = attrs.field(factory=dict)
     written: set[tuple[int, str | None]] = attrs.field(factory=set)
+    renewed: set[tuple[int, str]] = attrs.field(factory=set)
     functions: dict[int, ref[Any]] = attrs.field(factory=dict)
     special: dict[int, ref[Any]] = attrs.field(factory=dict)
     owners: dict[int, ref[Any]] = attrs.field(factory=dict)
@@ -61,6 +64,16 @@ class Touched:
         kind = type(value)
         return (kind is int or kind is float) and (id(holder), key) in self.counters
 
+    def is_renewed(self, holder: Any, name: str) -> bool:
+        """Whether an attribute is never read before it gets a value."""
+        key = id(holder)
+        return (
+            (key, name) in self.renewed
+            and name not in self.names.get(key, ())
+            and key not in self.whole
+            and not self.blind
+        )
+
     def merge(self, other: Touched, held: bool = False) -> None:
         """Add what another one knows; what that keeps alive only if ``held``."""
         if held:
@@ -70,6 +83,7 @@ class Touched:
         self.ids |= other.ids
         self.stored |= other.stored
         self.counters |= other.counters
+        self.renewed |= other.renewed
         for key, names in other.names.items():
             self.names.setdefault(key, set()).update(names)
         self.whole |= other.whole

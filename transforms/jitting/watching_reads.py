@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from weakref import ref
 
 from fx import limits
+from fx.nn.module import Module
 from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.impure import QUIET
 from fx.transforms.jitting.kinds import (
@@ -41,6 +42,7 @@ class Reading:
         self.opaque = opaque
         self.kinds: dict[type, int] = {}
         self.entered: set[int] = set()  # containers that were looked into
+        self.given: set[tuple[int, str]] = set()  # attributes that got a value and were not deleted
 
     def give_up(self, frame: FrameType, why: str) -> NoReturn:
         """Stop, before the instruction has run: the function runs as it is."""
@@ -71,7 +73,8 @@ class Reading:
             if name not in _HARMLESS:
                 self.unknown(frame, x)
         elif kind in (INSTANCE, OWNER):
-            touched.names.setdefault(key, set()).add(name)
+            if (key, name) not in self.given:
+                touched.names.setdefault(key, set()).add(name)
             if name == "__dict__":
                 touched.whole.add(key)
             if kind == OWNER:
@@ -84,7 +87,18 @@ class Reading:
     def store(self, frame: FrameType, name: str, count: int) -> None:
         x = operands(frame, 1)[0]
         if self.kind(x) in (INSTANCE, OWNER):
+            place = id(x), name
+            self.touched.written.add(place)
+            if name not in self.touched.names.get(id(x), ()) and _keeps(type(x), name):
+                self.given.add(place)
+                self.touched.renewed.add(place)
+
+    def delete(self, frame: FrameType, name: str, count: int) -> None:
+        x = operands(frame, 1)[0]
+        if self.kind(x) in (INSTANCE, OWNER):
             self.touched.written.add((id(x), name))
+            self.given.discard((id(x), name))
+            self.touched.names.setdefault(id(x), set()).add(name)
 
     def store_global(self, frame: FrameType, name: str, count: int) -> None:
         self.touched.written.add((id(frame.f_globals), name))
@@ -233,6 +247,13 @@ class Reading:
         if found is None:
             found = self.kinds[cls] = kind_of(cls)
         return found
+
+
+@lru_cache(maxsize=4096)
+def _keeps(cls: type, name: str) -> bool:
+    """Whether objects of a class keep what is stored as an attribute in their ``__dict__``."""
+    plain = cls.__setattr__ in (object.__setattr__, Module.__setattr__)
+    return plain and cls.__getattribute__ is object.__getattribute__ and not hasattr(cls, name)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,227 @@
+"""State that a compiled step reads and changes: tensors and numbers in attributes, lists, dicts."""
+
+import warnings
+
+import pytest
+
+import fx
+import fx.torch as torch
+from fx.torch import nn
+from tests.transforms.jitting.twins import expect_equal_twins
+
+
+class Plain:
+    """An object of the user's."""
+
+
+class Layer(nn.Module):
+    """What it computed last is an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((2, 2), 0.5))
+        self.seen = None
+
+    def forward(self, x):
+        self.seen = (x @ self.weight).softmax(-1)
+        return self.seen * x
+
+
+class Running:
+    """Running statistics, of which the call looks at attributes by way of a method."""
+
+    def __init__(self):
+        self.mean, self.count = torch.zeros(2), 0
+
+    def __call__(self, x):
+        self.count += 1
+        self.mean = self.mean + (x - self.mean) / self.count
+        return x - self.mean
+
+
+def attribute():
+    s = Plain()
+    s.mean = torch.zeros(2)
+
+    def step(x):
+        s.mean = s.mean * 0.5 + x
+        return s.mean * 2
+
+    return step, lambda: s.mean
+
+
+def running():
+    s = Running()
+    return lambda x: s(x), lambda: (s.mean, s.count)
+
+
+def entries():
+    kept = {"a": torch.zeros(2), "b": torch.ones(2)}
+
+    def step(x):
+        for name in kept:
+            kept[name] = kept[name] * 0.9 + x
+        return kept["a"] - kept["b"]
+
+    return step, lambda: kept
+
+
+def items():
+    kept = [torch.zeros(2), torch.ones(2)]
+
+    def step(x):
+        for i, y in enumerate(kept):
+            kept[i] = y * 0.9 + x
+        return kept[0] * kept[1]
+
+    return step, lambda: kept
+
+
+def swapped():
+    s = Plain()
+    s.a, s.b = torch.zeros(2), torch.ones(2)
+
+    def step(x):
+        s.a, s.b = s.b + x, s.a
+        return s.a * s.b
+
+    return step, lambda: (s.a, s.b)
+
+
+def enclosing():
+    h, n = torch.zeros(2), 0
+
+    def step(x):
+        nonlocal h, n
+        n += 1
+        h = h / n + x
+        return h
+
+    return step, lambda: (h, n)
+
+
+def branching():
+    s = Plain()
+    s.h, s.mode = torch.zeros(2), ""
+
+    def step(x):
+        if x.sum() > 4:
+            s.h = x * 2
+            s.mode = "large" if x.sum() > 8 else "small"
+            return s.h + len(s.mode)
+        return s.h * 3
+
+    return step, lambda: (s.h, s.mode)
+
+
+def written_before_read():
+    layer = Layer()
+
+    def step(x):
+        y = layer(x)
+        return y.sum() + (layer.seen**2).sum()
+
+    return step, lambda: layer.seen.detach()
+
+
+def counted_and_asked():
+    s = Plain()
+    s.n, s.losses = 0, []
+
+    def step(x):
+        s.n += 1
+        y = x / s.n
+        s.losses.append(y.sum().item())
+        return y * s.n
+
+    return step, lambda: (s.n, s.losses)
+
+
+STATES = [
+    attribute, running, entries, items, swapped, enclosing, branching, written_before_read,
+    counted_and_asked,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", STATES, ids=lambda make: make.__name__)
+def test_state_is_as_eagerly_and_the_step_stays_compiled(make):
+    (eager, want), (step, got) = make(), make()
+    step = fx.jit(step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in (0, 1, 2, 3, 1, 2, 5, 0):
+            x = torch.tensor([1.0, 2.0]) * i
+            expect_equal_twins(eager(x), step(x))
+            expect_equal_twins(want(), got())
+    assert step.cache_size() == 1
+
+
+def test_state_that_somebody_else_changes_is_seen():
+    s, kept = Plain(), []
+    s.mean = torch.zeros(2)
+
+    @fx.jit
+    def step(x):
+        s.mean = s.mean * 0.5 + x
+        return s.mean
+
+    x, mean = torch.ones(2), [0.0, 0.0]
+    for i in range(8):
+        if i == 3:
+            s.mean = torch.tensor([7.0, 8.0])
+            mean = [7.0, 8.0]
+        if i == 5:
+            s.mean[0] = 3.0  # a write
+            mean[0] = 3.0
+        mean = [m * 0.5 + 1 for m in mean]
+        kept.append((step(x), s.mean, mean))
+    assert all(y.tolist() == m.tolist() == want for y, m, want in kept)
+
+
+def test_a_flag_of_a_parameter_that_a_step_changes():
+    net = nn.Linear(2, 1)
+
+    @fx.jit
+    def step(x, freeze):
+        net.weight.requires_grad_(not freeze)
+        net.zero_grad()
+        net(x).sum().backward()
+        return net.weight.requires_grad
+
+    with pytest.warns(RuntimeWarning, match="it changes requires_grad of Linear.weight"):
+        for freeze in (False, True, True, False, True, False):
+            assert step(torch.ones(3, 2), freeze) is not freeze
+            assert net.weight.requires_grad is not freeze
+            assert (net.weight.grad is None) is freeze
+
+
+def test_what_an_earlier_segment_has_stopped_is_not_used_by_a_later_one():
+    w, place = nn.Parameter(torch.ones(2)), torch.zeros(1, dtype=torch.long)
+
+    @fx.jit
+    def step(x):
+        with torch.no_grad():
+            y = x * w
+            if int(place) > 1:
+                y = y + w
+            return y * w
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(4):
+            place[0] = i
+            assert step(torch.ones(2)).tolist() == [1.0 + (i > 1)] * 2
+    assert step.cache_size() == 1
+
+
+def test_a_staged_tensor_can_be_shown(capsys):
+    held = torch.ones(3)
+
+    @fx.jit
+    def step(x):
+        print(x * 2, held, [x])
+        return x
+
+    step(torch.ones(2))
+    shown = "jit(float32[2]) jit(float32[3]) [jit(float32[2])]\n"
+    assert capsys.readouterr().out == shown
