@@ -17,6 +17,7 @@ from benchmarks import (
     cases_tiny,
     cases_training,
     cases_transforms,
+    cases_writes,
 )
 from benchmarks.harness import ON_REQUEST, Case, environment, measure, rows, shown
 
@@ -31,6 +32,7 @@ CASES: list[Case] = [
     *cases_data.CASES,
     *cases_files.CASES,
     *cases_tiny.CASES,
+    *cases_writes.CASES,
 ]
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"

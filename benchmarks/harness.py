@@ -25,8 +25,9 @@ TABLES = {  # heading, and the peers of each
     "jit": ("compiled, float32", ("torch", "compile", "jax", "copy")),
     "files": ("files", ("torch", "file")),
     "tiny": ("eager, 100 elements, float32", ("torch",)),
+    "writes": ("eager, what writes, 100 elements, float32", ("torch",)),
 }
-ON_REQUEST = frozenset({"tiny"})  # tables whose rows run only when they are named
+ON_REQUEST = frozenset({"tiny", "writes"})  # tables whose rows run only when they are named
 NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
