@@ -13,6 +13,7 @@ from fx.dtypes import FLOATING
 from fx.ops.convert import as_operand, promote
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import constants_of
+from fx.tape import CELL
 from fx.tensor import Tensor
 
 
@@ -30,6 +31,10 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
                 found = known.get(other or repr(other))
                 if found is not None:
                     return fast(x, found)
+        elif x.level == CELL:
+            return fast(x.read(), other)  # type: ignore[operator]
+        elif isinstance(other, Tensor) and other.level == CELL:
+            return fast(x, other.read())  # type: ignore[operator]
         pair = convert(x, other)
         return pair if pair is NotImplemented else prim(*pair)
 
@@ -40,6 +45,8 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
                 found = known.get(other or repr(other))
                 if found is not None:
                     return fast(found, x)
+        elif x.level == CELL:
+            return reflected(x.read(), other)  # type: ignore[operator]
         pair = convert(x, other)
         return pair if pair is NotImplemented else prim(pair[1], pair[0])
 

@@ -16,7 +16,7 @@ import fx.prims.shape as prims
 from fx.config import modes
 from fx.ops.index_language import FULL, bounds, out_of_range, skipped_axes, too_many
 from fx.prims.fused import fuse
-from fx.tape import record, record_each
+from fx.tape import CELL, record, record_each
 from fx.tensor import Tensor, _new, new_tensor
 
 Index = Any  # an int, a slice, None, an Ellipsis, or a tuple of them
@@ -28,8 +28,9 @@ def view(x: Tensor, index: Index) -> Tensor:
     Raises:
         IndexingError: for what is out of range, too many indices, or a slice that is none.
     """
-    if type(x) is Tensor:
-        array = x._a
+    held: Any = x if type(x) is Tensor or x.level != CELL else x.read()
+    if type(held) is Tensor:
+        array = held._a
         if type(array) is ndarray:
             try:
                 found = array[index]
@@ -40,10 +41,10 @@ def view(x: Tensor, index: Index) -> Tensor:
             out = _new(Tensor)
             out._a = found if type(found) is ndarray else _element(array, index)
             out._node = None
-            if x._node is not None and modes.record0:
-                record(_view, (x,), {"index": index}, out)
-            if _note_plain is not None and modes.views:
-                return _note_plain(x, out, index)
+            if held._node is not None and modes.record0:
+                record(_view, (held,), {"index": index}, out)
+            if _note is not None and modes.views and (held is not x or _note_plain):
+                return _note(x, out, index)
             return out
     out = _view(x, index=index)
     if _note is not None and modes.views:
@@ -52,7 +53,7 @@ def view(x: Tensor, index: Index) -> Tensor:
 
 
 _note: Callable[[Tensor, Tensor, Index], Tensor] | None = None  # of a cell, or a tracer
-_note_plain: Callable[[Tensor, Tensor, Index], Tensor] | None = None
+_note_plain = False  # of any tensor
 
 
 share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a cell (fx.writing)
@@ -61,12 +62,7 @@ share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a c
 def note_views(note: Callable[[Tensor, Tensor, Index], Tensor], plain: bool = False) -> None:
     """Have each view noted that is made while ``modes.views`` says so (fx.writing)."""
     global _note, _note_plain
-
-    def noting(x: Tensor, out: Tensor, index: Index) -> Tensor:
-        return out if out is x else note(x, out, fixed(index))
-
-    _note = noting
-    _note_plain = noting if plain else None
+    _note, _note_plain = note, plain
 
 
 def _element(array: Any, index: Index) -> Any:

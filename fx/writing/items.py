@@ -14,12 +14,15 @@ from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, overlaps, place_in
 from fx.writing.noting import start
 from fx.writing.records import Storage, View, record_of, view_of
-from fx.writing.storing import is_plain, memory, store
-from fx.writing.views import noted
+from fx.writing.storing import is_plain, memory, plain_record, store
+from fx.writing.views import index_of, noted
 
 
 def set_item(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    record = plain_record(x)
+    if record is not None and _put(record, index, value):
+        return
     start()
     record = record_of(x)
     if index is not ... and first_expanded(record.path) < len(record.path) and overlaps(record):
@@ -31,13 +34,11 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     cell = record.family.cell
     if isinstance(value, Tensor) and value.level == CELL:
         if value.written and _is_itself(record, index, value):
-            return  # the end of `x[index] += v`, which has written through the view
+            return
         value = value.read()
     own = type(cell) is Storage and record.leaf is None and is_plain(cell.read())
-    if own and (type(value) in _NUMBERS or _is_array(value)):
-        place = place_in(record, memory(record.family))
-        if place is not None and _assigned(place, index, value):
-            return
+    if own and _put(record, index, value):
+        return
     now = x.read()
     if not isinstance(value, Tensor):
         value = as_tensor(value, x.dtype, x.device)
@@ -46,10 +47,50 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     store(record, now.at[_read(index)].set(value))
 
 
+def put_all(x: Any, value: Any) -> bool:
+    """Let NumPy assign all elements of a written tensor; False where it cannot."""
+    record = plain_record(x)
+    if record is None or (isinstance(value, Tensor) and value._dtype is not record.dtype):
+        return False
+    if type(value) not in _NUMBERS and value.ndim > len(record.shape):
+        return False
+    return _put(record, ..., value)
+
+
+def _put(record: View, index: Any, value: Any) -> bool:
+    """Let NumPy assign into memory that nobody else holds; False where it cannot."""
+    family = record.family
+    if type(value) not in _NUMBERS:
+        if isinstance(value, Tensor):
+            if value.level == CELL:
+                if value.written and _is_itself(record, index, value):
+                    return True  # the end of `x[index] += v`, which has written through the view
+                value = value.read()
+            if type(value) is not Tensor or (value._node is not None and modes.barrier < 0):
+                return False
+            value = value._a
+            if type(value) is not np.ndarray:
+                return False
+            if value.base is not None and value.base is family.cell.value._a:
+                value = value.copy()
+        elif not isinstance(value, np.ndarray | np.generic):
+            return False
+    place = memory(family)
+    if record.path:
+        place = place_in(record, place)
+    return place is not None and _assigned(place, index, value)
+
+
 def _is_itself(record: View, index: Any, value: Any) -> bool:
     """Whether a member is ``x[index]`` itself."""
-    if view_of(value).family is not record.family or modes.stage is not None:
+    own = view_of(value)
+    if own.family is not record.family or modes.stage is not None:
         return False
+    n = len(record.path)
+    if len(own.path) == n + 1 and type(index) is int and own.leaf is None:
+        primitive, params = own.path[n]
+        if primitive is index_of and type(params["index"]) is int and params["index"] == index:
+            return all(a is b for a, b in zip(record.path, own.path))
     base = record.family.cell.value
     if type(base) is not Tensor or type(base._a) is not np.ndarray:
         return False
@@ -70,16 +111,10 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
 _NUMBERS = frozenset((int, float, bool, complex))
 
 
-def _is_array(value: Any) -> bool:
-    return (isinstance(value, Tensor) and is_plain(value)) or isinstance(
-        value, np.ndarray | np.generic
-    )
-
-
 def _assigned(place: Any, index: Any, value: Any) -> bool:
     """Whether NumPy could assign; if not, the other way says why in better words."""
     try:
-        place[_indices(index)] = value._a if isinstance(value, Tensor) else value
+        place[_indices(index)] = value
     except (IndexError, ValueError, TypeError, OverflowError):
         return False
     return True

@@ -23,7 +23,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
 from fx.writing.inplace import user_writes
-from fx.writing.items import set_item
+from fx.writing.items import put_all, set_item
 from fx.writing.noting import link, start
 from fx.writing.records import CUT, detached, record_of
 from fx.writing.storing import refill, refresh, renew
@@ -183,6 +183,21 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     return adopt(self, grown.clone(), "resize_")
 
 
+def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Hold the values of ``source``, broadcast and cast to this shape and dtype."""
+    return self if put_all(self, source) else rebinding.copy_(self, source, non_blocking)
+
+
+def fill_(self: Any, value: Any) -> Any:
+    """Hold ``value`` everywhere."""
+    return copy_(self, value)
+
+
+def zero_(self: Any) -> Any:
+    """Hold zeros."""
+    return copy_(self, 0)
+
+
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
     """Be of the shape of another tensor."""
     return resize_(self, other.shape)
@@ -303,7 +318,7 @@ def attach() -> None:
     Tensor.__dir__ = __dir__  # type: ignore[method-assign]
     for name, sign in _OPERATORS.items():
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
-    own = {f.__name__: f for f in (set_, resize_, resize_as_, detach_)}
+    own = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, copy_, fill_, zero_)}
     for name in NAMES:
         if name in own:
             work = own[name]

@@ -17,9 +17,9 @@ from fx.prims.compare import stop_gradient
 from fx.prims.complex import part
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
-from fx.tensor import Tensor
+from fx.tensor import Tensor, _new
 from fx.writing.layouts import gives_view, lies_in_order, owner_of, shares, strides_of
-from fx.writing.records import Family, View, origins, record_of
+from fx.writing.records import CUT, Family, View, origins, record_of
 from fx.writing.written import convert
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
@@ -94,8 +94,12 @@ class Selection:
 
 def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
-    x, lead = _behind(x)
-    record = record_of(x)
+    lead: tuple[Any, ...] = ()
+    if type(x) is not Tensor and isinstance(x, Data):
+        x, lead = _behind(x)
+    record = getattr(x, "_view", None)
+    if record is None or record is CUT:
+        record = record_of(x)
     family = record.family
     path = (*record.path, *lead, (primitive, params))
     base, cut = None, record.cut or bool(lead) or primitive is stop_gradient
@@ -118,13 +122,15 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     else:
         if x.level != CELL:
             base = x
-        elif out is x.read():  # all of it: but what a cell holds is no object of the user's
+        elif (type(out) is not Tensor or primitive is stop_gradient) and out is x.read():
+            # all of it: but what a cell holds is no object of the user's
             out = Primitive.__call__(reshape, out, shape=out.shape)
         if moves and not gives_view(family, path):
             return out
         if type(out) is Tensor and out._node is None and x._node is not None:
             cut = True
-    out._view = made = View(family, path, base, cut)
+    out._view = made = _new(View)
+    made.family, made.path, made.base, made.cut = family, path, base, cut
     if record.leaf is not None and not (type(out) is Tensor and out._node is None):
         made.leaf, made.at, made.cut = record.leaf, record.at, True
     elif record.path and primitive is not stop_gradient and type(x._node) is Leaf:
@@ -132,10 +138,10 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     if primitive is stop_gradient:
         made.leaf = None
     family.add(out)
-    if not writing.started and family.of_user and type(out) is Tensor:
-        _note_origin(family, out._a)
     if family.cell is not None:
         convert(out, 0)
+    elif family.of_user and not writing.started and type(out) is Tensor:
+        _note_origin(family, out._a)
     return out
 
 

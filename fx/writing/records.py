@@ -66,22 +66,24 @@ class Family:
         unclear: weak references to what may be a view of these, or not.
     """
 
-    __slots__ = (
-        "__weakref__", "array", "cell", "found", "limit", "members", "of_user", "root", "shape",
-        "strides", "unclear",
-    )  # fmt: skip
+    cell: Any = None
+    of_user = False
+    found = False
+    unclear: Any = ()
+    limit = _MOST
 
     def __init__(self, root: Any, array: Any = None) -> None:
-        self.root = _GONE if root is None else ref(root)
-        self.of_user = isinstance(root, Cell)
-        self.cell: Any = None
-        self.array = root._a if type(root) is Tensor else array
-        self.shape = self.array.shape if root is None else root.shape
-        self.strides = strides_of(self.array)
-        self.unclear: Any = ()
-        self.found = False
         self.members: list[Any] = []
-        self.limit = _MOST
+        if type(root) is Tensor:
+            self.root = ref(root)
+            self.array = array = root._a
+            self.shape = array.shape
+        else:
+            self.root = _GONE if root is None else ref(root)
+            self.of_user = isinstance(root, Cell)
+            self.array = array
+            self.shape = array.shape if root is None else root._shape
+        self.strides = strides_of(array)
 
     def add(self, member: Tensor) -> None:
         """Another view."""
@@ -113,18 +115,19 @@ class View:
         source, value: what the family held when it was last read, and what that was here.
     """
 
-    __slots__ = (
-        "at", "base", "cut", "dtype", "family", "first", "leaf", "path", "shape", "since", "source",
-        "value",
-    )  # fmt: skip
+    since = at = 0
+    first: Any = None
+    leaf: Any = None
+    source: Any = None
+    value: Any = None
+    shape: Any
+    dtype: Any
 
-    def __init__(self, family: Family, path: tuple[Any, ...], base: Any, cut: bool) -> None:
+    def __init__(self, family: Family, path: tuple[Any, ...], base: Any, cut: bool | None) -> None:
         self.family = family
         self.path = path
         self.base = base
         self.cut = cut
-        self.since = self.at = 0
-        self.first = self.leaf = self.source = self.value = None
 
 
 CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tensor, before the first write
@@ -144,22 +147,22 @@ def twin(x: Any) -> Any:
         x = x.read()
     cls = type(x)
     out = _new(cls)
+    if cls is Tensor:
+        out._a, out._node = x._a, x._node
+        return out
     for name in _slots(cls):
         try:
             value = getattr(x, name)
         except AttributeError:
             continue
         setattr(out, name, value)
-    if cls is not Tensor:
-        stage = getattr(out, "stage", None)
-        if stage is not None:
-            stage.note(out, out.ref)
+    stage = getattr(out, "stage", None)
+    if stage is not None:
+        stage.note(out, out.ref)
     return out
 
 
 def _slots(cls: Any) -> tuple[str, ...]:
-    if cls is Tensor:
-        return ("_a", "_node")
     found: list[str] = []
     for base in cls.__mro__:
         own = base.__dict__.get("__slots__", ())

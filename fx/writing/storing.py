@@ -22,7 +22,7 @@ from fx.state import Cell, _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
 from fx.writing.checking import check
-from fx.writing.layouts import place_in
+from fx.writing.layouts import first_expanded, place_in
 from fx.writing.records import Family, Storage, View, record_of, twin, view_of
 from fx.writing.replacing import changed, replaced
 from fx.writing.written import UNTOLD, convert, looked, next_number, with_history
@@ -34,7 +34,9 @@ def renew(x: Any, operation: str, value: Any) -> Any:
     Raises:
         WriteError: if it has another shape, or a dtype that does not fit.
     """
-    dtype, shape = x.dtype, x.shape
+    if type(value) is Tensor and _renewed(x, value):
+        return x
+    dtype, shape = x._dtype, x._shape
     if value.dtype != dtype:
         if not _fits(value.dtype, dtype):
             raise WriteError(
@@ -50,6 +52,31 @@ def renew(x: Any, operation: str, value: Any) -> Any:
     record = check(x, operation)
     store(record, value)
     return x
+
+
+def _renewed(x: Any, value: Tensor) -> bool:
+    """Store plain values where nothing stands in the way; False where ``renew`` has to look."""
+    record = plain_record(x)
+    if record is None:
+        return False
+    family, array = record.family, value._a
+    grows = value._node is not None and is_grad_enabled()
+    if grows or type(array) is not np.ndarray or array.dtype is not record.dtype:
+        return False
+    if array.shape != record.shape:
+        return False
+    if record.path:
+        place = place_in(record, memory(family))
+        if place is None:
+            return False
+        place[...] = array
+        return True
+    if family.strides is None and not array.flags.c_contiguous:
+        return False
+    held = new_tensor(array)
+    held._node = family.cell.value._node
+    family.cell.value = held
+    return True
 
 
 def store(record: View, value: Any) -> None:
@@ -249,14 +276,48 @@ def is_plain(*values: Any) -> bool:
     )
 
 
+def plain_record(x: Any) -> View | None:
+    """The record of a written tensor that is written as a NumPy array is, with nothing else to do.
+
+    None where something is staged or noted, would be recorded or refused, or is not known yet.
+    """
+    if not x.written or modes.stage is not None or modes.journal is not None:
+        return None
+    record = view_of(x)
+    family = record.family
+    cell = family.cell
+    if type(cell) is not Storage or family.unclear or record.leaf is not None:
+        return None
+    base = cell.value
+    if type(base) is not Tensor or type(base._a) is not np.ndarray:
+        return None
+    if base._node is not None and modes.barrier < 0:  # recorded, or refused
+        return None
+    if record.path and first_expanded(record.path) < len(record.path):
+        return None
+    return record  # type: ignore[no-any-return]
+
+
+def _outdated(member: Any) -> bool:
+    """Forget what a member of a family was; False if that is gone."""
+    if member is None:
+        return False
+    record = view_of(member)
+    record.source = record.value = None
+    return True
+
+
 def memory(family: Any) -> Any:
     """The array of a family, which nobody else holds: its own, or else a copy in its place."""
     cell = family.cell
-    for member in (*family.alive(), family.root()):
-        if member is not None:
-            record = view_of(member)
-            record.source = record.value = None
-    member = record = None
+    members = family.members
+    if members:
+        family.members = [held for held in members if _outdated(held())]
+    root = family.root()
+    if root is not None:
+        record = view_of(root)
+        record.source = record.value = None
+    root = record = None
     base = cell.value
     array = base._a
     # What runs again needs what was there before. Else `base` is held by the cell and by this

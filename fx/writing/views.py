@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from sys import _getframe
-from types import CodeType
 from typing import Any
 
 from numpy import ndarray
@@ -23,7 +22,7 @@ from fx.levels import Tracer
 from fx.ops.interop import clone
 from fx.ops.methods_core import contiguous as in_order
 from fx.ops.operands import same_view
-from fx.ops.views import cut_array, note_views, rows
+from fx.ops.views import cut_array, fixed, note_views, rows
 from fx.ops.views import view as cut
 from fx.prims.shape import reshape
 from fx.state import Cell
@@ -50,12 +49,14 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose results are noted as views where the user calls it."""
     itself = function.__name__ in ITSELF
     way = SURELY if function.__name__ in ALWAYS else True
+    inside = _inside
 
     @wraps(function)
     def viewing(self: Any, *args: Any, **kwargs: Any) -> Any:
         if modes.views or (type(self) is Tensor and not writing.started):
             return function(self, *args, **kwargs)
-        if _is_inside(_getframe(1).f_code):
+        name = _getframe(1).f_code.co_filename
+        if inside[name] if name in inside else _is_inside(name):
             return function(self, *args, **kwargs)
         modes.views = way
         try:
@@ -76,14 +77,14 @@ def _alias(x: Any) -> Any:
     return reshape(x, shape=x._shape)
 
 
-_inside: dict[CodeType, bool] = {}
+_inside: dict[str, bool] = {}
 
 
-def _is_inside(code: CodeType) -> bool:
+def _is_inside(filename: str) -> bool:
     """Whether fx itself calls."""
-    found = _inside.get(code)
+    found = _inside.get(filename)
     if found is None:
-        found = _inside[code] = is_internal(code.co_filename)
+        found = _inside[filename] = is_internal(filename)
     return found
 
 
@@ -101,7 +102,7 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
     def __iter__(self: Any) -> Any:
         if type(self) is Tensor and not writing.started and self.ndim:
             return iter(rows(self, 0))  # all at once, as the first write may be in the loop
-        if modes.views or not self.ndim or _is_inside(_getframe(1).f_code):
+        if modes.views or not self.ndim or _is_inside(_getframe(1).f_code.co_filename):
             return before(self)
         return iter(noted(lambda: [self[i] for i in range(self.shape[0])]))
 
@@ -185,7 +186,9 @@ SELECTIONS = {"diagonal": _diagonal_of, "unfold": _windows_of, "as_strided": _st
 
 
 def _note(x: Any, out: Any, index: Any) -> Any:
-    return link(x, out, index_of, {"index": index})
+    if out is x:
+        return out
+    return link(x, out, index_of, {"index": index if type(index) is int else fixed(index)})
 
 
 def attach() -> None:

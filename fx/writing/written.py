@@ -35,16 +35,18 @@ class Written:
     def read(self) -> Any:
         """The value of now; in a pullback that is older than the first write, that of then."""
         record: View = view_of(self)
-        if modes.pulling < record.since and record.first is not None:
+        if record.since and modes.pulling < record.since and record.first is not None:
             return record.first
         cell = record.family.cell
         if type(cell) is not Storage:
             return record.value if modes.stage is None else _now(record)
-        base = cell.read()
-        if not record.path and record.leaf is None:
-            return base
+        base = cell.value
+        if modes.stage is not None or type(base) is not Tensor:
+            base = cell.read()
         if record.source is base:
             return record.value
+        if not record.path and record.leaf is None:
+            return base
         value = looked(record, base)
         if modes.stage is None:
             record.source, record.value = base, value
@@ -125,6 +127,9 @@ def written_class(cls: Any) -> Any:
     return type("Tensor" if cls is Tensor else cls.__name__, (Written, cls), {"__slots__": ()})
 
 
+_PLAIN = written_class(Tensor)
+
+
 def begin(family: Family) -> None:
     """Move the values of a family into a cell, and let all members read it."""
     if modes.stage is not None:
@@ -180,19 +185,22 @@ def convert(x: Any, number: int) -> None:
     record: View = x._view
     if x.written:
         return
+    kind = type(x)
     first = twin(x)
     if number:  # else it was made after the first write: nobody has kept the object
         record.first, record.since = first, number
-    record.shape, record.dtype = x._shape, x._dtype
-    if record.path and type(first._node) is Leaf:
-        record.leaf, record.cut, record.at = first._node, True, len(record.path)
+    held = first._a if kind is Tensor else first
+    record.shape, record.dtype = held.shape, held.dtype
     cell = record.family.cell
-    if type(cell) is Storage and cell.value._node is None:
-        _keep_history(record, first._node)
-    record.value = first
-    record.source = cell.value if type(cell) is Storage and modes.stage is None else None
+    if record.path:
+        own = type(cell) is Storage
+        if own and cell.value._node is None:
+            _keep_history(record, first._node)
+        record.value = first
+        if own and modes.stage is None:
+            record.source = cell.value
     record.base = None
-    x.__class__ = written_class(Tensor if type(x) is Named else type(x))
+    x.__class__ = _PLAIN if kind is Tensor else written_class(Tensor if kind is Named else kind)
     array_in.__set__(x, None)
     node_in.__set__(x, None)
 
