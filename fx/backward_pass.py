@@ -72,7 +72,7 @@ def backward_pass(
     direct = accumulate and inputs is None  # leaves without hooks need not wait their turn
     sums: dict[Any, Tensor] = {}  # of leaves and extras, what arrives at them
     watching = _watcher
-    saved_modes = (modes.barrier, modes.silent)
+    barrier, silent = modes.barrier, modes.silent
     if _may_write:
         outer, modes.pulling = modes.pulling, 0
     switch = create_graph or level == 0 or level & 1
@@ -80,9 +80,10 @@ def backward_pass(
         if create_graph:
             set_modes(ENABLED, ENABLED)
         elif level == 0:  # by the barrier: a pass on another tape may run within this one
-            set_modes(max(modes.barrier, 0), modes.silent)
+            if barrier < 0:
+                modes.barrier, modes.record0 = 0, False
         elif switch:
-            set_modes(modes.barrier, level)
+            modes.silent = level
         for root, start in roots:
             if useful is None or root in useful:
                 before = cts.get(root)
@@ -139,8 +140,7 @@ def backward_pass(
                 if parent is None or grad is None:
                     continue
                 if direct and type(parent) is Leaf and parent.extra is None:
-                    before = sums.get(parent)
-                    sums[parent] = grad if before is None else before + grad
+                    sums[parent] = sums[parent] + grad if parent in sums else grad
                     continue
                 if useful is not None and parent not in useful:
                     continue
@@ -166,12 +166,13 @@ def backward_pass(
                     node.saved = _NONE
         if _may_write:
             modes.pulling = NEVER
-        _store(sums)
+        if sums:
+            _store(sums)
     finally:
         if _may_write:
             modes.pulling = outer
         if switch:  # no call, which a signal could come into
-            barrier, modes.silent = saved_modes
+            modes.silent = silent
             modes.barrier = barrier
             modes.record0 = barrier < 0
     return found
@@ -235,7 +236,7 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
 def _store(sums: dict[Any, Tensor]) -> None:
     """Add to gradients, all at once: each owner has its old one, or each its new one."""
     if len(sums) == 1:
-        [(owner, ct)] = sums.items()
+        owner, ct = sums.popitem()
         old = owner.grad
         owner.grad = ct if old is None else old + ct
         return

@@ -40,6 +40,9 @@ class _Modes(threading.local):
     views: int = False  # whether view primitives note what they give (fx.writing.views)
     stage: Any = None  # of the function that is being staged (fx.graph.staging)
 
+    def __init__(self) -> None:  # in every thread: its ``__dict__`` holds all of them
+        self.__dict__.update({name: getattr(_Modes, name) for name in _Modes.__annotations__})
+
 
 modes = _Modes()
 

@@ -56,7 +56,7 @@ def _dx(y, shape):
 
 
 def _dy(x, shape):
-    if len(shape) == 2 and x.ndim > 2:  # one product over all rows instead of a sum of products
+    if len(shape) == 2 and len(x._shape) > 2:  # one product over all rows, no sum of products
 
         def pullback(ct):
             rows = shape_prims.reshaped(x, (_rows(x), x._shape[-1]))

@@ -28,7 +28,7 @@ def reduced_shape(shape, axes, keepdims):
 
 def spread_back(ct, shape, axes, keepdims):
     """Broadcast a cotangent of a reduction to the shape that was reduced."""
-    if not keepdims and axes and ct.ndim:  # a scalar spreads as it is
+    if not keepdims and axes and ct._shape:  # a scalar spreads as it is
         ct = shape_prims.reshaped(ct, reduced_shape(shape, axes, True))
     return shape_prims.stretched(ct, shape)
 

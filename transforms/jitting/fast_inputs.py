@@ -39,13 +39,14 @@ class Code:
 
 
 def settings(code: Code, program: Program) -> None:
-    records = modes.record0
+    """Check what the thread has set: one look at its dict, for an attribute of it costs as much."""
+    code.add("now = modes.__dict__")
     code.require(
-        f"modes.stage is None and modes.record0 is {records} and not modes.axes "
-        f"and modes.journal is None and modes.inference is {modes.inference}"
+        f"now['stage'] is None and now['record0'] is {modes.record0} and not now['axes'] "
+        f"and now['journal'] is None and now['inference'] is {modes.inference}"
     )
-    code.require(f"modes.device is {code.name('device', modes.device)}")
-    code.require(f"modes.autocast is {code.name('autocast', modes.autocast)}")
+    code.require(f"now['device'] is {code.name('device', modes.device)}")
+    code.require(f"now['autocast'] is {code.name('autocast', modes.autocast)}")
     code.names["defaults"] = _Defaults
     code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
     code.require(f"defaults.device == {_Defaults.device!r}")
@@ -53,7 +54,7 @@ def settings(code: Code, program: Program) -> None:
         code.names["limits"] = limits.key
         code.require(f"limits() == {limits.key()!r}")
     if program.random:
-        code.require("not modes.lanes and modes.turn is None")
+        code.require("not now['lanes'] and now['turn'] is None")
 
 
 def arguments(code: Code, jitted: Any, signature: Any) -> None:

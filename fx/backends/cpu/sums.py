@@ -27,9 +27,19 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
     dtype = x.dtype
     if dtype is _F32 or dtype is _F64:
-        if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
+        n, rank = x.size, x.ndim
+        if not (axes and n and axes[-1] < rank):  # NumPy says which axis is none
             return _add(x, axes, dtype, None, keepdims)
-        return _by_kernel(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
+        if not _compiler():
+            return _by_numpy(x, axes, keepdims)
+        flags = x.flags
+        if not (flags.c_contiguous and flags.aligned):
+            return _turned(x, axes, keepdims)
+        if len(axes) == rank and n <= limits.SUM_ROW >> 3:  # the short way of what is small
+            out = _empty((1,) * rank if keepdims else (), dtype)
+            _rows[dtype]([1, 0, x, out, n, n, 1])
+            return out
+        return _by_kernel(x, axes, keepdims)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
         return narrowed(total(widen(x), axes, keepdims), dtype)
     if dtype == np.complex64:
@@ -56,20 +66,12 @@ def _cast(x: Any, dtype: np.dtype) -> Any:
 
 
 def _by_kernel(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    flags = x.flags
-    if not (flags.c_contiguous and flags.aligned):
-        return _turned(x, axes, keepdims)
+    """The sum of a dense array."""
     shape, n = x.shape, x.size
-    if n <= limits.SUM_ROW >> 3:  # the short ways of what is small
-        rank = len(shape)
-        if len(axes) == rank:
-            out = _empty((1,) * rank if keepdims else (), x.dtype)
-            _kernel("rows", x.dtype.char, x.dtype.char)([1, 0, x, out, n, n, 1])
-            return out
-        if len(axes) == 1 and axes[0] == rank - 1:
-            out = _empty((*shape[:-1], 1) if keepdims else shape[:-1], x.dtype)
-            _kernel("rows", x.dtype.char, x.dtype.char)([out.size, 0, x, out, shape[-1], n, 1])
-            return out
+    if n <= limits.SUM_ROW >> 3 and len(axes) == 1 and axes[0] == len(shape) - 1:  # as above
+        out = _empty((*shape[:-1], 1) if keepdims else shape[:-1], x.dtype)
+        _rows[x.dtype]([out.size, 0, x, out, shape[-1], n, 1])
+        return out
     last, k = axes[-1], len(axes) - 1
     low = last
     while k and axes[k - 1] == low - 1:  # axes side by side are one
@@ -98,14 +100,14 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     A sum of float32 has room for another order: it is added up in float64 and rounded in the end.
     """
     if x.dtype is _F64:
-        return _by_kernel(x.copy("C"), axes, keepdims)
+        return total(x.copy("C"), axes, keepdims)
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)
     if not (turned.flags.c_contiguous and turned.flags.aligned):
         if x.size > limits.SUM_COPIED:
             return _by_numpy(x, axes, keepdims)
-        return _by_kernel(x.copy("C"), axes, keepdims)
-    out = _by_kernel(turned, tuple(sorted([order.index(a) for a in axes])), True)
+        return total(x.copy("C"), axes, keepdims)
+    out = total(turned, tuple(sorted([order.index(a) for a in axes])), True)
     out = out.transpose([order.index(i) for i in range(x.ndim)])
     return out if keepdims else out.squeeze(axes)
 
@@ -171,5 +173,15 @@ def _block(char: str) -> int:
     return sums.block_of(4 if char == "f" else 8)
 
 
+class _Rows(dict[np.dtype, library.Run]):
+    """The kernel that sums rows, by their dtype, which is that of the sums too."""
+
+    def __missing__(self, dtype: np.dtype) -> library.Run:
+        self[dtype] = run = _kernel("rows", dtype.char, dtype.char)
+        return run
+
+
+_rows = _Rows()
+limits.on_change(_rows.clear)
 limits.on_change(_kernel.cache_clear)
 limits.on_change(_block.cache_clear)
