@@ -39,6 +39,8 @@ _LETTERS = "xyz"
 def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
     """A function of ``tensors`` tensors (at most three) and of the values of the parameters.
 
+    Where nothing is staged, a primitive of no tensor is taken at once on the CPU, too.
+
     Args:
         primitive: whose kernel, if it is a fused one, may say None; it is then called itself.
         words: the names of all its parameters.
@@ -112,21 +114,23 @@ def _source(
 ) -> str:
     """The definition of what makes the function of a primitive."""
     xs, arrays = _LETTERS[:tensors], [f"{x}_array" for x in _LETTERS[:tensors]]
-    together, by_word = ", ".join(xs), "".join([f", {w}={w}" for w in words])
+    by_word = [f"{w}={w}" for w in words]
     params = "{" + ", ".join([f"{w!r}: {w}" for w in words]) + "}"
     plain = [f"type({a}) is ndarray" for a in arrays]
-    given = ", ".join(arrays)
-    otherwise = f"primitive({together}{by_word})"
+    args = "(" + "".join([f"{x}, " for x in xs]) + ")"
+    otherwise = f"primitive({', '.join([*xs, *by_word])})"
     if kind == "view":
         plain.append("not (writing.started and modes.views)")
-        call, refused = f"kernel({given}, {words[0]})", f"return {otherwise}"
+        call, refused = f"kernel({arrays[0]}, {words[0]})", f"return {otherwise}"
     else:
-        call = f"primitive.cpu({given}{by_word})"
-        refused = f"raise primitive._explain(error, ({together},), {params}) from None"
+        call = f"primitive.cpu({', '.join([*arrays, *by_word])})"
+        refused = f"raise primitive._explain(error, {args}, {params}) from None"
+    if not tensors:
+        plain = ["device == 'cpu'", "modes.stage is None"]
     lines = [
         "def make(primitive, kernel):",
         f" def bind({', '.join([*xs, *words])}):",
-        f"  if {' and '.join([f'type({x}) is Tensor' for x in xs])}:",
+        f"  if {' and '.join([f'type({x}) is Tensor' for x in xs]) or True}:",
         *[f"   {a} = {x}._a" for a, x in zip(arrays, xs)],
         f"   if {' and '.join(plain)}:",
         *([f"    array = {call}", f"    if array is None: return {otherwise}"] if kind == "fused"
@@ -147,7 +151,7 @@ def _source(
         needed = " or ".join([f"{x}._node is not None" for x in xs])
         lines += [
             f"    if ({needed}) and modes.record0:",
-            f"     {result}{recording}(primitive, ({together},), {params}, out)",
+            f"     {result}{recording}(primitive, {args}, {params}, out)",
         ]
     lines += ["    return out", f"  return {otherwise}", " return bind"]
     return "\n".join(lines)

@@ -147,10 +147,11 @@ def _array_of_other(value: Any, what: str) -> Any:
 def _from_sequence(data: Any, dtype: Any, device: str, what: str) -> Tensor:
     kinds: set[type] = set()
     _leaf_types(data, kinds)
-    if any(issubclass(kind, Tensor) for kind in kinds):
-        return _stacked(data, dtype, device, what)
-    if StagedNumber in kinds:
-        return _of_numbers(data, dtype, device, what)
+    if not kinds <= _SCALAR_SET:
+        if any(issubclass(kind, Tensor) for kind in kinds):
+            return _stacked(data, dtype, device, what)
+        if StagedNumber in kinds:
+            return _of_numbers(data, dtype, device, what)
     wanted = dtype
     if wanted is None and not kinds:
         wanted = dtypes.to_float(dtypes.bool_)  # an empty list
@@ -208,6 +209,9 @@ def _weak(array: np.ndarray, what: str) -> np.ndarray:
 
 def _leaf_types(data: Any, found: set[type]) -> None:
     kinds = set(map(type, data))
+    if kinds <= _SCALAR_SET:
+        found |= kinds
+        return
     nested = tuple(k for k in kinds if issubclass(k, list | tuple))
     found |= kinds.difference(nested)
     if nested:

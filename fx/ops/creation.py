@@ -57,7 +57,7 @@ def _filled(
 ) -> Tensor:
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     where = default_device() if device is None else as_device(device).name
-    out = prims.full(shape=shape, value=value, dtype=wanted, device=where)
+    out: Tensor = prims.filled(shape, value, wanted, where)
     return with_grad(out, name) if requires_grad else out
 
 
@@ -243,13 +243,14 @@ def full_like(
 
 
 def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    x = as_tensor(x)
+    if type(x) is not Tensor:
+        x = as_tensor(x)
     wanted = x._dtype if dtype is None else dtypes.as_dtype(dtype)
     if device is None and type(x) is Tensor:
         where = device_of_array[type(x._a)]
     else:
         where = device_name(device or x.device)
-    out = prims.full(shape=x._shape, value=value, dtype=wanted, device=where)
+    out: Tensor = prims.filled(x._shape, value, wanted, where)
     return with_grad(out, name) if requires_grad else out
 
 
@@ -308,7 +309,7 @@ def arange(
 def _iota(
     shape: tuple[int, ...], axis: int, start: Any, step: Any, dtype: Any, device: str
 ) -> Tensor:
-    return prims.iota(shape=shape, axis=axis, start=start, step=step, dtype=dtype, device=device)
+    return prims.counted(shape, axis, start, step, dtype, device)  # type: ignore[no-any-return]
 
 
 def linspace(

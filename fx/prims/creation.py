@@ -10,6 +10,7 @@ import fx.backends.cpu.creation as cpu
 from fx.devices import backend
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.sampling import Sample
+from fx.quick import quick
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
 
@@ -31,6 +32,7 @@ full = define(
         [], {"shape": d.shape(), "value": 1.5, "dtype": d.dtype, "device": "cpu"}
     ),
 )  # fmt: skip
+filled = quick(full, "shape", "value", "dtype", "device", tensors=0)
 iota = define(  # start + step * index along one axis
     "iota", cpu=cpu.iota, kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
@@ -42,6 +44,7 @@ iota = define(  # start + step * index along one axis
          "dtype": d.dtype, "device": "cpu"},
     ),
 )  # fmt: skip
+counted = quick(iota, "shape", "axis", "start", "step", "dtype", "device", tensors=0)
 
 
 constants: dict[str, dict[Any, dict[Any, Tensor]]] = {}  # device -> dtype -> value -> tensor

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fx import forking
+from fx.backends.cpu.draws import with_next_key
 from fx.backends.cpu.philox import next_key as following_words
 from fx.config import default_device, modes
 from fx.dtypes import uint32
@@ -20,7 +21,7 @@ from fx.prims.random import next_key as following
 from fx.random.keys import seed_words
 from fx.random.lanes import enter_lanes, take
 from fx.state import Cell
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, _new, new_tensor
 
 _SEED = 67280421310721  # of a new generator, as in PyTorch
 
@@ -65,6 +66,28 @@ class Generator:
                 cell.rebind(following(key))
             self.calls += 1
         return key
+
+    def draw(
+        self, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()
+    ) -> Tensor | None:
+        """A small draw of the CPU's, whose kernel moves the state on as well; None for others."""
+        plain = modes.stage is modes.journal is modes.turn is self._device is None
+        if not plain or modes.lanes or default_device() != "cpu":
+            return None
+        with self._lock:
+            cell = self.cell
+            key = cell.value
+            if type(key) is not Tensor:
+                return None
+            found = with_next_key(key._a, family, shape, dtype, *more)
+            if found is None:
+                return None
+            held, out = _new(Tensor), _new(Tensor)
+            out._a, held._a = found
+            held._node = out._node = None
+            cell.value = held
+            self.calls += 1
+        return out
 
     def manual_seed(self, seed: int) -> Generator:
         """Start over from a seed in [-2 ** 63, 2 ** 64); returns the generator itself."""

@@ -19,7 +19,7 @@ from fx.ops.interop import with_grad
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.random import continuous, discrete, order
-from fx.random.generator import Generator, next_key
+from fx.random.generator import Generator, _current, next_key
 from fx.random.keys import sample_shape
 from fx.tensor import Tensor
 
@@ -33,7 +33,12 @@ def _drawn(
     family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
 ) -> Tensor:
     wanted = default_dtype() if dtype is None else continuous.floating_dtype(name, dtype)
-    out = draws.random_draw(next_key(generator, device), family=family, shape=shape, dtype=wanted)
+    out = None
+    if generator is None and device is None:
+        out = _current.generator.draw(family, shape, wanted)
+    if out is None:
+        key = next_key(generator, device)
+        out = draws.random_draw(key, family=family, shape=shape, dtype=wanted)
     return with_grad(out, name) if grad else out
 
 
@@ -41,7 +46,12 @@ def drawn(family: str, name: str) -> Any:
     """``f(sizes, dtype, device, requires_grad)`` for a function that draws."""
 
     def draw(size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-        return _drawn(family, name, _sizes(name, size), dtype, None, device, requires_grad)
+        shape = _sizes(name, size)
+        if dtype is None and device is None and not requires_grad:
+            out = _current.generator.draw(family, shape, default_dtype())
+            if out is not None:
+                return out
+        return _drawn(family, name, shape, dtype, None, device, requires_grad)
 
     return draw
 
@@ -190,11 +200,28 @@ def _integers(
     name: str, low: Any, high: Any, size: Any, generator: Any, dtype: Any, device: Any, grad: bool
 ) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
+    if wanted is dtypes.int64 and generator is device is None and not grad:
+        drawn = _few_integers(low, high, size)
+        if drawn is not None:
+            return drawn
     whole = dtypes.int64 if wanted in dtypes.FLOATING else wanted
     out = discrete.randint(next_key(generator, device), size, low, high, whole)
     if whole is not wanted:
         out = cast(out, wanted)
     return with_grad(out, name) if grad else out
+
+
+def _few_integers(low: Any, high: Any, size: Any) -> Tensor | None:
+    """int64 of a small range and shape, drawn at once; None for others, and for what is wrong."""
+    if type(low) is type(high) is int and _LEAST <= low < high <= -_LEAST:
+        span = high - low
+        if span <= 1 << 32:
+            shape = sample_shape("randint", size)
+            return _current.generator.draw("integers", shape, dtypes.int64, (span, low))
+    return None
+
+
+_LEAST = -(1 << 63)
 
 
 def randint_like(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 _INT64 = np.dtype(np.int64)
+_zeros, _arange = np.zeros, np.arange
 
 
 def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.ndarray:
     """A constant array."""
     if value == 0 and (type(value) is not float or copysign(1.0, value) > 0):
-        return np.zeros(shape, dtype)
+        return _zeros(shape, dtype)
     out = np.empty(shape, dtype)
     out.fill(plain(value, dtype))
     return out
@@ -33,9 +34,9 @@ def iota(
 ) -> np.ndarray:
     """start + step * index along ``axis``, the same along the others."""
     n = shape[axis]
-    if type(start) is type(step) is int and step and dtype == _INT64 and len(shape) == 1:
+    if type(start) is type(step) is int and step and dtype is _INT64 and len(shape) == 1:
         try:
-            return np.arange(start, start + step * n, step, _INT64)
+            return _arange(start, start + step * n, step, _INT64)
         except OverflowError:
             pass
     exact = np.dtype(dtype).kind in "iu"

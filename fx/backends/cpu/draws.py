@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,15 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
     nb = _nb
     if key.ndim == 1:
         like = _LIKES.get(dtype)
-        n = math.prod(shape)
+        n = prod(shape)
         if nb is None and not _loaded and family in _FIRST and is_early(n):
             nb = _np_draws
         elif like is not None and n:
             run = _loaded.get((family, dtype)) or _native(family, dtype)
             if run is not None:
                 out = library.empty([like, *shape])
-                run([-(-n // limits.DRAW_PIECE), 0 if n < _FEW else _chunk(n), _dense(key), out, n])
+                chunk = 0 if n < _FEW else _chunk(n)
+                run([-(-n // limits.DRAW_PIECE), chunk, _dense(key), out, n, None])
                 return out
     elif nb is None and family in _FIRST and is_early(math.prod((*key.shape[:-1], *shape))):
         nb = _np_draws
@@ -82,8 +84,8 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
 
 _FIRST = ("uniform", "normal")
 _FEW = 2048  # samples: that are drawn without a word about threads
-_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64)}
 _INT64 = np.dtype(np.int64)
+_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64, _INT64)}
 _loaded: dict[Any, Any] = {}  # kernels that have been asked for
 limits.on_change(_loaded.clear)
 
@@ -114,18 +116,38 @@ def integers(
     n = math.prod(shape)
     if not n or (_nb is None and not _loaded and is_early(2 * n)):
         return None
-    run = _loaded.get("integers")
+    run = _loaded.get(("integers", dtype)) or _native("integers", dtype)
     if run is None:
-        if not library.available():
-            return None
-        run = _loaded["integers"] = library.kernel("draws", "integers", "l")
-    out = library.empty([_LIKE, *shape])
+        return None
+    out = library.empty([_LIKES[_INT64], *shape])
     tasks, chunk = -(-n // limits.DRAW_PIECE), 0 if n < _FEW else _chunk(n)
-    run([tasks, chunk, _dense(key), out, n, high - low, low])
+    run([tasks, chunk, _dense(key), out, n, None, high - low, low])
     return out
 
 
-_LIKE = np.zeros(1, np.int64)
+_KEY_LIKE = np.zeros(1, np.uint32)
+
+
+def with_next_key(
+    key: np.ndarray, family: str, shape: tuple[int, ...], dtype: Any, *more: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """A small draw and the key of the call after it, by one call of a kernel that has been loaded.
+
+    Args:
+        key: (6,) uint32.
+        family: as of ``draw``, or ``"integers"``.
+        more: the span and the least of integers.
+    """
+    run = _loaded.get((family, dtype))
+    n = prod(shape)
+    if run is None or not 0 < n < _FEW:
+        return None
+    if not key.flags.c_contiguous:
+        key = key.copy()
+    empty = library.empty
+    out, following = empty([_LIKES[dtype], *shape]), empty([_KEY_LIKE, KEY_WORDS])
+    run([-(-n // limits.DRAW_PIECE), 0, key, out, n, following, *more])
+    return out, following
 
 
 def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:

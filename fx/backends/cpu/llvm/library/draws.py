@@ -18,16 +18,17 @@ from fx.dtypes import int64, uint32
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
-    """Add the kernel of a family, ``key out n``, or ``integers``: ``key out n span low``.
+    """Add the kernel of a family, ``key out n following``, or ``integers``: with ``span low``.
 
-    A task is a piece of ``limits.DRAW_PIECE`` samples.
+    A task is a piece of ``limits.DRAW_PIECE`` samples. ``following``, if not None, gets the key of
+    the next call.
     """
     kinds = [v.pointer, v.i64, v.i64, v.pointer]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
     b = ir.IRBuilder(function.append_basic_block("entry"))
     table, begin, end, _ = function.args
-    letters = "aaiii" if name == "integers" else "aai"
-    key, out, n, *more = [
+    letters = "aaiaii" if name == "integers" else "aaia"
+    key, out, n, following, *more = [
         b.load(v.at(b, table, i, v.i64), typ=v.pointer if c == "a" else v.i64, align=8)
         for i, c in enumerate(letters)
     ]
@@ -51,7 +52,21 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
             _integers(b, high, low, out, start, count, *more)
         else:
             _samples(b, name, dtype, high, low, out, start, count)
+    wanted = b.icmp_unsigned("!=", following, ir.Constant(v.pointer, None))
+    with b.if_then(b.and_(wanted, b.icmp_signed("==", begin, v.const(0)))):
+        _next_key(b, key, following)
     b.ret_void()
+
+
+def _next_key(b: Any, key: Any, following: Any) -> None:
+    """The key of the next call, as ``philox.next_key`` makes it."""
+    words = [load(b, key, v.const(i), uint32) for i in range(6)]
+    one = ir.Constant(words[3].type, 1)
+    words[3] = b.add(words[3], one)
+    over = b.icmp_unsigned("==", words[3], ir.Constant(words[3].type, 0))
+    words[2] = b.select(over, b.add(words[2], one), words[2])
+    for i, word in enumerate(words):
+        store(b, word, following, v.const(i), uint32)
 
 
 def _samples(
