@@ -16,7 +16,8 @@ else it hands to the primitive. Written out for one tensor and one parameter it 
                 out._a = array if type(array) is ndarray else asarray(array)
                 out._node = None
                 if x._node is not None and modes.record0:
-                    record(primitive, (x,), {"p": p}, out)
+                    parents = (x._node,)
+                    attach(primitive, primitive.vjp(parents, x, p=p), parents, out)
                 return out
         return primitive(x, p=p)
 """
@@ -30,7 +31,7 @@ from numpy import asarray, ndarray
 
 from fx.config import modes, writing
 from fx.primitive import Primitive, Rule
-from fx.tape import record, record_multiple
+from fx.tape import attach, record, record_multiple
 from fx.tensor import Tensor, _new, new_tensor
 
 _LETTERS = "xyz"
@@ -105,7 +106,7 @@ def _factory(
 
 _NAMES = {
     "Tensor": Tensor, "ndarray": ndarray, "asarray": asarray, "modes": modes, "writing": writing,
-    "record": record, "record_multiple": record_multiple, "_new": _new, "new_tensor": new_tensor,
+    "attach": attach, "record_multiple": record_multiple, "_new": _new, "new_tensor": new_tensor,
 }  # fmt: skip
 
 
@@ -139,19 +140,23 @@ def _source(
     ]  # fmt: skip
     if several:
         lines.append("    out = tuple([new_tensor(a) for a in array])")
-        result, recording = "out = ", "record_multiple"
+        recording = [f"out = record_multiple(primitive, {args}, {params}, out)"]
     else:
         lines += [
             "    out = _new(Tensor)",
             "    out._a = array if type(array) is ndarray else asarray(array)",
             "    out._node = None",
         ]
-        result, recording = "", "record"
+        given = ", ".join(["parents", *xs, *by_word])
+        recording = [
+            f"parents = ({''.join([f'{x}._node, ' for x in xs])})",
+            f"attach(primitive, primitive.vjp({given}), parents, out)",
+        ]
     if differentiable:
         needed = " or ".join([f"{x}._node is not None" for x in xs])
         lines += [
             f"    if ({needed}) and modes.record0:",
-            f"     {result}{recording}(primitive, {args}, {params}, out)",
+            *[f"     {line}" for line in recording],
         ]
     lines += ["    return out", f"  return {otherwise}", " return bind"]
     return "\n".join(lines)

@@ -235,20 +235,29 @@ def record(primitive: Any, args: tuple[Any, ...], params: dict[str, Any], out: T
     out._node = node
 
 
+def attach(primitive: Any, pullback: Any, parents: tuple[Any, ...], out: Tensor) -> None:
+    """Give ``out``, just computed from plain tensors, its node: what ``record`` ends with."""
+    if pullback is None:
+        return
+    node = _new(Node)
+    node.primitive = primitive
+    node.pullback = pullback
+    node.parents = parents
+    node.extra = None
+    node.level = 0
+    node.seq = _sequence()
+    if primitive.saves:
+        node.saved = ((0, new_tensor(out._a)),)
+    out._node = node
+
+
 def record_each(
     primitive: Any, x: Tensor, pullbacks: Iterable[Any], outs: Iterable[Tensor]
 ) -> None:
     """Give ``outs``, each computed from plain ``x`` alone, nodes with these pullbacks."""
     parents = (x._node,)
     for pullback, out in zip(pullbacks, outs):
-        node = _new(Node)
-        node.primitive = primitive
-        node.pullback = pullback
-        node.parents = parents
-        node.extra = None
-        node.level = 0
-        node.seq = _sequence()
-        out._node = node
+        attach(primitive, pullback, parents, out)
 
 
 def record_multiple(

@@ -152,11 +152,13 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
         >>> fx.expand_dims(fx.ones(3), axis=0).shape
         (1, 3)
     """
-    x = viewed("expand_dims", x)
+    if type(x) is not Tensor:
+        x = viewed("expand_dims", x)
     axis = axis if dim is None else dim
-    if not isinstance(axis, (tuple, list)):
-        at = new_axis("expand_dims", axis, x._shape)
-        return prims.reshaped(x, (*x._shape[:at], 1, *x._shape[at:]))
+    if type(axis) is int or not isinstance(axis, (tuple, list)):
+        shape = x._shape
+        at = new_axis("expand_dims", axis, shape)
+        return prims.reshaped(x, (*shape[:at], 1, *shape[at:]))
     axes = ordered_axes("expand_dims", axis, (1,) * (x.ndim + len(axis)))
     old = iter(x._shape)
     return reshape(x, tuple([1 if i in axes else next(old) for i in range(x.ndim + len(axes))]))

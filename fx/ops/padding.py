@@ -91,7 +91,7 @@ def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tenso
     if not any(low) and not any(high):
         return own(x)
     value = partner("pad", "the value", value, x)
-    return prims.pad(x, value, low=low, high=high, inside=(0,) * x.ndim)
+    return prims.padded(x, value, low, high, (0,) * len(low))  # type: ignore[no-any-return]
 
 
 def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:

@@ -49,7 +49,7 @@ def _reshaped(self: Tensor, shape: tuple[Any, ...], surely: bool) -> Tensor:
 
 def view(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, or in another dtype of the same size."""
-    if len(shape) == 1 and not isinstance(shape[0], _SIZES):
+    if len(shape) == 1 and type(shape[0]) is not int and not isinstance(shape[0], _SIZES):
         wanted = as_dtype(shape[0])
         if wanted == self._dtype:
             return same_view(self)
@@ -124,9 +124,8 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
     if lead < 0:
         raise ShapeError(f"x.expand{wanted} has fewer axes than {own}")
     if -1 in wanted:
-        wanted = tuple(
-            [own[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(wanted)]
-        )
+        kept = [n if w == -1 else w for n, w in zip(own, wanted[lead:])]
+        wanted = (*wanted[:lead], *kept)
     return manipulation.stretched(self, wanted)
 
 

@@ -10,6 +10,7 @@ from fx.primitive import define
 from fx.prims.families import align_lanes, broadcast_shapes, same_dtype, unbroadcast
 from fx.prims.fused import fuse
 from fx.prims.sampling import Sample
+from fx.quick import quick
 
 _SWAPPED = {2: (1, 0), 3: (0, 2, 1)}
 
@@ -128,3 +129,4 @@ def _linear_vjp(needs, x, weight, bias=None):
 linear = fuse(  # x (..., k), weight (n, k), bias (n,)
     "linear", cpu=cpu.linear, reference=_linear, vjp=_linear_vjp, torch_name="Addmm"
 )
+mapped, shifted = quick(linear, tensors=2), quick(linear, tensors=3)  # without and with a bias

@@ -11,6 +11,7 @@ from fx.prims.fused import fuse
 from fx.prims.indexing import take_along_axis
 from fx.prims.reduction import log_softmax, sum
 from fx.prims.shape import reshape
+from fx.quick import quick
 
 
 def _used(y, ignore_index):
@@ -55,3 +56,4 @@ cross_entropy = fuse(  # x (rows, classes), y (rows,) int64
     "cross_entropy", cpu=cpu.cross_entropy, reference=_cross_entropy, torch_name="NllLoss",
     vjp=lambda needs, x, y, **params: lambda ct: (cross_entropy_grad(ct, x, y, **params), None),
 )  # fmt: skip
+cross_entropy_of = quick(cross_entropy, "ignore_index", "reduction", tensors=2)

@@ -14,7 +14,7 @@ from fx.primitive import define, registry
 from fx.prims.axes import check_axes
 from fx.prims.creation import constant_like
 from fx.prims.sampling import Sample
-from fx.quick import quick_joint, quick_view
+from fx.quick import quick, quick_joint, quick_view
 
 
 def _linear(prim, transpose):
@@ -297,6 +297,7 @@ pad = define(
         {k: tuple(d.integer(0, 2) for _ in s) for k in ("low", "high", "inside")},
     ),
 )  # fmt: skip
+padded = quick(pad, "low", "high", "inside", tensors=2)
 
 
 # concatenate ------------------------------------------------------------------------------------

@@ -58,15 +58,14 @@ def cross_entropy(
     how = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
-    if not x.ndim:
+    sizes = x._shape
+    if not sizes:
         raise ShapeError("cross_entropy takes logits (batch, classes, ...), got a scalar")
-    axis = min(1, x.ndim - 1)
-    plain = weight is None and not label_smoothing and x.ndim == 2 and x._dtype.itemsize > 2
-    if plain and y._dtype in INTEGRAL and y._shape == x._shape[:1]:
+    axis = min(1, len(sizes) - 1)
+    plain = weight is None and not label_smoothing and len(sizes) == 2 and x._dtype.itemsize > 2
+    if plain and y._dtype in INTEGRAL and y._shape == sizes[:1]:
         try:
-            return losses_prims.cross_entropy(
-                x, cast(y, int64), ignore_index=ignore_index, reduction=how
-            )
+            return losses_prims.cross_entropy_of(x, cast(y, int64), ignore_index, how)  # type: ignore[no-any-return]
         except IndexError:
             raise _outside("cross_entropy", x, axis, ignore_index) from None
     log_p = reduction_prims.log_softmax(x, axis=axis)

@@ -37,8 +37,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if modes.autocast is not None:
         input, weight, bias = lowered(input, weight, bias)
     x, w = argument("linear", input), argument("linear", weight)
-    in_features = w._shape[-1] if w.ndim in (1, 2) else None
-    if not x.ndim or in_features != x._shape[-1]:
+    x_sizes, w_sizes = x._shape, w._shape
+    rank = len(w_sizes)
+    in_features = w_sizes[-1] if rank in (1, 2) else None
+    if not x_sizes or in_features != x_sizes[-1]:
         raise ShapeError(
             f"linear: an input of shape {x.shape} does not fit a weight of shape {w.shape}, which "
             f"takes (..., {in_features}); flatten it first, for example x.flatten(1), or change "
@@ -46,11 +48,11 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         )
     if x._dtype != w._dtype:
         raise _mixed("linear", x, w)
-    if w.ndim == 2 and x.ndim > 1:
+    if rank == 2 and len(x_sizes) > 1:
         if bias is None:
-            return linear_prims.linear(x, w)
-        return linear_prims.linear(x, w, argument("linear", bias))
-    lead = x._shape[:-1]
+            return linear_prims.mapped(x, w)  # type: ignore[no-any-return]
+        return linear_prims.shifted(x, w, argument("linear", bias))  # type: ignore[no-any-return]
+    lead = x_sizes[:-1]
     if w.ndim == 1:
         w = shape_prims.reshaped(w, (w._shape[0], 1))
     else:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
-from fx.dtypes import INTEGRAL, uint64
+from fx.dtypes import INTEGRAL, int64, uint64
 from fx.errors import DTypeError, IndexingError, InPlaceError, ShapeError
 from fx.ops.norms import norm
 from fx.ops.operands import argument, cast
 from fx.state import Cell
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 
 def embedding(
@@ -59,14 +61,15 @@ def embedding(
         )
     if not isinstance(weight, Tensor):
         weight = argument("embedding", weight)
-    if weight.ndim != 2:
+    if len(weight._shape) != 2:
         raise ShapeError(f"embedding takes a weight (rows, features), got shape {weight.shape}")
     rows = weight._shape[0]
-    places = cast(idx, uint64)  # so that negative indices lie beyond every size
+    places = _unsigned(idx)  # so that negative indices lie beyond every size
     try:
         if max_norm is not None:
             _renormalise(weight, places, max_norm, norm_type)
-        out = indexing.take(weight, places, axis=0)  # (*input, features)
+        table = weight.read() if isinstance(weight, Cell) else weight
+        out: Tensor = indexing.taken(table, places, 0)  # (*input, features)
     except IndexError:
         raise IndexingError(
             f"embedding: an index lies outside 0..{rows - 1}, the rows of the weight "
@@ -88,6 +91,14 @@ def embedding(
         share = shape_prims.reshaped(1.0 / indexing.take(counts, idx, axis=0), (*idx._shape, 1))
         out = fixed(out) + (out - fixed(out)) * share
     return out
+
+
+def _unsigned(idx: Tensor) -> Tensor:
+    """Integers as uint64; the same elements, where they are plain ones of int64."""
+    array = idx._a if type(idx) is Tensor else None
+    if type(array) is np.ndarray and array.dtype is int64:
+        return new_tensor(array.view(uint64))
+    return cast(idx, uint64)
 
 
 def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:

@@ -129,21 +129,26 @@ def cross_entropy(
         [rows, library.chunk_of(rows, 0.12 * n * x.itemsize), dense(x), dense(y), losses, wrong, n,
          ignore_index]
     )  # fmt: skip
-    if wrong[0]:
+    if wrong.item():
         raise IndexError("a class outside of the logits")
     if reduction == "none":
         return losses
     total = np.asarray(sums.total(losses, (0,)))
     if reduction == "mean":
-        total = np.asarray(total / _count(y, ignore_index, x.dtype))
+        np.divide(total, _count(y, ignore_index), total)
     return total
 
 
-def _count(y: np.ndarray, ignore_index: int, dtype: Any) -> np.floating[Any]:
+def _count(y: np.ndarray, ignore_index: int) -> float:
     """How many targets count; 0 of them divide without a warning."""
-    count = np.count_nonzero(y != ignore_index)
-    found: np.floating[Any] = dtype.type(count or math.nan)
-    return found
+    if y.size <= _FEW:
+        ignored = y.tolist().count(ignore_index)
+    else:
+        ignored = int(np.count_nonzero(y == ignore_index))
+    return float(y.size - ignored) or math.nan
+
+
+_FEW = 64  # targets that are counted faster as Python's numbers
 
 
 def cross_entropy_grad(
@@ -153,7 +158,7 @@ def cross_entropy_grad(
     if not compiled(x) or ct.dtype is not x.dtype or y.dtype is not _INT64:
         return None
     if reduction == "mean":
-        ct = np.asarray(ct / _count(y, ignore_index, x.dtype))
+        ct = np.asarray(ct / x.dtype.type(_count(y, ignore_index)))
     rows, n = x.shape
     out = library.empty([x, rows, n])
     library.kernel("rows", "cross_entropy_grad", x.dtype.char)(

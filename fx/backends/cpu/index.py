@@ -14,6 +14,7 @@ _INT64 = np.dtype(np.int64)
 _NONE = np.full(1, -1)  # no index is bad
 _WORDS = {1: "B", 2: "H", 4: "I", 8: "L"}  # moved by the size of an element
 _LIKES = {np.dtype(char): np.zeros(1, char) for char in "lifd"}
+_FEW = 32  # indices that are looked at faster as Python's numbers
 _KINDS = frozenset("bBhHiIlLfd")
 
 _nb = None
@@ -249,7 +250,11 @@ def _integers(idx: np.ndarray) -> np.ndarray:
         raise TypeError(f"indices must be integers, got {idx.dtype}")
     if idx.dtype == _UNSIGNED[8]:
         at = idx.view(_INT64)
-        if at.size and np.minimum.reduce(at, None) < 0:
+        if at.size > _FEW:
+            negative = np.minimum.reduce(at, None) < 0
+        else:
+            negative = at.size and min(at.reshape(-1).tolist()) < 0
+        if negative:
             raise IndexError(f"index {idx.max()} is out of bounds")
         return at
     return idx.astype(_INT64, copy=False)
