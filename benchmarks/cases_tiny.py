@@ -1,7 +1,8 @@
-"""What scripts call most, on 100 elements: what one eager call costs, unrecorded and recorded.
+"""Operations on 100 elements: what one eager call costs, unrecorded, recorded and gone back over.
 
 The work itself takes a fraction of a microsecond here; what is measured is what stands around it.
-These rows run only when they are named: ``python -m benchmarks tiny``.
+These rows run only when they are named: ``python -m benchmarks tiny`` prints first the thirty
+operations that scripts call most, then others.
 """
 
 from __future__ import annotations
@@ -38,8 +39,47 @@ class Operands:
         self.rows = m.tensor(ROWS.tolist())  # (10,), int64
         self.places = m.tensor(PLACES.tolist())  # (10, 10), int64
         self.mask = self.y > 0  # (10, 10)
+        self.positive = m.tensor((X**2 + 0.1).tolist(), requires_grad=recorded)  # (10, 10)
+        self.line = m.tensor([X.tolist()], requires_grad=recorded)  # (1, 10, 10)
+        self.chances = m.tensor((1 / (1 + Y**2)).tolist())  # (10, 10), in (0, 1]
 
 
+# The operations that scripts call most and their rows, by the number of calls in the sources of
+# tests/scripts and of public PyTorch programs; layers count as the functions they call.
+MOST_CALLED: dict[str, tuple[str, ...]] = {
+    "indexing": (
+        "x[i]", "x[i, j]", "x[2:5]", "x[:, 1:]", "x[mask]", "x[idx]", "x[idx, idx]",
+    ),
+    "multiplication": ("x * y",),
+    "addition": ("x + y", "x + 1.0"),
+    "subtraction": ("x - y",),
+    "division": ("x / y",),
+    "comparison": ("x > 0", "x == y"),
+    "item": ("item()",),
+    "view": ("view", "reshape"),
+    "linear": ("linear",),
+    "to": ("to(float64)", "to(float32)"),
+    "detach": ("detach",),
+    "unsqueeze": ("unsqueeze", "squeeze"),
+    "zeros": ("zeros", "zeros_like", "ones"),
+    "randn": ("randn",),
+    "sum": ("sum", "sum(dim)"),
+    "tensor": ("tensor",),
+    "clone": ("clone",),
+    "transpose": ("transpose", "permute"),
+    "randint": ("randint",),
+    "max": ("max(dim)", "argmax"),
+    "cat": ("cat",),
+    "relu": ("relu",),
+    "mean": ("mean",),
+    "cross_entropy": ("cross_entropy",),
+    "power": ("x ** 2",),
+    "sqrt": ("sqrt", "exp", "log"),
+    "matmul": ("matmul",),
+    "embedding": ("embedding",),
+    "arange": ("arange",),
+    "softmax": ("softmax",),
+}  # fmt: skip
 DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "x[i]": lambda o: lambda: o.x[3],
     "x[i, j]": lambda o: lambda: o.x[3, 4],
@@ -48,7 +88,38 @@ DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "x[mask]": lambda o: lambda: o.x[o.mask],
     "x[idx]": lambda o: lambda: o.x[o.rows],
     "x[idx, idx]": lambda o: lambda: o.x[o.rows, o.rows],
+    "x * y": lambda o: lambda: o.x * o.y,
+    "x + y": lambda o: lambda: o.x + o.y,
+    "x + 1.0": lambda o: lambda: o.x + 1.0,
+    "x - y": lambda o: lambda: o.x - o.y,
+    "x / y": lambda o: lambda: o.x / o.y,
+    "item()": lambda o: _item(o),
+    "view": lambda o: lambda: o.x.view(-1),
+    "reshape": lambda o: lambda: o.x.reshape(5, 20),
+    "linear": lambda o: lambda: o.F.linear(o.y, o.x),
+    "to(float64)": lambda o: lambda: o.x.to(o.m.float64),
+    "to(float32)": lambda o: lambda: o.x.to(o.m.float32),
+    "detach": lambda o: lambda: o.x.detach(),
+    "unsqueeze": lambda o: lambda: o.x.unsqueeze(0),
+    "squeeze": lambda o: lambda: o.line.squeeze(0),
+    "sum": lambda o: lambda: o.x.sum(),
+    "sum(dim)": lambda o: lambda: o.x.sum(dim=1),
+    "clone": lambda o: lambda: o.x.clone(),
+    "transpose": lambda o: lambda: o.x.transpose(0, 1),
+    "permute": lambda o: lambda: o.x.permute(1, 0),
+    "max(dim)": lambda o: lambda: o.x.max(dim=1),
     "cat": lambda o: lambda: o.m.cat([o.x, o.y], dim=1),
+    "relu": lambda o: lambda: o.F.relu(o.x),
+    "mean": lambda o: lambda: o.x.mean(),
+    "cross_entropy": lambda o: lambda: o.F.cross_entropy(o.x, o.rows),
+    "x ** 2": lambda o: lambda: o.x**2,
+    "sqrt": lambda o: lambda: o.positive.sqrt(),
+    "exp": lambda o: lambda: o.m.exp(o.x),
+    "log": lambda o: lambda: o.positive.log(),
+    "matmul": lambda o: lambda: o.x @ o.y,
+    "embedding": lambda o: lambda: o.F.embedding(o.rows, o.x),
+    "softmax": lambda o: lambda: o.F.softmax(o.x, dim=-1),
+    "log_softmax": lambda o: lambda: o.F.log_softmax(o.x, dim=-1),
     "stack": lambda o: lambda: o.m.stack([o.x, o.y]),
     "split": lambda o: lambda: o.m.split(o.x, 5),
     "chunk": lambda o: lambda: o.x.chunk(2, dim=1),
@@ -60,32 +131,22 @@ DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "masked_fill": lambda o: lambda: o.x.masked_fill(o.mask, 0.0),
     "topk": lambda o: lambda: o.m.topk(o.x, 3),
     "sort": lambda o: lambda: o.m.sort(o.x),
-    "max(dim)": lambda o: lambda: o.x.max(dim=1),
-    "sum": lambda o: lambda: o.x.sum(),
-    "sum(dim)": lambda o: lambda: o.x.sum(dim=1),
-    "mean": lambda o: lambda: o.x.mean(),
-    "softmax": lambda o: lambda: o.F.softmax(o.x, dim=-1),
-    "log_softmax": lambda o: lambda: o.F.log_softmax(o.x, dim=-1),
-    "relu": lambda o: lambda: o.F.relu(o.x),
-    "exp": lambda o: lambda: o.m.exp(o.x),
-    "matmul": lambda o: lambda: o.x @ o.y,
-    "x * y": lambda o: lambda: o.x * o.y,
-    "x + 1.0": lambda o: lambda: o.x + 1.0,
-    "x ** 2": lambda o: lambda: o.x**2,
+    "var": lambda o: lambda: o.x.var(dim=1),
+    "std": lambda o: lambda: o.x.std(),
+    "cumsum": lambda o: lambda: o.x.cumsum(dim=1),
+    "sigmoid": lambda o: lambda: o.m.sigmoid(o.x),
+    "tanh": lambda o: lambda: o.m.tanh(o.x),
+    "abs": lambda o: lambda: o.x.abs(),
+    "-x": lambda o: lambda: -o.x,
     "clamp": lambda o: lambda: o.x.clamp(0.0, 1.0),
     "pad": lambda o: lambda: o.F.pad(o.x, (1, 1)),
-    "transpose": lambda o: lambda: o.x.transpose(0, 1),
-    "reshape": lambda o: lambda: o.x.reshape(5, 20),
-    "view": lambda o: lambda: o.x.view(-1),
-    "expand": lambda o: lambda: o.x.unsqueeze(0).expand(3, -1, -1),
-    "cross_entropy": lambda o: lambda: o.F.cross_entropy(o.x, o.rows),
+    "tril": lambda o: lambda: o.m.tril(o.x),
+    "triu": lambda o: lambda: o.m.triu(o.x),
+    "flatten": lambda o: lambda: o.x.flatten(),
+    "expand": lambda o: lambda: o.line.expand(3, -1, -1),
     "mse_loss": lambda o: lambda: o.F.mse_loss(o.x, o.y),
-    "linear": lambda o: lambda: o.F.linear(o.y, o.x),
-    "embedding": lambda o: lambda: o.F.embedding(o.rows, o.x),
-    "item()": lambda o: _item(o),
-    "detach": lambda o: lambda: o.x.detach(),
-    "to(float64)": lambda o: lambda: o.x.to(o.m.float64),
-    "to(float32)": lambda o: lambda: o.x.to(o.m.float32),
+    "layer_norm": lambda o: lambda: o.F.layer_norm(o.x, (10,)),
+    "dropout": lambda o: lambda: o.F.dropout(o.x, 0.5),
 }
 OTHERS: dict[str, Callable[[Operands], Run]] = {
     "argmax": lambda o: lambda: o.x.argmax(dim=1),
@@ -94,12 +155,46 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
     "randn": lambda o: lambda: o.m.randn(10, 10),
     "rand": lambda o: lambda: o.m.rand(10, 10),
     "randint": lambda o: lambda: o.m.randint(0, 10, (10, 10)),
+    "randperm": lambda o: lambda: o.m.randperm(100),
+    "bernoulli": lambda o: lambda: o.m.bernoulli(o.chances),
     "zeros": lambda o: lambda: o.m.zeros(10, 10),
     "zeros_like": lambda o: lambda: o.m.zeros_like(o.x),
+    "ones": lambda o: lambda: o.m.ones(10, 10),
+    "full": lambda o: lambda: o.m.full((10, 10), 3.0),
+    "eye": lambda o: lambda: o.m.eye(10),
     "arange": lambda o: lambda: o.m.arange(100),
     "tensor": lambda o: lambda: o.m.tensor([1.0, 2.0, 3.0]),
     "one_hot": lambda o: lambda: o.F.one_hot(o.rows, 10),
+    "nonzero": lambda o: lambda: o.mask.nonzero(),
+    "any": lambda o: lambda: o.mask.any(),
 }
+# the way back alone, over an operation that was recorded once
+BACK: dict[str, Callable[[Operands], Any]] = {
+    "x * y": lambda o: o.x * o.y,
+    "x[2:5]": lambda o: o.x[2:5],
+    "x[idx]": lambda o: o.x[o.rows],
+    "cat": lambda o: o.m.cat([o.x, o.y], dim=1),
+    "stack": lambda o: o.m.stack([o.x, o.y]),
+    "gather": lambda o: o.x.gather(1, o.places),
+    "topk": lambda o: o.m.topk(o.x, 3)[0],
+    "max(dim)": lambda o: o.x.max(dim=1)[0],
+    "sum": lambda o: o.x.sum(),
+    "view": lambda o: o.x.view(-1),
+    "transpose": lambda o: o.x.transpose(0, 1),
+    "matmul": lambda o: o.x @ o.y,
+    "relu": lambda o: o.F.relu(o.x),
+    "cross_entropy": lambda o: o.F.cross_entropy(o.x, o.rows),
+    "embedding": lambda o: o.F.embedding(o.rows, o.x),
+}
+
+
+def _back(build: Callable[[Operands], Any]) -> Callable[[Operands], Run]:
+    def setup(o: Operands) -> Run:
+        y = build(o)
+        ct = o.m.ones_like(y).detach()
+        return lambda: o.m.autograd.grad(y, o.x, ct, retain_graph=True)
+
+    return setup
 
 
 def _item(o: Operands) -> Run:
@@ -120,20 +215,26 @@ def _torch() -> Any:
     return torch
 
 
-def _case(title: str, setup: Callable[[Operands], Run], recorded: bool) -> Case:
-    name = "".join(c if c.isalnum() else "_" for c in title).strip("_")
+_SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "over", ">": "above", "=": "equal"}
+
+
+def _case(title: str, setup: Callable[[Operands], Run], recorded: bool, way: str = "") -> Case:
+    name = "".join(c if c.isalnum() else _SIGNS.get(c, "_") for c in title).strip("_")
+    way = way or ("recorded" if recorded else "")
+    often = any(title in rows for rows in MOST_CALLED.values())
     return Case(
-        f"tiny_{name}{'_recorded' if recorded else ''}",
-        f"`{title}`{', recorded' if recorded else ''}",
+        f"tiny_{name}{way and f'_{way}'}",
+        f"`{title}`{way and f', {way}'}",
         {
             "fx": lambda: setup(Operands(_fx(), recorded)),
             "torch": lambda: setup(Operands(_torch(), recorded)),
         },
-        table="tiny",
+        table="often" if often else "tiny",
     )
 
 
 CASES = [
     *(_case(title, setup, False) for title, setup in {**DIFFERENTIABLE, **OTHERS}.items()),
     *(_case(title, setup, True) for title, setup in DIFFERENTIABLE.items()),
+    *(_case(title, _back(build), True, "back") for title, build in BACK.items()),
 ]

@@ -24,10 +24,11 @@ TABLES = {  # heading, and the peers of each
     "eager": ("eager, float32", ("torch", "jax")),
     "jit": ("compiled, float32", ("torch", "compile", "jax", "copy")),
     "files": ("files", ("torch", "file")),
-    "tiny": ("eager, 100 elements, float32", ("torch",)),
+    "often": ("eager, 100 elements, float32: what scripts call most", ("torch",)),
+    "tiny": ("eager, 100 elements, float32: other operations", ("torch",)),
     "writes": ("eager, what writes, 100 elements, float32", ("torch",)),
 }
-ON_REQUEST = frozenset({"tiny", "writes"})  # tables whose rows run only when they are named
+ON_REQUEST = frozenset({"often", "tiny", "writes"})  # tables whose rows run only when named
 NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
