@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.__main__ import BEGIN, CASES, END, chosen, written
+from benchmarks.cases_tiny import MOST_CALLED
 from benchmarks.harness import ON_REQUEST, Case, measure, prepared, rows, shown
 
 
@@ -59,9 +60,12 @@ def test_a_peer_that_is_not_installed_is_left_out_and_other_failures_are_not():
 
 def test_names_and_readme():
     assert len({case.name for case in CASES}) == len(CASES)
-    tiny = [case for case in CASES if case.table in ON_REQUEST]
-    assert tiny and tiny == chosen(["tiny_"])
-    assert chosen([]) == [case for case in CASES if case not in tiny]
+    asked = [case for case in CASES if case.table in ON_REQUEST]
+    assert asked and asked == chosen(["tiny_", "writes_"])
+    assert chosen([]) == [case for case in CASES if case not in asked]
+    rows = {row for rows in MOST_CALLED.values() for row in rows}
+    titles = {case.title for case in asked if case.table == "often"}
+    assert len(MOST_CALLED) == 30 and {f"`{row}`" for row in rows} <= titles
     assert [case.name for case in chosen(["chain"])] == ["chain_10k", "chain_100k"]
     with pytest.raises(SystemExit, match="no benchmark is called 'nothing'; there are add"):
         chosen(["nothing"])

@@ -231,7 +231,7 @@ def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
 def _along(x: np.ndarray, idx: np.ndarray, axis: int) -> tuple[int, int, int, int]:
     shape, rank = x.shape, x.ndim
     if not 0 <= axis < rank:
-        raise ValueError(f"axis {axis} is out of range for an array of ndim {rank}")
+        axis = _axis(axis, rank)
     n = shape[axis]
     if axis == rank - 1 and n and idx.shape == shape:
         return x.size // n, n, n, 1
