@@ -53,6 +53,8 @@ class _Writing:
     enabled: bool = False
     started: bool = False
     moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
+    watched: Any = None  # families of parameters whose views a step may have to tell
+    stepped: Any = None  # called after an optimizer's step where there are some
 
 
 writing = _Writing()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fx.autograd.methods import RemovableHandle
-from fx.config import modes, no_grad
+from fx.config import modes, no_grad, writing
 from fx.errors import FxError, StateError
 from fx.nn.uninitialized import is_lazy
 from fx.ops import views
@@ -202,6 +202,8 @@ class Saving:
             state._metadata = metadata
         with no_grad():
             _load(self, state, "", metadata, assign, (missing, unexpected, errors))
+        if writing.watched:
+            writing.stepped()
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:

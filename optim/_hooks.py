@@ -9,6 +9,7 @@ from typing import Any
 
 from fx import versions
 from fx.autograd.methods import RemovableHandle
+from fx.config import writing
 from fx.versions import around_steps
 
 Hook = Callable[..., Any]
@@ -53,7 +54,10 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             self._opt_called = True  # a scheduler wants to know
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (before or after or _before_every_step or _after_every_step):
-            return step(self, *args, **kwargs)
+            out = step(self, *args, **kwargs)
+            if writing.watched:
+                writing.stepped()
+            return out
         args = (self, *args)  # as PyTorch hands them to hooks
         for hook in chain(list(_before_every_step.values()), list(before.values())):
             changed = hook(self, args, kwargs)
@@ -65,6 +69,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed
         out = step(*args, **kwargs)
+        if writing.watched:
+            writing.stepped()
         for hook in chain(list(after.values()), list(_after_every_step.values())):
             hook(self, args, kwargs)
         return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from sys import _getframe, getrefcount
 from typing import Any
+from weakref import WeakValueDictionary
 
 from numpy import ndarray
 
@@ -22,11 +23,11 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
-from fx.writing.inplace import user_writes
 from fx.writing.items import put_all, set_item
 from fx.writing.noting import link, start
+from fx.writing.parameters import follow_steps, seen, share, tell
 from fx.writing.records import CUT, detached, record_of
-from fx.writing.storing import refill, refresh, renew
+from fx.writing.storing import refill, renew
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -36,6 +37,8 @@ from fx.writing.written import begin
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     if not writes(_getframe(1)):
         inplace.__setitem__(self, index, value)
+    if getattr(self, "_view", CUT).kept:
+        tell(self)
     if modes.stage is not None and getrefcount(self) <= _ALONE[0] and _is_detached(self):
         with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
             set_item(self, index, value)
@@ -76,6 +79,8 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if not writes(_getframe(1)):
             return NotImplemented
+        if getattr(self, "_view", CUT).kept:
+            tell(self)
         value = pure(self, other)
         return value if value is NotImplemented else renew(self, sign, value)
 
@@ -111,6 +116,8 @@ def _allowed(name: str) -> None:
 def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         _allowed(name)
+        if getattr(self, "_view", CUT).kept:
+            tell(self)
         if modes.stage is not None and getrefcount(self) <= _ALONE[1] and _is_detached(self):
             with no_grad():
                 return work(self, *args, **kwargs)
@@ -223,32 +230,6 @@ def _cut(x: Any) -> Any:
     return views.noted(detach, x)
 
 
-def _seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
-    """A write into a parameter, which its views see where the user's module writes."""
-
-    def _renew(self: Any, operation: str, value: Any) -> Any:
-        record = getattr(self, "_view", None)
-        family = None if record is None or modes.stage is not None else record.family
-        if family is not None and not user_writes():
-            family = None
-        if family is not None:
-            start()
-        if family is not None and family.cell is None and family.alive():
-            begin(family)
-        out = rebinding(self, operation, value)
-        if family is not None and family.cell is not None:
-            refresh(family)
-        return out
-
-    return _renew
-
-
-def _share(cell: Any, value: Any) -> None:
-    """Note that ``value`` has the elements of a cell."""
-    if modes.stage is None and type(value) is Tensor:
-        link(cell, value, stop_gradient, {})
-
-
 def detach_(self: Any) -> Any:
     """Have no history from now on."""
     if isinstance(self, Tracer) and not self.written:
@@ -329,7 +310,8 @@ def attach() -> None:
         if work is not None:
             setattr(Tensor, name, _method(name, work))
     Tensor.detach = detach
-    cuts.share = _share
-    Cell._renew = _seen(Cell._renew)  # type: ignore[method-assign]
+    cuts.share = share
+    writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
+    Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
     Tensor.data = property(detach, _set_data, doc=detach.__doc__)
     views.attach()

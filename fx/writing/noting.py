@@ -96,7 +96,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
     lead: tuple[Any, ...] = ()
     if type(x) is not Tensor and isinstance(x, Data):
-        x, lead = _behind(x)
+        x, lead = behind(x)
     record = getattr(x, "_view", None)
     if record is None or record is CUT:
         record = record_of(x)
@@ -106,6 +106,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     if out.written:  # what made it is made of views, and the family has begun
         known = out._view
         known.path, known.cut = path, cut or known.cut
+        known.kept = known.kept or record.kept or primitive is stop_gradient
         known.source = None
         return out
     moves = primitive is reshape and modes.views is not SURELY  # whether it may move elements
@@ -131,6 +132,8 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             cut = True
     out._view = made = _new(View)
     made.family, made.path, made.base, made.cut = family, path, base, cut
+    if record.kept or primitive is stop_gradient:
+        made.kept = True
     if record.leaf is not None and not (type(out) is Tensor and out._node is None):
         made.leaf, made.at, made.cut = record.leaf, record.at, True
     elif record.path and primitive is not stop_gradient and type(x._node) is Leaf:
@@ -140,16 +143,18 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     family.add(out)
     if family.cell is not None:
         convert(out, 0)
-    elif family.of_user and not writing.started and type(out) is Tensor:
-        _note_origin(family, out._a)
+    elif family.of_user:
+        writing.watched[id(family)] = family
+        if not writing.started and type(out) is Tensor:
+            _note_origin(family, out._a)
     return out
 
 
-def _behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
+def behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
     """The parameter that a handle, ``p.data`` or a part of it, is of, and the steps from there."""
     if not isinstance(x, Data) or x.owner is None:
         return x, ()
-    owner, lead = _behind(x.owner)
+    owner, lead = behind(x.owner)
     if isinstance(x, Part):
         from fx.ops.views import fixed
         from fx.writing.views import index_of

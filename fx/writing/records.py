@@ -109,6 +109,7 @@ class View:
         path: pairs of a primitive and its parameters.
         base: what keeps the first alive where its history is needed.
         cut: whether no gradient passes from here to the first; None where that is not known.
+        kept: whether it comes from ``detach()``: what an optimizer makes of a parameter it ignores.
         since: the number of the first write on the tape: what was recorded before had ``first``.
         leaf, at: the place of a gradient, if it or what it comes from is a leaf apart from the
             first, and how many steps of the path lead to that.
@@ -116,6 +117,7 @@ class View:
     """
 
     since = at = 0
+    kept = False
     first: Any = None
     leaf: Any = None
     source: Any = None

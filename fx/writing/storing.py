@@ -200,7 +200,7 @@ def refresh(family: Any) -> None:
     base = family.cell.read()
     for member in family.alive():
         record = view_of(member)
-        record.value = looked(record, base)
+        record.source, record.value = base, looked(record, base)
 
 
 def hold(cell: Storage, value: Any) -> None:

@@ -39,7 +39,7 @@ class Written:
             return record.first
         cell = record.family.cell
         if type(cell) is not Storage:
-            return record.value if modes.stage is None else _now(record)
+            return _of_parameter(record, cell)
         base = cell.value
         if modes.stage is not None or type(base) is not Tensor:
             base = cell.read()
@@ -197,7 +197,8 @@ def convert(x: Any, number: int) -> None:
         if own and cell.value._node is None:
             _keep_history(record, first._node)
         record.value = first
-        if own and modes.stage is None:
+        # what a parameter holds may be another since it was taken
+        if (own or not number) and modes.stage is None:
             record.source = cell.value
     record.base = None
     x.__class__ = _PLAIN if kind is Tensor else written_class(Tensor if kind is Named else kind)
@@ -251,10 +252,17 @@ def _as_leaf(value: Any, leaf: Any) -> Any:
     return value
 
 
-def _now(record: View) -> Any:
-    """A member of a user's cell, while a function is staged."""
-    cell = record.family.cell
-    return record.value if cell is _Dead else looked(record, cell.read())
+def _of_parameter(record: View, cell: Any) -> Any:
+    """A member of a parameter's family: what was detached is told of writes, not of steps."""
+    if cell is _Dead:
+        return record.value
+    if modes.stage is not None:
+        return looked(record, cell.read())
+    if not record.kept:
+        base = cell.read()
+        if record.source is not base and type(base) is Tensor:
+            record.source, record.value = base, looked(record, base)
+    return record.value
 
 
 def with_history(value: Any, old: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import fx.torch as face
 from fx.testing.fuzz import twins
 from fx.testing.fuzz.compare import Invalid
 
@@ -60,6 +61,34 @@ PROGRAMS = {
         x.requires_grad_(False)
         x[1] = 5.0
         """,
+    "views of a parameter over steps": """
+        p = torch.nn.Parameter(torch.ones(2, 2))
+        o = torch.optim.SGD([p], lr=0.5)
+        v, w, d = p[0], p.data.view(-1), p.data
+        z = (v * v).sum()
+        z.backward(retain_graph=True)
+        o.step()
+        (p.view(-1) * w).sum().backward()
+        o.step()
+        z.backward()
+        """,
+    "views of a parameter and its data": """
+        p = torch.nn.Parameter(torch.ones(2, 2))
+        v, d, e = p[0], p.data, p.detach()
+        w = d.view(-1)
+        d.mul_(3)
+        d.fill_(5)
+        w[0] = 7.0
+        p.data.view(4)[1] = 8.0
+        """,
+    "a state dict that is loaded": """
+        m = torch.nn.Linear(2, 2)
+        m.load_state_dict({'weight': torch.ones(2, 2), 'bias': torch.zeros(2)})
+        v, w, d = m.weight[0], m.weight.view(-1), m.weight.data
+        [x.mul_(3).add_(1).sum().item() for x in m.state_dict().values()]
+        m.load_state_dict({k: x * 2 for k, x in m.state_dict().items()})
+        y = m(torch.ones(1, 2))
+        """,
 }
 
 
@@ -83,3 +112,17 @@ def test_refusals(what):
     with pytest.raises(Invalid, match="cannot be told"):
         twins.agree(REFUSED[what], first=True)
     twins.agree(REFUSED[what], first=False)
+
+
+def test_what_was_detached_of_a_parameter_keeps_its_value_over_steps():
+    p = face.nn.Parameter(face.ones(3))
+    e, s = p.detach(), p.data.view(-1).detach()
+    v = p[1:]
+    optimizer = face.optim.SGD([p], lr=0.5)
+    for _ in range(2):
+        p.sum().backward()
+        optimizer.step()
+    assert e.tolist() == s.tolist() == [1, 1, 1]
+    assert v.tolist() == [-0.5, -0.5] and p.tolist() == [-0.5] * 3
+    e[0] = 9.0  # what is written into one is seen by all
+    assert p.tolist() == [9, -0.5, -0.5] and s.tolist() == [9, -0.5, -0.5]

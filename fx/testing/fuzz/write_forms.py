@@ -25,7 +25,7 @@ FEATURES = (
 # those that programs may use
 ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
-    "data", "data_set", "set", "shared", "strided", "flags",
+    "data", "data_set", "set", "shared", "strided", "flags", "parameter",
 }  # fmt: skip
 ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 

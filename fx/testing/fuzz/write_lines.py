@@ -82,8 +82,10 @@ class Lines(Stock):
             return None
         path = self.path(text, thing)
         name = self.names.new("v")
-        grad = thing.grad and not made[2] and not self.no_grad
-        self.add(name, made[1], grad=grad, detached=made[2] or thing.detached)
+        made_of = thing.part(made[1], [name])
+        made_of.grad = thing.grad and not made[2] and not self.no_grad
+        made_of.kept |= thing.parameter and "detach" in made[0]
+        self.things.append(made_of)
         return Op(name, forms.behind(path, made[0]), tuple(text.args))
 
     # writes ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class Thing:
         paths: the expressions that lead to it.
         leaf: whether it is a leaf that requires grad.
         grad: whether gradients may flow through it.
-        detached: whether it is a view without the history of what it shows.
+        kept: whether it is of what ``detach()`` gave of a parameter, which ignores steps.
         parameter: whether it is a Parameter.
     """
 
@@ -35,7 +35,7 @@ class Thing:
     paths: list[str]
     leaf: bool = False
     grad: bool = False
-    detached: bool = False
+    kept: bool = False
     parameter: bool = False
 
     @property
@@ -49,6 +49,10 @@ class Thing:
     def roots(self) -> set[str]:
         """The variables that lead to it."""
         return {forms.rooted(path)[0] for path in self.paths}
+
+    def part(self, array: np.ndarray, paths: list[str]) -> Thing:
+        """A view of it."""
+        return Thing(array, paths, grad=self.grad, kept=self.kept, parameter=self.parameter)
 
     def writable(self) -> bool:
         """Whether no two elements share their memory."""
@@ -157,8 +161,9 @@ class Stock:
             return rng.choice(("True", "False")), False
         if kind == "i":
             return str(rng.randrange(-2, 5)), False
-        if rng.random() < 0.3:
-            return rng.choice(NUMBERS), False
+        held = [t.array for t in self.things if t.parameter] if not self.no_grad else []
+        if rng.random() < 0.3 or any(np.may_share_memory(a, away) for a in held):
+            return rng.choice(NUMBERS), False  # what is written into `p.data` has no history here
         near = [t for t in self.things if t.paths and t.kind == "f" and fits(t.shape, shape)]
         if near and rng.random() < 0.75:
             thing = rng.choice(near)

@@ -104,7 +104,7 @@ class Maker(Lines):
             text.use(path)
             with self.scope(inside="loop"):
                 row = [f"{path}[{name}]"]
-                self.things.append(Thing(forms.view_of(thing.array, 0), row, grad=thing.grad))
+                self.things.append(thing.part(forms.view_of(thing.array, 0), row))
                 body = self.block(2)
             head = f"for {name} in range({rng.choice((1, thing.shape[0]))}):"
         elif draw < 0.7 or not self.lists:
@@ -113,7 +113,7 @@ class Maker(Lines):
                 return None
             path = self.path(text, thing)
             with self.scope(inside="loop"):
-                self.things.append(Thing(forms.view_of(thing.array, 0), [name], grad=thing.grad))
+                self.things.append(thing.part(forms.view_of(thing.array, 0), [name]))
                 body = self.block(2)
             head = f"for {name} in {path}:"
         else:
@@ -143,7 +143,7 @@ class Maker(Lines):
         self.first_local = int(params[0][1:])
         with self.scope(inside="function"):
             for param, t in zip(params, things):
-                self.things.append(Thing(t.array, [param], t.leaf, t.grad))
+                self.things.append(Thing(t.array, [param], t.leaf, t.grad, t.kept, t.parameter))
             body = self.block(4)
             text = Text()
             returned = [self.thing(lambda t: t.kind == "f") for _ in range(rng.choice((1, 1, 2)))]
@@ -231,9 +231,8 @@ class Maker(Lines):
             if loss is None or self.no_grad:
                 return None
             dropped = []
-            for t in self.things:  # the difference that is meant: what detach() gave
-                view = t.detached or any(h.parameter and t is not h for h in held)
-                if view and any(np.may_share_memory(t.array, h.array) for h in held):
+            for t in (*self.things, *self.past):  # the difference that is meant
+                if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
                     dropped += [p for p in t.paths if p.isidentifier()]
                     t.paths = []
             drop = "".join(f"{p} = " for p in dropped) + "None\n" if dropped else ""

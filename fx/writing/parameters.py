@@ -1,0 +1,74 @@
+"""Parameters: what their views see of what becomes of them.
+
+A parameter is a cell of the user's. A write into it, or into what is cut of it, is seen by all of
+its views; a step of an optimizer by all but those that ``detach()`` and ``state_dict()`` gave,
+which keep what they show until the next write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx.config import modes, writing
+from fx.prims.compare import stop_gradient
+from fx.state import Cell
+from fx.tensor import Tensor
+from fx.writing.inplace import user_writes
+from fx.writing.noting import behind, link, start
+from fx.writing.records import view_of
+from fx.writing.storing import refresh
+from fx.writing.written import begin
+
+
+def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
+    """A write into a parameter, which its views see where the user's module writes."""
+
+    def _renew(self: Any, operation: str, value: Any) -> Any:
+        record = getattr(behind(self)[0], "_view", None)
+        family = None if record is None or modes.stage is not None else record.family
+        if family is not None and not user_writes():
+            family = None
+        if family is not None:
+            start()
+        if family is not None and family.cell is None and family.alive():
+            begin(family)
+        out = rebinding(self, operation, value)
+        if family is not None and family.cell is not None:
+            refresh(family)
+        return out
+
+    return _renew
+
+
+def tell(x: Any) -> None:
+    """Before a write into what was detached of a parameter: let it see what is there now."""
+    family = x._view.family
+    if not family.of_user or modes.stage is not None:
+        return
+    start()
+    if family.cell is None:
+        begin(family)
+    if isinstance(family.cell, Cell):
+        refresh(family)
+
+
+def share(cell: Any, value: Any) -> None:
+    """Note that ``value`` has the elements of a cell."""
+    if modes.stage is None and type(value) is Tensor:
+        link(cell, value, stop_gradient, {})
+
+
+def follow_steps() -> None:
+    """After an optimizer's step: let the views of parameters be read through these.
+
+    What was detached keeps the values that it has.
+    """
+    if modes.stage is not None or not user_writes():
+        return
+    families = [*writing.watched.values()]
+    writing.watched.clear()
+    for family in families:
+        if family.cell is None and not all(view_of(x).kept for x in family.alive()):
+            start()
+            begin(family)
