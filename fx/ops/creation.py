@@ -160,7 +160,10 @@ def full(
     sizes = _shape("full", (shape,), None)
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     name = device_name(device)
-    if type(fill_value) in (int, float, bool):
+    if type(fill_value) is float and (wanted is None or wanted in dtypes.FLOATING):
+        wanted = default_dtype() if wanted is None else wanted
+        out: Tensor = prims.filled(sizes, fill_value, wanted, name)
+    elif type(fill_value) in (int, float, bool):
         value = as_tensor(fill_value, wanted, name, "full")  # refuses what does not fit
         out = prims.full(shape=sizes, value=fill_value, dtype=value._dtype, device=name)
     else:

@@ -19,6 +19,7 @@ import fx.prims.special as special
 from fx.ops.operands import argument, floating, known_scalar, operands, public
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import full
+from fx.quick import quick
 from fx.tensor import Tensor
 
 __test__: dict[str, str] = {}  # doctest finds the examples of functions made elsewhere here
@@ -64,10 +65,12 @@ def _named(function: Callable[..., Tensor], name: str, doc: str) -> Callable[...
 def _float(name: str, prim: Primitive, sentence: str, value: str, result: str) -> Any:
     """A function of one operand with a floating result."""
 
+    fast = quick(prim)
+
     def function(x: Any, /) -> Tensor:
         if type(x) is Tensor and x._a.dtype.kind == "f":
-            return prim(x)
-        return prim(floating(name, x))
+            return fast(x)  # type: ignore[no-any-return]
+        return fast(floating(name, x))  # type: ignore[no-any-return]
 
     kinds = "; integers and bool become the default floating dtype"
     fields = {"sentence": sentence, "name": name, "value": value, "result": result}
@@ -77,8 +80,10 @@ def _float(name: str, prim: Primitive, sentence: str, value: str, result: str) -
 def _any(name: str, prim: Primitive, sentence: str, value: str, result: str) -> Any:
     """A function of one operand that takes every dtype as it is."""
 
+    fast = quick(prim)
+
     def function(x: Any, /) -> Tensor:
-        return prim(x) if type(x) is Tensor else prim(argument(name, x))
+        return fast(x if type(x) is Tensor else argument(name, x))  # type: ignore[no-any-return]
 
     fields = {"sentence": sentence, "name": name, "value": value, "result": result}
     return _named(function, name, _UNARY_DOC.format(dtypes=" and dtype", **fields))

@@ -6,6 +6,7 @@ Source: Python Array API standard 2024.12, "Manipulation functions".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from math import prod
 from typing import Any
 
@@ -77,16 +78,17 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         (2, 12)
     """
     x = viewed("flatten", x)
-    if not x.ndim:
-        return prims.reshaped(x, (1,))
-    first = normal_axis("flatten", start_dim, x._shape)
-    last = normal_axis("flatten", end_dim, x._shape)
+    shape = x._shape
+    if not shape:
+        return prims.reshaped(x, (1,))  # type: ignore[no-any-return]
+    first = normal_axis("flatten", start_dim, shape)
+    last = normal_axis("flatten", end_dim, shape)
     if first > last:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
         return x if type(x) is Tensor or x.written else same_view(x)
-    n = prod(x._shape[first : last + 1])
-    return prims.reshaped(x, (*x._shape[:first], n, *x._shape[last + 1 :]))
+    n = prod(shape[first : last + 1])
+    return prims.reshaped(x, (*shape[:first], n, *shape[last + 1 :]))  # type: ignore[no-any-return]
 
 
 def unflatten(
@@ -167,6 +169,8 @@ def expand_dims(x: Any, axis: Axis = 0, *, dim: Axis = None) -> Tensor:
 unsqueeze = expand_dims
 
 
+_ORDERS = frozenset([p for n in range(5) for p in permutations(range(n))])  # need no look
+
 # permute ----------------------------------------------------------------------------------------
 
 
@@ -186,15 +190,18 @@ def permute_dims(x: Any, axes: Any = None, *, dims: Any = None) -> Tensor:
         >>> fx.permute_dims(fx.ones((2, 3, 4)), (2, 0, 1)).shape
         (4, 2, 3)
     """
-    x = viewed("permute_dims", x)
+    if type(x) is not Tensor:
+        x = viewed("permute_dims", x)
     order = axes if dims is None else dims
+    shape = x._shape
     if order is None:
         raise AxisError(
             f"permute_dims: name all axes of {x.shape}, for example axes="
             f"{tuple(range(x.ndim))[::-1]}"
         )
-    order = ordered_axes("permute_dims", order, x._shape)
-    if len(order) != x.ndim:
+    if type(order) is not tuple or order not in _ORDERS:
+        order = ordered_axes("permute_dims", order, shape)
+    if len(order) != len(shape):
         raise AxisError(
             f"permute_dims: {order} names {len(order)} of the {x.ndim} axes of {x.shape}"
         )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import fx.backends.cpu.creation as creation
+import fx.backends.cpu.shape as kernels
 import fx.prims.compare as compare
 import fx.prims.creation as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.config import default_dtype
+from fx.config import default_dtype, modes
 from fx.errors import ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
 from fx.ops.operands import own, promoted
-from fx.tensor import Tensor
+from fx.prims.fused import fuse
+from fx.quick import quick
+from fx.tensor import Tensor, new_tensor
 
 
 def _places(n: int, m: int, k: int, device: str) -> tuple[Tensor, Tensor]:
@@ -61,8 +65,11 @@ def eye(
     n, m = _sides("eye", n_rows, n_cols)
     k = integer("eye", "k", k)
     wanted = default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    ones = compare.equal(*_places(n, m, k, device_name(device)))
-    out = compare.astype(ones, dtype=wanted)
+    where = device_name(device)
+    if where == "cpu" and modes.stage is None:
+        out = new_tensor(creation.eye(n, m, k, wanted))
+    else:
+        out = compare.astype(compare.equal(*_places(n, m, k, where)), dtype=wanted)
     return with_grad(out, "eye") if requires_grad else out
 
 
@@ -134,9 +141,24 @@ def _triangle(name: str, x: Any, k: int, upper: bool) -> Tensor:
     shape = x._shape
     if len(shape) < 2:
         raise ShapeError(f"{name} takes matrices, got shape {shape}; write x[None, :] for a row")
-    places = _places(shape[-2], shape[-1], integer(name, "k", k), x.device.name)
-    keep = (compare.less_equal if upper else compare.greater_equal)(*places)
+    return _part(x, integer(name, "k", k), upper)  # type: ignore[no-any-return]
+
+
+def _part_in_steps(x: Tensor, *, k: int, upper: bool) -> Tensor:
+    n, m = x._shape[-2:]
+    keep = (compare.less_equal if upper else compare.greater_equal)(
+        *_places(n, m, k, x.device.name)
+    )
     return compare.where(keep, x, prims.constant_like(0, x))
+
+
+_part = quick(  # (x, k, upper): the triangle on and below the diagonal k, or on and above it
+    fuse(
+        "triangle", cpu=kernels.triangle, reference=_part_in_steps, torch_name="Tril",
+        vjp=lambda needs, x, *, k, upper: lambda ct: (_part(ct, k, upper),),
+    ),
+    "k", "upper",
+)  # fmt: skip
 
 
 def diag(x: Any, /, k: int = 0) -> Tensor:

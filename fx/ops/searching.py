@@ -8,6 +8,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from numpy import ndarray
+
+import fx.backends.cpu.index as kernels
 import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
@@ -28,7 +31,7 @@ from fx.ops.operands import (
 from fx.ops.views import along
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 # binary search ----------------------------------------------------------------------------------
 
@@ -142,6 +145,8 @@ def argwhere(x: Any) -> Tensor:
                 [1, 0]])
     """
     x = argument("argwhere", x)
+    if type(x) is Tensor and type(x._a) is ndarray:
+        return new_tensor(kernels.places(x._a))
     flat = true_places("nonzero", truth(x))
     columns = [shape_prims.reshaped(c, (*c.shape, 1)) for c in _coordinates(flat, x._shape)]
     if not columns:

@@ -110,9 +110,14 @@ def adjoint(self: Tensor) -> Tensor:
 
 def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:
     """Without axes of size 1: all of them, or those of ``dim`` that have size 1."""
-    axes = normal_axes("squeeze", axis if dim is None else dim, self._shape)
-    kept = tuple([n for i, n in enumerate(self._shape) if n != 1 or i not in axes])
-    if kept == self._shape:
+    shape = self._shape
+    axes = normal_axes("squeeze", axis if dim is None else dim, shape)
+    if len(axes) == 1:
+        (at,) = axes
+        kept = shape if shape[at] != 1 else shape[:at] + shape[at + 1 :]
+    else:
+        kept = tuple([n for i, n in enumerate(shape) if n != 1 or i not in axes])
+    if kept == shape:
         return same_view(self)
     return shape_prims.reshaped(self, kept)
 

@@ -46,6 +46,17 @@ def iota(
     return np.broadcast_to(line, shape).copy() if len(shape) > 1 else line
 
 
+def eye(n: int, m: int, k: int, dtype: Any) -> np.ndarray:
+    """An (n, m) matrix with ones on its diagonal ``k``."""
+    out = _zeros((n, m), dtype)
+    row, column = max(-k, 0), max(k, 0)
+    count = min(n - row, m - column)
+    if count > 0:
+        first = row * m + column
+        out.reshape(-1)[first : first + (count - 1) * (m + 1) + 1 : m + 1] = 1
+    return out
+
+
 def scalar(value: Any, dtype: Any) -> np.ndarray:
     """A 0-d array."""
     return np.asarray(plain(value, dtype), dtype=dtype)

@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu import fused
+from fx.backends.cpu._arrays import zero_of
 from fx.backends.cpu.llvm import library
 
 
@@ -104,18 +106,18 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 @partial(_without, "bc")
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0); nan stays nan."""
-    zero = _zeros.get(x.dtype)
-    if zero is None:
-        zero = _zeros[x.dtype] = np.zeros((), x.dtype)
-    return np.maximum(x, zero)
+    return np.maximum(x, zero_of(x.dtype))
 
 
-_zeros: dict[np.dtype, np.ndarray] = {}
+_sigmoid = fused.map_of("sigmoid", 0.4)
 
 
 @partial(_without, "c")
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)) without overflow, and precise in both tails."""
+    found = _sigmoid(x)
+    if found is not None:
+        return found
     small = np.exp(-np.abs(x))
     one = x.dtype.type(1)
     return np.where(x >= 0, one, small) / (one + small)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import sums
+from fx.backends.cpu._arrays import zero_of
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -83,3 +84,31 @@ def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
 def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     """A view with negative strides."""
     return np.flip(x, axes)
+
+
+def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:
+    """Matrices x (*B, n, m) with zeros below their diagonal ``k``, or above it."""
+    out = x.copy("C")
+    np.copyto(out, zero_of(x.dtype), where=_outside(*x.shape[-2:], k, upper))
+    return out
+
+
+def _outside(n: int, m: int, k: int, upper: bool) -> np.ndarray:
+    """Where (n, m) matrices get zeros; of small ones, which masks of attention are, kept."""
+    if n * m > _KEPT:
+        return _beyond(n, m, k, upper)
+    found = _masks.get((n, m, k, upper))
+    if found is None:
+        if len(_masks) > _MASKS:
+            _masks.clear()
+        found = _masks[n, m, k, upper] = _beyond(n, m, k, upper)
+    return found
+
+
+def _beyond(n: int, m: int, k: int, upper: bool) -> np.ndarray:
+    rows, columns = np.arange(k, n + k)[:, None], np.arange(m)
+    return columns < rows if upper else columns > rows
+
+
+_masks: dict[tuple[int, int, int, bool], np.ndarray] = {}
+_MASKS, _KEPT = 64, 4096  # masks, and elements of one

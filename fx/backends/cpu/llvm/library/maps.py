@@ -90,6 +90,7 @@ KERNELS: dict[str, tuple[int, Callable[..., Num]]] = {
     "gelu_grad": (2, _gelu_grad),
     "gelu_tanh": (1, _gelu_tanh),
     "gelu_tanh_grad": (2, _gelu_tanh_grad),
+    "sigmoid": (1, _sigmoid),
     "silu": (1, _silu),
     "silu_grad": (2, _silu_grad),
     "abs_grad": (2, _abs_grad),
