@@ -10,7 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import repeat
+from sys import getrefcount
 from typing import Any
+
+from numpy import ndarray
 
 from fx.config import ENABLED, NEVER, modes, set_modes
 from fx.errors import BackwardError
@@ -166,6 +169,7 @@ def backward_pass(
                     node.saved = _NONE
         if _may_write:
             modes.pulling = NEVER
+            ct = grads = grad = None  # what a gradient shares its memory with is seen by the counts
         if sums:
             _store(sums)
     finally:
@@ -238,22 +242,35 @@ def _store(sums: dict[Any, Tensor]) -> None:
     if len(sums) == 1:
         owner, ct = sums.popitem()
         old = owner.grad
+        if _may_write and old is None:
+            ct = _alone(ct)
         owner.grad = ct if old is None else old + ct
         return
     before = [owner.grad for owner in sums]  # held until the end, which may run anything
     after = [ct if old is None else old + ct for old, ct in zip(before, sums.values())]
-    if _may_write and len(set(map(id, after))) < len(after):
-        after = [_alone(g, i, after) for i, g in enumerate(after)]
-    deque(map(setattr, sums, repeat("grad"), after), 0)
+    owners = list(sums)
+    if _may_write:
+        sums.clear()
+        for i, old in enumerate(before):
+            if old is None:
+                after[i] = _alone(after[i])
+    deque(map(setattr, owners, repeat("grad"), after), 0)
 
 
-def _alone(grad: Any, i: int, others: list[Any]) -> Any:
-    """A gradient as an object of its own, which may be written to."""
-    if type(grad) is Tensor and any(grad is g for g in others[:i]):
-        alone = new_tensor(grad._a)
-        alone._node = grad._node
-        return alone
-    return grad
+def _alone(grad: Any) -> Any:
+    """A gradient, held by a list or variable and this frame, as an object with its own memory.
+
+    As in PyTorch: one that somebody else holds, or the memory of which does, is copied.
+    """
+    if type(grad) is not Tensor or type(array := grad._a) is not ndarray:
+        return grad
+    base = array.base
+    held = getrefcount(grad) > 3 or getrefcount(array) > 3
+    if not held and (base is None or (type(base) is ndarray and getrefcount(base) <= 3)):
+        return grad
+    alone = new_tensor(array.copy())
+    alone._node = grad._node
+    return alone
 
 
 def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:

@@ -55,6 +55,8 @@ class _Writing:
     moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
     watched: Any = None  # families of parameters whose views a step may have to tell
     stepped: Any = None  # called after an optimizer's step where there are some
+    apart: bool = False  # whether a view may lie elsewhere than what it is a view of
+    hosted: Any = None  # whether NumPy may write into the memory of an array
 
 
 writing = _Writing()

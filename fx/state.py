@@ -11,9 +11,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from numpy import ndarray
+
 from fx.away import Away, value_of
 from fx.commit import Stores
-from fx.config import is_grad_enabled, modes
+from fx.config import is_grad_enabled, modes, writing
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
@@ -111,7 +113,9 @@ class Cell(Tensor):
 
     def holding(self, value: Tensor) -> Tensor:
         """The tensor that the cell would hold: these values, with its own leaf."""
-        held = new_tensor(value._a)
+        hosted = writing.hosted
+        array = value._a
+        held = new_tensor(array if hosted is None or not hosted(array) else array.copy())
         held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
         return held
 
@@ -179,6 +183,8 @@ class Cell(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Cell:
         out = memo[id(self)] = self.__copy__()
+        if writing.enabled and type(held := getattr(out, "value", None)) is Tensor:
+            held._a = copied(held._a)
         return out
 
     # what writes into a tensor elsewhere rebinds a cell; fx.ops.rebinding adds the methods --------
@@ -238,6 +244,11 @@ def plan_rebinds(stores: Stores, pairs: Sequence[tuple[Cell, Tensor]]) -> bool:
             value_of(cell)
         stores.add(cell, "value", cell.holding(value))
     return True
+
+
+def copied(array: Any) -> Any:
+    """A backend's array in memory of its own, where it has any."""
+    return array.copy("K") if type(array) is ndarray else array
 
 
 _held = attrgetter("value")

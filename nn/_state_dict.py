@@ -15,6 +15,7 @@ from fx.errors import FxError, StateError
 from fx.nn.uninitialized import is_lazy
 from fx.ops import views
 from fx.ops.convert import as_tensor
+from fx.ops.operands import own
 from fx.state import Cell, snapshot
 from fx.tensor import Tensor
 from fx.transaction import whole
@@ -349,7 +350,8 @@ def _take(
         elif assign:
             modes.transaction.rebind(held, value)
         else:
-            modes.transaction.rebind(held, value.to(held.device, held.dtype))
+            there = value.to(held.device, held.dtype)
+            modes.transaction.rebind(held, own(value) if there is value else there)
     except _REFUSALS as error:
         errors.append(
             f'While copying the parameter named "{key}", whose dimensions in the model are '

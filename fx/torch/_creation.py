@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 import fx
 from fx import dtypes
 from fx.config import default_dtype
@@ -13,6 +15,7 @@ from fx.ops.operands import argument
 from fx.random.stateful import drawn
 from fx.tensor import Tensor
 from fx.torch._functions import into
+from fx.writing import host
 
 
 def tensor(
@@ -33,7 +36,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of ``data``; itself, or a view of its memory, where nothing has to change."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    return fx.asarray(data, dtype, device)
+    return fx.asarray(_shared(data), dtype, device)
+
+
+def _shared(data: Any) -> Any:
+    """An array as the tensor that shares its memory; anything else as it is."""
+    return host.from_numpy(data) if type(data) is np.ndarray else data
 
 
 def asarray(
@@ -41,7 +49,7 @@ def asarray(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of ``obj``, copied only where it must be or ``copy`` says so."""
-    out = fx.asarray(obj, dtype, device, copy)
+    out = fx.asarray(obj if copy else _shared(obj), dtype, device, copy)
     return out.detach().requires_grad_() if requires_grad else out
 
 
@@ -269,18 +277,17 @@ def normal(
 
 
 def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor that shares an array's memory; what the array holds afterwards is not promised."""
-    return fx.from_numpy(ndarray)
+    """A tensor that shares an array's memory: what is written into one the other sees."""
+    return host.from_numpy(ndarray)
 
 
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of the bytes of an object with the buffer protocol."""
-    import numpy as np
-
     array = np.frombuffer(buffer, dtypes.as_dtype(dtype), count, offset)
-    return fx.tensor(array, requires_grad=requires_grad)
+    out = host.from_numpy(array)
+    return out.requires_grad_() if requires_grad else out
 
 
 def tril_indices(

@@ -16,11 +16,12 @@ def enable() -> None:
         return
     writing.enabled = True
     from fx.backward_pass import note_writing
-    from fx.writing import methods, noting
+    from fx.writing import host, methods, noting
 
     note_writing(False)
     noting.watch_views()
     methods.attach()
+    host.attach()
 
 
 def function_of(name: str) -> Any:

@@ -63,10 +63,10 @@ def on_array(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
 
 def place_in(record: View, array: Any) -> Any:
     """The part of the memory of a family where a member lies; None where that cannot be said."""
-    owner = array
+    owner = array if type(array.base) is not np.ndarray else array.base
     for primitive, params in record.path:
         before, array = array, on_array(primitive, array, params)
-        if not (array is owner or array.base is owner or array is before):
+        if not (array.base is owner or array is before):
             return None
     return array if array.flags.writeable else None
 

@@ -175,6 +175,7 @@ def moved(x: Any, out: Any, surely: bool) -> None:
     array = x._a
     if shares(array, out._a) or not (surely or strides_of(array) is None):
         return
+    writing.apart = True
     views, modes.views = modes.views, SURELY
     try:
         link(x, out, reshape, {"shape": out.shape})

@@ -14,6 +14,7 @@ from fx.config import modes, writing
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tensor import Tensor
+from fx.writing import host
 from fx.writing.inplace import user_writes
 from fx.writing.noting import behind, link, start
 from fx.writing.records import view_of
@@ -33,7 +34,10 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
             start()
         if family is not None and family.cell is None and family.alive():
             begin(family)
-        out = rebinding(self, operation, value)
+        if modes.stage is None and host.memories:
+            out = host.renewed(self, family, lambda: rebinding(self, operation, value))
+        else:
+            out = rebinding(self, operation, value)
         if family is not None and family.cell is not None:
             refresh(family)
         return out

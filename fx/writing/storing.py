@@ -21,6 +21,7 @@ from fx.prims.shape import broadcast_to
 from fx.state import Cell, _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
 from fx.tensor import Tensor, new_tensor
+from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, place_in
 from fx.writing.records import Family, Storage, View, record_of, twin, view_of
@@ -65,7 +66,7 @@ def _renewed(x: Any, value: Tensor) -> bool:
         return False
     if array.shape != record.shape:
         return False
-    if record.path:
+    if record.path or host.is_shared(family.cell):
         place = place_in(record, memory(family))
         if place is None:
             return False
@@ -178,6 +179,9 @@ def _put(family: Any, base: Any) -> None:
     """Let a family hold another value."""
     cell = family.cell
     if type(cell) is Storage:
+        if modes.stage is None and host.is_shared(cell):
+            host.put(cell, memory(family), base)
+            return
         if type(base) is Tensor and family.strides is None:
             _order(base)
         hold(cell, base)
@@ -211,6 +215,8 @@ def hold(cell: Storage, value: Any) -> None:
             value = value.value  # the leaf stays the cell's
         if value._node is not None:
             stage.give_up("it writes a value that requires grad into a tensor outside")
+        if host.is_shared(cell):
+            stage.give_up("it writes into a tensor that shares its memory with a NumPy array")
         cell.rebind(value)
         return
     if modes.journal is not None:
@@ -310,6 +316,8 @@ def _outdated(member: Any) -> bool:
 def memory(family: Any) -> Any:
     """The array of a family, which nobody else holds: its own, or else a copy in its place."""
     cell = family.cell
+    if host.is_shared(cell):
+        return host.settled(family)
     members = family.members
     if members:
         family.members = [held for held in members if _outdated(held())]

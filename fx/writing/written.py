@@ -16,10 +16,12 @@ from fx.errors import BackwardError, WriteError
 from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.seen import keep
+from fx.state import copied as own_array
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
 from fx.tape import _sequence as next_number
 from fx.tensor import Tensor, new_tensor
 from fx.versions import touch
+from fx.writing import host
 from fx.writing.records import Family, Storage, View, array_in, node_in, twin, view_of
 
 
@@ -48,7 +50,7 @@ class Written:
         if not record.path and record.leaf is None:
             return base
         value = looked(record, base)
-        if modes.stage is None:
+        if modes.stage is None and not host.is_apart(value, base):
             record.source, record.value = base, value
         return value
 
@@ -104,6 +106,8 @@ class Written:
                     "write copy.deepcopy(x.detach())"
                 )
             out = memo[id(self)] = copied(self)
+            if type(out) is Tensor:
+                out._a = own_array(out._a)
             if node is not None and node.grad is not None:
                 out._node.grad = node.grad.detach()
         return memo[id(self)]
@@ -153,8 +157,11 @@ def begin(family: Family) -> None:
             node = value._node
             if type(node) is Leaf:
                 family.cell.leaf = node
-    for member in family.alive():
+    members = family.alive()
+    for member in members:
         convert(member, number)
+    if not family.of_user and host.is_shared(family.cell):
+        host.part(members if root is None else [root, *members])
 
 
 def _assembled(family: Family, value: Any) -> Any:

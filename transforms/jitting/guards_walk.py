@@ -330,6 +330,11 @@ class Walk(Containers, Objects, Methods):
                 node = 'getattr({0}._view.family.cell.value, "_node", None)'
                 leaf += f" and ({node} is None) is {none}"
         write.require(place, leaf, "a tensor that requires grad, or not")
+        if isinstance(cell, Cell) and not record.family.of_user:
+            from fx.writing.host import is_shared
+
+            shared = f"{write.name('k', is_shared)}({{0}}._view.family.cell) is {is_shared(cell)}"
+            write.require(place, shared, "a tensor that shares its memory with NumPy, or not")
 
 
 def is_unbound(cell: Any) -> bool:

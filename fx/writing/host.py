@@ -1,0 +1,376 @@
+"""Memory of the host: NumPy's arrays that share theirs with tensors, both ways.
+
+``x.numpy()`` lends NumPy the memory of ``x``, and ``from_numpy`` takes an array's. Who writes into
+such an array says nothing to fx: the new values are there at once for all that lies in this memory,
+as in PyTorch. So it is the one memory that does not move while NumPy has it. What fx writes goes
+into it in place, and who holds the values of before (a pullback, a parameter that was loaded) gets
+a copy of them first.
+
+    x._a        memory that fx owns
+      ^ base
+    a view      of which nobody else knows: each array that is lent counts as one holder of x._a
+      ^ obj
+    a capsule   where NumPy stops looking for a base: what is cut of the array holds that array
+      ^ base
+    a           what ``x.numpy()`` gives; a weak reference tells whether NumPy still has it
+
+Of an array that is taken the tensor's own is the one above, a memoryview is in between, and the
+reference count of what lies below tells whether NumPy still has it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from sys import _getframe, getrefcount
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+import fx.ops.interop as interop
+from fx import dtypes
+from fx.config import modes, writing
+from fx.errors import BackwardError, WriteError
+from fx.handles import Data
+from fx.prims.creation import constants_of
+from fx.tape import CELL
+from fx.tensor import Tensor, new_tensor
+from fx.writing.layouts import owner_of, place_in
+from fx.writing.records import CUT, Storage, array_in, twin, view_of
+from fx.writing.who import writes
+
+# weak references to what was lent, by the id of the array that owns the memory
+memories: dict[int, tuple[Any, ...]] = {}
+_most = [64]  # memories before those that NumPy has no more are dropped
+
+
+# lending ----------------------------------------------------------------------------------------
+
+
+def numpy(self: Any, *, force: bool = False) -> Any:
+    """The values as a NumPy array that shares memory: what is written to one the other sees.
+
+    In a module that does not import ``fx.torch``, and while a function is staged, a read-only one.
+
+    Args:
+        force: whether to detach first.
+
+    Raises:
+        BackwardError: if it requires grad; write ``x.detach().numpy()``.
+    """
+    if modes.stage is not None or not writes(_getframe(1)):
+        return interop.numpy(self, force=force)
+    return lent(self.detach() if force else self)
+
+
+def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    """What ``np.asarray(x)`` takes: an array that shares memory unless another dtype is asked."""
+    same = dtype is None or self._dtype == dtype
+    if copy or not same or modes.stage is not None or not writes(_getframe(1)):
+        return interop.__array__(self, dtype, copy)
+    return lent(self)
+
+
+def lent(x: Any) -> Any:
+    """An array in the memory of a tensor."""
+    if type(x) is Tensor:
+        if x._node is None and not (writing.started or writing.apart):  # all views share memory
+            array = x._a
+            if type(array) is np.ndarray:
+                owner = array if array.base is None else array.base
+                if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
+                    return _lend(array, owner)
+        record = getattr(x, "_view", None)
+        if record is None or record is CUT or _lies_there(x, record):
+            return _lend_own(x)
+        from fx.writing.checking import begun
+
+        begun(x)
+    if x.level != CELL:
+        return interop.readable(x, "x.numpy()")
+    value = x.read()
+    if x.written and value._node is None:
+        record = view_of(x)
+        family = record.family
+        if type(family.cell) is Storage and type(family.cell.value) is Tensor:
+            from fx.writing.storing import memory
+
+            place = place_in(record, memory(family))
+            if place is not None:
+                return _lend(place, owner_of(place))
+            return interop.readable(value, "x.numpy()")
+    return _lend_own(value) if type(value) is Tensor else interop.readable(value, "x.numpy()")
+
+
+def _lies_there(x: Tensor, record: Any) -> bool:
+    """Whether a tensor, the family of which was not written, lies in the memory of all of it."""
+    family = record.family
+    if family.of_user:  # what was cut of a parameter keeps the memory that this had then
+        held = getattr(family.root(), "value", None)
+        return type(held) is Tensor and place_in(record, held._a) is not None
+    if family.cell is not None or type(family.array) is not np.ndarray:
+        return False
+    owner = owner_of(family.array)
+    return all(
+        type(member) is Tensor and owner_of(array_in.__get__(member)) is owner
+        for member in family.alive()
+    )
+
+
+def _lend_own(x: Tensor) -> Any:
+    """An array in the memory of a tensor, which is not that of a number that is kept for later.
+
+    Raises:
+        BackwardError: if it requires grad.
+    """
+    if x._node is not None:
+        raise BackwardError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
+    array = x._a
+    if type(array) is not np.ndarray:
+        return interop.readable(x, "x.numpy()")
+    owner = array if array.base is None else owner_of(array)
+    if owner.size == 1:
+        value = owner.item()
+        known = constants_of(owner.dtype, "cpu")
+        kept = known.get(value if value else repr(value))
+        if kept is not None and owner_of(kept._a) is owner:
+            x._a = array = owner = array.copy()
+    return _lend(array, owner)
+
+
+def _lend(array: Any, owner: Any) -> Any:
+    """Another array in the memory of one, of which is known whether NumPy still has it."""
+    try:
+        out = _passed(array[...])
+    except (ValueError, BufferError):  # of a dtype that buffers do not know, bfloat16
+        view = array.view()
+        view.flags.writeable = False
+        return view
+    key = id(owner)
+    before = memories.get(key)
+    if before is None:
+        if len(memories) >= _most[0]:
+            _drop()
+        memories[key] = (ref(out),)
+    elif len(before) == 1 and before[0]() is None:
+        memories[key] = (ref(out),)
+    else:
+        memories[key] = (*[held for held in before if held() is not None], ref(out))
+    return out
+
+
+def _through_buffer(array: Any) -> Any:
+    return np.asarray(memoryview(array))
+
+
+# both put something in between that is no array; the first is quicker, where it may be written to
+_passed = np.from_dlpack if np.from_dlpack(np.ones(1)).flags.writeable else _through_buffer
+
+
+def _drop() -> None:
+    gone = [key for key, arrays in list(memories.items()) if all(held() is None for held in arrays)]
+    for key in gone:
+        memories.pop(key, None)
+    _most[0] = 2 * len(memories) + 64
+
+
+# taking -----------------------------------------------------------------------------------------
+
+
+def from_numpy(array: Any) -> Tensor:
+    """The tensor that shares the memory of a NumPy array: what is written to one the other sees.
+
+    Args:
+        array: of any dtype that fx has.
+
+    Raises:
+        TypeError: if it is no NumPy array, or of a dtype that fx does not have.
+        ValueError: if it runs backwards, or is of another byte order.
+    """
+    if modes.stage is not None or type(array) is not np.ndarray:
+        return interop.from_numpy(array)
+    dtype, flags = array.dtype, array.flags
+    if dtype in _KNOWN and flags.c_contiguous and flags.writeable:
+        return new_tensor(np.asarray(memoryview(array.view(_KNOWN[dtype]))))
+    dtype = dtypes.as_dtype(dtype)
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order; write "
+            "array.astype(array.dtype.newbyteorder('='))"
+        )
+    if min(array.strides, default=0) < 0:
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not supported; write array.copy()"
+        )
+    if not array.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable: what is written into the tensor goes into a "
+            "copy, and the array keeps its values",
+            stacklevel=2,
+        )
+    try:
+        return new_tensor(np.asarray(memoryview(array.view(dtype))))
+    except ValueError:
+        return interop.from_numpy(array)
+
+
+_KNOWN = {d: d for d in map(np.dtype, ("f4", "f8", "i8", "i4", "u1", "?"))}
+
+# who else has the memory ------------------------------------------------------------------------
+
+
+def is_hosted(array: Any) -> bool:
+    """Whether NumPy has an array in the memory of this one, into which it may be written."""
+    if array.base is None:
+        return id(array) in memories and _count(array) > 0
+    owner = owner_of(array)
+    outside = owner.base
+    if outside is not None and _is_taken(outside):
+        return bool(array.flags.writeable)
+    return id(owner) in memories and _count(owner) > 0
+
+
+def is_shared(cell: Any) -> bool:
+    """Whether a cell holds values in memory that NumPy shares."""
+    value = cell.value
+    return type(value) is Tensor and type(value._a) is np.ndarray and is_hosted(value._a)
+
+
+def is_apart(value: Any, base: Any) -> bool:
+    """Whether a value that was looked up lies elsewhere, and ``base`` may change at any time."""
+    if type(base) is not Tensor or type(base._a) is not np.ndarray or not is_hosted(base._a):
+        return False
+    return type(value) is not Tensor or owner_of(value._a) is not owner_of(base._a)
+
+
+def _is_taken(outside: Any) -> bool:
+    """Whether somebody else holds the memory that a tensor took."""
+    if type(outside) is not memoryview:
+        return False
+    taken = outside.obj  # a view that nobody else knows
+    below = getattr(taken, "base", None)
+    if type(below) is not np.ndarray or below.base is not None:
+        return True
+    return getrefcount(below) > 3  # the view, `below`, and the argument
+
+
+def _count(owner: Any) -> int:
+    """How many arrays NumPy was lent of a memory, and still has."""
+    return sum(held() is not None for held in memories.get(id(owner), ()))
+
+
+def settled(family: Any) -> Any:
+    """The array of a family that NumPy shares, where values may change: who holds them moved.
+
+    Raises:
+        WriteError: where the values cannot be told apart, or must be put back afterwards.
+    """
+    cell = family.cell
+    for member in (*family.alive(), family.root()):
+        if member is not None and member.written:
+            _forget(view_of(member), cell.value)
+    del member
+    return _alone(cell)
+
+
+def _forget(record: Any, base: Any) -> None:
+    """Let a member be looked up again; what it was has memory of its own if somebody holds that."""
+    value, record.value, record.source = record.value, None, None
+    if value is not None and value is not base and getrefcount(value) > 2:
+        value._a = value._a.copy("K")
+
+
+def _alone(cell: Any) -> Any:
+    """The array of a cell, of which nobody else holds the values any more."""
+    if modes.journal is not None:
+        raise WriteError(
+            "a tensor that shares its memory with a NumPy array is written inside of what runs "
+            "again, and the array cannot be put back; write x = x.clone() before"
+        )
+    base = cell.value
+    array = base._a
+    if getrefcount(base) > 3:  # but for the cell, this frame and the argument
+        held = twin(base)
+        base._a = array.copy("K")
+        cell.value = base = held
+    del base
+    owner = owner_of(array)
+    for moved in (False, True):
+        count = _count(owner)
+        # the tensor, this frame and the argument; what is lent holds what owns the memory
+        if owner is array:
+            others = getrefcount(array) > count + 4
+        else:
+            others = getrefcount(array) > 3 or getrefcount(owner) > count + 3
+        if not others:
+            return array
+        if not moved:
+            _move(owner, cell.value)
+    raise WriteError(
+        "a tensor that shares its memory with a NumPy array is written, and something else holds "
+        "its values: a compiled function that goes backward, or a read-only array; write "
+        "x = x.clone() before"
+    )
+
+
+def _move(owner: Any, but: Any) -> None:
+    """Give the tensors that lie in a memory copies of their values, but for one."""
+    from fx.writing.finding import _array, _tensors
+
+    for x in _tensors()[0]:
+        if x is not but:
+            array = _array(x)
+            if type(array) is np.ndarray and owner_of(array) is owner:
+                array_in.__set__(x, array.copy("K"))
+
+
+def part(members: Any) -> None:
+    """Let what members were before the first write, a moment ago, have memory of its own."""
+    for x in members:
+        record = view_of(x)
+        if record.first is not None:
+            record.first._a = record.first._a.copy("K")
+        record.source = record.value = None
+
+
+def put(cell: Any, array: Any, value: Any) -> None:
+    """Let a cell hold another value in the memory that it has.
+
+    Raises:
+        WriteError: for a value inside a transform.
+    """
+    if type(value) is not Tensor or type(value._a) is not np.ndarray:
+        raise WriteError(
+            f"a value {value.spec!r} inside {value.transform} is written into a tensor that shares "
+            f"its memory with a NumPy array; write into x.clone()"
+        )
+    array[...] = value._a
+    held = twin(value)
+    held._a = array
+    cell.value = held
+
+
+def renewed(cell: Any, family: Any, rebind: Any) -> Any:
+    """What ``rebind`` gives, after which a parameter holds what it holds in the memory it had."""
+    while isinstance(cell, Data) and cell.owner is not None:
+        cell = cell.owner
+    if not is_shared(cell):
+        return rebind()
+    if family is not None and family.cell is not None:
+        array = settled(family)
+    else:
+        array = _alone(cell)
+    out = rebind()
+    held = cell.value
+    array[...] = held._a
+    held._a = array
+    return out
+
+
+def attach() -> None:
+    """Put them on Tensor."""
+    writing.hosted = is_hosted
+    Tensor.numpy, Tensor.__array__ = numpy, __array__  # type: ignore[attr-defined]
