@@ -98,10 +98,21 @@ def test_a_view_taken_before_the_first_write_sees_it(name):
         assert found[n].requires_grad == x.requires_grad, n
 
 
+def test_a_gradient_has_memory_of_its_own():
+    forget()
+    a, b = face.ones(2, requires_grad=True), face.ones(2, requires_grad=True)
+    seed = face.ones(2)
+    (a + b).backward(seed)
+    view = a.grad[1:]
+    view += 1
+    assert [x.tolist() for x in (a.grad, b.grad, seed)] == [[1, 2], [1, 1], [1, 1]]
+
+
 def test_what_cannot_be_told_is_refused():
     forget()
     a, b = face.ones(2, requires_grad=True), face.ones(2, requires_grad=True)
-    (a + b).backward(face.ones(2))
+    a.grad = face.ones(2)
+    b.grad = a.grad.detach()
     view = a.grad[1:]  # of the one gradient or the other, which lie in one memory
     with pytest.raises(WriteError, match=r"x = x\.clone\(\)"):
         view += 1
