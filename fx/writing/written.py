@@ -201,7 +201,9 @@ def convert(x: Any, number: int) -> None:
     cell = record.family.cell
     if record.path:
         own = type(cell) is Storage
-        if own and cell.value._node is None:
+        if type(first._node) is Leaf:
+            record.leaf, record.cut, record.at = first._node, True, len(record.path)
+        elif own and cell.value._node is None:
             _keep_history(record, first._node)
         record.value = first
         # what a parameter holds may be another since it was taken
