@@ -99,8 +99,9 @@ def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
 def _factory(
     tensors: int, words: tuple[str, ...], kind: str, differentiable: bool, several: bool
 ) -> Any:
-    space: dict[str, Any] = dict(_NAMES)
-    exec(_source(tensors, words, kind, differentiable, several), space)
+    space: dict[str, Any] = {"__name__": __name__, **_NAMES}
+    source = _source(tensors, words, kind, differentiable, several)
+    exec(compile(source, __file__, "exec"), space)  # code of fx's, not of the user's
     return space["make"]
 
 

@@ -134,5 +134,36 @@ class Hooks(OrderedDict[int, Any]):
         return out
 
 
+class Hook:
+    """A forward hook of a Module with the way in which it wants to be called."""
+
+    __slots__ = ("always", "function", "kwargs")
+
+    def __init__(self, function: Callable[..., Any], kwargs: bool, always: bool = False) -> None:
+        self.function = function
+        self.kwargs = kwargs
+        self.always = always
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Hook)
+            and self.function == other.function
+            and (self.kwargs, self.always) == (other.kwargs, other.always)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def map(self, change: Callable[[Any], Any]) -> Hook:
+        """The same with what ``change`` makes of the function."""
+        function = change(self.function)
+        return self if function is self.function else Hook(function, self.kwargs, self.always)
+
+    def __call__(self, module: Any, args: Any, kwargs: Any, *out: Any) -> Any:
+        if self.kwargs:
+            return self.function(module, args, kwargs, *out)
+        return self.function(module, args, *out)
+
+
 for_all: dict[str, Hooks] = {}  # by kind, the hooks that every Module calls
 around_steps = (Hooks(), Hooks())  # what every optimizer calls before and after its step

@@ -9,6 +9,7 @@ from typing import Any
 from fx.autograd.methods import RemovableHandle
 from fx.nn._backward_hooks import Watch
 from fx.nn._capturing import note
+from fx.versions import Hook as Hook
 from fx.versions import Hooks, for_all
 
 _BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
@@ -24,37 +25,6 @@ KINDS = frozenset(
         "_load_state_dict_post_hooks",
     )
 )
-
-
-class Hook:
-    """A forward hook with the way in which it wants to be called."""
-
-    __slots__ = ("always", "function", "kwargs")
-
-    def __init__(self, function: Callable[..., Any], kwargs: bool, always: bool = False) -> None:
-        self.function = function
-        self.kwargs = kwargs
-        self.always = always
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Hook)
-            and self.function == other.function
-            and (self.kwargs, self.always) == (other.kwargs, other.always)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-    def map(self, change: Callable[[Any], Any]) -> Hook:
-        """The same with what ``change`` makes of the function."""
-        function = change(self.function)
-        return self if function is self.function else Hook(function, self.kwargs, self.always)
-
-    def __call__(self, module: Any, args: Any, kwargs: Any, *out: Any) -> Any:
-        if self.kwargs:
-            return self.function(module, args, kwargs, *out)
-        return self.function(module, args, *out)
 
 
 class Hooking:

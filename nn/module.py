@@ -8,8 +8,10 @@ from typing import Any, Self
 
 from fx.autograd.methods import set_gradients
 from fx.errors import FxError
+from fx.holding import register
 from fx.nn import _hooks, _skeleton
 from fx.nn._conversions import Conversions
+from fx.nn._holding import Layers
 from fx.nn._hooks import (  # noqa: F401 - where PyTorch has them
     Hooking,
     register_module_backward_hook,
@@ -387,6 +389,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
 
 
 register_node(Module, _skeleton.flatten, _skeleton.unflatten)
+register(Module, Layers())
 
 
 def _kind(value: Any) -> str:

@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 from fx.autograd.methods import drop_gradients, set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
+from fx.holding import register
 from fx.optim._held import Groups, Slots, States
+from fx.optim._holding import Steps
 from fx.optim._hooks import Hooks, with_hooks
 from fx.optim._hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
@@ -357,3 +359,6 @@ def _checked_parameter(p: Any) -> Cell:
             f"fx.optim.pure"
         )
     raise TypeError(f"optimizer can only optimize Parameters, but one of the params is {type(p)}")
+
+
+register(Optimizer, Steps())

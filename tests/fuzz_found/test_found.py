@@ -204,3 +204,10 @@ def test_one_element_beside_all_of_them_is_not_overwritten():
             return [v10]
 
         compare.compiled(f, x1)
+
+
+def test_a_signal_handler_in_a_file_of_fx_is_a_signal_handler():
+    for seed in (661, 558, 913):
+        training.interrupted(
+            lambda: [fx.nn.LayerNorm(64)], lambda p: fx.optim.Adam(p), "jit", seed, hits=40
+        )

@@ -6,6 +6,7 @@ from abc import ABC
 from types import FunctionType, SimpleNamespace
 from typing import Any, Generic, Protocol
 
+from fx.holding import base_of
 from fx.transforms.jitting.guards_reads import Reads, origin_of_module
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
@@ -37,11 +38,11 @@ def all_methods(cls: type) -> Reads:
     return reads
 
 
-def extends_layer(cls: type) -> bool:
-    from fx.nn.module import Module
-
+def extends_kind(cls: type) -> bool:
+    """Whether a class has methods of fx's besides those of the kind that it is of, as a layer's."""
     own = {base for base in cls.__mro__ if origin_of_module(base.__module__) == "fx"}
-    return not own <= set(Module.__mro__)
+    base_class = base_of(cls)
+    return base_class is None or not own <= set(base_class.__mro__)
 
 
 def has_setter(x: Any) -> bool:

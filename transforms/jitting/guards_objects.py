@@ -33,14 +33,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fx.nn._hooks import Hook
+from fx.holding import Part, holding_of
 from fx.numbers import Number
 from fx.seen import TorchDType
-from fx.state import Cell
-from fx.tensor import Tensor
 from fx.transforms.jitting.guards_classes import (
     all_methods,
-    extends_layer,
+    extends_kind,
     has_foreign_base,
     has_setter,
     is_descriptor,
@@ -52,7 +50,7 @@ from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_modul
 from fx.transforms.jitting.guards_settings import Settings
 from fx.transforms.jitting.kinds import shows_state
 from fx.transforms.jitting.touched import Touched
-from fx.versions import Hooks, around_steps
+from fx.versions import Hook, Hooks
 
 _OWNERS = (ModuleType, type, FunctionType)
 _CONSTANT = (  # objects of classes in C that never change, and those that stand for no value
@@ -65,10 +63,6 @@ _CONSTANT = (  # objects of classes in C that never change, and those that stand
     type(NotImplemented), type(lru_cache(len)), type(np.mean), type(Lock()), type(RLock()),
     super, struct_time, BaseException, TextIOBase, BufferedWriter, type(sys.flags),
 )  # fmt: skip
-_INTERNAL = frozenset((
-    "_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set", "training",
-))  # fmt: skip
-_OPTIMIZERS = frozenset(("state", "param_groups", "defaults"))  # by settings, and as inputs
 
 
 class Objects:
@@ -146,36 +140,10 @@ class Objects:
                 self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def object_(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
-        from fx.nn.module import Module
-        from fx.optim.optimizer import Optimizer
-
         cls = type(x)
         whose = origin_of_module(cls.__module__)
-        if isinstance(x, Module):
-            self._module(x, place, reads, depth, given)
-        elif isinstance(x, Optimizer):
-            if not given:
-                self.writer.identity(place, x)
-            self.settings.add(x, place.name, self.filters)
-            own = x.__dict__
-            for name, held in own.items():
-                if isinstance(held, Hooks):
-                    self.hooks(held, place.below(f"{{}}.__dict__[{name!r}]", place.name))
-            for i, hooks in enumerate(around_steps):
-                around = self.writer.name("k", around_steps)
-                self.hooks(hooks, Place(None, f"{around}[{i}]", "a hook"))
-            if whose == "user":
-                reads.of("step")
-                reads = self.methods(cls, self.read(("object", id(x)), reads))
-                for name in self._chosen(reads, own):
-                    if name not in _OPTIMIZERS and type(own[name]) not in PLAIN:
-                        below = place.below(f"{{}}.__dict__[{name!r}]", f"{place.name}.{name}")
-                        self.value(own[name], below, self._part(x, reads, name), depth + 1)
-            for i, group in enumerate(x.param_groups):
-                for key, value in dict.items(group):
-                    if isinstance(value, Tensor):
-                        step = f"dict.__getitem__({{}}.param_groups[{i}], {key!r})"
-                        self.value(value, place.below(step, f"{place.name}[{key}]"), Reads(), 0)
+        if holding_of(cls) is not None:
+            self._holder(x, place, reads, depth, given)
         elif cls is MethodType:
             f = x.__func__
             self_reads = Reads(whole=True)
@@ -290,8 +258,8 @@ class Objects:
                 value = raw
             self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
 
-    def _module(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
-        """A Module: its settings, the code of the user's layers, and what these hold."""
+    def _holder(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
+        """A Module or an optimizer: its settings, the code of the user's, and what these hold."""
         if not given:
             self.writer.identity(place, x)
         filters: dict[type, frozenset[str] | None] = {}
@@ -299,56 +267,71 @@ class Objects:
         found: set[int] = set()
         todo: list[tuple[Any, Place, Reads]] = [(x, place, reads)]
         while todo:
-            module, here, read = todo.pop()
-            if id(module) in found:
+            one, here, read = todo.pop()
+            if id(one) in found:
                 continue
-            found.add(id(module))
-            self.alive.append(module)
-            self.seen.setdefault(id(module), here)
-            for name, below in module._modules.items():
-                if below is not None:
-                    step = f"{{}}._modules[{self.writer.name('k', name)}]"
-                    part = read.parts.get(name) or Reads()
-                    todo.append((below, here.below(step, f"{here.name}.{name}"), part))
-            for name, p in module._parameters.items():
-                if isinstance(p, Cell):
-                    step = f"{{}}._parameters[{self.writer.name('k', name)}]"
-                    self.cell_hooks(p, here.below(step, f"{here.name}.{name}"))
-            for name, held in module.__dict__.items():
+            found.add(id(one))
+            self.alive.append(one)
+            self.seen.setdefault(id(one), here)
+            cls = type(one)
+            holding: Any = holding_of(cls)
+            for part in holding.inner(one):
+                below = read.parts.get(part.path[-1]) or Reads()
+                todo.append((part.value, self._found_at(part, one, here), below))
+            for part in holding.cells(one):
+                self.cell_hooks(part.value, self._found_at(part, one, here))
+            for part in holding.tensors(one):
+                self.value(part.value, self._found_at(part, one, here), Reads(), 0)
+            for name, held in one.__dict__.items():
                 if isinstance(held, Hooks):
                     self.hooks(held, here.below(f"{{}}.__dict__[{name!r}]", here.name))
-            cls = type(module)
+            for i, hooks in enumerate(holding.around):
+                around = self.writer.name("k", holding.around)
+                self.hooks(hooks, Place(None, f"{around}[{i}]", "a hook"))
             if origin_of_module(cls.__module__) != "user":
                 filters[cls] = None
                 continue
             read = Reads() if read is None else read
-            read.of("forward")
-            read = self.methods(cls, self.read(("object", id(module)), read))
-            self.read(("object", id(module)), read)
+            read.of(holding.method)
+            read = self.methods(cls, self.read(("object", id(one)), read))
+            self.read(("object", id(one)), read)
             names = frozenset(read.parts) | (self.names if read.whole else frozenset())
-            if extends_layer(cls) or (read.whole and self.anything) or filters.get(cls, "") is None:
+            if extends_kind(cls) or (read.whole and self.anything) or filters.get(cls, "") is None:
                 filters[cls] = None  # whatever it holds, and whatever is added
             else:
                 filters[cls] = names | (filters.get(cls) or frozenset())
-            inner.append((module, here, read))
+            inner.append((one, here, read))
         self.settings.add(x, place.name, filters)
-        for module, here, read in inner:
-            own = module.__dict__
-            above = {n: v for b in reversed(type(module).__mro__[:-1]) for n, v in vars(b).items()}
+        for one, here, read in inner:
+            own, cls = one.__dict__, type(one)
+            internal = holding_of(cls).internal  # type: ignore[union-attr]
+            above = {n: v for b in reversed(cls.__mro__[:-1]) for n, v in vars(b).items()}
             for name in self._chosen(read, {**above, **own}):
+                if name in internal:
+                    continue
                 if name in own:
                     value, step = own[name], f"{{}}.__dict__[{name!r}]"
-                    if type(value) in PLAIN or (name[:1] == "_" and name in _INTERNAL):
+                    if type(value) in PLAIN:
                         continue
-                    if self.touched.is_renewed(module, name):
+                    if self.touched.is_renewed(one, name):
                         self.found_anew(value, here.below(step, f"{here.name}.{name}"))
                         continue
-                elif name not in above or is_descriptor(above[name]) or name in _INTERNAL:
+                elif name not in above or is_descriptor(above[name]) or name == "training":
                     continue
                 else:
                     value, step = above[name], f"{{}}.{name}"
-                part = self._part(module, read, name)
-                self.value(value, here.below(step, f"{here.name}.{name}"), part, depth + 1)
+                below = self._part(one, read, name)
+                self.value(value, here.below(step, f"{here.name}.{name}"), below, depth + 1)
+
+    def _found_at(self, part: Part, x: Any, place: Place) -> Place:
+        """The place of a part of an object."""
+        step, held = f"{{}}.{part.path[0]}", getattr(x, part.path[0])
+        for key in part.path[1:]:
+            k = self.writer.name("k", key)
+            plain = type(held).__getitem__ in (dict.__getitem__, list.__getitem__)
+            step = f"{step}[{k}]" if plain else f"dict.__getitem__({step}, {k})"
+            held = dict.__getitem__(held, key) if isinstance(held, dict) else held[key]
+        return place.below(step, f"{place.name}{part.name}")
 
     # hooks ---------------------------------------------------------------------------------------
 

@@ -6,21 +6,17 @@ whole model is the comparison of one integer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
-from fx.numbers import Numbers
-from fx.staged_number import is_dynamic
+from fx.holding import Holding, holding_of
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_code import same
 from fx.transforms.jitting.touched import Touched
-from fx.versions import Hooks, around_steps, changes, for_all
+from fx.versions import Hooks, changes
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_STATE = ".state"
-_HELD = frozenset(("_parameters", "_buffers", "_modules", "_ties", "_non_persistent_buffers_set"))
 
 
 class Settings:
@@ -52,10 +48,11 @@ class Settings:
 
     def renew(self) -> None:
         """Take the state that optimizers hold now for what they held."""
-        for holder, _, _, was in self._of:
+        for holder, _, filters, was in self._of:
             held = holder()
-            if held is not None and _STATE in was:
-                was[_STATE] = _states(held)
+            if held is not None and (begun := _holding(held).renewed):
+                now = _found(held, filters, self._touched)
+                was.update({name: now[name] for name in begun})
 
     def same(self) -> bool:
         """Whether all of it is as it was."""
@@ -133,80 +130,22 @@ def _entry(value: Any) -> Any:
 def _found(
     holder: Any, filters: dict[type, frozenset[str] | None], touched: Touched
 ) -> dict[str, Any]:
+    def matters(x: Any, attribute: str) -> bool:
+        only = filters.get(type(x))
+        return only is None or attribute in only
+
     found: dict[str, Any] = {}
-    if hasattr(holder, "_modules"):
-        _module(holder, "", filters, found, set(), touched)
-        found["the hooks of all Modules"] = [_entry(hooks) for hooks in for_all.values()]
-    else:
-        _optimizer(holder, found)
+    for name, value, owner, attribute in _holding(holder).settings(holder, matters):
+        if owner is not None:
+            if touched.is_renewed(owner, attribute):
+                continue
+            plain = isinstance(value, Tensor) and not isinstance(value, Cell)  # guarded where read
+            value = type(value) if plain or touched.is_counted(owner, attribute, value) else value
+        found[name] = _entry(value)
     return found
 
 
-def _module(
-    module: Any,
-    path: str,
-    filters: dict[type, frozenset[str] | None],
-    found: dict[str, Any],
-    seen: set[int],
-    touched: Touched,
-) -> None:
-    seen.add(id(module))
-    own = module.__dict__
-    only = filters.get(type(module))
-    for name, value in own.items():
-        hooks = type(value) is Hooks
-        if name not in _HELD and (only is None or name == "training" or name in only or hooks):
-            if touched.is_renewed(module, name):
-                continue
-            plain = isinstance(value, Tensor) and not isinstance(value, Cell)  # guarded where read
-            counted = plain or touched.is_counted(module, name, value)
-            found[f"{path}.{name}"] = _entry(type(value) if counted else value)
-    for kind in ("_parameters", "_buffers"):
-        for name, value in own[kind].items():
-            found[f"{path}.{name}"] = _entry(value)
-    for name, below in own["_modules"].items():
-        found[f"{path}.{name}"] = _entry(below)
-        if below is not None and id(below) not in seen:
-            _module(below, f"{path}.{name}", filters, found, seen, touched)
-
-
-def _optimizer(optimizer: Any, found: dict[str, Any]) -> None:
-    for name, value in optimizer.__dict__.items():
-        if name not in ("state", "param_groups", "defaults"):
-            found[f".{name}"] = _entry(value)
-    found["the hooks of all optimizers"] = [_entry(hooks) for hooks in around_steps]
-    groups = optimizer.param_groups
-    found[".param_groups"] = [_Object(group) for group in groups]
-    for i, group in enumerate(groups):
-        for key, value in _fixed(group):
-            found[f".param_groups[{i}][{key!r}]"] = value
-    found[_STATE] = _states(optimizer)
-
-
-def _states(optimizer: Any) -> list[Any]:
-    """What is kept for each parameter: which cells, and what is no number."""
-    state = optimizer.state
-    out: list[Any] = [id(state)]
-    for group in optimizer.param_groups:
-        for p in dict.__getitem__(group, "params"):
-            held = dict.get(state, p)
-            if isinstance(held, dict):
-                named = sorted(_fixed(held, True), key=lambda pair: str(pair[0]))
-                out.append([_Object(held), *named])
-            else:
-                out.append(_entry(held))
-    return out
-
-
-def _fixed(group: dict[Any, Any], cells: bool = False) -> Iterable[tuple[Any, Any]]:
-    """The entries of a group that are no numbers and no tensors, save cells."""
-    tuples = group.tuples if isinstance(group, Numbers) else {}
-    for key, value in dict.items(group):
-        if key in tuples:
-            yield key, id(tuples[key])  # whose numbers are inputs
-        elif isinstance(value, Cell) and cells:
-            yield key, _Object(value)
-        elif is_dynamic(value):
-            yield key, type(value).__name__
-        elif key == "params" or not isinstance(value, Tensor):
-            yield key, _entry(list(value) if key == "params" else value)
+def _holding(holder: Any) -> Holding:
+    found = holding_of(type(holder))
+    assert found is not None, type(holder)
+    return found

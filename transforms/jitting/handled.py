@@ -38,16 +38,15 @@ def was_sent(error: Exception) -> bool:
     A signal handler has raised it, or it is of a class of the user's and no line of the user's has
     raised it, as one that another thread sends; or it came when a step had stored its results.
     """
-    trace, last, foreign = error.__traceback__, "", []
+    trace, last, codes = error.__traceback__, "", []
     while trace is not None:
         frame = trace.tb_frame
         last = frame.f_code.co_filename
         if last.startswith(PLAN) and frame.f_locals.get("list", True) == []:
             return True  # the builtin empties the list when it has stored what came out
-        if not _is_ours(last):
-            foreign.append(frame.f_code)
+        codes.append(frame.f_code)
         trace = trace.tb_next
-    if foreign and not _codes_of_handlers().isdisjoint(foreign):
+    if not _codes_of_handlers().isdisjoint(codes):
         return True
     return _is_ours(last) and type(error).__module__.partition(".")[0] not in _OF_CODE
 

@@ -9,6 +9,7 @@ from types import BuiltinMethodType, CodeType, FunctionType, ModuleType, SimpleN
 
 import numpy as np
 
+from fx.holding import holding_of
 from fx.tensor import Tensor
 from fx.transforms.jitting.guards_reads import origin_of_module
 from fx.transforms.jitting.operands import NOTHING
@@ -20,15 +21,14 @@ IGNORED, CONTAINER, INSTANCE, OWNER, OPAQUE = range(5)
 
 
 def kind_of(cls: type) -> int:
-    from fx.nn.module import Module
-
     if cls in _PLAIN or cls is type(NOTHING) or issubclass(cls, Tensor):
         return IGNORED
     if cls is FunctionType or issubclass(cls, type | ModuleType):
         return OWNER
     if cls in CONTAINERS:
         return CONTAINER
-    if origin_of_module(cls.__module__) == "fx" and not issubclass(cls, Module):
+    holding = holding_of(cls)
+    if origin_of_module(cls.__module__) == "fx" and (holding is None or not holding.read):
         return IGNORED
     return INSTANCE if shows_state(cls) else OPAQUE
 

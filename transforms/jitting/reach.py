@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.holding import holding_of
 from fx.transforms.jitting.guards_classes import is_namespace
 from fx.transforms.jitting.guards_reads import origin, origin_of, origin_of_module
 from fx.transforms.jitting.remembered import remembered
@@ -22,10 +23,6 @@ from fx.versions import Hooks, touch
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _MOST_BYTES = 1 << 20  # of an array that is copied
-_OURS = frozenset((
-    "_parameters", "_buffers", "_modules", "_ties", "_computed", "_hooked", "state", "param_groups",
-    "_opt_called", "_non_persistent_buffers_set",
-))  # fmt: skip
 
 
 class Reach:
@@ -145,6 +142,8 @@ class _Attributes(_Items):
     def __init__(self, owner: Any, held: Any, names: frozenset[str] | None = None) -> None:
         self.held = held
         self.names = names
+        holding = holding_of(type(owner))
+        self._internal = frozenset() if holding is None else holding.internal
         self.detail = ""
         super().__init__(owner)
 
@@ -154,7 +153,7 @@ class _Attributes(_Items):
         return {
             n: x
             for n, x in self.held.items()
-            if n not in _OURS and not (n[:2] == "__" == n[-2:]) and type(x) is not Hooks
+            if n not in self._internal and not (n[:2] == "__" == n[-2:]) and type(x) is not Hooks
         }
 
     def changed(self) -> bool:

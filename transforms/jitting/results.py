@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.nn.module import Module
-from fx.optim.optimizer import Optimizer
+from fx.holding import holding_of
 from fx.seen import TorchDType
 from fx.tape import CELL
 from fx.tensor import Tensor
@@ -120,7 +119,7 @@ class Results:
         if isinstance(x, FunctionType) and not x.__closure__:
             return x
         ours = origin_of_module(type(x).__module__) == "fx"
-        if ours and not isinstance(x, Module | Optimizer):  # a dtype, a device
+        if ours and holding_of(type(x)) is None:  # a dtype, a device
             return x
         return recording.give_up(f"it returns a {type(x).__name__} that it makes")
 

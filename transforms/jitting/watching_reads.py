@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from weakref import ref
 
 from fx import limits
-from fx.nn.module import Module
+from fx.holding import base_of, holding_of
 from fx.transforms.jitting.guards_reads import origin
 from fx.transforms.jitting.impure import QUIET
 from fx.transforms.jitting.kinds import (
@@ -161,7 +161,7 @@ class Reading:
         self.touched.ids.add(key)
         if key in self.opaque:
             self.unknown(frame, x)
-        elif kind == INSTANCE and not hasattr(x, "_modules"):  # which is guarded by identity
+        elif kind == INSTANCE and holding_of(type(x)) is None:  # which is guarded by identity
             cls = type(x)
             self.touched.special[id(cls)] = ref(cls)
             if compares and cls.__eq__ is object.__eq__:
@@ -252,7 +252,7 @@ class Reading:
 @lru_cache(maxsize=4096)
 def _keeps(cls: type, name: str) -> bool:
     """Whether objects of a class keep what is stored as an attribute in their ``__dict__``."""
-    plain = cls.__setattr__ in (object.__setattr__, Module.__setattr__)
+    plain = cls.__setattr__ is (base_of(cls) or object).__setattr__
     return plain and cls.__getattribute__ is object.__getattribute__ and not hasattr(cls, name)
 
 
