@@ -243,6 +243,9 @@ class Stage:
             self.give_up(f"it changes {what}; do that outside")
         self.outer.changes(what)
 
+    def grafts(self, x: Any) -> None:
+        """A value gets the history of ``x``, from which it was not computed."""
+
     def keeps_flag(self, x: Any, requires_grad: bool) -> bool:
         """Whether a tensor is one from outside, which requires grad, or not, as it shall."""
         if type(x) is not Named and not self.lasts(x):
@@ -273,6 +276,10 @@ class Stage:
     def read_number(self, held: dict[Any, Any], key: Any) -> Any:
         """A Python number that lives in a dict: itself, a constant of this graph."""
         return dict.__getitem__(held, key)
+
+    def number_of(self, x: Any) -> Any:
+        """What stands for the one element of a tensor as a number; None: its value is asked for."""
+        return None
 
     def write_number(self, held: dict[Any, Any], key: Any, value: Any) -> bool:
         """Whether the stage keeps a number that is written; no."""

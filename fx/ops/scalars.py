@@ -23,6 +23,9 @@ def _values(x: Tensor) -> Any:
 def item(self: Tensor) -> Any:
     """The one element as a Python number.
 
+    In a function under ``jit`` it is computed with, stored and returned in each call; only what
+    Python asks about it (``if``, ``f"{...}"``) is a question.
+
     Raises:
         ShapeError: unless there is exactly one element.
         BatchedValueError: inside ``vmap``, where there is one value a lane.
@@ -32,6 +35,12 @@ def item(self: Tensor) -> Any:
         >>> fx.tensor([[2.5]]).item()
         2.5
     """
+    stage = modes.stage
+    found = None if stage is None else stage.number_of(self)
+    return _number(self) if found is None else found
+
+
+def _number(self: Tensor) -> Any:
     if type(self) is Tensor and type(self._a) is ndarray and self._a.dtype.kind in "biufc":
         array = self._a
     else:
@@ -64,19 +73,19 @@ def __bool__(self: Tensor) -> bool:
             f"the truth value of a tensor of shape {self.shape} is ambiguous; "
             f"write x.any(), x.all(), or fx.where(x, a, b) to choose element by element"
         )
-    return bool(array if not self.ndim and self.device.name == "cpu" else item(self))
+    return bool(array if not self.ndim and self.device.name == "cpu" else _number(self))
 
 
 def __int__(self: Tensor) -> int:
-    return int(item(self))
+    return int(_number(self))
 
 
 def __float__(self: Tensor) -> float:
-    return float(item(self))
+    return float(_number(self))
 
 
 def __complex__(self: Tensor) -> complex:
-    return complex(item(self))
+    return complex(_number(self))
 
 
 def __index__(self: Tensor) -> int:
@@ -85,7 +94,7 @@ def __index__(self: Tensor) -> int:
             f"only an integer tensor can be an index, got {self.dtype.name}; "
             f"write x.astype(fx.int64)"
         )
-    return item(self)  # type: ignore[no-any-return]
+    return _number(self)  # type: ignore[no-any-return]
 
 
 def __len__(self: Tensor) -> int:

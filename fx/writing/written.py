@@ -282,6 +282,8 @@ def with_history(value: Any, old: Any) -> Any:
     if node is None:
         return twin(value)
     if type(old) is GradTracer:
+        if modes.stage is not None and type(node) is not Leaf:
+            modes.stage.grafts(old)
         while value.level >= old.level:
             value = value.value
         return grad_tracer(old.level, value, node)

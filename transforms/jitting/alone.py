@@ -14,7 +14,7 @@ from fx.config import writing
 from fx.tensor import Tensor, new_tensor
 
 
-def _base(value: Any) -> Any:
+def base_of(value: Any) -> Any:
     """What a value is a view of."""
     while value.node is not None and getattr(value.node.primitive, "is_view", False):
         value = value.node.inputs[0]
@@ -33,9 +33,9 @@ def shared_outputs(values: Sequence[Any], outputs: Sequence[Any]) -> set[int]:
     if not writing.enabled:
         return found
     for i, (value, output) in enumerate(zip(values, outputs)):
-        given, before = _base(output), _base(value)
+        given, before = base_of(output), base_of(value)
         if given.node is None:
-            apart = before.node is not None
+            apart = before.node is not None or given.constant is not None
         else:
             apart = known.setdefault(given, before) is not before
         if apart:
@@ -63,7 +63,7 @@ def alone(results: list[Any], values: Sequence[Any], given: Sequence[Any]) -> li
     for x, value in zip(results, values, strict=True):
         owner = None if value is None else memory(x)
         if owner is not None:
-            before = _base(value)
+            before = base_of(value)
             before = None if before.node is None else before  # one of the arguments
             if known.setdefault(id(owner), before) is not before:
                 node, x = x._node, new_tensor(x._a.copy())

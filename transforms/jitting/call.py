@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.config import modes
+from fx.config import modes, writing
 from fx.dtypes import FLOATING
 from fx.errors import BackwardError
 from fx.graph.cost import cheap
@@ -19,6 +19,7 @@ from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, stage
 from fx.levels import check_live
 from fx.prims.compare import stop_gradient
+from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
@@ -65,7 +66,7 @@ class GraphCall(Application):
         return self.graph.specs
 
     def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
-        matters = _that_matter(self.graph)
+        matters = _that_matter(self.graph, (True,) * len(self.graph.outputs))
         wanted = tuple(
             [n is not None and x.dtype in FLOATING and m for n, x, m in zip(needs, args, matters)]
         )
@@ -81,12 +82,22 @@ class GraphCall(Application):
 
         def pullback(cts: Sequence[Any], *saved: Tensor) -> list[Tensor | None]:
             grads: list[Tensor | None] = [None] * total
-            found = call_of(backward)(*passed, *residuals, *[cts[i] for i in places])
+            arrived = tuple([ct is not None for ct in cts])
+            matters = _that_matter(self.graph, arrived)
+            given = [cts[i] for i in places]
+            given = [
+                zeros_like_spec(self.graph.outputs[i].spec) if ct is None else ct
+                for i, ct in zip(places, given)
+            ]
+            found = call_of(backward)(*passed, *residuals, *given)
             for i, g in zip([i for i, w in enumerate(wanted) if w], found):
-                grads[i] = g
+                grads[i] = g if matters[i] else None
             return grads
 
         return list(outs), pullback
+
+    def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[Any, ...]:
+        return (None,) * len(outs)  # the pullback is told which results got none
 
     def jvp(self, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> Any:
         """The rule of a primitive."""
@@ -112,15 +123,17 @@ class GraphCall(Application):
         return call_of(found)
 
 
-def _that_matter(graph: Graph) -> list[bool]:
-    """For each input whether a result depends on it: the gradient of another is None, not 0."""
-    found = graph.cache.get("matter")
+def _that_matter(graph: Graph, results: tuple[bool, ...]) -> list[bool]:
+    """For each input whether some results depend on it: the gradient of another is None, not 0."""
+    key = ("matter", results)
+    found = graph.cache.get(key)
     if found is None:
-        used = {v for v in graph.outputs if v.spec.dtype.kind not in "iub"}
+        outputs = [v for v, is_one in zip(graph.outputs, results) if is_one]
+        used = {v for v in outputs if v.spec.dtype.kind not in "iub"}
         for node in reversed(graph.nodes):
             if node.primitive is not stop_gradient and any(v in used for v in node.outs):
                 used.update(v for v in node.inputs if v.spec.dtype.kind not in "iub")
-        found = graph.cache["matter"] = [v in used for v in graph.inputs]
+        found = graph.cache[key] = [v in used for v in graph.inputs]
     return found  # type: ignore[no-any-return]
 
 
@@ -159,7 +172,10 @@ def run_arrays(graph: Graph, arrays: list[Any]) -> list[Any]:
     """Run a graph on arrays of one device: compiled on the CPU, by its specs on ``meta``."""
     from fx.transforms.jitting.compiled import executable_of
 
-    return executable_of(graph).run(arrays)  # type: ignore[no-any-return]
+    outs = executable_of(graph).run(arrays)
+    for i in graph.cache["fixed"] if writing.enabled else ():
+        outs[i] = outs[i].copy()  # each call gives memory of its own
+    return outs  # type: ignore[no-any-return]
 
 
 # forward mode -----------------------------------------------------------------------------------

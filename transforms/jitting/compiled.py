@@ -12,6 +12,7 @@ from fx.graph.ir import Graph
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
 from fx.tensor import new_tensor
+from fx.transforms.jitting.alone import base_of
 
 
 def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool = False) -> Any:
@@ -25,7 +26,10 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
     key = ("executable", donated, limits.key())
     found = graph.cache.get(key)
     if found is None:
-        found = graph.cache[key] = _compile(graph if optimized else optimize(graph), donated)
+        whole = graph if optimized else optimize(graph)
+        found = graph.cache[key] = _compile(whole, donated)
+        fixed = [i for i, v in enumerate(whole.outputs) if base_of(v).constant is not None]
+        graph.cache["fixed"] = fixed
     return found
 
 

@@ -34,9 +34,12 @@ from fx.transforms.jitting.fast_inputs import (
     settings,
 )
 from fx.transforms.jitting.fast_outputs import (
+    computed_after,
     effects_of,
+    elements_of,
     items_of,
     kept_whole,
+    numbers_among,
     numbers_of,
     results_of,
     stores_of,
@@ -101,6 +104,7 @@ def _graph_of(program: Program) -> tuple[Graph, dict[Value, Any]]:
     outputs += [v for _, v in finish.rebinds]
     outputs += [v for _, v in finish.grads if v is not None]
     outputs += [leaf.value for _, _, leaf in finish.numbers if leaf.value is not None]
+    outputs += elements_of(program)
     graph = optimize(Graph(list(program.sources), segment.nodes, outputs, program.name))
     used = set(graph.uses())
     inputs = [v for v in graph.inputs if v in used]
@@ -136,7 +140,8 @@ def _write(
         code.add(f"O = ({objects})")
         code.require(f"{code.name('hold', program.guards.hold)}(F, O)")
     counted = {v: s for v in graph.inputs if type(s := sources.get(v)) is Counted}
-    fetched = fetch_numbers(code, program, counted, [x for x in finish.leaves if x.number])
+    before, after = numbers_among(program)
+    fetched = fetch_numbers(code, program, counted, before)
     leaves = {place: f"l{i}" for i, (kind, place) in enumerate(signature.parts) if kind == "tensor"}
     listed, forget = [], []
     for i, value in enumerate(graph.inputs):
@@ -148,7 +153,10 @@ def _write(
             forget.append(f"x{source.number} = None")
         else:
             listed.append(fetched.get(value) or fetch_input(code, value, source))
+    first = len(graph.outputs) - len(elements_of(program))
+    computed = computed_after(code, program, after, before, fetched, first)
     lines, results, outputs, count = results_of(code, finish, fetched, graph)
+    lines = [*computed, *lines]
     stores = stores_of(code, finish.stores, results)
     items = items_of(program, graph, sources, donated, count)
     numbers = numbers_of(finish, count)

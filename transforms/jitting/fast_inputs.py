@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -142,7 +143,11 @@ def fetch_numbers(
         )
         code.miss = "drawn.put_back() or MISS"
         return dict(zip(ids, names))
-    compute = table.function(wanted, given, len(program.numbers))
+    count = len(program.numbers)
+    compute = or_none(table.function(wanted, (), count))
+    matter = table.roots([*[p for p, _ in wanted], *[p.host.place for p in predicates]])
+    # what nothing is assumed of, as a counter that is stored, changes in each call
+    listed = "".join(f"n{i}, " if i in matter else "0, " for i in range(count))
 
     def renewed(numbers: tuple[Any, ...]) -> tuple[Any, ...] | None:
         # 0.0 == -0.0, so that numbers with a zero among them are told apart by their text
@@ -156,11 +161,8 @@ def fetch_numbers(
         for p in predicates:
             if not p.holds(numbers):
                 return None
-        try:
-            made = compute(*numbers)
-        except ERRORS as error:
-            if was_sent(error):
-                raise
+        made = compute(*numbers)
+        if made is None:
             return None
         known[0] = (numbers if exact is None else None, made, exact)
         return made  # type: ignore[no-any-return]
@@ -171,9 +173,30 @@ def fetch_numbers(
         f"made = made[1] if numbers == made[0] else {code.name('renewed', renewed)}(numbers)",
         "if made is None: return MISS",
     )
-    if names:
-        code.add(f"({''.join(f'{name}, ' for name in names)}) = made")
+    if wanted:
+        code.add(f"({''.join(f'{name}, ' for name in names[: len(wanted)])}) = made")
+    if given:
+        leaves_now = code.name("given", or_none(table.function((), given, count)))
+        code.add(
+            f"made = {leaves_now}({', '.join([f'n{i}' for i in range(count)])})",
+            "if made is None: return MISS",
+            f"({''.join(f'{name}, ' for name in names[len(wanted) :])}) = made",
+        )
     return dict(zip(ids, names))
+
+
+def or_none(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers that gives None where Python raises an error about them."""
+
+    def computed(*numbers: Any) -> Any:
+        try:
+            return compute(*numbers)
+        except ERRORS as error:
+            if was_sent(error):
+                raise
+            return None
+
+    return computed
 
 
 def fetch_input(code: Code, value: Value, source: Any) -> str:

@@ -9,7 +9,8 @@ from fx import tree
 from fx.graph.ir import Graph, Value
 from fx.transforms.jitting.alone import shared_outputs
 from fx.transforms.jitting.fast_inputs import Code
-from fx.transforms.jitting.program import Anew, Gathered, Held, Program
+from fx.transforms.jitting.host import Host
+from fx.transforms.jitting.program import Anew, Gathered, Held, Leaf, Program
 from fx.versions import changes, fresh
 
 
@@ -40,6 +41,62 @@ def results_of(
         place += 1
     returned = _built(code, finish.treedef, results[: finish.treedef.num_leaves])
     return lines, results, returned, place
+
+
+def numbers_among(program: Program) -> tuple[list[Any], list[Any]]:
+    """The numbers that are known before the step runs, as leaves; and the leaves that come after.
+
+    Among the first are those that the others are computed of.
+    """
+    assert program.root is not None and program.root.finish is not None
+    table, given = program.table, [x for x in program.root.finish.leaves if x.number]
+    after = [x for x in given if table.items_of(x.number.place)]
+    before = [x for x in given if not table.items_of(x.number.place)]
+    places = {at for x in after for at in table.steps(x.number.place)}
+    late = {at for at in places if table.items_of(at)}
+    needed = {at for place in late for staged, at in table.entries[place][1] if staged} - late
+    return [*before, *[Leaf(None, number=Host(table, at)) for at in sorted(needed)]], after
+
+
+def elements_of(program: Program) -> list[Value]:
+    """The values whose elements are numbers among the results."""
+    table = program.table
+    _, after = numbers_among(program)
+    places = {at for x in after for at in table.items_of(x.number.place)}
+    return [table.items[at] for at in sorted(places)]
+
+
+def computed_after(
+    code: Code,
+    program: Program,
+    after: list[Any],
+    before: list[Any],
+    numbers: dict[Any, str],
+    first: int,
+) -> list[str]:
+    """The lines that compute numbers of what came out; their variables go to ``numbers``.
+
+    Args:
+        after: the leaves that they are.
+        before: those that are known before, whose variables are in ``numbers``.
+        first: the place of the first of ``elements_of`` among the outputs.
+    """
+    table = program.table
+    known = {x.number.place: numbers[id(x)] for x in before}
+    outputs = {value: first + i for i, value in enumerate(elements_of(program))}
+    lines = []
+    for at in sorted({at for x in after for at in table.steps(x.number.place)}):
+        if not table.items_of(at):
+            continue
+        name = known[at] = f"e{at}"
+        if at in table.items:
+            lines.append(f"{name} = out[{outputs[table.items[at]]}].item()")
+            continue
+        function, args = table.entries[at]
+        given = [known[x] if staged else code.name("c", x) for staged, x in args]
+        lines.append(f"{name} = {code.name('f', function)}({', '.join(given)})")
+    numbers.update({id(x): known[x.number.place] for x in after})
+    return lines
 
 
 def _built(code: Code, treedef: Any, leaves: list[str]) -> str:

@@ -228,6 +228,11 @@ class Stages:
                 f"gradients of what it returns would flow to {recording.reread.name or 'a cell'} "
                 f"{recording.reread.spec!r}, which it writes into before it uses it"
             )
+        if recording.grafted is not None and any(leaf.differentiable for leaf in found):
+            recording.give_up(
+                f"gradients of what it returns would take the history of "
+                f"{recording.grafted.spec!r}, which it writes into without recording"
+            )
         try:
             stores = lazily("effects").stores_of(changes, out, add, looked, results)
         except GiveUp:  # what a result can be, or not

@@ -220,9 +220,7 @@ class Objects:
             condition = f"len({{}}.__dict__) == {len(own)}"
             self.writer.require(place, condition, f"with {len(own)} attributes")
         for name in reads.parts:
-            if name in own or name == "__dict__" or name == "__class__":
-                continue
-            if self.touched.is_renewed(x, name):
+            if name in own or name in ("__dict__", "__class__") or self.touched.is_renewed(x, name):
                 continue
             if name not in above and not hasattr(cls, name) and not hasattr(cls, "__getattr__"):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")

@@ -37,6 +37,7 @@ class Table:
         self.draws: dict[int, int | None] = {}  # places of draws, each with that of the one before
         self.generators: list[Any] = []  # that are drawn from; None for a clock
         self.clocks: set[int] = set()  # places of times
+        self.items: dict[int, Any] = {}  # by place, values of the graph whose one element it is
         self._steps: dict[int, tuple[int, ...]] = {}
 
     def root(self, index: int, time: int) -> Host:
@@ -54,6 +55,16 @@ class Table:
             if generator is None:
                 self.clocks.add(found.place)
         return found
+
+    def item(self, value: Any) -> Host:
+        """The one element of a value of the graph, which is there when its segment has run."""
+        found = self._entry(("item", value), _element, ((False, value),))
+        self.items[found.place] = value
+        return found
+
+    def items_of(self, place: int) -> list[int]:
+        """The places of elements of tensors that an entry needs."""
+        return [at for at in self.steps(place) if at in self.items] if self.items else []
 
     def is_drawn(self, place: int, by: Any = None) -> bool:
         """Whether an entry depends on a draw, or on one of ``by``."""
@@ -85,6 +96,11 @@ class Table:
             found = self._steps[place] = tuple(sorted(self._needed(place, self.draws)))
         return found
 
+    def roots(self, places: Sequence[int]) -> set[int]:
+        """The numbers of the call that some entries need."""
+        entries = [self.entries[at] for place in places for at in self.steps(place)]
+        return {args[0][1] for function, args in entries if function is None}
+
     def _needed(self, place: int, draws: dict[int, int | None] | None = None) -> set[int]:
         needed, waiting = set(), [place]
         while waiting:
@@ -112,6 +128,9 @@ class Table:
             if at in values:
                 continue
             function, args = self.entries[at]
+            if function is _element:
+                values[at] = numbers.get(args[0][1]).item()
+                continue
             if function is not None:
                 values[at] = function(*[values[x] if staged else x for staged, x in args])
                 continue
@@ -198,6 +217,11 @@ class Fits:
 
     def __hash__(self) -> int:
         return hash(self.dtype)
+
+
+def _element(x: Any) -> Any:
+    """The one element of an array that has come out, as a Python number."""
+    return x.item()
 
 
 def _fresh(x: Any, dtype: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 from fx import limits, tree
 from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
-from fx.config import modes
+from fx.config import modes, writing
 from fx.graph.ir import Value, input_value
 from fx.graph.staging import StageTracer
 from fx.numbers import on_host
@@ -73,6 +73,12 @@ class Call(Stages):
         if found is None:
             found = self.env[value] = self._bare(self._fetch(value))
         return found
+
+    def peek(self, value: Value) -> Any:
+        """The same without a history, and not kept: who differentiates may not be known yet."""
+        x = value.constant if value.constant is not None else self.env.get(value)
+        x = self._fetch(value) if x is None else x
+        return new_tensor(x._a) if x.level < 0 and x._node is not None else x
 
     def _fetch(self, value: Value) -> Any:
         source = self.program.sources[value]
@@ -334,7 +340,10 @@ class Call(Stages):
         x = self.get(leaf.value)
         if type(x) is not Tensor:
             return x
-        out = new_tensor(x._a)  # an object of its own, which may be written into
+        array = x._a
+        if leaf.value.constant is not None and writing.enabled:
+            array = array.copy()
+        out = new_tensor(array)  # an object of its own, which may be written into
         if leaf.differentiable:
             out._node = x._node
         return out

@@ -41,11 +41,12 @@ from fx.transforms.jitting.program import (
     Segment,
     Source,
 )
+from fx.transforms.jitting.recording_elements import ElementRecording
 from fx.transforms.jitting.recording_gradients import PLAIN, GradientRecording, Lifted
 from fx.transforms.jitting.recording_numbers import NumberRecording
 
 
-class Recording(NumberRecording, GradientRecording, Stage):
+class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
     """A function that is being staged for ``jit``.
 
     Args:
@@ -71,12 +72,15 @@ class Recording(NumberRecording, GradientRecording, Stage):
         self.given: dict[int, Tensor] = {}  # arguments, by the id of the leaf on the outer tape
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
         self.reread: Any = None  # a cell that requires grad, and was read after it was rebound
+        self.grafted: Any = None  # whose history a value got that was written without recording
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
         self.replaced: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.effects: list[Effect] = []  # of this segment
         self.expects: list[Predicate] = []  # of this segment
         self.last_draw: int | None = None
+        self.items: dict[Value, None] = {}  # of this segment, whose elements are numbers
+        self.told: dict[Any, Any] = {}  # what was asked about such numbers
         self.counters: set[int] = set()  # places in the table of numbers that the function counts
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
@@ -196,6 +200,7 @@ class Recording(NumberRecording, GradientRecording, Stage):
         self.made = []
         self.effects = []
         self.expects = []
+        self.items = {}
         # nobody holds these: the segment that has made them does not hand them on
         self.stopped = {}
         self.constants = {k: v for k, v in self.constants.items() if v.constant is not None}
@@ -216,6 +221,7 @@ class Recording(NumberRecording, GradientRecording, Stage):
                 if v.constant is None and v not in mine:
                     needs[v] = None
         given += [v for e in self.effects for v in e.values if v in mine and v not in given]
+        given += [v for v in self.items if v in mine and v not in given]
         segment = Segment(
             self.nodes, list(needs), given, self.effects, self.last_draw, self.expects
         )
@@ -241,6 +247,7 @@ class Recording(NumberRecording, GradientRecording, Stage):
             spec = TensorSpec(value.shape, value.dtype, value.device.name)
             tracer: Tensor = self.tracer(self.input(Held(ref(cell), cell.name), spec))
             if cell.leaf is not None and self.records:
+                self.refuse_given(value)
                 tracer = self.lift(value, tracer, cell)
             elif self.records and type(value) is Tensor and value._node is not None:
                 self.give_up(
@@ -282,6 +289,9 @@ class Recording(NumberRecording, GradientRecording, Stage):
     def postpone(self) -> None:
         self.ended = self.ended or GiveUp("", lasting=False)
         raise self.ended
+
+    def grafts(self, x: Any) -> None:
+        self.grafted = self.grafted or x
 
     def changes(self, what: str) -> NoReturn:
         self.ended = self.ended or self.call.jitted.changing(self.call.signature.key, what)

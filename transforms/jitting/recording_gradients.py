@@ -87,17 +87,21 @@ class GradientRecording:
             return x
         found = self.lifted_of.get(id(x))
         if found is None:
-            if id(node_of(x)) in self.given:
-                self.give_up(
-                    f"it uses {x.spec!r}, which requires grad, as an argument and from outside; "
-                    f"give it as an argument alone"
-                )
+            self.refuse_given(x)
             if type(node_of(x)) is not TapeLeaf:
                 self.give_up(
                     f"it uses {x.spec!r}, which requires grad and was computed outside of it"
                 )
             found = self.lifted_of[id(x)] = (x, self.lift(x, self.tracer(self.capture(x)), x))
         return found[1]
+
+    def refuse_given(self, x: Any) -> None:
+        """A leaf from outside is used: it is none of the arguments."""
+        if id(node_of(x)) in self.given:
+            self.give_up(
+                f"it uses {x.spec!r}, which requires grad, as an argument and from outside; "
+                f"give it as an argument alone"
+            )
 
     def read_gradient(self, leaf: Any) -> None:
         """Somebody asks for the gradient of a leaf: whether it had one before matters."""

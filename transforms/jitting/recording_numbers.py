@@ -17,6 +17,7 @@ from fx.dtypes import INEXACT, float64, int64
 from fx.frames import user_line
 from fx.graph.staging import StageTracer, _Outside
 from fx.host_values import StagedValue
+from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
 from fx.staged_number import StagedNumber, is_dynamic, is_dynamic_argument, own_value
 from fx.tensor import Tensor
@@ -49,6 +50,7 @@ class NumberRecording:
     expects: list[Predicate]
     last_draw: int | None
     counters: set[int]
+    told: dict[Any, Any]
 
     if TYPE_CHECKING:
 
@@ -60,6 +62,7 @@ class NumberRecording:
         def value_of(self, x: Any) -> Any: ...
         def _outside(self, function: Callable[..., Any], *args: Any) -> Any: ...
         def _ask(self, values: Any, function: Any, number: Any = None) -> Any: ...
+        def is_total(self, function: Any, args: Any) -> bool: ...
         def _end(self, reason: GiveUp, error: Exception) -> None: ...
 
     def number_argument(self, place: int, now: Any) -> StagedNumber:
@@ -134,9 +137,12 @@ class NumberRecording:
         try:
             found = StagedNumber(self, None, function(*nows), host)
         except ERRORS as error:  # it may not be one with other numbers
-            self._suppose(host, itself, (type(error), str(error)))
+            if self.program.table.items_of(host.place):
+                self._end(GiveUp("", lasting=False), error)
+            else:
+                self._suppose(host, itself, (type(error), str(error)))
             raise
-        if may_change(function, nows):
+        if may_change(function, nows) and not self.is_total(function, args):
             self._suppose(host, kind_of, type(found.now))
         return found
 
@@ -146,9 +152,14 @@ class NumberRecording:
         Raises:
             OverflowError: if it does not fit.
         """
+        host: Any = number.host
+        element = self.program.table.items.get(host.place)
+        if element is not None and dtype in INEXACT and isinstance(number.now, float):
+            return astype(stop_gradient(self.tracer(element)), dtype=dtype)  # type: ignore[no-any-return]
         if not isinstance(number.now, float) or dtype not in INEXACT:
             self.assume(number, Fits(dtype))
-        host: Any = number.host
+        elif self.program.table.items_of(host.place):
+            self.assume(number, kind_of)
         source = Counted(host, dtype, host.table.time(host.place))
         return self.tracer(self.input(source, TensorSpec((), dtype)))
 
@@ -163,6 +174,8 @@ class NumberRecording:
         """Ask about a number, and let the program serve only calls with the same answer."""
         if self.counters and (ask in _VALUES or ask in (int, index)):
             self._may_tell(number)
+        if self.program.table.items_of(number.host.place):
+            return self._ask_number(number, ask)
         if self.program.table.is_drawn(number.host.place):
             self._may_ask(number, ask)
             if self.depth and not is_layout(ask):
@@ -177,6 +190,9 @@ class NumberRecording:
 
     def _suppose(self, host: Any, ask: Callable[[Any], Any], found: Any) -> None:
         known = self.program.predicates
+        if self.program.table.items_of(host.place):
+            self._ask_number(StagedNumber(self, None, None, host), ask)
+            return
         if self.depth and self.program.table.is_drawn(host.place):
             known = self.expects
         if not any(p.host.place == host.place and p.ask == ask for p in known):
@@ -308,13 +324,20 @@ class NumberRecording:
 
     def _ask_number(self, number: Any, ask: Callable[[Any], Any]) -> Any:
         """A question about what was drawn after another question: its answer picks a branch."""
-        if self.depth >= len(self.path):
+        table, place = self.program.table, number.host.place
+        if (place, ask) in self.told:
+            return self.told[place, ask]
+        items = tuple([table.items[at] for at in table.items_of(place)])
+        if self.depth >= len(self.path) and number.now is not None:
             try:
                 ask(number.now)
             except ERRORS as error:
                 self._end(GiveUp("", lasting=False), error)
                 raise
-        return self._ask((), None, (number.host, ask))
+        found = self._ask(items, None, (number.host, ask))
+        if items:
+            self.told[place, ask] = found
+        return found
 
 
 def is_layout(ask: Any) -> bool:

@@ -111,7 +111,8 @@ class Calling(Reading):
             if isinstance(x, GENERATORS) and not is_user(f):
                 self.draws(frame, x, getattr(f, "__name__", kind.__name__), f, args, site)
                 return
-        hosted = self.recording.program.table.draws or self.recording.counters
+        table = self.recording.program.table
+        hosted = table.draws or table.items or self.recording.counters
         drawn = hosted and any(holds_staged(x) for x in args)
         if drawn and site is not None and is_pure(f):
             self.replace(frame, site, self.recording.applied, site.function)
