@@ -13,7 +13,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.creation import arange, zeros
 from fx.ops.joining import concat, stack, tensor_split
 from fx.ops.manipulation import flip, ravel, reshape
-from fx.ops.operands import argument, iota, promoted, public
+from fx.ops.operands import argument, iota, promoted, public, viewed
 from fx.ops.patterns import meshgrid
 from fx.tensor import Tensor
 
@@ -151,12 +151,12 @@ def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
 
 def _splitter(name: str, axis: int, least: int, sentence: str) -> Any:
     def function(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        x = argument(name, x)
+        x = viewed(name, x)
         if x.ndim < least:
             raise ShapeError(f"{name} takes tensors of at least {least} axes, got shape {x.shape}")
         at = 0 if name == "hsplit" and x.ndim == 1 else axis
         cuts = indices_or_sections
-        if isinstance(cuts, int) and cuts > 0 and x._shape[at] % cuts:
+        if isinstance(cuts, int) and cuts > 0 and x.shape[at] % cuts:
             raise ShapeError(
                 f"{name}: axis {at} of shape {x.shape} cannot be cut into {indices_or_sections} "
                 f"equal parts; write fx.tensor_split(x, {indices_or_sections}, {at})"

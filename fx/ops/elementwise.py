@@ -16,7 +16,8 @@ import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 import fx.prims.special as special
-from fx.ops.operands import argument, floating, known_scalar, operands, public
+from fx.config import modes
+from fx.ops.operands import argument, floating, known_scalar, operands, public, same_view, viewed
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import full
 from fx.quick import quick
@@ -196,8 +197,10 @@ def real(x: Any, /) -> Tensor:
         >>> fx.real(fx.tensor([1 + 2j]))
         tensor([1.])
     """
-    x = argument("real", x)
-    return complex_prims.part(x, turn=0) if x._dtype.kind == "c" else x
+    x = viewed("real", x)
+    if x.dtype.kind == "c":
+        return complex_prims.part(x, turn=0)  # type: ignore[no-any-return]
+    return x if type(x) is Tensor or x.written or modes.views else same_view(x)
 
 
 def imag(x: Any, /) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import fx.prims.shape as prims
-from fx.config import writing
+from fx.config import modes, writing
 from fx.errors import AxisError, ShapeError
 from fx.ops.axes import (
     Axis,
@@ -86,7 +86,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if first > last:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     if first == last:
-        return x if type(x) is Tensor or x.written else same_view(x)
+        return x if type(x) is Tensor or x.written or modes.views else same_view(x)
     n = prod(shape[first : last + 1])
     return prims.reshaped(x, (*shape[:first], n, *shape[last + 1 :]))  # type: ignore[no-any-return]
 

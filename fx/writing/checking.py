@@ -54,7 +54,7 @@ def check(x: Any, operation: str, writes: bool = True) -> View:
         if type(x) is Tensor and not x.ndim:
             _take_out(x)
         begin(family)
-    elif type(family.cell) is type:
+    if type(family.cell) is type:
         raise WriteError(
             f"{operation}: the parameter that this is a part of is gone; write x = x.clone()"
         )

@@ -73,8 +73,10 @@ def place_in(record: View, array: Any) -> Any:
 
 def first_expanded(path: Any) -> int:
     """The place in a path of the first step that repeats elements; the length if there is none."""
-    for i, (primitive, _) in enumerate(path):
-        if primitive is broadcast_to:
+    for i, (primitive, params) in enumerate(path):
+        if primitive is broadcast_to or "stride" in params:
+            return i
+        if "size" in params and params["step"] < params["size"]:  # windows
             return i
     return len(path)
 

@@ -13,10 +13,7 @@ from fx.writing.inplace import user_writes
 
 
 def put(tensor: Any, value: Tensor) -> Any:
-    """Rebind the cell, and give it back."""
-    if isinstance(tensor, Cell):
-        tensor.rebind(value)
-        return tensor
+    """Let it hold the value, and give it back."""
     with no_grad():
         return tensor._renew("init", value)
 

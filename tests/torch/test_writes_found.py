@@ -82,12 +82,30 @@ PROGRAMS = {
         p.data.view(4)[1] = 8.0
         """,
     "a state dict that is loaded": """
-        m = torch.nn.Linear(2, 2)
-        m.load_state_dict({'weight': torch.ones(2, 2), 'bias': torch.zeros(2)})
+        w, b = torch.ones(2, 2), torch.zeros(2)
+        m = torch.nn.Linear(2, 2); m.load_state_dict({'weight': w, 'bias': b})
         v, w, d = m.weight[0], m.weight.view(-1), m.weight.data
         [x.mul_(3).add_(1).sum().item() for x in m.state_dict().values()]
         m.load_state_dict({k: x * 2 for k, x in m.state_dict().items()})
         y = m(torch.ones(1, 2))
+        """,
+    "initialisers of a parameter": """
+        p = torch.nn.Parameter(torch.ones(2, 3))
+        v, w = p[0], p.data.real.narrow(1, 0, 2)
+        torch.nn.init.constant_(p, 0.25)
+        w.fill_(2)
+        p.data.hsplit(3)[2].fill_(3)
+        y = p.flatten(0)
+        """,
+    "a detached parameter of another shape": """
+        p = torch.nn.Parameter(torch.ones(2, 3))
+        v = p.detach()
+        v.transpose_(0, 1)
+        v[0] = 2.0
+        """,
+    "what is cut of windows": """
+        x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        x.unfold(0, 2, 1).diagonal()[0:] = 0.0
         """,
 }
 

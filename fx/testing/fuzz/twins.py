@@ -240,17 +240,29 @@ def _chunk(x: Any, chunks: int, dim: int = 0) -> Any:
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
 
 
+def _sections(x: Any, sections: int, dim: int = 0) -> Any:
+    size, more = divmod(x.shape[dim], sections)
+    return _split(x, [size + (i < more) for i in range(sections)], dim)
+
+
+def _across(x: Any, sections: int) -> Any:
+    return _sections(x, sections, 1 if x.ndim > 1 else 0)
+
+
 def _iterated(x: Any) -> Any:
     return iter(_unbind(x))
 
 
-_SINGLE = {"unbind": _unbind, "split": _split, "chunk": _chunk, "__iter__": _iterated}
+_SINGLE = {
+    "unbind": _unbind, "split": _split, "chunk": _chunk, "__iter__": _iterated,
+    "tensor_split": _sections, "hsplit": _across, "vsplit": _sections,
+}  # fmt: skip
 _SINGLE_OLD: list[tuple[Any, str, Any]] = []
 if not missing():
     import torch as _torch
 
     _SINGLE_OLD += [(_torch.Tensor, name, getattr(_torch.Tensor, name)) for name in _SINGLE]
-    _SINGLE_OLD += [(_torch, name, getattr(_torch, name)) for name in ("unbind", "split", "chunk")]
+    _SINGLE_OLD += [(_torch, name, getattr(_torch, name)) for name in _SINGLE if name[0] != "_"]
 
 
 # outcomes ---------------------------------------------------------------------------------------
@@ -357,6 +369,9 @@ def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
         near = isinstance(theirs, float) and abs(theirs - ours) <= RELATIVE * scale
         if type(theirs) is not type(ours) or not (theirs == ours or near):
             raise Found(f"{what}: {path} is {ours!r:.100}, expected {theirs!r:.100}")
+    elif isinstance(theirs, torch.nn.Module):
+        for key, x in (*theirs.named_parameters(), *theirs.named_buffers()):
+            scale = _same(x, getattr(ours, key), f"{path}.{key}", scale, what)
     elif type(theirs).__module__ == "program" and not isinstance(theirs, type):
         for key, x in vars(theirs).items():
             scale = _same(x, vars(ours)[key], f"{path}.{key}", scale, what)

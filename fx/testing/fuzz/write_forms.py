@@ -20,12 +20,12 @@ FEATURES = (
     "assign", "augmented", "method", "detach", "data", "data_set", "out", "inplace",
     "init", "meta", "flags", "grad", "numpy", "optim", "parameter", "set",
     "shared",
-    "strided",
+    "strided", "layers", "more",
 )  # fmt: skip
 # those that programs may use
 ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
-    "data", "data_set", "set", "shared", "strided", "flags", "parameter",
+    "data", "data_set", "set", "shared", "strided", "flags", "parameter", "layers", "more",
 }  # fmt: skip
 ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 
@@ -104,13 +104,14 @@ def behind(path: str, view: str) -> str:
     return view.replace("{t}", path) if "{t}" in view else path + view
 
 
+METHODS = ("view", "expand", "contiguous", "unfold")  # which are no functions
 _CALL = re.compile(r"\.([a-z]\w*)\((.*)\)(\[\d+\])?")
 
 
 def as_function(rng: random.Random, text: str) -> str:
     """``.narrow(0, 1, 2)``, sometimes as ``torch.narrow(x, 0, 1, 2)``."""
     found = _CALL.fullmatch(text)
-    if found is None or rng.random() < 0.7 or found[1] in ("view", "expand", "contiguous"):
+    if found is None or rng.random() < 0.7 or found[1] in METHODS:
         return text
     name, words = found[1], found[2]
     if name in ("permute", "reshape"):
@@ -198,6 +199,56 @@ def _along(rng: random.Random, a: Array) -> Made | None:
     return f".split({size}, {dim})[{part}]", a[(*lead, slice(part * size, part * size + size))]
 
 
+def _windows(rng: random.Random, a: Array) -> Made | None:
+    """``unfold``, ``as_strided``, which may show an element twice."""
+    if not a.ndim:
+        return None
+    if rng.random() < 0.5 and _dense(a) and a.size > 1:
+        n, step = rng.choice(((1, 1), (a.size // 2, 1), (a.size // 2, 2)))
+        start = rng.randrange(a.size - (n - 1) * step)
+        array = np.lib.stride_tricks.as_strided(
+            a.reshape(-1)[start:], (n,), (step * a.itemsize,), writeable=True
+        )
+        # an offset is one into the memory, not into the view
+        return (f".as_strided(({n},), ({step},))", array) if not start else None
+    dim = rng.randrange(a.ndim)
+    size = rng.randrange(1, a.shape[dim] + 1)
+    step = rng.randrange(1, size + 2)
+    windows = np.lib.stride_tricks.sliding_window_view(a, size, dim, writeable=True)
+    every = (slice(None),) * dim + (slice(None, None, step),)
+    return f".unfold({dim}, {size}, {step})", windows[every]
+
+
+def _moved(rng: random.Random, a: Array) -> Made | None:
+    if a.ndim < 2:
+        return None
+    i, j = rng.randrange(-a.ndim, a.ndim), rng.randrange(a.ndim)
+    way = rng.choice(("movedim", "moveaxis", "swapaxes", "swapdims", "transpose"))
+    moved = np.moveaxis(a, i, j) if way.startswith("move") else a.swapaxes(i, j)
+    return f".{way}({i}, {j})", moved
+
+
+def _parted(rng: random.Random, a: Array) -> Made | None:
+    """``tensor_split``, ``hsplit``, ``vsplit``, and what gives an axis for one element."""
+    if not a.ndim:
+        return None
+    n = a.shape[0]
+    i = rng.randrange(n)
+    choices = [
+        (f".tensor_split({n})[{i}]", a[i : i + 1]), ("{t}.view_as({t})", a),
+        (f".unflatten(0, (1, {n}))", a[None]), ("{t}.expand_as({t})", a), (".real", a),
+        (f".split([{i}, {n - i}])[1]", a[i:]),
+    ]  # fmt: skip
+    if a.ndim > 1:
+        choices += [(f".vsplit({n})[{i}]", a[i : i + 1]), (".flatten(0, 1)", None)]
+        choices += [(f".hsplit({a.shape[1]})[0]", a[:, :1]), (".flatten(-2)", None)]
+    text, array = rng.choice(choices)
+    if array is None:
+        lead = (-1, *a.shape[2:]) if "0" in text else (*a.shape[:-2], -1)
+        array = a.reshape(lead)
+    return text, array
+
+
 def _expanded(rng: random.Random, a: Array) -> Made | None:
     shape = (2, *a.shape)
     return f".expand({shown(shape)})", np.broadcast_to(a, shape)
@@ -214,7 +265,8 @@ def _same(text: str) -> Callable[[random.Random, Array], Made]:
 VIEWS = [
     View("", _indexed), View("", _indexed), View("", _indexed),
     View("", _along), View("", _along), View("", _flat), View("", _shaped),
-    View("", _permuted), View("", _expanded),
+    View("", _permuted), View("", _expanded), View("more", _windows), View("more", _moved),
+    View("more", _parted),
     _matrix(".T", lambda a: a.T), _matrix(".t()", lambda a: a.T),
     _matrix(".mT", lambda a: a.T), _matrix(".transpose(0, 1)", lambda a: a.T),
     _matrix(".diagonal()", lambda a: _diagonal(a)),

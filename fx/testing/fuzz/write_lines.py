@@ -115,7 +115,7 @@ class Lines(Stock):
         if found is None:
             return None
         path, _, array = found
-        if not path.endswith(("}", "]", ".data", ".w")):
+        if not path.endswith(("}", "]", ".data", ".w", ".weight", ".kept")):
             return None  # it cannot be assigned to
         if path.endswith("}") and self.foreign(text.args[int(path[1:-1])]):
             return None

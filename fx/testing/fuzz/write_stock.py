@@ -56,7 +56,10 @@ class Thing:
 
     def writable(self) -> bool:
         """Whether no two elements share their memory."""
-        return all(s or n == 1 for s, n in zip(self.array.strides, self.shape))
+        places = np.zeros((), np.int64)
+        for n, step in zip(self.shape, self.array.strides):
+            places = np.add.outer(places, np.arange(n) * step)
+        return np.unique(places).size == self.array.size
 
 
 @attrs.frozen
@@ -106,6 +109,7 @@ class Stock:
         self.functions: list[Function] = []
         self.arrays: list[tuple[str, np.ndarray]] = []
         self.optimizers: list[tuple[str, list[Thing]]] = []
+        self.layers: list[tuple[str, list[Thing]]] = []
         self.depth = 0
         self.inside = ""  # "function" or "loop" where tensors keep their shape and names
         self.no_grad = False
@@ -212,6 +216,15 @@ class Stock:
         """Whether another tensor lies in the memory of this one."""
         others = [t for t in (*self.things, *self.past) if t is not thing]
         return any(np.may_share_memory(t.array, thing.array) for t in others)
+
+    def dropped(self, held: list[Thing]) -> str:
+        """Lines that let go of what a step or a load does not tell here: what is kept is meant."""
+        names = []
+        for t in (*self.things, *self.past):
+            if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
+                names += [p for p in t.paths if p.isidentifier()]
+                t.paths = []
+        return "".join(f"{name} = " for name in names) + "None\n" if names else ""
 
     def wrote(self, array: np.ndarray, grad: bool) -> None:
         """Gradients flow through all that shares the memory from now on."""

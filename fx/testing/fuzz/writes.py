@@ -13,7 +13,7 @@ import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz.program import Op, Program
-from fx.testing.fuzz.write_lines import Lines
+from fx.testing.fuzz.write_layers import Layers
 from fx.testing.fuzz.write_stock import Function, Text, Thing
 
 TEMPLATE = """\
@@ -45,7 +45,7 @@ def make(rng: random.Random) -> Program:
     return program(rng)
 
 
-class Maker(Lines):
+class Maker(Layers):
     """Makes one statement after the other."""
 
     def statement(self) -> Op | None:
@@ -230,12 +230,7 @@ class Maker(Lines):
             loss = self.loss(text)
             if loss is None or self.no_grad:
                 return None
-            dropped = []
-            for t in (*self.things, *self.past):  # the difference that is meant
-                if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
-                    dropped += [p for p in t.paths if p.isidentifier()]
-                    t.paths = []
-            drop = "".join(f"{p} = " for p in dropped) + "None\n" if dropped else ""
+            drop = self.dropped(held)
             lines = f"{drop}({loss}).backward(retain_graph=True)\n{text.use(name)}.step()"
             if rng.random() < 0.5:
                 lines = f"{text.use(name)}.zero_grad()\n{lines}"
@@ -258,11 +253,11 @@ def _names(ops: list[Op] | tuple[Op, ...]) -> frozenset[str]:
 STATEMENTS = {
     "fresh": 1, "expression": 8, "view": 9, "assign": 9, "augment": 7, "method": 10, "meta": 1,
     "flag": 2, "data": 1, "numpy": 2, "alias": 4, "without_grad": 3, "branch": 2, "loop": 4,
-    "function": 2, "call": 3, "backward": 5, "grads": 2, "optimizer": 2,
+    "function": 2, "call": 3, "layer": 4, "backward": 5, "grads": 2, "optimizer": 2,
 }  # fmt: skip
 NEEDS = {
     "assign": "assign", "augment": "augmented", "method": "method", "meta": "meta",
-    "flag": "flags", "data": "data_set", "numpy": "numpy", "optimizer": "optim",
+    "flag": "flags", "data": "data_set", "numpy": "numpy", "optimizer": "optim", "layer": "layers",
 }  # fmt: skip
 COMPOUND = ("without_grad", "branch", "loop", "function")
 OUTSIDE = ("meta", "function", "flag", "data", "optimizer", "numpy")  # not inside of others
