@@ -6,6 +6,7 @@ results are added up in the same way. Without a compiler NumPy adds up in float6
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -27,19 +28,20 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     """The sum over ``axes`` (sorted, not negative) in the dtype of ``x``, which may be any."""
     dtype = x.dtype
     if dtype is _F32 or dtype is _F64:
-        n, rank = x.size, x.ndim
-        if not (axes and n and axes[-1] < rank):  # NumPy says which axis is none
-            return _add(x, axes, dtype, None, keepdims)
-        if not _compiler():
-            return _by_numpy(x, axes, keepdims)
         flags = x.flags
-        if not (flags.c_contiguous and flags.aligned):
-            return _turned(x, axes, keepdims)
-        if len(axes) == rank and n <= limits.SUM_ROW >> 3:  # the short way of what is small
-            out = _empty((1,) * rank if keepdims else (), dtype)
-            _rows[dtype]([1, 0, x, out, n, n, 1])
-            return out
-        return _by_kernel(x, axes, keepdims)
+        if flags.c_contiguous and flags.aligned:
+            passes = _passes.get((x.shape, axes, keepdims, dtype))
+            if passes is None:
+                passes = _known_passes(x.shape, axes, keepdims, dtype)
+            for run, shape, kind, before, behind in passes:
+                sums = _empty(shape, kind)
+                run([*before, x, sums, *behind])
+                x = sums
+            if passes:
+                return x if kind is dtype else _cast(x, dtype)
+        if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
+            return _add(x, axes, dtype, None, keepdims)
+        return _turned(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
         return narrowed(total(widen(x), axes, keepdims), dtype)
     if dtype == np.complex64:
@@ -65,35 +67,6 @@ def _cast(x: Any, dtype: np.dtype) -> Any:
         return x.astype(dtype)
 
 
-def _by_kernel(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    """The sum of a dense array."""
-    shape, n = x.shape, x.size
-    if n <= limits.SUM_ROW >> 3 and len(axes) == 1 and axes[0] == len(shape) - 1:  # as above
-        out = _empty((*shape[:-1], 1) if keepdims else shape[:-1], x.dtype)
-        _rows[x.dtype]([out.size, 0, x, out, shape[-1], n, 1])
-        return out
-    last, k = axes[-1], len(axes) - 1
-    low = last
-    while k and axes[k - 1] == low - 1:  # axes side by side are one
-        k -= 1
-        low -= 1
-    if keepdims:
-        kept: list[int] = [1 if i in axes else s for i, s in enumerate(shape)]
-    else:
-        kept = [s for i, s in enumerate(shape) if i not in axes]
-    n, inner, outer = _sizes(shape, low, last + 1)
-    if not k:
-        return summed(x, outer, n, inner, _empty(kept, x.dtype))
-    lines = summed(x, outer, n, inner, _empty((*shape[:low], *shape[last + 1 :]), _F64))
-    return _cast(total(lines, axes[:k]), x.dtype).reshape(kept)  # and the axes before those
-
-
-def _sizes(shape: Axes, low: int, high: int) -> tuple[int, int, int]:
-    if len(shape) == 2 and high - low == 1:
-        return (shape[0], shape[1], 1) if low == 0 else (shape[1], 1, shape[0])
-    return prod(shape[low:high]), prod(shape[high:]), prod(shape[:low])
-
-
 def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     """The sum of an array that is not dense, in an order of its axes in which it is, or copied.
 
@@ -112,53 +85,75 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     return out if keepdims else out.squeeze(axes)
 
 
-def summed(x: np.ndarray, outer: int, n: int, inner: int, out: np.ndarray) -> np.ndarray:
-    """The sum over n of a dense x, read as (outer, n, inner), into ``out`` of outer * inner.
+# one run of a kernel: the kernel, shape and dtype of the sums, its words before the array and the
+# sums, and those behind them
+Pass = tuple[library.Run, Sequence[int], np.dtype, list[int], list[int]]
 
-    One of the two dtypes is float64, or both are the same.
-    """
-    if not (outer and n and inner):
-        out[...] = 0.0
-        return out
-    char = x.dtype.char
-    if inner == 1:
-        chunk = limits.SUM_ROW if char == "f" else limits.SUM_ROW >> 3
-        parts = -(-n // chunk) if n > chunk else 1
-        sums = out if parts == 1 else _empty((outer, parts), _F64)
-        tasks = outer * parts
-        many = library.chunk_of(tasks, 0.05 * x.itemsize * (n if parts == 1 else chunk))
-        _kernel("rows", char, sums.dtype.char)([tasks, many, x, sums, n, chunk, parts])
+
+def _known_passes(
+    shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
+) -> list[Pass]:
+    """The passes of a sum of a dense array, kept; none where NumPy has to do it."""
+    if not axes or 0 in shape or axes[-1] >= len(shape) or not _compiler():
+        return []
+    if len(_passes) >= _MOST:
+        _passes.clear()
+    found = _passes[shape, axes, keepdims, dtype] = _planned(shape, axes, keepdims, dtype)
+    return found
+
+
+def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype) -> list[Pass]:
+    if keepdims:
+        kept = [1 if i in axes else n for i, n in enumerate(shape)]
     else:
-        block = _block(char)
-        small = n * inner < limits.SUM_BESIDE
-        most = limits.SUM_ROWS if char == "f" else limits.SUM_ROWS >> 2
-        beside = 1 if small else max(1, block // inner)  # rows that share vectors
-        rows = most if small else min(most, max(32, limits.SUM_AREA // (beside * inner) & -32))
-        chunk = beside * rows
-        chunks = -(-n // chunk)
-        parts = chunks * beside
-        each = 0.06 * x.itemsize * min(chunk, n) * inner
-        if inner >= 4 * block and x.nbytes > limits.SUM_NEAR:
-            sums = _empty((outer, parts, inner), _F64)
-            tasks = outer * chunks
-            _kernel("wide", char, "d")(
-                [tasks, library.chunk_of(tasks, each), x, sums, n, inner, chunk, chunks]
-            )
-        else:
-            sums = out if parts == 1 else _empty((outer, parts, inner), _F64)
-            blocks = -(-beside * inner // block)
-            tasks = outer * chunks * blocks
-            many = library.chunk_of(tasks, each / blocks)
-            _kernel("columns", char, sums.dtype.char)(
-                [tasks, many, x, sums, n, inner, beside * inner, chunk, chunks, blocks]
-            )
-    if sums is out:
-        return out
-    if parts == 1:
-        with np.errstate(over="ignore"):
-            out[...] = sums.reshape(out.shape)
-        return out
-    return summed(sums, outer, parts, inner, out)
+        kept = [n for i, n in enumerate(shape) if i not in axes]
+    passes: list[Pass] = []
+    kind = dtype  # of what is added up
+    while axes:
+        last, k = axes[-1], len(axes) - 1
+        low = last
+        while k and axes[k - 1] == low - 1:  # axes side by side are one
+            k -= 1
+            low -= 1
+        axes, n = axes[:k], prod(shape[low : last + 1])
+        outer, inner = prod(shape[:low]), prod(shape[last + 1 :])
+        shape = (*shape[:low], *shape[last + 1 :])
+        parts = 0
+        while parts != 1:
+            name, before, behind, parts = _cut(kind, outer, n, inner)
+            final = parts == 1 and not axes
+            out = dtype if final and name != "wide" else _F64
+            to = kept if final else [outer, parts, inner]
+            passes.append((_kernel(name, kind.char, out.char), to, out, before, behind))
+            n, kind = parts, out
+    return passes
+
+
+def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int], list[int], int]:
+    """How (outer, n, inner) is summed over n: the kernel, its words, and how many parts it has."""
+    size = dtype.itemsize
+    if inner == 1:
+        chunk = limits.SUM_ROW if size == 4 else limits.SUM_ROW >> 3
+        parts = -(-n // chunk)
+        tasks = outer * parts
+        many = library.chunk_of(tasks, 0.05 * size * min(n, chunk))
+        return "rows", [tasks, many], [n, chunk, parts], parts
+    block = _block(dtype.char)
+    small = n * inner < limits.SUM_BESIDE
+    most = limits.SUM_ROWS if size == 4 else limits.SUM_ROWS >> 2
+    beside = 1 if small else max(1, block // inner)  # rows that share vectors
+    rows = most if small else min(most, max(32, limits.SUM_AREA // (beside * inner) & -32))
+    chunk = beside * rows
+    chunks = -(-n // chunk)
+    each = 0.06 * size * min(chunk, n) * inner
+    tasks = outer * chunks
+    if inner >= 4 * block and outer * n * inner * size > limits.SUM_NEAR:
+        before = [tasks, library.chunk_of(tasks, each)]
+        return "wide", before, [n, inner, chunk, chunks], chunks * beside
+    blocks = -(-beside * inner // block)
+    before = [tasks * blocks, library.chunk_of(tasks * blocks, each / blocks)]
+    behind = [n, inner, beside * inner, chunk, chunks, blocks]
+    return "columns", before, behind, chunks * beside
 
 
 @cache
@@ -173,15 +168,8 @@ def _block(char: str) -> int:
     return sums.block_of(4 if char == "f" else 8)
 
 
-class _Rows(dict[np.dtype, library.Run]):
-    """The kernel that sums rows, by their dtype, which is that of the sums too."""
-
-    def __missing__(self, dtype: np.dtype) -> library.Run:
-        self[dtype] = run = _kernel("rows", dtype.char, dtype.char)
-        return run
-
-
-_rows = _Rows()
-limits.on_change(_rows.clear)
+_MOST = 1024
+_passes: dict[tuple[tuple[int, ...], Axes, bool, np.dtype], list[Pass]] = {}
+limits.on_change(_passes.clear)
 limits.on_change(_kernel.cache_clear)
 limits.on_change(_block.cache_clear)

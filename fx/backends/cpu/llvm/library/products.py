@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,59 @@ def multiply(
 
     None where the kernels cannot: no compiler here, or more than two axes of batches.
     """
-    if not library.available():
-        return None
-    x, y = _whole_strides(x), _whole_strides(y)
-    size, dtype = x.itemsize, x.dtype.char
-    if size not in y.strides[-2:]:
-        y = np.ascontiguousarray(y)
+    key = (x.shape, x.strides, y.shape, y.strides, x.dtype)
+    plan = _plans.get(key) if x.flags.aligned and y.flags.aligned else None
+    if plan is None:
+        if not library.available():
+            return None
+        left, right = _whole_strides(x), _whole_strides(y)
+        if x.itemsize not in right.strides[-2:]:
+            right = np.ascontiguousarray(right)
+        plan = _planned(left, right, lead)
+        if plan is None:
+            return None
+        if left is x and right is y:
+            if len(_plans) >= _MOST:
+                _plans.clear()
+            _plans[key] = plan
+        x, y = left, right
+    out = library.empty([x, *plan.shape])
+    right = y
+    if plan.packed:
+        right = library.empty([x, plan.packed])
+        library.kernel("gemm", "pack", x.dtype.char)(
+            [*plan.pack_tasks, x, y, right, *plan.pack_words, None]
+        )
+    library.kernel("gemm", "product", x.dtype.char)([*plan.tasks, x, right, out, *plan.words, bias])
+    return out
+
+
+class _Plan(NamedTuple):
+    """How matrices of given sizes and strides are multiplied: what depends on nothing else.
+
+    Attributes:
+        shape: of the product.
+        packed: how many numbers the packed right factor has; 0 if it is read where it lies.
+        tasks, words: of the product, as ``gemm.py`` lists them, without the arrays.
+        pack_tasks, pack_words: of the packing.
+    """
+
+    shape: tuple[int, ...]
+    packed: int
+    tasks: list[int]
+    words: list[int]
+    pack_tasks: list[int]
+    pack_words: list[int]
+
+
+_MOST = 1024
+_plans: dict[Any, _Plan] = {}
+limits.on_change(_plans.clear)
+
+
+def _planned(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> _Plan | None:
+    """The plan of a product whose strides are whole; None if it has too many axes of batches."""
+    size = x.itemsize
     batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)
     if batch is None:
         return None
@@ -39,27 +87,24 @@ def multiply(
     down, across = _cut(row_tiles, column_tiles, wide, -(-work // limits.EAGER_GEMM_TASK), count)
     row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
     cut = (down, across, row_tasks, column_tasks)
-    out = library.empty([x, *lead, m, n])
-    sizes = (m, n, k, x.strides[-2] // size, x.strides[-1] // size)
     y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
+    sizes = (m, n, k, x.strides[-2] // size, x.strides[-1] // size, y_row, y_step)
+    packed = 0
+    pack_tasks: list[int] = []
+    pack_words: list[int] = []
     pack = y_step != 1 or (k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL)
-    right = y
     if pack:
         p0, p1 = b0 if y0 else 1, b1 if y1 else 1  # a matrix that is shared is packed once
         length = column_tiles * k * wide
-        right = library.empty([x, p0 * p1 * length])
+        packed = p0 * p1 * length
         tasks = p0 * p1 * column_tiles
-        library.kernel("gemm", "pack", dtype)(
-            [tasks, library.chunk_of(tasks, k * wide * size / 12), x, y, right, *sizes, y_row,
-             y_step, p0, p1, x0, x1, y0, y1, *cut, 1, None]
-        )  # fmt: skip
+        pack_tasks = [tasks, library.chunk_of(tasks, k * wide * size / 12)]
+        pack_words = [*sizes, p0, p1, x0, x1, y0, y1, *cut, 1]
         y0, y1 = p1 * length if y0 else 0, length if y1 else 0
     tasks = count * row_tasks * column_tasks
-    library.kernel("gemm", "product", dtype)(
-        [tasks, library.chunk_of(tasks, work * size / 200 / tasks), x, right, out, *sizes, y_row,
-         y_step, b0, b1, x0, x1, y0, y1, *cut, int(pack), bias]
-    )  # fmt: skip
-    return out
+    each = library.chunk_of(tasks, work * size / 200 / tasks)
+    words = [*sizes, b0, b1, x0, x1, y0, y1, *cut, int(pack)]
+    return _Plan((*lead, m, n), packed, [tasks, each], words, pack_tasks, pack_words)
 
 
 @cache
