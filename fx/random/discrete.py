@@ -18,6 +18,7 @@ from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant, constant_like
 from fx.prims.fused import fuse
 from fx.prims.random import random_bits
+from fx.quick import quick
 from fx.random.continuous import Shape, joint_shape
 from fx.random.keys import as_key, sample_shape, wide_words
 from fx.tensor import Tensor
@@ -84,13 +85,21 @@ def bernoulli(key: Tensor, p: Any = 0.5, shape: Shape | None = None) -> Tensor:
     if type(p) in SCALARS:
         if not 0 <= p <= 1:
             raise ValueError(f"bernoulli: p must be a probability in [0, 1], got {p}")
-        limit = ceil(p * 2**32)
-        if limit == 1 << 32:
-            return compare.less_equal(words, constant_like(limit - 1, words))
-        return compare.less(words, constant_like(limit, words))
+        return within(words, p)
     chances = cast(argument("bernoulli", p), dtypes.float64)
     limits = elementwise.multiply(chances, constant_like(2.0**32, chances))
     return compare.less(cast(words, dtypes.float64), limits)
+
+
+def within(words: Tensor, p: float) -> Tensor:
+    """Which uniform words lie in the lower share ``p`` of them."""
+    limit = ceil(p * 2**32)
+    if limit == 1 << 32:
+        return compare.less_equal(words, constant_like(limit - 1, words))
+    return _less(words, constant_like(limit, words))  # type: ignore[no-any-return]
+
+
+_less = quick(compare.less, tensors=2)
 
 
 def randint(

@@ -311,6 +311,14 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
     return cast(mask, x._dtype)
 
 
+def mask(p: float, shape: tuple[int, ...], device: Any) -> Tensor:
+    """True with probability ``p``, by the current generator: what dropout keeps."""
+    words = _current.generator.draw("bits", shape, dtypes.uint32) if 0 <= p <= 1 else None
+    if words is not None:
+        return discrete.within(words, p)
+    return discrete.bernoulli(next_key(device=device), p, shape)
+
+
 def _check(x: Tensor, words: str, upper: bool = False) -> None:
     """Refuse a tensor with an element below 0 (or above 1), where its values can be seen.
 

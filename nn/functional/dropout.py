@@ -10,7 +10,7 @@ import fx.prims.compare as compare
 from fx.errors import ShapeError
 from fx.ops.operands import cast, floating
 from fx.prims.creation import constant_like
-from fx.random import bernoulli, next_key
+from fx.random.stateful import mask
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write
 
@@ -50,8 +50,9 @@ def _check(p: float) -> None:
 
 def _dropped(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     """``x`` with what a mask of ``shape`` hits zeroed and the rest scaled."""
-    kept = bernoulli(next_key(device=x.device), 1.0 - p, shape)
-    return compare.where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), constant_like(0.0, x))
+    kept = mask(1.0 - p, shape, x.device)
+    scaled = x * (1.0 / (1.0 - p) if p < 1 else 0.0)
+    return compare.chosen(kept, scaled, constant_like(0.0, x))  # type: ignore[no-any-return]
 
 
 def _channels(x: Tensor, batch: bool = True) -> tuple[int, ...]:
@@ -203,5 +204,5 @@ def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
         return x * 0.0
     limit = 1.7580993408473766  # scale * alpha of selu
     a = 1.0 / sqrt((limit * limit * p + 1.0) * (1.0 - p))
-    kept = cast(bernoulli(next_key(device=x.device), 1.0 - p, shape), x._dtype)
+    kept = cast(mask(1.0 - p, shape, x.device), x._dtype)
     return x * (kept * a) + ((kept - 1.0) * (limit * a) + limit * a * p)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import _np_draws
+from fx.backends.cpu import _np_draws, philox
 from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.llvm import library
 from fx.backends.cpu.philox import KEY_WORDS, is_early, random_bits
@@ -85,7 +85,8 @@ def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) ->
 _FIRST = ("uniform", "normal")
 _FEW = 2048  # samples: that are drawn without a word about threads
 _INT64 = np.dtype(np.int64)
-_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64, _INT64)}
+_UINT32 = np.dtype(np.uint32)
+_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64, _INT64, _UINT32)}
 _loaded: dict[Any, Any] = {}  # kernels that have been asked for
 limits.on_change(_loaded.clear)
 
@@ -135,10 +136,10 @@ def with_next_key(
 
     Args:
         key: (6,) uint32.
-        family: as of ``draw``, or ``"integers"``.
+        family: as of ``draw``, or ``"integers"``, or ``"bits"`` of uint32.
         more: the span and the least of integers.
     """
-    run = _loaded.get((family, dtype))
+    run = _loaded.get((family, dtype)) if family != "bits" else philox.loaded()
     n = prod(shape)
     if run is None or not 0 < n < _FEW:
         return None

@@ -27,6 +27,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import _np_draws
 from fx.backends.cpu._arrays import contiguous
+from fx.backends.cpu.llvm import library
 
 KEY_WORDS = 6
 _ONE_KEY = (KEY_WORDS,)
@@ -87,9 +88,39 @@ def random_bits(
     batch = key.shape[:-1]
     out = np.empty((*batch, *shape), np.uint32)
     if out.size:
-        rows = contiguous(key).reshape(-1, KEY_WORDS)
-        _kernels(out.size).fill(rows, out.reshape(rows.shape[0], math.prod(shape)))
+        n = math.prod(shape)
+        run = None if batch or (_bits is None and is_early(n)) else _of_one_key()
+        if run is not None:
+            tasks = -(-n // limits.DRAW_PIECE)
+            chunk = library.chunk_of(tasks, 0.6 * min(n, limits.DRAW_PIECE))
+            run([tasks, chunk, contiguous(key), out, n, None])
+        else:
+            rows = contiguous(key).reshape(-1, KEY_WORDS)
+            _kernels(out.size).fill(rows, out.reshape(rows.shape[0], n))
     return out
+
+
+_bits: Any = None  # the compiled kernel of one key, once it has been asked for
+
+
+def _of_one_key() -> Any:
+    global _bits
+    if _bits is None and library.available():
+        _bits = library.kernel("draws", "bits", "I")
+    return _bits
+
+
+def loaded() -> Any:
+    """The compiled kernel of one key's bits; None if nobody has asked for it yet."""
+    return _bits
+
+
+def _forget() -> None:
+    global _bits
+    _bits = None
+
+
+limits.on_change(_forget)
 
 
 def with_lanes(key: np.ndarray, lanes: np.ndarray) -> np.ndarray:

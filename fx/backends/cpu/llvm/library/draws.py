@@ -18,7 +18,8 @@ from fx.dtypes import int64, uint32
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
-    """Add the kernel of a family, ``key out n following``, or ``integers``: with ``span low``.
+    """Add the kernel of a family or of ``bits``, ``key out n following``, or of ``integers``, which
+    has ``span low`` as well.
 
     A task is a piece of ``limits.DRAW_PIECE`` samples. ``following``, if not None, gets the key of
     the next call.
@@ -50,6 +51,9 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
             low = offset(b, buffers[1], b.mul(skip, v.const(4)))
         if name == "integers":
             _integers(b, high, low, out, start, count, *more)
+        elif name == "bits":
+            with loop(b, 0, count) as i:
+                store(b, load(b, high, i, uint32), out, b.add(start, i), uint32)
         else:
             _samples(b, name, dtype, high, low, out, start, count)
     wanted = b.icmp_unsigned("!=", following, ir.Constant(v.pointer, None))
