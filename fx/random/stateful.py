@@ -313,9 +313,10 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
 
 def mask(p: float, shape: tuple[int, ...], device: Any) -> Tensor:
     """True with probability ``p``, by the current generator: what dropout keeps."""
-    words = _current.generator.draw("bits", shape, dtypes.uint32) if 0 <= p <= 1 else None
-    if words is not None:
-        return discrete.within(words, p)
+    if device.name == "cpu" and 0 <= p <= 1:
+        words = _current.generator.draw("bits", shape, dtypes.uint32)
+        if words is not None:
+            return discrete.within(words, p)
     return discrete.bernoulli(next_key(device=device), p, shape)
 
 
