@@ -24,12 +24,8 @@ class Handle(Cell):
 
     __slots__ = ()
 
-    @property
-    def _node(self) -> Any:
-        return self.read()._node
-
-    @_node.setter
-    def _node(self, node: Any) -> None:
+    def _set_node(self, node: Any) -> None:
+        """Refuse: what it stands for has the gradient."""
         raise InPlaceError(
             f"{self.name or 'p.data'} has no gradient of its own; write p.requires_grad_() to mark "
             f"the parameter, or x = p.detach().requires_grad_() for a tensor of its own"
@@ -109,11 +105,11 @@ class Data(Handle):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.value if self.owner is None else self.owner).shape
+        return (self.value if self.owner is None else self.owner)._shape
 
     @property
     def dtype(self) -> DType[Any]:
-        return (self.value if self.owner is None else self.owner).dtype
+        return (self.value if self.owner is None else self.owner)._dtype
 
     @property
     def device(self) -> Device:
@@ -169,7 +165,7 @@ class Part(Data):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.read().shape
+        return self.read()._shape
 
 
 class Gradient(Handle):

@@ -25,7 +25,38 @@ from fx.tensor import Tensor, new_tensor
 from fx.versions import touch
 
 
-class Cell(Tensor):
+class Held:
+    """What is a tensor to whoever reads it: of cells, handles and written tensors alike.
+
+    ``read`` gives the tensor of now, ``_set_node`` makes it a leaf, or no leaf any more.
+    """
+
+    __slots__ = ()
+    level = CELL
+
+    if TYPE_CHECKING:
+
+        def read(self) -> Any: ...
+        def _set_node(self, node: Any) -> None: ...
+
+    @property
+    def _a(self) -> Any:
+        return self.read()._a
+
+    @property
+    def _node(self) -> Any:
+        return self.read()._node
+
+    @_node.setter
+    def _node(self, node: Any) -> None:
+        self._set_node(node)
+
+    @property
+    def device(self) -> Device:
+        return self.read().device  # type: ignore[no-any-return]
+
+
+class Cell(Held, Tensor):
     """A named place that holds a tensor: parameters, buffers, generator and optimizer state.
 
     Args:
@@ -45,7 +76,6 @@ class Cell(Tensor):
     """
 
     __slots__ = ("born", "handle", "leaf", "name", "reduction", "value")
-    level = CELL
     value: Tensor
     leaf: Leaf | None
     name: str
@@ -140,16 +170,8 @@ class Cell(Tensor):
             self.leaf.grad = None if leaf is None else leaf.grad
         return self.leaf  # type: ignore[return-value]
 
-    @property
-    def _a(self) -> Any:
-        return self.read()._a
-
-    @property
-    def _node(self) -> Any:
-        return self.read()._node
-
-    @_node.setter
-    def _node(self, node: Any) -> None:
+    def _set_node(self, node: Any) -> None:
+        """Make the cell a leaf, or no leaf any more."""
         if (node is None) != (self.leaf is None):
             touch()
         value_of(self)._node = node
@@ -157,11 +179,11 @@ class Cell(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return self.value._shape
 
     @property
     def dtype(self) -> DType[Any]:
-        return self.value.dtype
+        return self.value._dtype
 
     @property
     def device(self) -> Device:
@@ -211,10 +233,10 @@ class Cell(Tensor):
                 f"{operation} on {self.name or 'a tensor'} that requires grad would lose its "
                 f"history; write it inside `with fx.no_grad():`"
             )
-        dtype = self.dtype
-        if value.dtype != dtype and _fits(value.dtype, dtype):
+        dtype = self._dtype
+        if value._dtype != dtype and _fits(value._dtype, dtype):
             value = value.astype(dtype)
-        if value.shape != self.shape or value.dtype != dtype:
+        if value._shape != self._shape or value._dtype != dtype:
             raise InPlaceError(
                 f"{operation} on {self.name or 'a tensor'} gives {value.spec!r}, but it holds "
                 f"{self.spec!r} and keeps its shape and dtype"

@@ -23,6 +23,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.index_language import Normal, bounds, out_of_range, shown
 from fx.ops.indexing import getitem
 from fx.ops.positions import positioned
+from fx.ops.putting import is_basic, putting
 from fx.prims.creation import constant, constant_like, iota
 from fx.prims.families import broadcast_shapes
 from fx.staged_number import StagedNumber
@@ -97,7 +98,12 @@ class Place:
             tensor([[1., 0.],
                     [2., 0.]])
         """
-        return _update("set", self._x, self._index, value)
+        x, index = self._x, self._index
+        if type(x) is Tensor and modes.stage is None and is_basic(index):
+            value = _cast(x, value, "set")
+            if type(value) is Tensor:
+                return _put(x, value, index=index)  # type: ignore[no-any-return]
+        return _update("set", x, index, value)
 
     def add(self, value: Any) -> Tensor:
         """With ``value`` added there; arguments and errors as in ``set``."""
@@ -192,6 +198,13 @@ def _update(
             normal.explain()
             raise
     return out if out.shape == x._shape else shape_prims.reshaped(out, x._shape)
+
+
+def _put_in_steps(x: Tensor, value: Tensor, *, index: Any) -> Tensor:
+    return _update("set", x, index, value)
+
+
+_put = putting(_put_in_steps)
 
 
 def _rows(index: Any, x: Tensor) -> Tensor | None:
@@ -330,6 +343,8 @@ def _cast(x: Tensor, value: Any, mode: str) -> Tensor:
         DTypeError: if that would lose its kind, or a Python number does not fit.
     """
     own = x._dtype
+    if type(value) is Tensor and value._dtype is own:
+        return value
     now = value.now if type(value) is StagedNumber else value
     if type(now) in (bool, int, float, complex):
         kind = dtypes.result_dtype_with_scalar(own, now)

@@ -60,12 +60,15 @@ def copy_(self: Cell, source: Any, non_blocking: bool = False) -> Cell:
     """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
     from fx.ops.convert import as_tensor, to_device
     from fx.ops.operands import own
-    from fx.prims.shape import broadcast_to
+    from fx.prims.shape import stretched
 
-    value = to_device(as_tensor(source, dtype=self.dtype, device=self.device), self.device)
+    value = as_tensor(source, dtype=self._dtype, device=self.device)
+    if isinstance(source, Tensor):
+        value = to_device(value, self.device)
     given = value is source
-    if value.shape != self.shape:
-        value, given = broadcast_to(value, shape=self.shape), True
+    shape = self._shape
+    if value._shape != shape:
+        value, given = stretched(value, shape), True
     if given and not (self.written and self._view.path):  # else it is written into its place
         value = own(value)
     return self._renew("copy_", value)

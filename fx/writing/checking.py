@@ -16,13 +16,14 @@ from fx.writing.records import Storage, View, record_of
 from fx.writing.written import begin
 
 
-def check(x: Any, operation: str, writes: bool = True) -> View:
+def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> View:
     """The record of a tensor that is about to be written, whose family has begun.
 
     Args:
         x: the tensor.
         operation: how the user calls it.
         writes: whether elements change, not only what the tensor shows.
+        alone: whether nobody holds the object but who writes, so that no pullback has kept it.
 
     Raises:
         WriteError: for a leaf that requires grad, and for an expanded tensor.
@@ -53,7 +54,7 @@ def check(x: Any, operation: str, writes: bool = True) -> View:
     if family.cell is None:
         if type(x) is Tensor and not x.ndim:
             _take_out(x)
-        begin(family)
+        begin(family, alone)
     if type(family.cell) is type:
         raise WriteError(
             f"{operation}: the parameter that this is a part of is gone; write x = x.clone()"

@@ -17,6 +17,7 @@ it remains unclear of what something is a view, a write into any of them is an e
 from __future__ import annotations
 
 import gc
+from itertools import compress
 from typing import Any
 from weakref import ref
 
@@ -63,22 +64,15 @@ def families() -> None:
 
 def _tensors() -> tuple[list[Any], list[Any], list[Any]]:
     """All plain tensors, all cells, all leaves of the tape."""
-    frozen = gc.get_freeze_count()
-    if frozen:  # what is frozen is not listed
+    if gc.get_freeze_count():  # what is frozen is not listed, and not all may be frozen again
         gc.unfreeze()
-    plain: list[Any] = []
-    cells: list[Any] = []
-    leaves: list[Any] = []
-    rooms: dict[type, Any] = {Tensor: plain, Named: plain, Leaf: leaves}
-    for x in gc.get_objects():
-        kind = type(x)
-        room = rooms.get(kind)
-        if room is None and kind not in rooms:
-            room = rooms[kind] = cells if issubclass(kind, Cell) else None
-        if room is not None:
-            room.append(x)
-    if frozen:
-        gc.freeze()
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, (Tensor, Leaf))}
+    found = list(compress(objects, map(kinds.__contains__, map(type, objects))))
+    del objects
+    plain = [x for x in found if type(x) is Tensor or type(x) is Named]
+    cells = [x for x in found if isinstance(x, Cell)]
+    leaves = [x for x in found if isinstance(x, Leaf)]
     return plain, cells, [leaf for leaf in leaves if getattr(leaf, "grad", None) is not None]
 
 

@@ -18,9 +18,9 @@ from fx.writing.storing import is_plain, memory, plain_record, store
 from fx.writing.views import index_of, noted
 
 
-def set_item(x: Any, index: Any, value: Any) -> None:
-    """``x[index] = value``."""
-    record = plain_record(x)
+def set_item(x: Any, index: Any, value: Any, alone: bool = False) -> None:
+    """``x[index] = value``; ``alone``: whether nobody holds the object but who writes."""
+    record = plain_record(x, alone)
     if record is not None and _put(record, index, value):
         return
     start()
@@ -30,7 +30,7 @@ def set_item(x: Any, index: Any, value: Any) -> None:
         if part is not x and getattr(part, "_view", None) is not None:
             set_item(part, ..., value)
             return
-    record = check(x, "x[...] = v")
+    record = check(x, "x[...] = v", alone=alone)
     cell = record.family.cell
     if isinstance(value, Tensor) and value.level == CELL:
         if value.written and _is_itself(record, index, value):
@@ -40,10 +40,11 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     if own and _put(record, index, value):
         return
     now = x.read()
+    dtype = record.dtype if x.written else x._dtype
     if not isinstance(value, Tensor):
-        value = as_tensor(value, x.dtype, x.device)
-    elif value.dtype != x.dtype:
-        value = value.astype(x.dtype)
+        value = as_tensor(value, dtype, x.device)
+    elif value._dtype != dtype:
+        value = value.astype(dtype)
     store(record, now.at[_read(index)].set(value))
 
 

@@ -43,7 +43,8 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
             set_item(self, index, value)
         return
-    set_item(self, index, value)
+    alone = getrefcount(self) <= _NAMED[0]
+    set_item(self, index, value, alone)
 
 
 def _is_detached(x: Any) -> bool:
@@ -59,6 +60,13 @@ class _Probe:
 
 
 _ALONE = [0, 0]
+_NAMED = [0]  # and of one that has one name
+
+
+def _named() -> None:
+    x = _Probe()
+    x[0] = 1
+    _NAMED[0] = _ALONE[0]
 
 
 def _counting(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -212,14 +220,15 @@ def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
 
 def detach(self: Any) -> Any:
     """The same elements, through which nothing is differentiated."""
-    if type(self) is not Tensor:
+    held = self.read() if self.level == CELL else self
+    if type(held) is not Tensor or type(held._a) is not ndarray:
         return stop_gradient(self)
-    array = self._a
+    array = held._a
     out = new_tensor(array)
-    if writing.started:
+    if writing.started or held is not self:
         return link(self, out, stop_gradient, {}) if modes.views else out
     out._view = CUT
-    if self._node is None and type(array) is ndarray:
+    if self._node is None:
         base = array.base
         detached.add(id(array if base is None else base))
     return out
@@ -290,6 +299,7 @@ _refuse_data: Any = None
 def attach() -> None:
     """Put them on Tensor."""
     global _refuse_data
+    _named()
     _Probe()[0] = 1
     _Probe.add_ = _counting  # type: ignore[attr-defined]
     _Probe().add_(1)  # type: ignore[attr-defined]

@@ -128,7 +128,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             out = Primitive.__call__(reshape, out, shape=out.shape)
         if moves and not gives_view(family, path):
             return out
-        if type(out) is Tensor and out._node is None and x._node is not None:
+        if not cut and type(out) is Tensor and out._node is None and x._node is not None:
             cut = True
     out._view = made = _new(View)
     made.family, made.path, made.base, made.cut = family, path, base, cut

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.config import is_grad_enabled, modes
+from fx.config import is_grad_enabled, modes, writing
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
 from fx.prims.compare import stop_gradient, where
@@ -26,7 +26,7 @@ from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, place_in
 from fx.writing.records import Family, Storage, View, record_of, twin, view_of
 from fx.writing.replacing import changed, replaced
-from fx.writing.written import UNTOLD, convert, looked, next_number, with_history
+from fx.writing.written import UNTOLD, begin, convert, looked, next_number, with_history
 
 
 def renew(x: Any, operation: str, value: Any) -> Any:
@@ -90,7 +90,12 @@ def store(record: View, value: Any) -> None:
         if record.cut is None and value._node is not None:
             raise WriteError(UNTOLD.format(value.spec))
         if not record.cut and cell.read()._node is not None:
-            before = record.value if record.source is cell.value else looked(record, cell.read())
+            base = cell.read()
+            if not record.path and record.leaf is None:
+                before = base
+            else:
+                before = record.value if record.source is cell.value else looked(record, base)
+            del base
             value = _recorded(before, value)
             del before
         elif record.cut and (value._node is not None or record.leaf is not None):
@@ -282,13 +287,18 @@ def is_plain(*values: Any) -> bool:
     )
 
 
-def plain_record(x: Any) -> View | None:
-    """The record of a written tensor that is written as a NumPy array is, with nothing else to do.
+def plain_record(x: Any, alone: bool = False) -> View | None:
+    """The record of a tensor that is written as a NumPy array is, with nothing else to do.
 
     None where something is staged or noted, would be recorded or refused, or is not known yet.
     """
-    if not x.written or modes.stage is not None or modes.journal is not None:
+    if modes.stage is not None or modes.journal is not None:
         return None
+    if not x.written:
+        new = type(x) is Tensor and writing.started and getattr(x, "_view", None) is None
+        if not new or x._node is not None or not x.ndim:
+            return None
+        begin(record_of(x).family, alone)
     record = view_of(x)
     family = record.family
     cell = family.cell

@@ -16,6 +16,7 @@ from fx.errors import BackwardError, WriteError
 from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.seen import keep
+from fx.state import Held
 from fx.state import copied as own_array
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
 from fx.tape import _sequence as next_number
@@ -25,11 +26,10 @@ from fx.writing import host
 from fx.writing.records import Family, Storage, View, array_in, node_in, twin, view_of
 
 
-class Written:
+class Written(Held):
     """What the class of a tensor gets in front when it is written to."""
 
     __slots__ = ()
-    level = CELL
     written = True
     name = "a tensor"
     reduction = None
@@ -54,17 +54,25 @@ class Written:
             record.source, record.value = base, value
         return value
 
-    @property
-    def _a(self) -> Any:
-        return self.read()._a
-
-    @property
-    def _node(self) -> Any:
-        return self.read()._node
-
-    @_node.setter
-    def _node(self, node: Any) -> None:
-        set_node(self, node)
+    def _set_node(self, node: Any) -> None:
+        """Make a written tensor a leaf, or no leaf any more."""
+        record = view_of(self)
+        family = record.family
+        value = twin(self)
+        value._node = node
+        if record.path:
+            record.leaf, record.at = node, len(record.path)
+            record.cut = True
+            record.source = None
+            return
+        cell = family.cell
+        if node is None:
+            for member in family.alive():
+                _keep_history(view_of(member), member.read()._node)
+        if (node is None) != (cell.leaf is None):
+            touch()
+        cell.value = value
+        cell.leaf = node
 
     @property
     def value(self) -> Any:
@@ -84,10 +92,6 @@ class Written:
     @property
     def dtype(self) -> Any:
         return view_of(self).dtype
-
-    @property
-    def device(self) -> Any:
-        return self.read().device
 
     def __reduce__(self) -> Any:
         from fx.ops.interop import reduce_tensor
@@ -134,8 +138,12 @@ def written_class(cls: Any) -> Any:
 _PLAIN = written_class(Tensor)
 
 
-def begin(family: Family) -> None:
-    """Move the values of a family into a cell, and let all members read it."""
+def begin(family: Family, alone: bool = False) -> None:
+    """Move the values of a family into a cell, and let all members read it.
+
+    Args:
+        alone: whether it has one member that nobody holds but who writes.
+    """
     if modes.stage is not None:
         root = family.root()
         if type(root) is Named or any(type(member) is Named for member in family.alive()):
@@ -153,7 +161,7 @@ def begin(family: Family) -> None:
         family.cell = Storage(value)
         family.array = None
         if root is not None:
-            convert(root, number)
+            convert(root, 0 if alone and not family.members else number)
             node = value._node
             if type(node) is Leaf:
                 family.cell.leaf = node
@@ -297,24 +305,3 @@ def _keep_history(record: View, node: Any) -> None:
     if node is not None and record.path and not record.cut:
         record.leaf, record.at, record.cut = node, len(record.path), True
         record.source = None
-
-
-def set_node(x: Any, node: Any) -> None:
-    """Make a written tensor a leaf, or no leaf any more."""
-    record = view_of(x)
-    family = record.family
-    value = twin(x)
-    value._node = node
-    if record.path:
-        record.leaf, record.at = node, len(record.path)
-        record.cut = True
-        record.source = None
-        return
-    cell = family.cell
-    if node is None:
-        for member in family.alive():
-            _keep_history(view_of(member), member.read()._node)
-    if (node is None) != (cell.leaf is None):
-        touch()
-    cell.value = value
-    cell.leaf = node
