@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import warnings
@@ -106,6 +107,21 @@ def test_a_gradient_has_memory_of_its_own():
     view = a.grad[1:]
     view += 1
     assert [x.tolist() for x in (a.grad, b.grad, seed)] == [[1, 2], [1, 1], [1, 1]]
+
+
+def test_views_that_the_collector_does_not_look_at_are_found_and_no_more_is_frozen():
+    forget()
+    x = face.ones(3)
+    v = x.view(3, 1)
+    gc.collect()
+    gc.freeze()
+    try:
+        held, young = gc.get_freeze_count(), [[]]
+        x[0] = 5.0
+        assert v.tolist() == [[5], [1], [1]]
+        assert gc.get_freeze_count() <= held and any(y is young for y in gc.get_objects())
+    finally:
+        gc.unfreeze()
 
 
 def test_what_cannot_be_told_is_refused():

@@ -50,6 +50,28 @@ def test_a_loop_of_rows_makes_one_copy():
     assert out[3, :, 7].tolist() == [*range(30)]
 
 
+def test_what_nobody_else_holds_is_written_where_it_lies_from_the_first_write_on():
+    def alone(keep):
+        x = torch.zeros(8, 100)
+        other = x if keep else None
+        where = address(x)
+        x[3] = 1.0
+        return address(x) == where, other
+
+    assert alone(keep=False)[0]
+    assert not alone(keep=True)[0]  # a pullback could be what holds it
+
+
+def test_one_row_given_to_another_moves_no_others():
+    x = torch.arange(800.0).reshape(8, 100)
+    x[0] = 1.0
+    where = address(x)
+    x[3] = x[4]
+    x[5:7] = x[4:6]  # which overlap
+    assert address(x) == where
+    assert x[:, 0].tolist() == [1, 100, 200, 400, 400, 400, 500, 700]
+
+
 def lines_of(lives, spec):
     return [line for line in lives if line.endswith(spec)]
 
