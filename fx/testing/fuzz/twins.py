@@ -75,7 +75,7 @@ def agree(text: str, every: int = 1, first: bool | None = None) -> None:
     text = textwrap.dedent(text).strip() + "\n"
     statements = _compiled(text)
     pair = _namespaces(text)
-    if first or (first is None and len(text) % 4):
+    if first or (first is None and len(text) % 4 == 0):
         from fx.writing.noting import forget
 
         forget()
