@@ -27,6 +27,7 @@ from fx.config import (
 )
 from fx.backends.cpu.threads import get_num_threads, set_num_threads
 from fx.devices import Device as device
+from fx.devices import register_backend as register_backend
 from fx.dtypes import (
     bfloat16,
     complex64,

@@ -14,12 +14,19 @@ from types import FrameType, TracebackType
 from typing import Any
 
 HOME = dirname(__file__) + sep
+_homes: tuple[str, ...] = (HOME,)  # and the files of backends from elsewhere
 _USERS = (HOME + "examples" + sep,)  # files below HOME that are a user's code
 
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to fx itself (its examples count as a user's code)."""
-    return filename.startswith(HOME) and not filename.startswith(_USERS)
+    return filename.startswith(_homes) and not filename.startswith(_USERS)
+
+
+def count_as_internal(place: str) -> None:
+    """Let a file, or all below a folder, belong to fx: a backend runs in its place."""
+    global _homes
+    _homes = (*_homes, place)
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

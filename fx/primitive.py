@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
-from numpy import asarray, generic, ndarray
+from numpy import asarray, ndarray
 
 from fx import tape
 from fx.config import modes
-from fx.devices import backend, device_of_array
+from fx.devices import device_of_array, kernel_of, name_of
 from fx.errors import DeviceError, DTypeError, FxError, RegistrationError, ShapeError
 from fx.levels import check_live
+from fx.spec import TensorSpec
 from fx.tape import record
 from fx.tensor import Tensor, _new, new_tensor
 
@@ -81,6 +82,7 @@ class Primitive:
         weight: operations an element: about how many instructions a vector of results takes.
         commutative: whether f(x, y) has the bits of f(y, x).
         no_minus_zero: whether no real result is -0.0.
+        anywhere: whether its kernel takes arrays of every device.
         formula: ``(*tensors, **params) -> tensor``, the same numbers by other primitives; it
             returns None where it has none for such arguments. Compilers take it for a primitive
             for which they have no code.
@@ -105,6 +107,7 @@ class Primitive:
     weight: int = 1
     commutative: bool = False
     no_minus_zero: bool = False
+    anywhere: bool = False
     formula: Rule | None = None
     dissolves: bool = False
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
@@ -155,7 +158,7 @@ class Primitive:
                 return tape.record_multiple(self, args, params, out)
             return out
         out = _new(Tensor)
-        out._a = array if type(array) is ndarray else asarray(array)
+        out._a = array if type(array) is ndarray else _array(array)
         out._node = None
         if recorded and modes.record0 and self.differentiable:
             record(self, args, params, out)
@@ -186,29 +189,43 @@ class Primitive:
         return self._on_device(args, params)
 
     def _on_device(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        names = {device_of_array[type(x._a)] for x in args}
+        names = {name_of(x._a) for x in args}
         if len(names) > 1:
-            listed = ", ".join(str(x.spec) for x in args)
-            raise DeviceError(
-                f"{self.name} got tensors on different devices: {listed}; "
-                f"move them together, for example x.to({sorted(names)[0]!r})"
-            )
+            return self._brought_together(args, params, names)
         if not names and modes.stage is not None and params["device"] != "meta":
             return modes.stage.emit(self, args, params)
         name = names.pop() if names else params["device"]
-        kernel = self.kernels.get(name) or backend(name).kernel_for(self)
+        kernel = self.kernels.get(name) or kernel_of(self, name)
         try:
             out = kernel(*[x._a for x in args], **params)
         except Exception as error:
             raise self._explain(error, args, params) from None
         arrays = out if self.multiple else (out,)
-        outs = [new_tensor(asarray(a) if isinstance(a, generic) else a) for a in arrays]
+        outs = [new_tensor(_array(a)) for a in arrays]
         recorded = any(x._node is not None for x in args)
         if recorded and modes.record0 and self.differentiable:
             if self.multiple:
                 return tape.record_multiple(self, args, params, tuple(outs))
             tape.record(self, args, params, outs[0])
         return tuple(outs) if self.multiple else outs[0]
+
+    def _brought_together(
+        self, args: tuple[Any, ...], params: dict[str, Any], names: set[str]
+    ) -> Any:
+        """The call with numbers of the CPU on the only other device that there is.
+
+        Raises:
+            DeviceError: if they lie on several, or what lies on the CPU is more than a number.
+        """
+        others = names - {"cpu"}
+        if len(others) == 1 and all(not x.ndim for x in args if name_of(x._a) == "cpu"):
+            put, (there,) = registry["device_put"], others
+            return self(*[put(x, device=there) for x in args], **params)
+        listed = ", ".join([f"{TensorSpec(x.shape, x.dtype)!r} on {name_of(x._a)}" for x in args])
+        raise DeviceError(
+            f"{self.name} got tensors on different devices: {listed}; "
+            f"move them together, for example x.to({min(others)!r})"
+        )
 
     def _explain(self, error: Exception, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The spec rule's words for what a kernel choked on; the kernel's own where it has none."""
@@ -232,6 +249,11 @@ class Primitive:
                 f"memory cannot have; write smaller ones"
             )
         return error
+
+
+def _array(found: Any) -> Any:
+    """What a kernel gave, as an array: of NumPy's scalars one without axes."""
+    return found if type(found) in device_of_array else asarray(found)
 
 
 def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
@@ -268,8 +290,6 @@ def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
         RegistrationError: if the name is taken, or a rule is neither given nor declared
             ``NOT_DIFFERENTIABLE``.
     """
-    if name in registry:
-        raise RegistrationError(f"a primitive named {name!r} exists already")
     given = {"cpu": cpu, **rules}
     for rule in ("spec", "cpu", "jvp", "vjp", "batch", "sample"):
         value = given.get(rule)
@@ -285,6 +305,8 @@ def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
         raise RegistrationError(
             f"primitive {name!r} has kind {rules['kind']!r}; the kinds are {[*KINDS]}"
         )
+    if name in registry:
+        raise RegistrationError(f"a primitive named {name!r} exists already")
     primitive = Primitive(name, **given)
     primitive.differentiable = primitive.vjp is not NOT_DIFFERENTIABLE
     primitive.kernels["cpu"] = primitive.cpu

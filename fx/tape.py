@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from fx.config import modes
-from fx.devices import device_of_array
+from fx.devices import name_of
 from fx.levels import Tracer
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new, new_tensor
@@ -288,7 +288,7 @@ def _cotangent_spec(out: Tensor) -> TensorSpec | None:
     array = out._a
     if out._node is None:
         return None
-    return TensorSpec(array.shape, array.dtype, device_of_array[type(array)])
+    return TensorSpec(array.shape, array.dtype, name_of(array))
 
 
 def off_inner_tape(x: Any, level: int) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fx.devices import Device, device_of_array
+from fx.devices import Device, name_of
 from fx.dtypes import DType
 from fx.seen import keep
 from fx.spec import TensorSpec
@@ -76,7 +76,7 @@ class Tensor:
     def device(self) -> Device:
         """Where the elements live."""
         device = _new(Device)  # the name is known to be one
-        device.name = device_of_array[type(self._a)]
+        device.name = name_of(self._a)
         device._saved = ()
         return device
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fx import forking
 from fx.config import modes
-from fx.devices import Device, device_of_array
+from fx.devices import Device, name_of
 from fx.tape import CELL
 from fx.tensor import PLAIN, Tensor, new_tensor
 
@@ -67,7 +67,7 @@ class Named(Tensor):
 
     @property
     def device(self) -> Device:
-        return Device(device_of_array[type(array_of(self))])
+        return Device(name_of(array_of(self)))
 
 
 class naming:

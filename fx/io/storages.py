@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fx import dtypes
-from fx.devices import Device, backend
+from fx.devices import Device, backend, moved
 from fx.errors import DeviceError, FileFormatError
 from fx.io.inspection import Allowance
 from fx.io.makers import Theirs
@@ -137,6 +137,7 @@ class Later:
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
         self.steps: list[Callable[[], None]] = []
+        self.places: dict[int, tuple[Tensor, str]] = {}  # who goes to which device, by its id
         self._whole: dict[int, tuple[np.ndarray, bool]] = {}
 
     def check_bool(self, storage: Storage, array: np.ndarray) -> None:
@@ -155,11 +156,18 @@ class Later:
             self.allowance.spend(once.size)
             check_bool(once)
 
+    def place(self, tensor: Tensor, device: str) -> None:
+        """Move what nobody else holds yet to a device."""
+        self.places[id(tensor)] = tensor, device
+
     def finish(self) -> None:
         """Do it."""
         for step in self.steps:
             step()
         self.steps.clear()
+        for tensor, device in self.places.values():
+            tensor._a = moved(tensor._a, device)
+        self.places.clear()
 
 
 def view(
@@ -205,8 +213,10 @@ def view(
         array = np.ndarray(shape, dtype, storage.memory, offset * item, bytes_of)
     if dtype == dtypes.bool_:
         later.check_bool(storage, array)
-    array = _transformed(array, metadata, later)
-    return new_tensor(backend(storage.device.name).from_numpy(array))
+    out = new_tensor(_transformed(array, metadata, later))
+    if storage.device.name != "cpu":
+        later.place(out, storage.device.name)
+    return out
 
 
 def _transformed(array: np.ndarray, metadata: Any, later: Later) -> np.ndarray:

@@ -59,13 +59,16 @@ class Vocabulary:
             "_rebuild_tensor": self._tensor,
             "_rebuild_tensor_v2": self._tensor,
             "_rebuild_tensor_v3": self._tensor_of_dtype,
-            "_rebuild_parameter": _parameter,
-            "_rebuild_parameter_with_state": _parameter,
+            "_rebuild_parameter": self._parameter,
+            "_rebuild_parameter_with_state": self._parameter,
             "_rebuild_meta_tensor_no_storage": _meta_tensor,
         }
         self.own: dict[Any, Any] = {
             ("torch._utils", k): Maker(f"torch._utils.{k}", v) for k, v in rebuild.items()
         }
+        self.own["torch.nn.parameter", "Parameter"] = Maker(
+            "torch.nn.parameter.Parameter", self._parameter
+        )
         if face() == "torch":
             self.own |= {("torch", plain.name): seen for plain, seen in TORCH.items()}
             self.own["torch", "Size"] = Maker("torch.Size", lambda items=(): Size(_size(items)))
@@ -121,6 +124,18 @@ class Vocabulary:
             raise FileFormatError("a tensor whose dtype is none")
         return leaf(view(storage, offset, size, stride, known, metadata, self.later), requires_grad)
 
+    def _parameter(
+        self, data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None
+    ) -> Any:
+        from fx.nn.parameter import Parameter
+
+        if not isinstance(data, Tensor):
+            raise FileFormatError(f"a Parameter of {type(data).__name__}, which is no tensor")
+        made = Parameter(data.detach(), requires_grad is True)
+        if id(data) in self.later.places:
+            self.later.place(made.read(), self.later.places[id(data)][1])
+        return made
+
 
 def refusal(module: str, name: str) -> str:
     """Why a name is refused, and what to write."""
@@ -157,14 +172,6 @@ def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tens
         raise FileFormatError("a meta tensor without dtype and shape")
     backend("meta")
     return leaf(new_tensor(TensorSpec(sizes("size", size), dtype, "meta")), requires_grad)
-
-
-def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
-    from fx.nn.parameter import Parameter
-
-    if not isinstance(data, Tensor):
-        raise FileFormatError(f"a Parameter of {type(data).__name__}, which is no tensor")
-    return Parameter(data.detach(), requires_grad is True)
 
 
 def _of_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
@@ -287,7 +294,6 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "_codecs.encode": _encode,
     "torch.Size": _size,
     "torch.device": _device,
-    "torch.nn.parameter.Parameter": _parameter,
     "torch._tensor._rebuild_from_type_v2": _of_type,
     **NUMPY,
 }

@@ -10,13 +10,12 @@ import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_device
-from fx.devices import as_device, backend, device_of_array
-from fx.errors import DeviceError, DTypeError, ShapeError
+from fx.devices import as_device, backend, name_of
+from fx.errors import DTypeError, ShapeError
 from fx.host_values import StagedValue
-from fx.levels import Tracer
 from fx.prims.creation import constant
+from fx.prims.placement import device_put
 from fx.staged_number import StagedNumber, weak
-from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 
 _SCALARS = (bool, int, float, complex)
@@ -289,22 +288,8 @@ def to_device(x: Tensor, device: Any) -> Tensor:
     """``x`` on another device; itself where it is there already.
 
     Raises:
-        DeviceError: from ``meta``, which holds no values, and for a value inside a transform.
+        DeviceError: from ``meta``, which holds no values.
     """
     name = device_name(device)
-    if type(x) is Tensor:
-        here = device_of_array[type(x._a)]
-    else:
-        here = x.device.name
-    if here == name:
-        return x
-    if isinstance(x, Tracer):
-        raise DeviceError(
-            f"a value {x.spec!r} inside a transform cannot move from {here} to {name}; "
-            f"move the arguments before you call the transformed function"
-        )
-    if x.level == CELL:
-        x = x.read()
-    if name == "meta":
-        return new_tensor(backend(name).ARRAY(x._shape, x._dtype, name))
-    return new_tensor(backend(name).from_numpy(backend(here).to_numpy(x._a)))
+    here = name_of(x._a) if type(x) is Tensor else x.device.name
+    return x if here == name else device_put(x, device=name)  # type: ignore[no-any-return]

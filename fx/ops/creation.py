@@ -13,7 +13,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.config import default_device, default_dtype
-from fx.devices import as_device, device_of_array
+from fx.devices import as_device, name_of
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
@@ -250,7 +250,7 @@ def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad:
         x = as_tensor(x)
     wanted = x._dtype if dtype is None else dtypes.as_dtype(dtype)
     if device is None and type(x) is Tensor:
-        where = device_of_array[type(x._a)]
+        where = name_of(x._a)
     else:
         where = device_name(device or x.device)
     out: Tensor = prims.filled(x._shape, value, wanted, where)

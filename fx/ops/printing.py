@@ -137,7 +137,7 @@ def _described(array: Any, device: str, history: list[str]) -> str:
         content = "..."
         suffixes.append(f"size={shape}")
         usual = (default,)
-    elif array.size == 0:
+    elif 0 in shape:
         content = "[]"
         if len(shape) != 1:
             suffixes.append(f"size={shape}")

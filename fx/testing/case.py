@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
 import attrs
 import numpy as np
 
-from fx.devices import backend
+from fx.devices import as_device, backend
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, float64
 from fx.errors import FxError
 from fx.ops.convert import from_array
@@ -188,9 +189,34 @@ def subsets(items: Sequence[int], limit: int = 3) -> list[tuple[int, ...]]:
 # calls ------------------------------------------------------------------------------------------
 
 
+_where = ["cpu"]
+
+
+@contextmanager
+def on_device(name: str) -> Iterator[None]:
+    """A block in which what laws compute with lies on a device.
+
+    Example:
+        >>> from fx.testing import check_law, primitive, LAWS
+        >>> from fx.testing.case import on_device
+        >>> with on_device("cpu"):
+        ...     check_law(LAWS["dot_product"], primitive("tanh"))
+    """
+    _where.append(as_device(name).name)
+    try:
+        yield
+    finally:
+        _where.pop()
+
+
 def tensor(array: np.ndarray) -> Tensor:
-    """A tensor of an array, without a copy."""
-    return from_array(np.asarray(array), "cpu")
+    """A tensor of an array; on the CPU without a copy."""
+    return from_array(np.asarray(array), _where[-1])
+
+
+def placed(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters with the device where laws compute in place of the one that a sampler names."""
+    return {**params, "device": _where[-1]} if "device" in params else params
 
 
 def array_of(x: Tensor) -> np.ndarray:
@@ -207,7 +233,7 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 def call(primitive: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> Arrays:
     """Bind on arrays; every output as an array."""
-    out = primitive(*[tensor(a) for a in args], **params)
+    out = primitive(*[tensor(a) for a in args], **placed(params))
     if primitive.multiple != isinstance(out, tuple):
         raise Mismatch(f"multiple={primitive.multiple}, but a call gives {type(out).__name__}")
     return [array_of(x) for x in as_tuple(out)]
@@ -229,7 +255,7 @@ def smooth(
         full = list(rest)
         for i, x in zip(wrt, xs, strict=True):
             full[i] = x
-        out = as_tuple(primitive(*full, **sample.params))
+        out = as_tuple(primitive(*full, **placed(sample.params)))
         return tuple([x for x in out if x.dtype in INEXACT])
 
     return function

@@ -37,6 +37,7 @@ from fx.testing.case import (
     expect_all_close,
     inner,
     numeric,
+    placed,
     smooth,
     tensor,
 )  # fmt: skip
@@ -96,7 +97,7 @@ def _switched(primitive: Primitive, sample: Sample) -> Function:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         first = compare.less(x, tensor(np.asarray(1.0)))
         chosen = [compare.where(first, a, b) for a, b in args]
-        outs = as_tuple(primitive(*chosen, **sample.params))
+        outs = as_tuple(primitive(*chosen, **placed(sample.params)))
         return tuple([
             (o if o.dtype in INEXACT else compare.astype(o, dtype=float64)) * x for o in outs
         ])  # fmt: skip

@@ -15,6 +15,7 @@ import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.transforms.control.while_primitive as primitive
 from fx import limits
+from fx.devices import moved
 from fx.dtypes import int64
 from fx.graph.bodies import distinct, used_inputs
 from fx.graph.ir import Graph
@@ -210,7 +211,7 @@ def _known(count: Any) -> int | None:
             count = evaluate(count.ref)
         else:
             count = getattr(count, "value", None)
-    return None if count is None or count.device.name == "meta" else int(count._a)
+    return None if count is None or count.device.name == "meta" else int(moved(count._a, "cpu"))
 
 
 # a number of runs without a value -----------------------------------------------------------------

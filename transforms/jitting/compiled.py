@@ -34,7 +34,8 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
 
 
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
-    if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs)):
+    results = [v for node in graph.nodes for v in node.outs]
+    if any(v.spec.device != "cpu" for v in (*graph.inputs, *results)):
         return Interpreted(graph)
     if has_effects(graph):
         chained = ordered(graph)

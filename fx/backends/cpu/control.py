@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray, ndarray
 
+from fx.devices import moved
 from fx.graph.bodies import out_specs
 from fx.graph.ir import Graph, Value
 from fx.spec import TensorSpec
@@ -29,7 +30,7 @@ def _registers(graph: Graph) -> Run:
     constants: list[Any] = []
     for value in graph.constants():
         places[value] = len(places)
-        constants.append(value.constant._a)  # type: ignore[union-attr]
+        constants.append(moved(value.constant._a, "cpu"))  # type: ignore[union-attr]
     program = []
     for node in graph.nodes:
         for value in node.outs:
