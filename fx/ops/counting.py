@@ -15,7 +15,7 @@ from fx.ops.creation import linspace, zeros
 from fx.ops.joining import concat
 from fx.ops.manipulation import moveaxis, ravel
 from fx.ops.operands import argument, cast, floating, of_scalar, public
-from fx.ops.ordering import Found, lower_median, shared
+from fx.ops.ordering import Found, _shared, lower_median
 from fx.ops.pointwise import lerp
 from fx.ops.searching import searchsorted
 from fx.ops.statistics import mean, quantile
@@ -169,7 +169,7 @@ def nanmedian(
     place = order.gather(at, ((count - 1) // 2).clamp(min=0))
     values = flat.gather(at, place)
     if dim is None:
-        return shared(flat, values.reshape(()))
+        return _shared(flat, values.reshape(()))
     if not keepdim:
         values, place = values.squeeze(at), place.squeeze(at)
     return Found(values, place)

@@ -186,7 +186,7 @@ def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
     return Found(shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape))
 
 
-def extreme(x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
+def _extreme_along(x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
     """The largest (or smallest) elements along an axis, and their first places."""
     return _found(Found, _extreme_of(x, axis, keepdims, largest))
 
@@ -287,7 +287,7 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     return without_axis(x, middle, at, keepdims)
 
 
-def shared(x: Any, value: Tensor) -> Tensor:
+def _shared(x: Any, value: Tensor) -> Tensor:
     """A value of one of the elements of x, with a derivative that those equal to it share."""
     if (type(value) is Tensor and value._node is None) or value.dtype not in FLOATING:
         return value

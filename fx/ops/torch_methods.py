@@ -116,7 +116,7 @@ def _extremum(function: Any, elementwise_one: Any, largest: bool, name: str) -> 
         if not shape:
             return of_scalar(method, self, dim)
         at, keep = normal_axis(name, dim, shape), keepdim or keepdims
-        return ordering.extreme(self, at, keep, largest)
+        return ordering._extreme_along(self, at, keep, largest)
 
     method.__name__ = method.__qualname__ = name
     return method
@@ -138,7 +138,7 @@ def median(
     dim = axis if dim is None else dim
     if dim is None:
         flat = manipulation.ravel(self)
-        return ordering.shared(flat, ordering.lower_median(flat, 0, False).values)
+        return ordering._shared(flat, ordering.lower_median(flat, 0, False).values)
     return ordering.lower_median(self, dim, keepdim or keepdims)
 
 
