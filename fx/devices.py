@@ -122,7 +122,7 @@ def as_device(device: Any = None) -> Device:
 def name_of(array: Any) -> str:
     """The name of the device on which an array lies."""
     found = device_of_array[type(array)]
-    return found if type(found) is str else found(array)  # type: ignore[no-any-return]
+    return found if type(found) is str else found(array)
 
 
 # backends ---------------------------------------------------------------------------------------
