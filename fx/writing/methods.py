@@ -234,6 +234,15 @@ def detach(self: Any) -> Any:
     return out
 
 
+def _get_data(self: Any) -> Any:
+    """The same elements, through which nothing is differentiated, and which steps change too."""
+    out = detach(self)
+    record = getattr(out, "_view", CUT)
+    if record is not CUT:
+        record.kept = getattr(self, "_view", CUT).kept
+    return out
+
+
 def _cut(x: Any) -> Any:
     """The same elements without their history, noted as a view."""
     return views.noted(detach, x)
@@ -323,5 +332,5 @@ def attach() -> None:
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
     Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
-    Tensor.data = property(detach, _set_data, doc=detach.__doc__)
+    Tensor.data = property(_get_data, _set_data, doc=detach.__doc__)
     views.attach()

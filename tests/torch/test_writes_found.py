@@ -64,7 +64,7 @@ PROGRAMS = {
     "views of a parameter over steps": """
         p = torch.nn.Parameter(torch.ones(2, 2))
         o = torch.optim.SGD([p], lr=0.5)
-        v, w, d = p[0], p.data.view(-1), p.data
+        v, w, d, e = p[0], p.data.view(-1), p.data, p[1].data
         z = (v * v).sum()
         z.backward(retain_graph=True)
         o.step()

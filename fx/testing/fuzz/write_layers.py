@@ -89,18 +89,15 @@ class Layers(Lines):
         return Op("", f"{drop}{text.use(name)}.load_state_dict({loop})", tuple(text.args))
 
     def _attribute(self, name: str, things: list[Thing]) -> Op | None:
-        """An attribute that becomes another tensor."""
+        """A parameter that becomes another one; a buffer stays the one cell here that it is."""
         text = Text()
-        thing = self.rng.choice(things)
+        thing = self.rng.choice(things[:2])
         path = next((p for p in thing.paths if p.startswith(f"{name}.")), None)
         if path is None or self.inside:
             return None
         held = text.use(path)
-        value = f"{held}.detach().clone() * 0.5"
-        if thing.leaf:
-            value = f"torch.nn.Parameter({value})"
+        value = f"torch.nn.Parameter({held}.detach().clone() * 0.5)"
         thing.paths = [p for p in thing.paths if p != path]
-        leaf = thing.leaf
-        made = self.add(path, np.zeros(thing.shape), leaf=leaf, grad=leaf, parameter=True)
+        made = self.add(path, np.zeros(thing.shape), leaf=True, grad=True, parameter=True)
         things[things.index(thing)] = made
         return Op("", f"{held} = {value}", tuple(text.args))

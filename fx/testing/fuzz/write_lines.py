@@ -148,10 +148,9 @@ class Lines(Stock):
         line = forms.filled(rng, line, array)
         self.wrote(array, grad)
         name = ""
-        if rng.random() < 0.15 and "=" not in line.split("(")[0]:
+        if array is thing.array and rng.random() < 0.15 and "=" not in line.split("(")[0]:
             name = self.names.new("r")  # what a method in place returns is the tensor
-            if array is thing.array:
-                self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad))
+            self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad, thing.kept))
         return Op(name, line, tuple(text.args))
 
     def meta(self) -> Op | None:
