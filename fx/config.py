@@ -289,3 +289,18 @@ def set_default_device(device: Any) -> None:
     from fx.devices import as_device
 
     _Defaults.device = as_device(device).name
+
+
+_plain: list[Callable[[bool], None]] = []  # what makes jitted functions run so, or compiled
+
+
+def run_plainly(plainly: bool) -> None:
+    """Let every call of a jitted function run the function itself; or compiled, as at first."""
+    for make in _plain:
+        make(plainly)
+
+
+def on_plain(make: Callable[[bool], None]) -> Callable[[bool], None]:
+    """Name what ``run_plainly`` calls: jit stands above those who want this."""
+    _plain.append(make)
+    return make

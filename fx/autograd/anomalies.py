@@ -15,10 +15,9 @@ from numpy import ndarray
 
 import fx.tape as tape
 from fx.backward_pass import watch
-from fx.config import modes
+from fx.config import modes, run_plainly
 from fx.frames import user_frame
 from fx.tensor import Tensor
-from fx.transforms.jitting.function import run_plainly
 
 _number = tape._sequence
 _lines: dict[int, tuple[str, int]] = {}  # of nodes, by their numbers

@@ -326,13 +326,18 @@ def _check(x: Tensor, words: str, upper: bool = False) -> None:
     Raises:
         ValueError: saying ``words``.
     """
-    if type(x) is not Tensor or x.device.name == "meta":
-        return
     right = compare.greater_equal(x, constant_like(0, x))
     if upper:
         right = compare.logical_and(right, compare.less_equal(x, constant_like(1, x)))
-    if not reduction.all(right, axes=tuple(range(x.ndim)), keepdims=False)._a:
-        raise ValueError(f"{words}; got {x!r:.200}")
+    _require(right, x, words, ValueError)
+
+
+def _require(right: Tensor, x: Tensor, words: str, error: type[Exception] = RuntimeError) -> None:
+    """Refuse a tensor where ``right`` is false of an element, if its values can be seen."""
+    if type(x) is not Tensor or x.device.name == "meta":
+        return
+    if not reduction.all(right, axes=tuple(range(right.ndim)), keepdims=False)._a:
+        raise error(f"{words}; got {x!r:.200}")
 
 
 def multinomial(
@@ -355,23 +360,39 @@ def multinomial(
 
     Raises:
         ShapeError: if ``input`` has another number of axes.
-        ValueError: for a negative weight, or too many samples without replacement.
+        DTypeError: for integers.
+        RuntimeError: for a negative or infinite weight, a row without weight, no samples, or more
+            without replacement than there are weights.
 
     Example:
         >>> import fx
         >>> fx.multinomial(fx.tensor([0.0, 0.0, 2.0]), 3, replacement=True)
         tensor([2, 2, 2])
     """
-    x = floating("multinomial", input)
+    x = argument("multinomial", input)
+    if x._dtype not in dtypes.FLOATING:
+        raise DTypeError(
+            f"multinomial only supports floating-point dtypes for input, got: {x._dtype}; "
+            f"write weights.float()"
+        )
     if x.ndim not in (1, 2):
         raise ShapeError(f"multinomial takes weights (n) or (rows, n), got shape {x.shape}")
     n = x._shape[-1]
-    if num_samples < 1 or (n < num_samples and not replacement) or n == 0:
-        how = "" if replacement else " without replacement"
-        raise ValueError(f"multinomial: cannot draw {num_samples} samples of {n}{how}")
-    _check(x, "multinomial: weights must not be negative or nan")
-    largest = reduction.max(x, axes=(x.ndim - 1,), keepdims=False)
-    _check(largest - (largest == 0), "multinomial: in each row some weight must be above 0")
+    if num_samples < 1:
+        raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
+    if (n < num_samples and not replacement) or n == 0:
+        raise RuntimeError(
+            f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
+            f"replacement, got {num_samples} of {n}"
+        )
+    finite = compare.logical_and(compare.isfinite(x), compare.greater_equal(x, constant_like(0, x)))
+    _require(
+        finite, x, "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
+    )
+    _require(
+        reduction.max(x, axes=(x.ndim - 1,), keepdims=False) > 0, x,
+        "multinomial: invalid multinomial distribution (sum of probabilities <= 0)",
+    )  # fmt: skip
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
     return order.weighted(next_key(generator, x.device), x, num_samples, replacement)

@@ -9,7 +9,7 @@ from time import perf_counter
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from fx.config import modes
+from fx.config import modes, on_plain
 from fx.errors import StagingError
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
@@ -327,6 +327,6 @@ def _plainly(self: Jitted, *args: Any, **kwargs: Any) -> Any:
     return self.function(*args, **kwargs)
 
 
-def run_plainly(plainly: bool) -> None:
-    """Let every call of a jitted function run the function itself; or compiled, as at first."""
+@on_plain
+def _run_plainly(plainly: bool) -> None:
     Jitted.__call__ = _plainly if plainly else _compiled  # type: ignore[method-assign]

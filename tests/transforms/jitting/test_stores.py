@@ -413,3 +413,64 @@ def test_a_signal_finds_a_step_and_its_stores_done_or_not(seed):
             ]  # fmt: skip
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+# attributes that nothing held before ------------------------------------------------------------
+
+
+class Box:
+    pass
+
+
+SETTERS = {
+    "setattr": lambda box, x: setattr(box, "extra", 3),
+    "state": lambda box, x: setattr(box, "state", 3),  # as optimizers have
+    "object": lambda box, x: object.__setattr__(box, "extra", 3),
+    "vars": lambda box, x: vars(box).update(state=3),
+    "tensor": lambda box, x: setattr(box, "extra", x + 1),
+    "counted": lambda box, x: setattr(box, "extra", getattr(box, "extra", 0) + 1),
+}
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["outer", "argument"])
+@pytest.mark.parametrize("name", SETTERS)
+def test_new_attributes_of_objects(name, given):
+    """Set in each call, also in one that finds them there, gone, or with another value."""
+
+    def world(make):
+        box, put = Box(), SETTERS[name]
+
+        def step(x, b):
+            put(b if given else box, x)
+            return x * 2
+
+        run, seen = make(step), []
+        for between in (None, None, "clear", "change", None):
+            if between == "clear":
+                vars(box).clear()
+            elif between == "change":
+                box.extra, box.state = 7, 8
+            out = run(X, box)
+            held = {k: v.tolist() if isinstance(v, fx.Tensor) else v for k, v in vars(box).items()}
+            seen.append((out.tolist(), held))
+        return seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert world(fx.jit) == world(lambda f: f)
+
+
+def test_a_commit_says_when_it_is_done():
+    """From then on nothing runs a step again, whatever error comes."""
+    from fx.commit import Stores
+
+    box, held = Box(), {}
+    box.there = Box()
+    stores = Stores()
+    stores.put(held, "n", 1)
+    stores.add(box, "there", 2)
+    assert not stores.done
+    assert stores.commit() and stores.done and (held, box.there) == ({"n": 1}, 2)
+    refused = Stores()
+    refused.add(box, "there", 3)
+    assert not refused.commit(refused=int) and not refused.done and box.there == 2

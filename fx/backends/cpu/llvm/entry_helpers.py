@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from fx import limits
+from fx.backends.cpu.llvm.new_array import new_array
 from fx.backends.cpu.llvm.python_api import (
     DATA,
     DENSE,
-    FLAGS,
-    HANDLER,
-    OWN,
     WRITEABLE,
 )  # fmt: skip
 
@@ -54,43 +51,7 @@ done:
   ret void
 }}
 
-; a new array; a large one in memory of our own
-define internal ptr @fx_result(ptr %ctx, ptr %descr, i32 %nd, ptr %dims, i64 %size) {{
-  %type.at = getelementptr i64, ptr %ctx, i64 {ARRAY_TYPE}
-  %type = load ptr, ptr %type.at
-  call void @Py_IncRef(ptr %descr)
-  %small = icmp slt i64 %size, {limits.SMALL_RESULT}
-  br i1 %small, label %numpys, label %ours
-numpys:
-  %array = call ptr @numpy_new(
-    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr null, i32 0, ptr null)
-  ret ptr %array
-ours:
-  %data = call ptr @fx_take(i64 %size)
-  %nodata = icmp eq ptr %data, null
-  br i1 %nodata, label %numpys, label %wrap
-wrap:
-  %new = call ptr @numpy_new(
-    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data, i32 {DENSE | WRITEABLE},
-    ptr null)
-  %none = icmp eq ptr %new, null
-  br i1 %none, label %back, label %own
-back:
-  call void @fx_give(ptr null, ptr %data, i64 %size)
-  ret ptr null
-own:
-  %capsule.at = getelementptr i64, ptr %ctx, i64 {CAPSULE}
-  %capsule = load ptr, ptr %capsule.at
-  call void @Py_IncRef(ptr %capsule)
-  %handler.at = getelementptr i8, ptr %new, i64 {HANDLER}
-  store ptr %capsule, ptr %handler.at
-  %flags.at = getelementptr i8, ptr %new, i64 {FLAGS}
-  %flags = load i32, ptr %flags.at
-  %owns = or i32 %flags, {OWN}
-  store i32 %owns, ptr %flags.at
-  ret ptr %new
-}}
-
+{new_array(ARRAY_TYPE, CAPSULE)}
 ; a view of base, whose reference it takes over, with the spec at that word
 define internal ptr @fx_view(ptr %type, ptr %ctx, i64 %word, ptr %base) {{
   %descr.at = getelementptr i64, ptr %ctx, i64 %word

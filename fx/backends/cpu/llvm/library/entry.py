@@ -13,16 +13,11 @@ once, 0 for all of them without giving up the GIL; the kernel sees what comes af
 
 from __future__ import annotations
 
-from fx import limits
+from fx.backends.cpu.llvm.new_array import new_array
 from fx.backends.cpu.llvm.python_api import (
     DATA,
-    DENSE,
-    FLAGS,
-    HANDLER,
     LIST_ITEMS,
-    OWN,
     TYPE,
-    WRITEABLE,
 )
 
 MOST = 48  # items of a list
@@ -131,6 +126,8 @@ done:
   ret ptr %none
 }}
 
+{new_array(ARRAY_TYPE, CAPSULE)}
+
 ; a new array from a list: an array whose dtype it has, and its shape
 define ptr @fx_empty(ptr %me, ptr %list) {{
 start:
@@ -165,36 +162,7 @@ dim:
   %bytes.next = mul i64 %bytes, %n
   br label %look
 make:
-  call void @Py_IncRef(ptr %descr)
-  %small = icmp slt i64 %bytes, {limits.SMALL_RESULT}
-  br i1 %small, label %numpys, label %ours
-numpys:
-  %array = call ptr @numpy_new(
-    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr null, i32 0, ptr null)
-  ret ptr %array
-ours:
-  %data = call ptr @fx_take(i64 %bytes)
-  %nodata = icmp eq ptr %data, null
-  br i1 %nodata, label %numpys, label %wrap
-wrap:
-  %new = call ptr @numpy_new(
-    ptr %type, ptr %descr, i32 %nd, ptr %dims, ptr null, ptr %data, i32 {DENSE | WRITEABLE},
-    ptr null)
-  %none = icmp eq ptr %new, null
-  br i1 %none, label %back, label %own
-back:
-  call void @fx_give(ptr null, ptr %data, i64 %bytes)
-  ret ptr null
-own:
-  %capsule.at = getelementptr i64, ptr %ctx, i64 {CAPSULE}
-  %capsule = load ptr, ptr %capsule.at
-  call void @Py_IncRef(ptr %capsule)
-  %handler.at = getelementptr i8, ptr %new, i64 {HANDLER}
-  store ptr %capsule, ptr %handler.at
-  %flags.at = getelementptr i8, ptr %new, i64 {FLAGS}
-  %flags = load i32, ptr %flags.at
-  %owns = or i32 %flags, {OWN}
-  store i32 %owns, ptr %flags.at
+  %new = call ptr @fx_result(ptr %ctx, ptr %descr, i32 %nd, ptr %dims, i64 %bytes)
   ret ptr %new
 }}
 """
