@@ -166,6 +166,11 @@ class Writer:
             k = self.name("k", value)
         self.require(place, f"{{}} is {k}", shorten(value))
 
+    def attributes(self, place: Place, own: dict[str, Any]) -> None:
+        """Require that an object has those attributes, in that order."""
+        k = self.name("k", tuple(own))
+        self.require(place, f"(*{{}}.__dict__,) == {k}", f"with the attributes {', '.join(own)}")
+
     def kind(self, place: Place, value: Any) -> None:
         """An object of the same type."""
         cls = type(value)

@@ -216,9 +216,9 @@ class Objects:
         reads = self.methods(cls, self.read(("object", id(x)), reads))
         own = getattr(x, "__dict__", {})
         above = {n: v for base in reversed(cls.__mro__[:-1]) for n, v in vars(base).items()}
+        reads.any |= is_namespace(cls) and id(cls) in self.touched.special  # operators in C
         if _any_of(reads, self) and hasattr(x, "__dict__"):
-            condition = f"len({{}}.__dict__) == {len(own)}"
-            self.writer.require(place, condition, f"with {len(own)} attributes")
+            self.writer.attributes(place, own)
         for name in reads.parts:
             if name in own or name in ("__dict__", "__class__") or self.touched.is_renewed(x, name):
                 continue

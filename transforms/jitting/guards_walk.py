@@ -199,7 +199,7 @@ class Walk(Containers, Objects, Methods):
         reads = self.read(("object", id(f)), reads)
         own = vars(f)
         if reads.any:
-            self.writer.require(place, f"len({{}}.__dict__) == {len(own)}", "its attributes")
+            self.writer.attributes(place, own)
         for name in own if reads.any else reads.parts:
             if name in own:
                 below = place.below(f"{{}}.{name}", f"{place.name}.{name}")
