@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fx.autograd.methods import RemovableHandle
+from fx.config import modes
 from fx.nn._backward_hooks import Watch
 from fx.nn._capturing import note
 from fx.versions import Hook as Hook
+from fx.tensor import Tensor
 from fx.versions import Hooks, for_all
 
 _BACKWARD = ("_backward_hooks", "_backward_pre_hooks")
@@ -263,4 +265,6 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
     for hook in _registered[kind].values():
         changed = hook(module, name, value)
         value = value if changed is None else changed
+    if modes.stage is not None and kind != "module" and type(value.read()) is not Tensor:
+        modes.stage.registers(module, f"{type(module).__name__}.{name}")
     return value

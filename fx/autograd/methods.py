@@ -64,6 +64,9 @@ def _set_requires_grad(self: Tensor, flag: bool) -> None:
         raise InPlaceError(
             f"a tensor inside {self.transform} cannot be changed; write x = x.requires_grad_()"
         )
+    node = self._node
+    if node is not None and type(node) is not Leaf:
+        raise BackwardError(_NOT_A_LEAF.format(node.name()))
     requires_grad_(self, flag)
 
 

@@ -243,6 +243,11 @@ class Stage:
             self.give_up(f"it changes {what}; do that outside")
         self.outer.changes(what)
 
+    def registers(self, holder: Any, name: str) -> None:
+        """A Module gets a parameter or buffer whose value is not known yet."""
+        if self.outer is not None:
+            self.outer.registers(holder, name)
+
     def grafts(self, x: Any) -> None:
         """A value gets the history of ``x``, from which it was not computed."""
 

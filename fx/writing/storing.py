@@ -124,10 +124,12 @@ def _store_apart(record: View, value: Any) -> None:
     if record.leaf is None:
         cuts = [i for i, (primitive, _) in enumerate(path) if primitive is stop_gradient]
         at = cuts[-1] + 1 if cuts else -1
+    if modes.stage is not None:
+        modes.stage.give_up("it writes a value that requires grad into a detached tensor")
     base = family.cell.read()
     if family.found and any(map(_untold, family.alive())):
         at = -1
-    if at < 0 or modes.stage is not None or type(base) is not Tensor or type(value) is not Tensor:
+    if at < 0 or type(base) is not Tensor or type(value) is not Tensor:
         raise WriteError(
             "a value that requires grad is written into a detached tensor, through which no "
             "gradient can flow; write v.detach(), or write inside `with torch.no_grad():`"

@@ -104,9 +104,9 @@ class Store:
         return target, *self.key, made if self.several else made[0]
 
 
-def perform(stores: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
-    """Call functions in C one after the other, with no Python in between."""
-    deque(chain.from_iterable([starmap(run, (args,)) for run, args in stores]), 0)
+def perform(stores: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
+    """Call functions in C one after the other, with no Python in between; what they give."""
+    return list(chain.from_iterable([starmap(run, (args,)) for run, args in stores]))
 
 
 def noted(stores: Iterable[Store]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:

@@ -157,7 +157,8 @@ def _write(
     computed = computed_after(code, program, after, before, fetched, first)
     lines, results, outputs, count = results_of(code, finish, fetched, graph)
     lines = [*computed, *lines]
-    stores = stores_of(code, finish.stores, results)
+    own = None if program.guards is None else program.guards.settings
+    stores = stores_of(code, finish.stores, results, own)
     items = items_of(program, graph, sources, donated, count)
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")

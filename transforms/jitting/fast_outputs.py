@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from fx import tree
@@ -108,10 +109,14 @@ def _built(code: Code, treedef: Any, leaves: list[str]) -> str:
     return f"{unflatten}({structure}, [{', '.join(leaves)}])"
 
 
-def stores_of(code: Code, stores: Sequence[Any], results: list[str]) -> list[str]:
+def stores_of(
+    code: Code, stores: Sequence[Any], results: list[str], settings: Any = None
+) -> list[str]:
     """The lines that change Python's state, all at once; what is changed is found before the step.
 
-    They leave the list of a step empty, which says that all has happened.
+    They leave the list of a step empty, which says that all has happened. What they store in
+    Modules counts as a change for all but ``settings``, those of this program, if nothing else has
+    changed since these were looked at.
     """
     if not stores:
         return []
@@ -130,12 +135,17 @@ def stores_of(code: Code, stores: Sequence[Any], results: list[str]) -> list[str
         calls.append(f"({run}, ({target}{part}, {keys}{given}))")
     from fx.transforms.jitting.effects import perform
 
-    if any(store.noted for store in stores):
-        at = code.name("changes", changes)
-        new = code.name("fresh", fresh)
-        calls.append(f"({code.name('set', setattr)}, ({at}, 'count', {new}()))")
+    noted, before, after = any(store.noted for store in stores), [], []
+    if noted:
+        at, own = code.name("changes", changes), code.name("settings", settings)
+        # with no Python in between: the count that was there, and the new one
+        calls.append(f"({code.name('count', attrgetter('count'))}, ({at},))")
+        calls.append(f"({code.name('set', setattr)}, ({at}, 'count', fresh))")
+        before = [f"fresh = {code.name('fresh', fresh)}()"]
+        after = [f"if found[-3] == {own}.seen: {own}.seen = fresh"] if settings else []
     clear = code.name("clear", list.clear)
-    return [f"{code.name('perform', perform)}([{', '.join(calls)}, ({clear}, (list,))])"]
+    done = f"{code.name('perform', perform)}([{', '.join(calls)}, ({clear}, (list,))])"
+    return [*before, f"found = {done}", *after]
 
 
 def items_of(

@@ -93,7 +93,7 @@ class Stages:
                 looked = lazily("guards").watch(
                     jitted.function, signature.objects, touched=looked.touched
                 )
-            reached = looked.reached
+            reached = recording.reached = looked.reached
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             places = containers_of((args, kwargs))
             given_by = Reach([x for x, _ in places.values()], called_argument)

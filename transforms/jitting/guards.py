@@ -45,13 +45,13 @@ class Guards:
     """
 
     __slots__ = (
-        "_places", "_settings", "_tensors", "_writer", "death", "free", "handles", "hold",
-        "looked_at", "opaque", "reached", "reusable", "touched",
+        "_places", "_tensors", "_writer", "death", "free", "handles", "hold", "looked_at", "opaque",
+        "reached", "reusable", "settings", "touched",
     )  # fmt: skip
 
     def __init__(self, walk: Walk, tensors: list[Place] | None = None) -> None:
         self._writer = walk.writer
-        self._settings: Settings = walk.settings
+        self.settings: Settings = walk.settings
         self._tensors = list(walk.tensors.values()) if tensors is None else tensors
         self.reusable = walk.reusable
         self.death = walk.writer.death
@@ -69,7 +69,7 @@ class Guards:
 
     def renew(self) -> None:
         """Take the state that optimizers have begun meanwhile for what was there before."""
-        self._settings.renew()
+        self.settings.renew()
 
     def why(self, function: Callable[..., Any], objects: Sequence[Any] = ()) -> str:
         """What has changed, from what to what; "" if nothing has."""
@@ -79,7 +79,7 @@ class Guards:
         number, now = found
         name, was = self._writer.checks[number]
         if name == "settings":
-            told = self._settings.changed()
+            told = self.settings.changed()
             if told is None:
                 return ""
             return f"{_named(told[0])} changed from {_shown(told[1])} to {_shown(told[2])}"

@@ -72,6 +72,7 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         self.given: dict[int, Tensor] = {}  # arguments, by the id of the leaf on the outer tape
         self.rebound: dict[int, tuple[Any, Tensor]] = {}
         self.reread: Any = None  # a cell that requires grad, and was read after it was rebound
+        self.reached: Any = None  # what was there before
         self.grafted: Any = None  # whose history a value got that was written without recording
         self.written: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self.slots: dict[tuple[int, Any], StagedNumber] = {}
@@ -289,6 +290,11 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
     def postpone(self) -> None:
         self.ended = self.ended or GiveUp("", lasting=False)
         raise self.ended
+
+    def registers(self, holder: Any, name: str) -> None:
+        if self.reached is not None and self.reached.knows(holder):
+            self.changes(f"which tensor {name} is; write {name}.copy_(x) under no_grad")
+        super().registers(holder, name)
 
     def grafts(self, x: Any) -> None:
         self.grafted = self.grafted or x

@@ -27,7 +27,6 @@ ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
     "data", "data_set", "set", "shared", "strided", "flags", "parameter", "layers", "more",
 }  # fmt: skip
-ON_UNDER_JIT = {"assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim"}
 
 
 def shown(shape: tuple[int, ...]) -> str:

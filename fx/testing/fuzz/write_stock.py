@@ -120,7 +120,7 @@ class Stock:
 
     def on(self, feature: str) -> bool:
         """Whether programs may use a feature."""
-        return feature in (forms.ON_UNDER_JIT if self.jit else forms.ON)
+        return feature in forms.ON
 
     def thing(self, test: Callable[[Thing], bool] = lambda t: True) -> Thing | None:
         found = [t for t in self.things if t.paths and test(t)]

@@ -195,6 +195,55 @@ def test_a_flag_of_a_parameter_that_a_step_changes():
             assert (net.weight.grad is None) is freeze
 
 
+def test_what_a_step_counts_in_a_module_is_a_change_for_others_and_hides_none():
+    net = Layer()
+    net.n, net.scale = 0, 1.0
+
+    @fx.jit
+    def step(x):
+        net.n += 1
+        return x * net.scale
+
+    shown = fx.jit(lambda x: x * len("a" * net.n))
+    x = torch.ones(2)
+    for i in range(1, 12):
+        if i % 4 == 0:
+            net.scale = float(i)
+        assert step(x).tolist() == [max(1.0, i // 4 * 4)] * 2
+        if i % 3 == 0:
+            assert net.n == i and shown(x).tolist() == [float(i)] * 2
+    assert step.cache_size() == 3
+
+
+def test_a_parameter_that_a_step_replaces():
+    net = Layer()
+
+    @fx.jit
+    def step(x):
+        net.weight = nn.Parameter(x.outer(x))
+        return net(x).sum().detach()
+
+    with pytest.warns(RuntimeWarning, match=r"it changes which tensor Layer.weight is"):
+        for i in range(4):
+            x = torch.tensor([1.0, 2.0]) * i
+            assert step(x).item() == pytest.approx(net(x).sum().item())
+            assert net.weight.tolist() == x.outer(x).tolist()
+
+
+def test_constants_that_a_call_returns_are_its_own():
+    @fx.jit
+    def f(x):
+        kept = torch.tensor([0.5, 0.25])
+        return kept * 1, kept.view(2, 1), torch.zeros(2)
+
+    found = [f(torch.ones(1)) for _ in range(4)]
+    for y, z, zeros in found:
+        y.add_(1)
+        zeros.fill_(3)
+        assert z.tolist() == [[0.5], [0.25]]
+    assert [x.tolist() for x in f(torch.ones(1))] == [[0.5, 0.25], [[0.5], [0.25]], [0.0, 0.0]]
+
+
 def test_what_an_earlier_segment_has_stopped_is_not_used_by_a_later_one():
     w, place = nn.Parameter(torch.ones(2)), torch.zeros(1, dtype=torch.long)
 
