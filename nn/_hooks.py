@@ -10,8 +10,8 @@ from fx.autograd.methods import RemovableHandle
 from fx.config import modes
 from fx.nn._backward_hooks import Watch
 from fx.nn._capturing import note
-from fx.versions import Hook as Hook
 from fx.tensor import Tensor
+from fx.versions import Hook as Hook
 from fx.versions import Hooks, for_all
 
 _BACKWARD = ("_backward_hooks", "_backward_pre_hooks")

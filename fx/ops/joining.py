@@ -16,9 +16,11 @@ from fx.ops.axes import integer, new_axis, normal_axis, sizes
 from fx.ops.convert import as_tensor
 from fx.ops.manipulation import ravel, reshape
 from fx.ops.operands import argument, own, promoted, public, same_view, viewed
+from fx.ops.positions import Within
 from fx.ops.views import along, pieces, rows
 from fx.prims.fused import fuse
 from fx.quick import quick_joint
+from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 
 _LISTS = (list, tuple)
@@ -284,6 +286,9 @@ def narrow(
     """
     x = viewed("narrow", x)
     at = normal_axis("narrow", axis if dim is None else dim, x._shape)
+    staged = type(start) is StagedNumber and type(length) is int and length > 0
+    if staged and start.known(Within(0, x._shape[at] - length + 1)):  # one program for all of them
+        return x[(*(slice(None),) * at, slice(start, start + length))]
     n, first = x._shape[at], integer("narrow", "start", start)
     length = integer("narrow", "length", length)
     first += n if first < 0 else 0

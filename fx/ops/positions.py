@@ -66,13 +66,13 @@ def _is_integer(e: Any) -> bool:
 
 def _place(e: StagedNumber, n: int) -> Tensor | None:
     """The tensor of a position; None where it lies outside, which is said elsewhere."""
-    if not _is_integer(e) or not e.known(_Within(-n, n)):
+    if not _is_integer(e) or not e.known(Within(-n, n)):
         return None
     return prims.wrap_index(e.in_dtype(int64), size=n)
 
 
 @attrs.frozen
-class _Within:
+class Within:
     """Whether a number lies between two, the second among them or not: assumed of other calls."""
 
     low: int
@@ -118,8 +118,8 @@ def _bound(e: Any, n: int) -> Any:
     """The end of a slice, counted from the front and inside; on which side it lies is assumed."""
     if type(e) is not StagedNumber:
         return max(min(e if e >= 0 else e + n, n), 0)
-    if e.known(_Within(0, n + 1)):
+    if e.known(Within(0, n + 1)):
         return e
-    if e.known(_Within(-n, 0)):
+    if e.known(Within(-n, 0)):
         return e + n
-    return n if e.known(_Within(0, 1 << 63)) else 0
+    return n if e.known(Within(0, 1 << 63)) else 0

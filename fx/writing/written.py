@@ -264,6 +264,10 @@ UNTOLD = (
 
 
 def _as_leaf(value: Any, leaf: Any) -> Any:
+    if modes.stage is not None and type(value) is not Tensor and not leaf.level:
+        modes.stage.give_up(
+            f"it uses {value.spec!r}, a leaf apart from the tensor whose elements it shows"
+        )
     value = twin(value.detach())
     value._node = leaf
     return value

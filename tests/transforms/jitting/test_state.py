@@ -274,3 +274,37 @@ def test_a_staged_tensor_can_be_shown(capsys):
     step(torch.ones(2))
     shown = "jit(float32[2]) jit(float32[3]) [jit(float32[2])]\n"
     assert capsys.readouterr().out == shown
+
+
+def test_a_place_to_narrow_at_is_an_input():
+    kept = torch.zeros(2, 6)
+
+    @fx.jit
+    def step(x, n):
+        kept.narrow(1, n, 2).add_(x)
+        return kept.narrow(1, n, 2) * 2
+
+    want = [[0.0] * 6, [0.0] * 6]
+    for n in (0, 3, 4, 1, 2, 3):
+        for row in want:
+            row[n], row[n + 1] = row[n] + 1, row[n + 1] + 1
+        assert step(torch.ones(2, 2), n).tolist() == [[2 * y for y in r[n : n + 2]] for r in want]
+        assert kept.tolist() == want
+    assert step.cache_size() == 1
+    with pytest.raises(fx.errors.ShapeError, match="do not lie in axis 1"):
+        step(torch.ones(2, 2), 5)
+
+
+def test_a_leaf_that_shows_other_elements_keeps_its_gradient():
+    x = torch.ones(3, requires_grad=True)
+    x.data = torch.zeros(3) + 2
+
+    @fx.jit
+    def f(y):
+        return (x * y).sum()
+
+    with pytest.warns(RuntimeWarning, match="a leaf apart from the tensor whose elements it shows"):
+        for i in (1.0, 2.0, 3.0):
+            x.grad = None
+            f(torch.ones(3) * i).backward()
+            assert x.grad.tolist() == [i] * 3
