@@ -234,7 +234,10 @@ def binary(
         return out, ty if tx is None else tx if ty is None else tx + ty
 
     def vjp(needs: Any, x: Tensor, y: Tensor) -> Any:
-        shape_x, shape_y = x._shape, y._shape
+        if type(x) is Tensor and type(y) is Tensor:  # a property costs a call
+            shape_x, shape_y = x._a.shape, y._a.shape
+        else:
+            shape_x, shape_y = x._shape, y._shape
         if same_shape is not None and shape_x == shape_y:
             return same_shape(needs, x, y)
         if needs[1] is None:
