@@ -30,7 +30,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 _Number = TypeVar("_Number", int, float)
@@ -302,7 +301,11 @@ def key() -> str:
 
 def _key_now() -> str:
     now = [f"{name}={_value(name)}" for name, row in TABLE.items() if _value(name) != row.normal]
-    return sha256(",".join(now).encode()).hexdigest()[:16] if now else ""
+    if not now:
+        return ""
+    from hashlib import sha256  # which loads OpenSSL
+
+    return sha256(",".join(now).encode()).hexdigest()[:16]
 
 
 def _value(name: str) -> float:

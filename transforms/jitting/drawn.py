@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fx.transforms.jitting.impure import state_of
-
 
 class Drawn:
     """What one call has drawn.
@@ -25,6 +23,8 @@ class Drawn:
         """Random generators are about to be used: note where they are."""
         for x in generators:
             if x is not None and id(x) not in self._backs:
+                from fx.transforms.jitting.impure import state_of  # which loads numpy.random
+
                 self._backs[id(x)] = state_of(x)
 
     def put_back(self) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
-import sysconfig
-from functools import lru_cache
+from functools import cache, lru_cache
 from os.path import realpath, sep
 from types import CodeType, ModuleType
 from typing import Any
@@ -146,13 +145,15 @@ def reads_of(code: CodeType) -> CodeReads:
 # whose code it is -------------------------------------------------------------------------------
 
 
-def _places() -> tuple[str, ...]:
+@cache
+def _libraries() -> tuple[str, ...]:
+    import sysconfig  # which reads the interpreter's Makefile
+
     paths = sysconfig.get_paths()
     found = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
     return tuple({p.rstrip(sep) + sep for path in found for p in (path, realpath(path))})
 
 
-_LIBRARIES = _places()
 # written as a user would write it: Python state beside cells, which a step changes and which counts
 _AS_A_USERS = ("fx.examples", "fx.amp.scaler")
 _AS_A_USERS_FILE = sep.join(("", "fx", "amp", "scaler.py"))
@@ -163,7 +164,7 @@ def origin(filename: str) -> str:
     """``"fx"``, ``"library"`` or ``"user"``: whose a file is."""
     if is_internal(filename) and not filename.endswith(_AS_A_USERS_FILE):
         return "fx"
-    if filename.startswith((*_LIBRARIES, "<frozen", "<attrs", "<__array_function__")):
+    if filename.startswith((*_libraries(), "<frozen", "<attrs", "<__array_function__")):
         return "library"
     return "user"
 
