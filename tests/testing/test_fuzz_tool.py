@@ -119,6 +119,41 @@ def test_a_planted_fault_is_found_and_made_small(case):
     compile(text, "<test>", "exec")
 
 
+WRITING = {
+    "a view that is forgotten": """
+from fx.writing.records import Family
+Family.add = lambda self, member: None
+""",
+    "a pullback that sees the new value": """
+import fx.torch
+from fx.writing import noting, storing, written
+convert = written.convert
+for module in (noting, storing, written):
+    module.convert = lambda x, number: convert(x, 0)
+""",
+    "a member that is not told": """
+from fx.writing.records import view_of
+from fx.writing.written import Written
+read = Written.read
+def stale(self):
+    known = view_of(self).value
+    return read(self) if known is None else known
+Written.read = stale
+""",
+}
+
+
+@pytest.mark.parametrize("case", WRITING)
+def test_a_fault_in_how_a_write_works_is_found(case):
+    pytest.importorskip("torch")
+    hunt = Hunt(77, {"fault": WRITING[case]}, shrinking=0)
+    try:
+        found = next(filter(None, (hunt.one("writes", i) for i in range(250))), None)
+    finally:
+        hunt.stop()
+    assert found is not None and found.kind == "differs", found
+
+
 def test_a_program_that_hangs_is_ended():
     fault = WRONG.format(name="cos", fault=HANGS)
     hunt = Hunt(3, {"fault": fault}, seconds=2, shrinking=0)
