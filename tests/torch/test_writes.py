@@ -503,3 +503,24 @@ def test_a_reshape_that_copies_is_no_view():
 
     for expected, found in zip(write(torch), write(face), strict=True):
         assert found.tolist() == expected.tolist()
+
+
+INDICES = [3, (slice(None), 2), slice(1, 3), (..., 1), (None, 2), (slice(0, 5, 2), 1), (2, -1)]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_two_derivatives_of_a_value_put_at_an_index(index):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 4))
+    for shape in {x[index].shape, (1,) * x[index].ndim, ()}:
+        value, found = rng.normal(size=shape), []
+        for library in (torch, face):
+            a, v = [library.tensor(z, requires_grad=True) for z in (x, value)]
+            h, w = a * a, v * v
+            h[index] = w
+            grads = library.autograd.grad((h**3).sum(), [a, v], create_graph=True)
+            sum((g * g).sum() for g in grads).backward()
+            found.append([np.asarray(z.detach()) for z in (*grads, a.grad, v.grad)])
+        for theirs, ours in zip(*found, strict=True):
+            assert ours.shape == theirs.shape
+            np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
