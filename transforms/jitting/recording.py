@@ -272,6 +272,10 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         value = self.lower(value)
         if (value.shape, value.dtype) != (before.shape, before.dtype):
             self.give_up(f"it rebinds {cell.name or 'a cell'} of {before.spec!r} to {value.spec!r}")
+        with _Outside(self):
+            held = cell.read()
+        if cell.leaf is None and type(held) is Tensor and held._node is not None:
+            self.give_up(f"it writes into {held.spec!r}, whose history another one would replace")
         self.rebound[id(cell)] = (cell, value)
         if before.level == self.number | 1:
             leaf = next(

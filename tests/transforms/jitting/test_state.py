@@ -308,3 +308,30 @@ def test_a_leaf_that_shows_other_elements_keeps_its_gradient():
             x.grad = None
             f(torch.ones(3) * i).backward()
             assert x.grad.tolist() == [i] * 3
+
+
+def test_a_history_from_outside_that_a_write_would_replace():
+    twins = pytest.importorskip("fx.testing.fuzz.twins")
+    pytest.importorskip("torch")
+    twins.agree(
+        """
+        x = torch.tensor([[-0.125, 1.25, -0.25], [-1.25, -1.875, 1.375]], requires_grad=True)
+        y = x.clone()
+        @jit
+        def f(p):
+            v = torch.squeeze(p)
+            v.T[1:3] = torch.full((2, 2), -0.75)
+            y.exp_().clamp_(max=3)
+            return (v * 1).contiguous()
+        a = f(y)
+        b = f(y)
+        c = f(b)
+        a[...] *= b * 0.5
+        with torch.no_grad():
+            d = f(y)
+            d.clamp_(min=0)
+            for i in range(1):
+                e = f(a)
+        (a * a).mean().backward(retain_graph=True)
+        """
+    )
