@@ -49,6 +49,8 @@ def asarray(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of ``obj``, copied only where it must be or ``copy`` says so."""
+    if copy is None and type(obj) is np.ndarray and not obj.ndim:
+        copy = True  # which PyTorch takes for a number here
     out = fx.asarray(obj if copy else _shared(obj), dtype, device, copy)
     return out.detach().requires_grad_() if requires_grad else out
 

@@ -11,6 +11,7 @@ from fx.ops import assembly, counting, pointwise_more
 from fx.seen import TORCH, Size
 from fx.tensor import Tensor
 from fx.torch._functions import FUNCTIONS, into, with_numpys_words
+from fx.writing import complex_views
 
 # taken as they are ------------------------------------------------------------------------------
 
@@ -21,7 +22,7 @@ unravel_index, vander = assembly.unravel_index, assembly.vander
 trapezoid, trapz = counting.trapezoid, counting.trapz
 cumulative_trapezoid = counting.cumulative_trapezoid
 polar, rsub, chain_matmul = pointwise_more.polar, pointwise_more.rsub, pointwise_more.chain_matmul
-view_as_real, view_as_complex = pointwise_more.view_as_real, pointwise_more.view_as_complex
+view_as_real, view_as_complex = complex_views.view_as_real, complex_views.view_as_complex
 einsum, can_cast = fx.einsum, fx.can_cast
 
 

@@ -282,18 +282,29 @@ def _adopt(family: Family, owner: Any, views: list[Any]) -> None:
 def steps(r: Any, m: Any) -> Path | None:
     """The view primitives that lead from one array to another in its memory; None if none do."""
     if m.dtype != r.dtype:
-        if r.dtype.kind != "c" or m.dtype != r.real.dtype:
-            return None
-        for turn in (0, 1):
-            rest = steps(r.imag if turn else r.real, m)
-            if rest is not None:
-                return ((part, {"turn": turn}), *rest)
-        return None
+        return _of_other_dtype(r, m)
     for way in (_same, _cut, _strided):
         path = way(r, m)
         if path is not None and _leads(path, r, m):
             return path
     return None
+
+
+def _of_other_dtype(r: Any, m: Any) -> Path | None:
+    """Steps to the parts of complex numbers, or from their parts to them."""
+    from fx.writing.complex_views import numbers, pairs
+
+    if r.dtype.kind == "c" and m.dtype == r.real.dtype:
+        for turn in (0, 1):
+            rest = steps(r.imag if turn else r.real, m)
+            if rest is not None:
+                return ((part, {"turn": turn}), *rest)
+        rest = steps(pairs.cpu(r), m)
+        return None if rest is None else ((pairs, {}), *rest)
+    if m.dtype.kind != "c" or r.dtype != m.real.dtype or r.shape[-1:] != (2,):
+        return None
+    rest = steps(numbers.cpu(r), m)
+    return None if rest is None else ((numbers, {}), *rest)
 
 
 def _leads(path: Path, r: Any, m: Any) -> bool:

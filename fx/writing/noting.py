@@ -68,13 +68,15 @@ class Selection:
     Args:
         function: of a tensor.
         cpu: the same of an array, as a view of it.
+        undone: what gives all of the tensor of what is to stand there, where that is all of it.
     """
 
-    __slots__ = ("cpu", "function")
+    __slots__ = ("cpu", "function", "undone")
 
-    def __init__(self, function: Any, cpu: Any) -> None:
+    def __init__(self, function: Any, cpu: Any, undone: Any = None) -> None:
         self.function = function
         self.cpu = cpu
+        self.undone = undone
 
     def __call__(self, x: Any, **params: Any) -> Any:
         """The elements, as a view of ``x``."""

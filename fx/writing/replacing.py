@@ -61,6 +61,8 @@ def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
         turn = params["turn"]
         factor = constant(1 if turn == 0 else 1j, x.dtype, x.device.name)
         return x - part(x, turn=turn).astype(x.dtype) * factor + value.astype(x.dtype) * factor
+    if getattr(primitive, "undone", None) is not None:
+        return primitive.undone(value)
     n = prod(x.shape)
     places = primitive.cpu(np.arange(n).reshape(x.shape), **params)
     flat = shape_prims.reshape(x, shape=(n,))

@@ -19,8 +19,10 @@ from fx.config import modes, writing
 from fx.frames import is_internal
 from fx.graph.named import Named
 from fx.levels import Tracer
+from fx.ops.axes import normal_axis
 from fx.ops.interop import clone
 from fx.ops.methods_core import contiguous as in_order
+from fx.ops.methods_core import stride as stride_of
 from fx.ops.operands import same_view
 from fx.ops.views import cut_array, fixed, note_views, rows
 from fx.ops.views import view as cut
@@ -143,6 +145,15 @@ def _is_in_order(array: Any) -> bool:
     )
 
 
+def stride(self: Any, dim: int | None = None) -> Any:
+    """How many elements lie between neighbours along each axis, or along one."""
+    record = getattr(self, "_view", None)
+    if record is None or record is CUT or not self.written:
+        return stride_of(self, dim)
+    steps = layout(record.family, record.path).strides
+    return steps if dim is None else steps[normal_axis("stride", dim, self._shape)]
+
+
 # selections -------------------------------------------------------------------------------------
 
 
@@ -196,7 +207,7 @@ def attach() -> None:
     for name, method in SELECTIONS.items():
         method.__name__, method.__doc__ = name, getattr(Tensor, name).__doc__
         setattr(Tensor, name, method)
-    Tensor.contiguous, Tensor.is_contiguous = contiguous, is_contiguous
+    Tensor.contiguous, Tensor.is_contiguous, Tensor.stride = contiguous, is_contiguous, stride
     indexing.at_positions = Selection(indexing.at_positions, indexing.lying_at)
     Tensor.ravel = ravel
     Tensor.__iter__ = _rows(Tensor.__iter__)

@@ -77,6 +77,9 @@ PROGRAMS = {
     f[1] = 3
     b[0] = 1
     g = f.clone()
+    h = torch.asarray(n[0, 0, ...])
+    k = torch.as_tensor(n[0, 0, ...])
+    n[0] = 6
     """,
     "asarray": """
     x = torch.ones(3)
@@ -151,6 +154,33 @@ PROGRAMS = {
     m.state_dict()['running_mean'].numpy()[1] = 3
     also = m.running_mean * 1
     """,
+    "complex": """
+    z = torch.zeros(2, 2, dtype=torch.complex64)
+    p, r = torch.view_as_real(z), z.real
+    p[0, 0, 1] = 3
+    z += 1
+    p.mul_(2)
+    q = p[..., 0]
+    q[1] = 9
+    r[0, 0] = -4
+    w = torch.view_as_complex(p)
+    w[0] = 1j
+    y = torch.arange(8.).reshape(4, 2)
+    c = torch.view_as_complex(y)
+    y[0, 0] = 5
+    c[1] = 2 - 1j
+    c.imag[2] = 8
+    c *= 1j
+    n = c.numpy()
+    n[0] = 1 + 4j
+    m = torch.view_as_real(torch.tensor(1 + 2j))
+    m[0] = 5
+    x = torch.ones(3, 2, requires_grad=True)
+    h = x * 2
+    d = torch.view_as_complex(h)
+    d[0] = d[0] * 2
+    (torch.view_as_real(d * 1j) * torch.tensor([1., 3.])).sum().backward()
+    """,
     "dtypes": """
     z = torch.zeros(2, dtype=torch.complex64)
     z.numpy()[0] = 1 + 2j
@@ -173,6 +203,14 @@ def test_arrays_share_memory_as_in_torch(name, begun):
         twins.agree(begun + textwrap.dedent(PROGRAMS[name]).strip())
     except Invalid as error:
         pytest.fail(str(error)) if "not installed" not in str(error) else pytest.skip(str(error))
+
+
+def test_written_views_say_their_strides():
+    for of in (torch, pytest.importorskip("torch")):
+        z = of.zeros(2, 3, dtype=of.complex64).T
+        p = of.view_as_real(z)
+        p[1, 0, 0] = 4
+        assert (z.stride(), p.stride(), p.stride(1)) == ((1, 3), (2, 6, 1), 6)
 
 
 def test_what_was_recorded_keeps_its_values_when_fx_writes():

@@ -26,6 +26,7 @@ FEATURES = (
 ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
     "data", "data_set", "set", "shared", "strided", "flags", "parameter", "layers", "more",
+    "numpy",
 }  # fmt: skip
 
 

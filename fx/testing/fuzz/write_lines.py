@@ -6,12 +6,13 @@ import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz.program import Op
-from fx.testing.fuzz.write_stock import NUMBERS, Stock, Text, Thing, fits
+from fx.testing.fuzz.write_arrays import Arrays
+from fx.testing.fuzz.write_stock import Text, Thing, fits
 
 SHAPES = ((3,), (2,), (4,), (2, 3), (3, 3), (2, 2), (3, 4), (2, 3, 2), ())
 
 
-class Lines(Stock):
+class Lines(Arrays):
     """Makes statements of one line; each of its methods gives None if it finds nothing to do."""
 
     # new tensors -------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ class Lines(Stock):
         text = f"torch.tensor({numbers.reshape(shape).tolist()})"
         if rng.random() < 0.2:
             text = f"torch.{rng.choice(('zeros', 'ones'))}({forms.shown(shape)})"
-        leaf, parameter = not self.inside and rng.random() < 0.4, False
+        leaf, parameter = not (self.inside or self.hosts) and rng.random() < 0.4, False
         if leaf:
             text = f"{text[:-1]}, requires_grad=True)"
             if self.on("parameter") and rng.random() < 0.15:
@@ -201,26 +202,6 @@ class Lines(Stock):
         if self.on("set") and not thing.leaf and rng.random() < 0.4:
             return Op("", f"{path}.set_(torch.zeros_like({path}) + 0.5)", tuple(text.args))
         return Op("", f"{path}.data = torch.zeros_like({path}) + {value}", tuple(text.args))
-
-    def numpy(self) -> Op | None:
-        """An array that shares its memory with a tensor."""
-        rng, text = self.rng, Text()
-        draw = rng.random()
-        if self.arrays and draw < 0.6:
-            name, array = rng.choice(self.arrays)
-            if draw < 0.25:
-                made = self.names.new("x")
-                self.add(made, array)
-                return Op(made, "torch.from_numpy({0})", (name,))
-            index, _ = forms.index(rng, array, name, plain=True)
-            number = rng.choice(NUMBERS)
-            return Op("", f"{{0}}[{index}] {rng.choice(('=', '+=', '*='))} {number}", (name,))
-        thing = self.thing(lambda t: t.kind == "f" and t.writable())
-        if thing is None:
-            return None
-        name, path = self.names.new("n"), self.path(text, thing)
-        self.arrays.append((name, thing.array))
-        return Op(name, f"{path}{'.detach()' if thing.grad else ''}.numpy()", tuple(text.args))
 
     # names -------------------------------------------------------------------------------------
 

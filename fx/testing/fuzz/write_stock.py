@@ -15,6 +15,7 @@ from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz.generator import Names
 
 FLOATS = ("0.5", "-1.5", "2.0", "0.25", "-0.75")
+_OF_GRADIENTS = ("flags", "grad", "optim", "parameter", "layers")
 NUMBERS = (*FLOATS, "1", "3")
 
 
@@ -108,6 +109,7 @@ class Stock:
         self.lists: list[tuple[str, list[Thing]]] = []
         self.functions: list[Function] = []
         self.arrays: list[tuple[str, np.ndarray]] = []
+        self.hosts = not jit and "numpy" in forms.ON and rng.random() < 0.2  # and has no gradients
         self.optimizers: list[tuple[str, list[Thing]]] = []
         self.layers: list[tuple[str, list[Thing]]] = []
         self.depth = 0
@@ -120,6 +122,8 @@ class Stock:
 
     def on(self, feature: str) -> bool:
         """Whether programs may use a feature."""
+        if self.hosts if feature in _OF_GRADIENTS else feature == "numpy" and not self.hosts:
+            return False
         return feature in forms.ON
 
     def thing(self, test: Callable[[Thing], bool] = lambda t: True) -> Thing | None:

@@ -252,7 +252,7 @@ def _names(ops: list[Op] | tuple[Op, ...]) -> frozenset[str]:
 
 STATEMENTS = {
     "fresh": 1, "expression": 8, "view": 9, "assign": 9, "augment": 7, "method": 10, "meta": 1,
-    "flag": 2, "data": 1, "numpy": 2, "alias": 4, "without_grad": 3, "branch": 2, "loop": 4,
+    "flag": 2, "data": 1, "numpy": 9, "alias": 4, "without_grad": 3, "branch": 2, "loop": 4,
     "function": 2, "call": 3, "layer": 4, "backward": 5, "grads": 2, "optimizer": 2,
 }  # fmt: skip
 NEEDS = {

@@ -1,0 +1,52 @@
+"""Complex numbers as pairs of real ones and back: ``view_as_real``, ``view_as_complex``.
+
+Other elements in the same memory, so that a path may lead from one dtype to another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fx.ops import pointwise_more
+from fx.writing.noting import Selection
+from fx.writing.views import noting
+
+
+def _as_pairs(x: Any) -> Any:
+    """Pairs along a new last axis, in the memory of an array; of bools a layout that is alike."""
+    if x.dtype.kind == "c":
+        return x[..., None].view(x.real.dtype)
+    return _laid((*x.shape, 2), (*[2 * step for step in x.strides], 1))
+
+
+def _as_numbers(x: Any) -> Any:
+    """The complex numbers of the pairs along the last axis, in their memory where that is one."""
+    if x.dtype.kind == "f":
+        if x.strides[-1] != x.itemsize:
+            x = np.ascontiguousarray(x)
+        return x.view(np.result_type(x, np.complex64))[..., 0]
+    return _laid(x.shape[:-1], [step // 2 for step in x.strides[:-1]])
+
+
+def _laid(shape: Any, strides: Any) -> Any:
+    span = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
+    return np.ndarray(shape, np.bool_, np.empty(max(span, 1), np.bool_), strides=strides)
+
+
+pairs = Selection(pointwise_more.view_as_real, _as_pairs, pointwise_more.view_as_complex)
+numbers = Selection(pointwise_more.view_as_complex, _as_numbers, pointwise_more.view_as_real)
+
+
+def _view_as_real(input: Any) -> Any:
+    """Complex numbers as pairs of real ones along a new last axis, in the same memory."""
+    return pairs(input)
+
+
+def _view_as_complex(input: Any) -> Any:
+    """Pairs of real numbers along the last axis as complex ones, in the same memory."""
+    return numbers(input)
+
+
+view_as_real, view_as_complex = noting(_view_as_real), noting(_view_as_complex)
