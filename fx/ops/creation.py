@@ -12,12 +12,13 @@ import fx.prims.creation as prims
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.config import default_device, default_dtype
+from fx.config import default_device, default_dtype, writing
 from fx.devices import as_device, name_of
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.interop import with_grad
+from fx.tape import CELL
 from fx.tensor import Tensor
 
 
@@ -236,13 +237,14 @@ def full_like(
         tensor([3., 3.])
     """
     x = as_tensor(x)
-    return full(
+    out = full(
         x._shape,
         fill_value,
         dtype=dtype or x._dtype,
         device=device or x.device,
         requires_grad=requires_grad,
     )
+    return lay_as(out, x) if writing.enabled else out
 
 
 def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
@@ -254,7 +256,22 @@ def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad:
     else:
         where = device_name(device or x.device)
     out: Tensor = prims.filled(x._shape, value, wanted, where)
+    if writing.enabled:
+        lay_as(out, x)
     return with_grad(out, name) if requires_grad else out
+
+
+def lay_as(out: Tensor, x: Any) -> Tensor:
+    """Let a new tensor lie in memory as another of its shape does, as PyTorch's ``*_like`` do."""
+    held = x.read() if x.level == CELL else x
+    if type(held) is Tensor and type(out) is Tensor and type(held._a) is np.ndarray:
+        array = held._a
+        moved = not array.flags.c_contiguous and array.size and all(array.strides)
+        if moved and array.shape == out._a.shape:
+            laid = np.empty_like(array, dtype=out._a.dtype, order="K")
+            laid[...] = out._a
+            out._a = laid
+    return out
 
 
 # ranges -----------------------------------------------------------------------------------------

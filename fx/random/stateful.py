@@ -12,9 +12,10 @@ import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.reduction as reduction
 from fx import dtypes
-from fx.config import default_dtype
+from fx.config import default_dtype, writing
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
+from fx.ops.creation import lay_as
 from fx.ops.interop import with_grad
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant_like
@@ -127,7 +128,8 @@ def rand_like(
         dtype('float64')
     """
     shape, dtype, device = _like("rand_like", input, dtype, device)
-    return _drawn("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
+    out = _drawn("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
+    return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
 
 
 def randn_like(
@@ -146,7 +148,8 @@ def randn_like(
         (2, 3)
     """
     shape, dtype, device = _like("randn_like", input, dtype, device)
-    return _drawn("normal", "randn_like", shape, dtype, generator, device, requires_grad)
+    out = _drawn("normal", "randn_like", shape, dtype, generator, device, requires_grad)
+    return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
 
 
 def randint(

@@ -1,5 +1,7 @@
 """What every CPU kernel does to its arrays on the way in and on the way out."""
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 
@@ -30,6 +32,25 @@ def contiguous(x: np.ndarray) -> np.ndarray:
     if not x.flags.writeable:
         return np.asarray(_Address(x))
     return x
+
+
+def memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:
+    """The axes in the order of memory, where that is another, of arrays that lie alike.
+
+    Without gaps, that is: a kernel that goes over the elements as they lie takes these arrays
+    transposed, and what it gives is transposed back.
+    """
+    x = arrays[0]
+    steps, shape = x.strides, x.shape
+    if x.flags.c_contiguous or any(a.strides != steps or a.shape != shape for a in arrays):
+        return None
+    axes = tuple(sorted(range(x.ndim), key=lambda a: -steps[a]))
+    return axes if x.transpose(axes).flags.c_contiguous else None
+
+
+def transposed_back(out: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """What was computed in the order of memory, in that of the axes."""
+    return out.transpose(sorted(range(out.ndim), key=axes.__getitem__))
 
 
 def is_narrow(dtype: np.dtype) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import fused
-from fx.backends.cpu._arrays import zero_of
+from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
 from fx.backends.cpu.llvm import library
 
 
@@ -142,7 +142,12 @@ def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
             [tasks, library.chunk_of(tasks, 0.2 * min(n, block)), condition, *words, out, n]
         )
         return out
-    return np.where(condition, x, y)
+    full = [a for a in (condition, x, y) if a.shape]
+    axes = memory_order(full) if full and not full[0].flags.c_contiguous else None
+    if axes is None:
+        return np.where(condition, x, y)
+    turned = [a.transpose(axes) if a.shape else a for a in (condition, x, y)]
+    return transposed_back(np.where(*turned), axes)
 
 
 def _dense(condition: np.ndarray, *choices: np.ndarray) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import sums
+from fx.backends.cpu._arrays import memory_order, transposed_back
 from fx.backends.cpu.llvm import library
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -71,7 +72,11 @@ def map_of(name: str, each: float) -> Callable[..., np.ndarray | None]:
         x = arrays[0]
         if not compiled(x) or arrays[-1].dtype is not x.dtype or arrays[-1].shape != x.shape:
             return None
-        return elementwise(name, arrays, each)
+        axes = None if x.flags.c_contiguous else memory_order(arrays)
+        if axes is None:
+            return elementwise(name, arrays, each)
+        out = elementwise(name, [a.transpose(axes) for a in arrays], each)
+        return transposed_back(out, axes)
 
     return kernel
 
