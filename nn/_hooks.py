@@ -266,5 +266,7 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
         changed = hook(module, name, value)
         value = value if changed is None else changed
     if modes.stage is not None and kind != "module" and type(value.read()) is not Tensor:
-        modes.stage.registers(module, f"{type(module).__name__}.{name}")
+        held = module._parameters if kind == "parameter" else module._buffers
+        if held.get(name) is not value:  # `self.n += 1` assigns the cell that is there
+            modes.stage.registers(module, f"{type(module).__name__}.{name}")
     return value

@@ -121,7 +121,8 @@ class State:
 
     def __init__(self) -> None:
         every = gc.get_objects()
-        self.cells = [x for x in every if issubclass(type(x), Cell)]
+        cells = [x for x in every if issubclass(type(x), Cell)]
+        self.cells = [x for x in cells if hasattr(x, "value")]  # `p.data` holds none of its own
         self.leaves = [x for x in every if type(x) is Leaf]
         self.numbers = [x for x in every if type(x) is Numbers]
 

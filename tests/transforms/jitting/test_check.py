@@ -74,6 +74,20 @@ def test_what_the_eager_run_does_to_python_ends_with_it():
     assert seen == [1, 1, 1]
 
 
+def test_handles_that_are_held_are_no_state_of_their_own():
+    p = nn.Parameter(fx.ones(2))
+    held = p.data, p.data[:1]  # these hold no value: they stand for the parameter
+
+    @fx.jit(check=True)
+    def step(x):
+        with fx.no_grad():
+            p.mul_(2)
+        return x * p.detach()
+
+    assert [step(fx.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0], [4.0, 4.0]]
+    assert held[0].tolist() == [4.0, 4.0] and held[1].tolist() == [4.0]
+
+
 def test_a_wrong_kernel_is_named_with_its_line(monkeypatch):
     def f(x):
         y = fx.exp(x)

@@ -67,6 +67,18 @@ def of_a_buffer():
     return step, lambda: net.n
 
 
+def of_a_parameter():
+    net = nn.Module()
+    net.w = nn.Parameter(torch.zeros(1))
+
+    def step(x):
+        with torch.no_grad():
+            net.w += 1
+        return x * net.w.detach(), x.sum().item()
+
+    return step, lambda: net.w.detach()
+
+
 def of_an_argument_that_is_written():
     n = torch.zeros(())
 
@@ -105,7 +117,8 @@ def rates():
 
 
 ELEMENTS = [
-    returned, kept, met, compared, of_a_buffer, of_an_argument_that_is_written, divided, rates,
+    returned, kept, met, compared, of_a_buffer, of_a_parameter,
+    of_an_argument_that_is_written, divided, rates,
 ]  # fmt: skip
 
 
@@ -125,7 +138,8 @@ def test_elements_are_those_of_each_call(make):
 @pytest.mark.parametrize("make", [returned, kept])
 def test_what_is_only_kept_does_not_end_a_segment(make):
     step = fx.jit(make()[0])
-    step(torch.ones(2))
+    for _ in range(2):  # a program of other functions of this code gets its plan at a second call
+        step(torch.ones(2))
     (program,) = [p for known in step.programs.values() for p in known]
     assert program.segments == 0 and program.plan is not None
 
