@@ -123,10 +123,9 @@ def _source(
     otherwise = f"primitive({', '.join([*xs, *by_word])})"
     if kind == "view":
         plain.append("not (writing.started and modes.views)")
-        call, refused = f"kernel({arrays[0]}, {words[0]})", f"return {otherwise}"
+        call = f"kernel({arrays[0]}, {words[0]})"
     else:
         call = f"primitive.cpu({', '.join([*arrays, *by_word])})"
-        refused = f"raise primitive._explain(error, {args}, {params}) from None"
     if not tensors:
         plain = ["device == 'cpu'", "modes.stage is None"]
     lines = [
@@ -137,10 +136,11 @@ def _source(
         f"   if {' and '.join(plain)}:",
         *([f"    array = {call}", f"    if array is None: return {otherwise}"] if kind == "fused"
           else ["    try:", f"     array = {call}", "    except Exception as error:",
-                f"     {refused}"]),
+                f"     raise primitive._explain(error, {args}, {params}) from None"]),
     ]  # fmt: skip
     if several:
-        lines.append("    out = tuple([new_tensor(a) for a in array])")
+        wrapped = "new_tensor(a if type(a) is ndarray else asarray(a))"
+        lines.append(f"    out = tuple([{wrapped} for a in array])")
         recording = [f"out = record_multiple(primitive, {args}, {params}, out)"]
     else:
         lines += [

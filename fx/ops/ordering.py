@@ -186,8 +186,9 @@ def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
     return Found(shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape))
 
 
-def _extreme_along(x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
+def _extreme_along(name: str, x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
     """The largest (or smallest) elements along an axis, and their first places."""
+    x = ordered(name, x)
     return _found(Found, _extreme_of(x, axis, keepdims, largest))
 
 
@@ -201,7 +202,7 @@ def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) 
     choose, place = (np.maximum, x.argmax) if largest else (np.minimum, x.argmin)
     return (
         choose.reduce(x, axis, None, None, keepdims),
-        np.asarray(place(axis, keepdims=keepdims)),
+        place(axis, keepdims=keepdims),
     )
 
 

@@ -116,7 +116,7 @@ def _extremum(function: Any, elementwise_one: Any, largest: bool, name: str) -> 
         if not shape:
             return of_scalar(method, self, dim)
         at, keep = normal_axis(name, dim, shape), keepdim or keepdims
-        return ordering._extreme_along(self, at, keep, largest)
+        return ordering._extreme_along(name, self, at, keep, largest)
 
     method.__name__ = method.__qualname__ = name
     return method

@@ -47,7 +47,7 @@ class Fused(Primitive):
             return self.reference(*args, **params)
         recorded = recorded and modes.record0
         if self.multiple:
-            outs = tuple([new_tensor(a) for a in array])
+            outs = tuple([new_tensor(a if type(a) is ndarray else asarray(a)) for a in array])
             return record_multiple(self, args, params, outs) if recorded else outs
         out = new_tensor(array if type(array) is ndarray else asarray(array))
         if recorded:
