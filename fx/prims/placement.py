@@ -19,6 +19,7 @@ def _vjp(needs, x, *, device):
 
 device_put = define(
     "device_put", cpu=lambda a, *, device: devices.moved(a, device), anywhere=True, kind="view",
+    formula=lambda x, *, device: x if x.device.name == device else None, dissolves=True,
     spec=_spec, torch_name="ToCopy",
     jvp=lambda primals, tangents, *, device: (
         device_put(*primals, device=device), device_put(*tangents, device=device)

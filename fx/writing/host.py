@@ -224,6 +224,8 @@ _KNOWN = {d: d for d in map(np.dtype, ("f4", "f8", "i8", "i4", "u1", "?"))}
 
 def is_hosted(array: Any) -> bool:
     """Whether NumPy has an array in the memory of this one, into which it may be written."""
+    if type(array) is not np.ndarray:
+        return False
     if array.base is None:
         return id(array) in memories and _count(array) > 0
     owner = owner_of(array)

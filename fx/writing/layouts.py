@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def owner_of(array: Any) -> Any:
-    """The array that owns the memory of another."""
+    """The array that owns the memory of another; those of other devices own theirs."""
+    if not isinstance(array, np.ndarray):
+        return array
     while True:
         base = array.base
         if not isinstance(base, np.ndarray):  # `as_strided` has something in between

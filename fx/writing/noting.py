@@ -115,7 +115,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     if type(out) is Tensor and type(x) is Tensor:
         if moves:
             chosen = family.strides is None and not lies_in_order(family.array)
-            one = x._a.size == 1
+            one = x.size == 1
             if not (one or (gives_view(family, path) if chosen else shares(x._a, out._a))):
                 return out
         if out._node is not None:

@@ -346,6 +346,7 @@ def memory(family: Any) -> Any:
         modes.journal is None
         and getrefcount(base) <= 3
         and getrefcount(array) <= 3
+        and type(array) is np.ndarray
         and array.base is None
         and array.flags.writeable
     ):

@@ -335,6 +335,7 @@ ORACLES = CONTROL | ELEMENTWISE | RANDOM | WINDOWS | {
     "broadcast_to": broadcast_to, "concatenate": concatenate, "cummax": records(operator.gt),
     "cummin": records(operator.lt), "cumprod": accumulated(operator.mul),
     "conj": lambda x: x, "cumsum": accumulated(operator.add), "flip": flip,
+    "device_put": lambda x, device: x,
     "full": lambda *, shape, value, dtype, device: broadcast_to(
         np.asarray(value, dtype), shape=shape
     ),

@@ -28,14 +28,17 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
     if found is None:
         whole = graph if optimized else optimize(graph)
         found = graph.cache[key] = _compile(whole, donated)
-        fixed = [i for i, v in enumerate(whole.outputs) if base_of(v).constant is not None]
+        bases = [base_of(v) for v in whole.outputs]
+        fixed = [
+            i for i, v in enumerate(bases) if v.constant is not None and v.spec.device == "cpu"
+        ]
         graph.cache["fixed"] = fixed
     return found
 
 
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
     results = [v for node in graph.nodes for v in node.outs]
-    if any(v.spec.device != "cpu" for v in (*graph.inputs, *results)):
+    if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs, *results)):
         return Interpreted(graph)
     if has_effects(graph):
         chained = ordered(graph)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import ndarray
+
 from fx import limits, tree
 from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
@@ -341,7 +343,7 @@ class Call(Stages):
         if type(x) is not Tensor:
             return x
         array = x._a
-        if leaf.value.constant is not None and writing.enabled:
+        if leaf.value.constant is not None and writing.enabled and type(array) is ndarray:
             array = array.copy()
         out = new_tensor(array)  # an object of its own, which may be written into
         if leaf.differentiable:
