@@ -28,6 +28,7 @@ from functools import cache
 from typing import Any
 
 from numpy import asarray, ndarray
+from numpy.exceptions import AxisError
 
 from fx.config import modes, writing
 from fx.primitive import Primitive, Rule
@@ -35,6 +36,7 @@ from fx.tape import attach, record, record_multiple
 from fx.tensor import Tensor, _new, new_tensor
 
 _LETTERS = "xyz"
+_UNFIT = (ValueError, AxisError)  # what NumPy says of arrays that do not join
 
 
 def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
@@ -83,7 +85,9 @@ def quick_joint(primitive: Primitive, word: str, kernel: Rule) -> Rule:
             arrays.append(array)
         try:
             joined = kernel(arrays, value)
-        except ValueError:
+        except ValueError as error:
+            if type(error) not in _UNFIT:  # a signal handler's
+                raise
             return None
         out = _new(Tensor)
         out._a = joined
