@@ -97,7 +97,7 @@ class Device:
 def _full_name(name: str) -> str:
     """The name of a device that there is, with its number where its kind has numbers."""
     kind, _, number = name.partition(":")
-    if kind not in _BACKENDS and not _declared(kind):
+    if not is_known(name) and not _declared(kind):
         raise DeviceError(
             f"there is no device {name!r}; expected one of {', '.join(map(repr, _BACKENDS))}"
             f"{_INSTEAD.format(kind) if kind in _ACCELERATORS else ''}"
@@ -117,6 +117,11 @@ def as_device(device: Any = None) -> Device:
     if isinstance(device, Device):
         return device
     return Device(default_device() if device is None else device)
+
+
+def is_known(name: str) -> bool:
+    """Whether a device's kind is known by now: nothing is searched or imported for the name."""
+    return name.partition(":")[0] in _BACKENDS
 
 
 def name_of(array: Any) -> str:

@@ -23,7 +23,7 @@ class Steps(Holding):
     renewed = frozenset((_STATE,))
     around = around_steps
 
-    def settings(self, x: Any, matters: Callable[[Any, str], bool]) -> Iterator[Setting]:
+    def settings(self, x: Any, _matters: Callable[[Any, str], bool]) -> Iterator[Setting]:
         for name, value in x.__dict__.items():
             if name not in self.internal:
                 yield Setting(f".{name}", value, x, name)

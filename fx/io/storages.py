@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fx import dtypes
-from fx.devices import Device, backend, moved
+from fx.devices import Device, backend, is_known, moved
 from fx.errors import DeviceError, FileFormatError
 from fx.io.inspection import Allowance
 from fx.io.makers import Theirs
@@ -89,13 +89,13 @@ def placement(map_location: Any) -> Callable[[Storage, str], Storage]:
         TypeError: for another kind of ``map_location``.
     """
     if map_location is None:
-        return lambda storage, tag: storage.to(tag)
+        return _as_tagged
     if isinstance(map_location, str | Device):
         wanted = str(map_location)
         return lambda storage, tag: storage.to(wanted)
     if isinstance(map_location, Mapping):
         table = {str(k): str(v) for k, v in map_location.items()}
-        return lambda storage, tag: storage.to(table.get(tag, tag))
+        return lambda s, tag: s.to(table[tag]) if tag in table else _as_tagged(s, tag)
     if not callable(map_location):
         raise TypeError(
             f"load: map_location is a device, its name, a dict of names or a function, got "
@@ -108,7 +108,7 @@ def placement(map_location: Any) -> Callable[[Storage, str], Storage]:
         except Exception as error:
             raise Theirs(error) from None
         if found is None:
-            return storage.to(tag)
+            return _as_tagged(storage, tag)
         if not isinstance(found, Storage):
             raise Theirs(
                 TypeError(
@@ -121,14 +121,25 @@ def placement(map_location: Any) -> Callable[[Storage, str], Storage]:
     return chosen
 
 
-def _device(tag: str) -> Device:
+def _as_tagged(storage: Storage, tag: str) -> Storage:
+    """Where the file says; no package is searched or imported because a file names a device."""
+    if not is_known(tag):
+        raise _not_here(tag)
+    return storage.to(tag)
+
+
+def _device(name: str) -> Device:
     try:
-        return Device(tag)
+        return Device(name)
     except DeviceError:
-        raise DeviceError(
-            f"load: the file has tensors on {tag!r}, a device that is not here; write "
-            f"fx.load(f, map_location='cpu')"
-        ) from None
+        raise _not_here(name) from None
+
+
+def _not_here(name: str) -> DeviceError:
+    return DeviceError(
+        f"load: the file has tensors on {name!r}, a device that is not here; write "
+        f"fx.load(f, map_location='cpu')"
+    )
 
 
 class Later:

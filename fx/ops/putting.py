@@ -30,7 +30,7 @@ def putting(reference: Any) -> Fused:
         reference: the same on tensors of any level, which also says what is wrong.
     """
 
-    def vjp(needs: Any, x: Tensor, value: Tensor, *, index: Index) -> Any:
+    def vjp(needs: Any, _x: Tensor, value: Tensor, *, index: Index) -> Any:
         index = fixed(index)
         rest, part = needs
         shape = value._shape
