@@ -91,7 +91,7 @@ FETCH_ITEMS = _limit(16, 2, "rows: with fewer nothing is fetched ahead")
 NEAR_MEMORY = _limit(1 << 20, 64,
     "bytes: up to which memory is reckoned with the speed of the second cache")
 FAR_MEMORY = _limit(1 << 24, 256, "bytes: up to which it is reckoned with that of the third")
-SUM_STRETCH = _limit(32, 2, "iterations: after so many a sum is added to the one of those before")
+SUM_STRETCH = _limit(8, 2, "iterations: after so many a sum is added to the one of those before")
 HALVES_CHUNK = _limit(1 << 15, 16,
     "elements: a reduction of more is done in two steps; of a chunk, at least")
 HALVES_ADDS = _limit(256, 4, "rows: that are added up one after the other, at most")
