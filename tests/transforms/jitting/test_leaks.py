@@ -62,7 +62,7 @@ def run(k):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/smaps_rollup")
 @pytest.mark.parametrize(
-    ("body", "count", "most"), [(DISTINCT, 100, 10.0), (SHAPES, 100, 15.0), (MODULES, 200, 5.0)],
+    ("body", "count", "most"), [(DISTINCT, 100, 10.0), (SHAPES, 200, 10.0), (MODULES, 200, 5.0)],
     ids=["distinct functions", "shapes of one function", "modules"],
 )  # fmt: skip
 def test_a_compile_that_is_dropped_leaves_nothing(body, count, most):
