@@ -7,7 +7,7 @@ import pytest
 
 import fx
 from fx import limits
-from fx.testing.fuzz import compare, derived, looped, training, values
+from fx.testing.fuzz import compare, derived, looped, single, training, values
 
 
 def test_bits_of_a_number():
@@ -211,3 +211,8 @@ def test_a_signal_handler_in_a_file_of_fx_is_a_signal_handler():
         training.interrupted(
             lambda: [fx.nn.LayerNorm(64)], lambda p: fx.optim.Adam(p), "jit", seed, hits=40
         )
+
+
+def test_primitives_4242_450():
+    """Padding behind a window as long as its line: there are two windows and not one."""
+    single.primitive("window_sum", 200, "float32")

@@ -44,7 +44,8 @@ class Windows:
     def whole(self) -> bool:
         """One window that sees every element once."""
         dilated = any(d > 1 and k > 1 for d, k in zip(self.dilation, self.window))
-        return self.window == self.size and not any(self.low) and not dilated
+        one = self.window == self.size and prod(self.out) == 1
+        return one and not any(self.low) and not dilated
 
 
 def windows(size: Ints, out: Ints, params: dict[str, Any]) -> Windows:
