@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from fx.graph.ir import Graph, Value, constant_value
 from fx.graph.passes.simplification import Rule, Simplifier, rules_with, run_rules
+from fx.graph.passes.subexpressions import params_key
 from fx.graph.passes.tiers import composites, dissolving
 from fx.graph.staging import stage
 from fx.primitive import Primitive, registry
@@ -31,7 +32,12 @@ def by_formula(
         make: adds a node: ``(primitive, *inputs, **params) -> value``, or values.
     """
     specs = tuple([v.spec for v in inputs])
-    staged = _staged(primitive, specs, tuple(sorted(params.items())))
+    key = primitive, specs, params_key(params)
+    staged = _staged.get(key, _UNKNOWN)
+    if staged is _UNKNOWN:
+        if len(_staged) >= _MOST:
+            _staged.clear()
+        staged = _staged[key] = _stage(primitive, specs, params)
     if staged is None:
         return None
     graph, constants = staged
@@ -43,15 +49,17 @@ def by_formula(
     return outs if primitive.multiple else outs[0]
 
 
-@lru_cache(1024)
-def _staged(
-    primitive: Any, specs: tuple[TensorSpec, ...], params: Any
-) -> tuple[Graph, list[Value]] | None:
+_Staged = tuple[Graph, list[Value]] | None
+_staged: dict[Any, _Staged] = {}
+_MOST = 1024  # formulas that are remembered
+_UNKNOWN: Any = object()
+
+
+def _stage(primitive: Any, specs: tuple[TensorSpec, ...], params: dict[str, Any]) -> _Staged:
     """The formula for arguments of these specs, and the constants that are its last inputs."""
-    named = dict(params)
 
     def flat(*xs: Any) -> list[Any]:
-        found = primitive.formula(*xs, **named)
+        found = primitive.formula(*xs, **params)
         if found is None:
             raise _NoFormulaError
         return found if primitive.multiple else [found]

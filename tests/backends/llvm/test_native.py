@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.primitive import define, registry
+from fx.primitive import NOT_DIFFERENTIABLE, define, registry
 from fx.prims.axes import along_batch
 from fx.prims.elementwise import exp
 from fx.prims.families import same_dim_batch, unary
@@ -118,3 +118,15 @@ def test_a_formula_may_be_for_some_arguments_only(scratch):
     )  # fmt: skip
     found = python_steps(halved)
     assert found["float32"] is False and found["float64"] is True
+
+
+def test_a_formula_tells_zeros_apart(scratch):
+    over = define(
+        "over", cpu=lambda a, *, by: a / a.dtype.type(by), spec=lambda x, *, by: x,
+        kind="elementwise", formula=lambda x, *, by: x / by,
+        jvp=NOT_DIFFERENTIABLE, vjp=NOT_DIFFERENTIABLE,
+        batch=along_batch(lambda: over), sample=lambda d: Sample([d.floats((3,))], {"by": 2.0}),
+    )  # fmt: skip
+    x = fx.ones(3)
+    found = [fx.jit(lambda x, by=by: over(x, by=by))(x).tolist() for by in (0.0, -0.0)]
+    assert found == [[np.inf] * 3, [-np.inf] * 3]
