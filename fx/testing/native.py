@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fx.backends.cpu.llvm.schedule import schedule
-from fx.backends.cpu.llvm.step import PythonStep
+from fx.compiler.schedule import schedule
+from fx.compiler.step import PythonStep
 from fx.dtypes import FLOATING, bfloat16, bool_, complex64, float16, float32, float64
 from fx.errors import FxError
 from fx.graph.manager import optimize

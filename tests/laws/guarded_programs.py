@@ -15,7 +15,7 @@ import numpy as np
 import fx
 import fx.nn.functional as F
 from fx import limits
-from fx.backends.cpu.llvm.schedule import schedule
+from fx.compiler.schedule import schedule
 from fx.dtypes import bfloat16, float16
 from fx.tensor import new_tensor
 from fx.testing import all_primitives, draw

@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 import fx
-from fx.backends.cpu.llvm.step import Schedule, Step
+from fx.compiler.step import Schedule, Step
 from fx.graph.ir import Graph, Node, Value, constant_value, input_value
 from fx.primitive import Primitive, registry
 
@@ -73,7 +73,7 @@ def scheduler(
     python: tuple[str, ...] = (), steps: list[Step] | None = None, **told: Any
 ) -> Callable[[Graph], Schedule]:
     """A scheduler: reshapes are aliases, known operations native, the rest runs in Python."""
-    from fx.backends.cpu.llvm.schedule import python_step
+    from fx.compiler.schedule import python_step
 
     def schedule(graph: Graph) -> Schedule:
         found: list[Step] = []

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import fx
-from fx.backends.cpu.llvm.schedule import schedule
-from fx.backends.cpu.llvm.step import PythonStep, Schedule
+from fx.compiler.schedule import schedule
+from fx.compiler.step import PythonStep, Schedule
 from fx.graph.ir import Graph
 from fx.tensor import new_tensor
 from tests.backends.llvm.run_step import compile_step

@@ -80,7 +80,7 @@ def test_the_second_time_nothing_is_scheduled_or_compiled(folder, compiled, monk
     first = compile_graph(example())
     assert compiled and len(entries(folder)) == 1
     compiled.clear()
-    monkeypatch.setattr("fx.backends.cpu.llvm.schedule.schedule", None)
+    monkeypatch.setattr("fx.compiler.schedule.schedule", None)
     monkeypatch.setattr(kernels, "Kernels", None)
     graph = example()
     second = compile_graph(graph)

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 import fx
 import fx.nn.functional as F
-from fx.backends.cpu.llvm.schedule import schedule
+from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph
 from tests.backends.llvm.run_step import node_of
 from tests.backends.llvm.schedules import check, close, run_schedule, staged

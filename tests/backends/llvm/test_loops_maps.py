@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fx.backends.cpu.llvm.loops.maps import NoMap, Space, covers, linear, through
+from fx.compiler.maps import NoMap, Space, covers, linear, through
 from tests.backends.llvm.run_step import node_of
 
 

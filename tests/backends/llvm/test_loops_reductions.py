@@ -8,7 +8,7 @@ import pytest
 import fx
 import fx.nn.functional as F
 from fx import limits
-from fx.backends.cpu.llvm.schedule import schedule
+from fx.compiler.schedule import schedule
 from tests.backends.llvm.schedules import run_schedule, staged
 
 # what is reduced, given a line of numbers and how many: the same function for fx and for NumPy, as

@@ -15,7 +15,7 @@ import fx
 from fx import limits
 from fx.backends.cpu.llvm.allocation import allocator
 from fx.backends.cpu.llvm.driver import compile_graph
-from fx.backends.cpu.llvm.memory import Arena, Planner
+from fx.compiler.memory import Arena, Planner
 from tests.backends.llvm.driver_steps import (
     OPERATIONS,
     apply,

@@ -5,7 +5,7 @@ import pytest
 
 import fx
 import fx.nn.functional as F
-from fx.backends.cpu.llvm.schedule import schedule
+from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph, Node, input_value
 from fx.primitive import registry
 from fx.spec import TensorSpec

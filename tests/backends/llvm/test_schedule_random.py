@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fx.backends.cpu.llvm.schedule import schedule
+from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph, Node, constant_value, input_value
 from fx.primitive import registry
 from fx.spec import TensorSpec

@@ -17,7 +17,7 @@ import fx
 from fx import limits
 from fx.backends.cpu.llvm import parallel
 from fx.backends.cpu.llvm.driver import compile_graph
-from fx.backends.cpu.llvm.step import Schedule, Step
+from fx.compiler.step import Schedule, Step
 from fx.graph.ir import Node
 from fx.primitive import registry
 from tests.backends.llvm.driver_steps import LONG, POINTER, apply, argument, graph_of, scheduler

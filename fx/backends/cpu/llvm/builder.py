@@ -11,10 +11,10 @@ from fx import limits
 from fx.backends.cpu.llvm import entry, entry_helpers
 from fx.backends.cpu.llvm.executable import SEPARATOR, Program
 from fx.backends.cpu.llvm.kernels import Kernels
-from fx.backends.cpu.llvm.memory import MemoryPlan, Planner
 from fx.backends.cpu.llvm.parts import Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, told_array
-from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
+from fx.compiler.memory import MemoryPlan, Planner
+from fx.compiler.step import PythonStep, Schedule, Step
 from fx.dtypes import ALL
 from fx.graph.ir import Graph, Value
 from fx.graph.key import constants_of, foldable

@@ -28,8 +28,8 @@ from fx.backends.cpu.llvm.control_body import (
     rounded,
     row_at,
 )
-from fx.backends.cpu.llvm.memory import ALIGN
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.memory import ALIGN
+from fx.compiler.step import Step
 from fx.dtypes import int64
 from fx.errors import IndexingError
 from fx.graph.ir import Node, Value, _value

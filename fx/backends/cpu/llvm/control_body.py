@@ -8,8 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.memory import ALIGN, Planner
-from fx.backends.cpu.llvm.step import PythonStep, Step
+from fx.compiler.memory import ALIGN, Planner
+from fx.compiler.step import PythonStep, Step
 from fx.graph.ir import Graph, Value
 from fx.spec import TensorSpec
 
@@ -34,7 +34,7 @@ class Body:
     def __init__(
         self, graph: Graph, specs: Sequence[TensorSpec], fixed: Sequence[int] = ()
     ) -> None:
-        from fx.backends.cpu.llvm.schedule import schedule
+        from fx.compiler.schedule import schedule
 
         if [v.spec for v in graph.inputs] != list(specs):
             raise Unfit

@@ -103,6 +103,7 @@ _IMPORTED = time.time()
 def _sources(root: Path) -> Iterable[Path]:
     """The files that decide what code a graph becomes."""
     yield from (root / "backends" / "cpu" / "llvm").rglob("*.py")
+    yield from (root / "compiler").rglob("*.py")
     yield from (root / "graph").rglob("*.py")
     yield from (root / "prims").rglob("*.py")
     yield root / "limits.py"

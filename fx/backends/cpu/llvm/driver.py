@@ -12,7 +12,7 @@ from fx import limits
 from fx.backends.cpu.llvm import disk_cache
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.recipe import Recipe, array_of, from_json, to_json
-from fx.backends.cpu.llvm.step import Schedule
+from fx.compiler.step import Schedule
 from fx.graph.ir import Graph
 from fx.graph.key import constants_of, graph_key, is_stable
 
@@ -49,7 +49,7 @@ def compile_graph(
     if scheduler is not None:
         program, python = Builder(scheduler(graph), graph, donated).build()
         return _finish(program, graph, python)
-    from fx.backends.cpu.llvm.schedule import schedule
+    from fx.compiler.schedule import schedule
 
     builder = Builder(schedule(graph), graph, donated)
     program, python = builder.build()
@@ -137,7 +137,7 @@ def _from_disk(name: str, graph: Graph) -> Program | None:
 
 def _in_python(node: Any) -> Callable[..., Any]:
     """What a node does in Python; the scheduler is imported only where a graph has such nodes."""
-    from fx.backends.cpu.llvm.schedule import python_step
+    from fx.compiler.schedule import python_step
 
     return python_step(node).run
 

@@ -23,9 +23,9 @@ from fx.backends.cpu.llvm.entry_helpers import (
     TYPE_ERROR,
     WORDS,
 )
-from fx.backends.cpu.llvm.memory import ALIGN
 from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.recipe import Recipe
+from fx.compiler.memory import ALIGN
 from fx.dtypes import as_dtype
 from fx.errors import IndexingError
 
@@ -172,7 +172,7 @@ def link(
 
 def _know_externals() -> None:
     """Import what registers external functions: the tables of the schedule."""
-    from fx.backends.cpu.llvm import schedule
+    from fx.compiler import schedule
 
     schedule._tables()
 

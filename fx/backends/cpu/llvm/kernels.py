@@ -10,7 +10,7 @@ import llvmlite.ir as ir
 
 from fx import limits
 from fx.backends.cpu.llvm import engine
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 
 
 class Kernels:

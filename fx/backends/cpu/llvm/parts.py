@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.memory import Place
+from fx.compiler.memory import Place
 
 
 @dataclass

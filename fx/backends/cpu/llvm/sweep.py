@@ -98,7 +98,7 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     """What must be known of the code, and the code."""
     from fx.backends.cpu.llvm.kernels import module_of_this_cpu
     from fx.backends.cpu.llvm.loops.flat import FlatStep
-    from fx.backends.cpu.llvm.schedule import schedule
+    from fx.compiler.schedule import schedule
 
     found = schedule(graph)
     if len(found.steps) != 1 or not isinstance(found.steps[0], FlatStep):

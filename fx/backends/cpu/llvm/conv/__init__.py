@@ -23,7 +23,7 @@ from fx.backends.cpu.llvm.conv.pooling import PoolStep, windows
 from fx.backends.cpu.llvm.conv.scatter import UnpoolStep, comes_from_max_pool
 from fx.backends.cpu.llvm.conv.taps import steps as taps_steps
 from fx.backends.cpu.llvm.conv.weight_grad import steps as grad_steps
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Node
 
 _FLOATS = ("float32", "float64")

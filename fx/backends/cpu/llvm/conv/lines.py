@@ -17,7 +17,7 @@ from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, Job, tap_ranges
 from fx.backends.cpu.llvm.conv.target import host, scalar_type
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Value
 
 

@@ -17,7 +17,7 @@ from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, Emitter, Index, kernel
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, lifted
 from fx.backends.cpu.llvm.conv.target import host
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fx.backends.cpu.llvm.conv.emit import I64, Emitter, kernel
 from fx.backends.cpu.llvm.conv.target import host
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
 _SAME_MEMORY = ("reshape", "stop_gradient")

@@ -26,7 +26,7 @@ from fx.backends.cpu.llvm.conv.plan import (
 )  # fmt: skip
 from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.conv.transpose import turn
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 

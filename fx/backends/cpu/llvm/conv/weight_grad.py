@@ -18,7 +18,7 @@ from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_plane
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
 from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.conv.transpose import turn
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 

@@ -14,7 +14,7 @@ from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
 from fx.backends.cpu.llvm.gemm.skinny import Dots, SkinnyPlan, Sums, skinny_plan
 from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.dtypes import float32
 from fx.graph.ir import Node, Value, input_value
 from fx.spec import TensorSpec

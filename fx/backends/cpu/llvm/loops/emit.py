@@ -10,7 +10,6 @@ from llvmlite import ir
 
 from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
-from fx.backends.cpu.llvm.loops.plan import Plan
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
 from fx.backends.cpu.llvm.loops.sinks import Sinks
 from fx.backends.cpu.llvm.loops.vectors import (
@@ -24,6 +23,7 @@ from fx.backends.cpu.llvm.vecmath.types import (
     constant,
     llvm_type,
 )
+from fx.compiler.plan import Plan
 
 
 def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:

@@ -9,8 +9,6 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.loops.blocks import I64, Levels, const
-from fx.backends.cpu.llvm.loops.maps import Form
-from fx.backends.cpu.llvm.loops.plan import Plan
 from fx.backends.cpu.llvm.loops.vectors import (
     backwards,
     both,
@@ -21,6 +19,8 @@ from fx.backends.cpu.llvm.loops.vectors import (
 )
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
+from fx.compiler.maps import Form
+from fx.compiler.plan import Plan
 
 _I8 = ir.IntType(8)
 

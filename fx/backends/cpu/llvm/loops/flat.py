@@ -14,9 +14,9 @@ from llvmlite import ir
 
 from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
-from fx.backends.cpu.llvm.loops.nest import NAMES, Nest, form_of
-from fx.backends.cpu.llvm.loops.plan import plan_of
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.nest import NAMES, Nest, form_of
+from fx.compiler.plan import plan_of
+from fx.compiler.step import Step
 from fx.graph.ir import Value
 
 _POINTER = ir.PointerType()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.backends.cpu.llvm.loops.nest import Nest
-from fx.backends.cpu.llvm.loops.plan import Plan, plan_of
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.nest import Nest
+from fx.compiler.plan import Plan, plan_of
+from fx.compiler.step import Step
 from fx.graph.ir import Value
 
 

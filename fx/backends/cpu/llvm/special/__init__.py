@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fx.backends.cpu.llvm.special import draws, extremes, indexing, philox, scans, scattering
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.graph.ir import Node
 
 STEPS: dict[str, Callable[[Node], Step | None]] = {

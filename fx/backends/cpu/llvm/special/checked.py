@@ -13,9 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.loops.maps import VIEWS
 from fx.backends.cpu.llvm.special.kernel import Frame, SpecialStep, i64, load, store
 from fx.backends.cpu.llvm.vecmath.types import I1, I64
+from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
 from fx.errors import IndexingError
 from fx.graph.ir import Node, Value, _value

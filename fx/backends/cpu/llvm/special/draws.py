@@ -21,7 +21,6 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
 )
 from fx.backends.cpu.llvm.special.philox import Words, buffer_bytes, drawing, fill
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import rounded, store_convert
 from fx.backends.cpu.llvm.vecmath.types import (
@@ -34,6 +33,7 @@ from fx.backends.cpu.llvm.vecmath.types import (
     suffix,
     vector_bytes,
 )
+from fx.compiler.step import Step
 from fx.dtypes import bfloat16, float16, uint32
 from fx.graph.ir import Node
 

@@ -20,10 +20,10 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
     tasks_for,
 )
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.algebra import any_lane
 from fx.backends.cpu.llvm.vecmath.casts import load_convert
 from fx.backends.cpu.llvm.vecmath.types import I32, I64, constant, lanes_for
+from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, FLOATING, bool_, int64
 from fx.graph.ir import Node
 

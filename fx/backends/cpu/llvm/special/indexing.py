@@ -20,7 +20,7 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
     tasks_for,
 )
-from fx.backends.cpu.llvm.step import Step
+from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node
 

@@ -10,7 +10,6 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.types import (
     I8,
     I32,
@@ -18,6 +17,7 @@ from fx.backends.cpu.llvm.vecmath.types import (
     load_width,
     storage_type,
 )
+from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
 P = ir.PointerType()

@@ -28,9 +28,9 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
     tasks_for,
 )
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath.algebra import Int
 from fx.backends.cpu.llvm.vecmath.types import I32, I64, vector_bytes
+from fx.compiler.step import Step
 from fx.dtypes import uint32
 from fx.graph.ir import Node
 

@@ -27,12 +27,12 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
     tasks_for,
 )
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath import arithmetic, logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 from fx.backends.cpu.llvm.vecmath.types import F32, F64, I64, NARROW, constant, lanes_for
+from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, FLOATING, float64
 from fx.graph.ir import Node
 

@@ -24,10 +24,10 @@ from fx.backends.cpu.llvm.special.kernel import (
     store,
     tasks_for,
 )
-from fx.backends.cpu.llvm.step import Step
 from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, lanes_for
+from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float32
 from fx.graph.ir import Node, Value
 from fx.graph.key import foldable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
+from fx.compiler.step import PythonStep, Schedule, Step
 from fx.graph.ir import Value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm.loops.maps import Form
+from fx.compiler.maps import Form
 from fx.dtypes import ALL
 
 NAMES = {dtype: dtype.name for dtype in ALL}  # asking NumPy takes microseconds

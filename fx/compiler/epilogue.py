@@ -10,10 +10,10 @@ import numpy as np
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.fusion import Opaque
-from fx.backends.cpu.llvm.loops.maps import VIEWS, Form, strides_of
-from fx.backends.cpu.llvm.loops.merge import Kernel
-from fx.backends.cpu.llvm.loops.plan import weight
+from fx.compiler.fusion import Opaque
+from fx.compiler.maps import VIEWS, Form, strides_of
+from fx.compiler.merge import Kernel
+from fx.compiler.plan import weight
 from fx.graph.ir import Value
 
 _LIGHT = 3  # weight of what is emitted once for each register of a tile

@@ -97,6 +97,6 @@ class Schedule:
         return value
 
     def __str__(self) -> str:
-        from fx.backends.cpu.llvm.loops.listing import text
+        from fx.compiler.listing import text
 
         return text(self)

@@ -13,10 +13,10 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.copying import Copy, Target
-from fx.backends.cpu.llvm.loops.maps import Form, add, strides_of
-from fx.backends.cpu.llvm.loops.nest import Nest, canonical
-from fx.backends.cpu.llvm.loops.plan import plan_of
+from fx.compiler.copying import Copy, Target
+from fx.compiler.maps import Form, add, strides_of
+from fx.compiler.nest import Nest, canonical
+from fx.compiler.plan import plan_of
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 

@@ -12,10 +12,10 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.copying import Copy, Target
-from fx.backends.cpu.llvm.loops.halves import simple, sunk
-from fx.backends.cpu.llvm.loops.maps import Form, strides_of
-from fx.backends.cpu.llvm.loops.nest import Nest, rewrite
+from fx.compiler.copying import Copy, Target
+from fx.compiler.halves import simple, sunk
+from fx.compiler.maps import Form, strides_of
+from fx.compiler.nest import Nest, rewrite
 from fx.graph.ir import Value
 
 

@@ -8,17 +8,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from fx.backends.cpu.llvm.fusion import Fusion, Opaque
-from fx.backends.cpu.llvm.loops.copying import with_reads
-from fx.backends.cpu.llvm.loops.decompose import decompose
-from fx.backends.cpu.llvm.loops.epilogue import fuse_products
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
-from fx.backends.cpu.llvm.loops.group import Group
-from fx.backends.cpu.llvm.loops.halves import halves
-from fx.backends.cpu.llvm.loops.merge import Kernel, merge
-from fx.backends.cpu.llvm.loops.quotients import with_reciprocals
 from fx.backends.cpu.llvm.loops.step import LoopStep
-from fx.backends.cpu.llvm.step import PythonStep, Schedule, Step
+from fx.compiler.copying import with_reads
+from fx.compiler.decompose import decompose
+from fx.compiler.epilogue import fuse_products
+from fx.compiler.fusion import Fusion, Opaque
+from fx.compiler.group import Group
+from fx.compiler.halves import halves
+from fx.compiler.merge import Kernel, merge
+from fx.compiler.quotients import with_reciprocals
+from fx.compiler.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Node, Value
 
 
@@ -30,7 +30,7 @@ def schedule(graph: Graph) -> Schedule:
 
     Example:
         >>> import fx
-        >>> from fx.backends.cpu.llvm.schedule import schedule
+        >>> from fx.compiler.schedule import schedule
         >>> graph = fx.make_graph(lambda x: fx.exp(x) + 1)(fx.ones(3))
         >>> len(schedule(graph).steps)
         1

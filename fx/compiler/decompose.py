@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.kinds import kind_of
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
+from fx.compiler.kinds import kind_of
 from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fx.backends.cpu.llvm.loops.maps import Form
-from fx.backends.cpu.llvm.loops.nest import Nest, form_of, with_form
+from fx.compiler.maps import Form
+from fx.compiler.nest import Nest, form_of, with_form
 from fx.graph.ir import Value
 
 

@@ -12,9 +12,9 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.group import Group
-from fx.backends.cpu.llvm.loops.kinds import cheap, from_reductions, is_alias, kind_of
-from fx.backends.cpu.llvm.loops.maps import (
+from fx.compiler.group import Group
+from fx.compiler.kinds import cheap, from_reductions, is_alias, kind_of
+from fx.compiler.maps import (
     ZERO,
     Map,
     NoMap,
@@ -24,8 +24,8 @@ from fx.backends.cpu.llvm.loops.maps import (
     scale,
     through,
 )
-from fx.backends.cpu.llvm.loops.order import END, Order
-from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
+from fx.compiler.order import END, Order
+from fx.compiler.plan import HEAVY, weight
 from fx.graph.ir import Graph, Node, Value
 
 

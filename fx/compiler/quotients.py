@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm.loops.nest import NAMES, Nest
+from fx.compiler.nest import NAMES, Nest
 from fx.dtypes import bool_
 
 _RANGE = {"float32": 2.0**60, "float64": 2.0**500}

@@ -6,10 +6,10 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.maps import Form
-from fx.backends.cpu.llvm.loops.nest import Nest, accesses, form_of
 from fx.backends.cpu.llvm.loops.reduce import mixed
 from fx.backends.cpu.llvm.vecmath.types import vector_bytes
+from fx.compiler.maps import Form
+from fx.compiler.nest import Nest, accesses, form_of
 from fx.dtypes import bool_
 from fx.primitive import registry
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fx.backends.cpu.llvm.loops.maps import VIEWS
-from fx.backends.cpu.llvm.loops.plan import HEAVY, weight
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
+from fx.compiler.maps import VIEWS
+from fx.compiler.plan import HEAVY, weight
 from fx.dtypes import COMPLEX
 from fx.graph.ir import Graph, Node, Value
 

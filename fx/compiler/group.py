@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm.loops.maps import (
+from fx.backends.cpu.llvm.vecmath.types import NARROW
+from fx.compiler.maps import (
     VIEWS,
     Form,
     Map,
@@ -17,8 +18,7 @@ from fx.backends.cpu.llvm.loops.maps import (
     scale,
     through,
 )
-from fx.backends.cpu.llvm.loops.nest import Nest, canonical
-from fx.backends.cpu.llvm.vecmath.types import NARROW
+from fx.compiler.nest import Nest, canonical
 from fx.dtypes import bool_
 from fx.graph.ir import Node, Value
 
