@@ -53,11 +53,11 @@ from fx.ops import operators as _operators
 
 _operators.attach()
 
-from fx.ops import methods_core as _methods_core
+from fx.ops.methods import own as _methods_core
 
 _methods_core.attach()
 
-from fx.ops import methods as _methods
+from fx.ops.methods import table as _methods
 
 _methods.attach()
 
@@ -76,7 +76,7 @@ from fx._namespace import (
     pi,
     result_type,
 )
-from fx.ops.creation import (
+from fx.ops.making.creation import (
     arange,
     empty,
     empty_like,
@@ -89,30 +89,30 @@ from fx.ops.creation import (
     zeros,
     zeros_like,
 )
-from fx.ops.dlpack import from_dlpack
-from fx.ops.interop import asarray, from_numpy
-from fx.ops.methods_core import astype
-from fx.ops.patterns import diag, eye, meshgrid, tri, tril, triu
-from fx.ops.printing import get_printoptions, set_printoptions
+from fx.ops.making.dlpack import from_dlpack
+from fx.ops.making.interop import asarray, from_numpy
+from fx.ops.methods.own import astype
+from fx.ops.making.patterns import diag, eye, meshgrid, tri, tril, triu
+from fx.ops.methods.printing import get_printoptions, set_printoptions
 from fx.ops.specs import eval_shape
-from fx.ops.activations import *
-from fx.ops.cumulative import *
-from fx.ops.einsum import *
-from fx.ops.elementwise import *
-from fx.ops.joining import *
-from fx.ops.linear import *
-from fx.ops.manipulation import *
-from fx.ops.matrices import *
-from fx.ops.norms import *
-from fx.ops.padding import *
-from fx.ops.pointwise import *
-from fx.ops.reduction import *
-from fx.ops.scattering import *
-from fx.ops.ordering import *
-from fx.ops.searching import *
-from fx.ops.selecting import *
-from fx.ops.sets import *
-from fx.ops.statistics import *
+from fx.ops.pointwise.activations import *
+from fx.ops.reductions.cumulative import *
+from fx.ops.products.einsum import *
+from fx.ops.pointwise.elementwise import *
+from fx.ops.shapes.joining import *
+from fx.ops.products.linear import *
+from fx.ops.shapes.manipulation import *
+from fx.ops.products.matrices import *
+from fx.ops.reductions.norms import *
+from fx.ops.shapes.padding import *
+from fx.ops.pointwise.composed import *
+from fx.ops.reductions.reduction import *
+from fx.ops.indexing.scattering import *
+from fx.ops.reductions.ordering import *
+from fx.ops.indexing.searching import *
+from fx.ops.indexing.selecting import *
+from fx.ops.reductions.sets import *
+from fx.ops.reductions.statistics import *
 
 # random numbers ---------------------------------------------------------------------------------
 from fx import random
@@ -145,7 +145,7 @@ from fx.autograd import methods as _autograd_methods
 _autograd_methods.attach()
 
 from fx import handles as _handles
-from fx.ops import rebinding as _rebinding
+from fx.ops.methods import rebinding as _rebinding
 
 _handles.attach()
 _rebinding.attach()
@@ -188,7 +188,7 @@ from fx.graph.staging import make_graph
 
 # names that are also submodules come last -------------------------------------------------------
 from fx import autograd, debug, dtypes, errors, tree
-from fx.ops.interop import tensor
+from fx.ops.making.interop import tensor
 
 __version__ = "0.1.0"
 

@@ -209,7 +209,7 @@ class Cell(Held, Tensor):
             held._a = copied(held._a)
         return out
 
-    # what writes into a tensor elsewhere rebinds a cell; fx.ops.rebinding adds the methods --------
+    # a write elsewhere rebinds a cell; fx.ops.methods.rebinding adds the methods ------------------
 
     def __iadd__(self, other: Any) -> Cell:
         return self._renew("+=", self.read() + other)

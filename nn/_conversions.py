@@ -79,7 +79,7 @@ class Conversions:
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give parameters and buffers memory on a device, and no values to speak of."""
-        from fx.ops.creation import empty_like
+        from fx.ops.making.creation import empty_like
 
         return self._apply(lambda x: empty_like(x, device=device), recurse)
 

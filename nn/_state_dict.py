@@ -13,8 +13,8 @@ from fx.autograd.methods import RemovableHandle
 from fx.config import modes, no_grad, writing
 from fx.errors import FxError, StateError
 from fx.nn.uninitialized import is_lazy
-from fx.ops import views
 from fx.ops.convert import as_tensor
+from fx.ops.indexing import views
 from fx.ops.operands import own
 from fx.state import Cell, snapshot
 from fx.tensor import Tensor

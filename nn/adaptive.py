@@ -14,9 +14,9 @@ from fx.nn import functional as F
 from fx.nn.containers import ModuleList, Sequential
 from fx.nn.linear import Linear
 from fx.nn.module import Module
-from fx.ops.joining import concat
+from fx.ops.indexing.searching import nonzero
 from fx.ops.operands import argument
-from fx.ops.searching import nonzero
+from fx.ops.shapes.joining import concat
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 

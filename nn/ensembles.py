@@ -8,7 +8,7 @@ from typing import Any
 
 from fx.nn.module import Module
 from fx.nn.parameter import Parameter
-from fx.ops.joining import stack
+from fx.ops.shapes.joining import stack
 from fx.tensor import Tensor
 
 

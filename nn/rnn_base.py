@@ -19,8 +19,8 @@ from fx.nn.module import Module
 from fx.nn.utils.packing import Layout
 from fx.nn.utils.rnn import PackedSequence
 from fx.ops.autocasting import cast_to, recurrent_dtype, rounded
-from fx.ops.joining import concat, stack
 from fx.ops.operands import argument
+from fx.ops.shapes.joining import concat, stack
 from fx.prims.linear import matmul
 from fx.tensor import Tensor
 

@@ -18,9 +18,9 @@ from fx.nn.functional.multi_head import additive
 from fx.nn.module import Module
 from fx.nn.normalization import LayerNorm
 from fx.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
-from fx.ops.creation import full
+from fx.ops.making.creation import full
+from fx.ops.making.patterns import triu
 from fx.ops.operands import argument
-from fx.ops.patterns import triu
 from fx.tensor import Tensor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.ops.joining import concat
+from fx.ops.shapes.joining import concat
 from fx.prims.compare import astype
 from fx.prims.elementwise import abs as magnitude
 from fx.prims.reduction import max as maximum_of

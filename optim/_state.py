@@ -9,7 +9,7 @@ from typing import Any
 
 from fx.dtypes import FLOATING, float32
 from fx.errors import StateError
-from fx.ops.interop import tensor
+from fx.ops.making.interop import tensor
 from fx.optim._held import States
 from fx.optim._rule import Rule
 from fx.prims.compare import astype

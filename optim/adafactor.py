@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fx._namespace import finfo
-from fx.ops.elementwise import maximum, minimum
-from fx.ops.pointwise import clip
-from fx.ops.statistics import mean
+from fx.ops.pointwise.composed import clip
+from fx.ops.pointwise.elementwise import maximum, minimum
+from fx.ops.reductions.statistics import mean
 from fx.optim._pure import Pure, pure
 from fx.optim._rule import Options, Rule, Slots, check_pair, check_single, filled, given, step_alone
 from fx.optim.optimizer import Optimizer

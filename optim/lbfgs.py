@@ -10,7 +10,7 @@ from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
 from fx.config import enable_grad, modes, no_grad
 from fx.dtypes import int64
-from fx.ops.joining import concat
+from fx.ops.shapes.joining import concat
 from fx.optim._flat import dot, flat, largest, length_one, parts
 from fx.optim._line_search import Point, strong_wolfe
 from fx.optim._pure import Pure, value_of

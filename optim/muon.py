@@ -7,8 +7,8 @@ from typing import Any
 
 from fx.dtypes import bfloat16, float32
 from fx.errors import ShapeError
-from fx.ops.pointwise import clip
-from fx.ops.reduction import sum as total
+from fx.ops.pointwise.composed import clip
+from fx.ops.reductions.reduction import sum as total
 from fx.optim._pure import Pure, pure
 from fx.optim._rule import Options, Rule, Slots, check_single
 from fx.optim.optimizer import Optimizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.ops.pointwise import clip
+from fx.ops.pointwise.composed import clip
 from fx.optim._pure import Pure, pure
 from fx.optim._rule import (
     Options,

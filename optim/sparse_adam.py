@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.ops.reduction import any as some
+from fx.ops.reductions.reduction import any as some
 from fx.optim._pure import Pure, pure
 from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, step_alone
 from fx.optim.optimizer import Optimizer

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fx.data.dataset import TensorDataset
-from fx.ops.interop import from_numpy
+from fx.ops.making.interop import from_numpy
 
 NAMES = ("breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine")
 

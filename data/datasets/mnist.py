@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fx.data.datasets.files import Pictures, damaged, find, reading
-from fx.ops.interop import from_numpy
+from fx.ops.making.interop import from_numpy
 from fx.tensor import Tensor
 
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}

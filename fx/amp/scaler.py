@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import fx.ops.creation as creation
+import fx.ops.making.creation as creation
 from fx import dtypes
 from fx.config import modes, no_grad
 from fx.errors import StateError
 from fx.ops.convert import as_tensor
-from fx.ops.elementwise import isfinite
-from fx.ops.reduction import all as every
-from fx.ops.searching import where
+from fx.ops.indexing.searching import where
+from fx.ops.pointwise.elementwise import isfinite
+from fx.ops.reductions.reduction import all as every
 from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transaction import whole

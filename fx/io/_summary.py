@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from fx import dtypes
-from fx.ops.interop import readable
+from fx.ops.making.interop import readable
 from fx.tensor import Tensor
 
 try:

@@ -18,7 +18,7 @@ from fx.errors import DTypeError, FileFormatError, FxError
 from fx.io.archive import ArchiveReader, ArchiveWriter, read_fully
 from fx.io.storages import Storage, check_bool
 from fx.ops.convert import as_tensor
-from fx.ops.interop import readable
+from fx.ops.making.interop import readable
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor
 

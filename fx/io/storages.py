@@ -13,7 +13,7 @@ from fx.devices import Device, backend, is_known, moved
 from fx.errors import DeviceError, FileFormatError
 from fx.io.inspection import Allowance
 from fx.io.makers import Theirs
-from fx.ops.interop import with_grad
+from fx.ops.making.interop import with_grad
 from fx.seen import Size
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, new_tensor

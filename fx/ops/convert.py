@@ -134,7 +134,7 @@ def _numeric(array: np.ndarray, value: Any, what: str) -> np.ndarray:
 def _array_of_other(value: Any, what: str) -> Any:
     """The memory of another library's array as a NumPy array, or as a tensor (bfloat16)."""
     if hasattr(value, "__dlpack__"):
-        from fx.ops.dlpack import from_dlpack
+        from fx.ops.making.dlpack import from_dlpack
 
         return from_dlpack(value)
     return _numeric(np.asarray(value), value, what)

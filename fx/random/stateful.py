@@ -15,8 +15,8 @@ from fx import dtypes
 from fx.config import default_dtype, writing
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
-from fx.ops.creation import lay_as
-from fx.ops.interop import with_grad
+from fx.ops.making.creation import lay_as
+from fx.ops.making.interop import with_grad
 from fx.ops.operands import SCALARS, argument, cast, floating
 from fx.prims.creation import constant_like
 from fx.random import continuous, discrete, order

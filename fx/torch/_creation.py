@@ -10,7 +10,7 @@ import numpy as np
 import fx
 from fx import dtypes
 from fx.config import default_dtype
-from fx.ops.creation import filled
+from fx.ops.making.creation import filled
 from fx.ops.operands import argument
 from fx.random.stateful import drawn
 from fx.tensor import Tensor
@@ -297,7 +297,7 @@ def tril_indices(
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """The places of the lower triangle of a (row, col) matrix: (2, count)."""
-    from fx.ops.assembly import tril_indices
+    from fx.ops.shapes.assembly import tril_indices
 
     return tril_indices(row, col, offset, dtype=dtype)
 
@@ -307,7 +307,7 @@ def triu_indices(
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """The places of the upper triangle of a (row, col) matrix: (2, count)."""
-    from fx.ops.assembly import triu_indices
+    from fx.ops.shapes.assembly import triu_indices
 
     return triu_indices(row, col, offset, dtype=dtype)
 
@@ -316,9 +316,9 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     """Complex numbers of their real and imaginary parts."""
     if out is not None:
         return into(out, "complex", "real, imag", complex, real, imag)
-    from fx.ops import pointwise_more
+    from fx.ops.pointwise import complex_numbers
 
-    return pointwise_more.complex(argument("complex", real), argument("complex", imag))
+    return complex_numbers.complex(argument("complex", real), argument("complex", imag))
 
 
 # windows ----------------------------------------------------------------------------------------

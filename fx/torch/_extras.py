@@ -7,7 +7,10 @@ from typing import Any
 import fx
 from fx import dtypes
 from fx.config import default_dtype, set_default_dtype
-from fx.ops import assembly, counting, pointwise_more
+from fx.ops.pointwise import complex_numbers, torch_names
+from fx.ops.products import chains
+from fx.ops.reductions import counting
+from fx.ops.shapes import assembly
 from fx.seen import TORCH, Size
 from fx.tensor import Tensor
 from fx.torch._functions import FUNCTIONS, into, with_numpys_words
@@ -21,7 +24,7 @@ column_stack, dstack, combinations = assembly.column_stack, assembly.dstack, ass
 unravel_index, vander = assembly.unravel_index, assembly.vander
 trapezoid, trapz = counting.trapezoid, counting.trapz
 cumulative_trapezoid = counting.cumulative_trapezoid
-polar, rsub, chain_matmul = pointwise_more.polar, pointwise_more.rsub, pointwise_more.chain_matmul
+polar, rsub, chain_matmul = complex_numbers.polar, torch_names.rsub, chains.chain_matmul
 view_as_real, view_as_complex = complex_views.view_as_real, complex_views.view_as_complex
 einsum, can_cast = fx.einsum, fx.can_cast
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fx import dtypes, seen, tree
 from fx.frames import is_internal
-from fx.ops.torch_attributes import constructed
+from fx.ops.methods.torch_attributes import constructed
 from fx.seen import TORCH, Size, TorchDType
 from fx.tensor import Size as Count
 from fx.tensor import Tensor

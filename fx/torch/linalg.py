@@ -6,9 +6,9 @@ from typing import Any
 
 import fx
 from fx.errors import ShapeError
-from fx.ops.assembly import vander as _powers
 from fx.ops.operands import floating
-from fx.ops.pointwise_more import chain_matmul, matrix_power
+from fx.ops.products.chains import chain_matmul, matrix_power
+from fx.ops.shapes.assembly import vander as _powers
 from fx.tensor import Tensor
 from fx.torch._functions import sharing
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import fx
 from fx.ops.operands import floating, operands
-from fx.ops.pointwise import _times_log
-from fx.ops.pointwise_more import mvlgamma, sinc
+from fx.ops.pointwise.composed import _times_log
+from fx.ops.pointwise.torch_names import mvlgamma, sinc
 from fx.tensor import Tensor
 
 digamma = psi = fx.digamma

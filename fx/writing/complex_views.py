@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.ops import pointwise_more
+from fx.ops.pointwise import complex_numbers
 from fx.writing.noting import Selection
 from fx.writing.views import noting
 
@@ -35,8 +35,8 @@ def _laid(shape: Any, strides: Any) -> Any:
     return np.ndarray(shape, np.bool_, np.empty(max(span, 1), np.bool_), strides=strides)
 
 
-pairs = Selection(pointwise_more.view_as_real, _as_pairs, pointwise_more.view_as_complex)
-numbers = Selection(pointwise_more.view_as_complex, _as_numbers, pointwise_more.view_as_real)
+pairs = Selection(complex_numbers.view_as_real, _as_pairs, complex_numbers.view_as_complex)
+numbers = Selection(complex_numbers.view_as_complex, _as_numbers, complex_numbers.view_as_real)
 
 
 def _view_as_real(input: Any) -> Any:

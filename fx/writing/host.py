@@ -27,7 +27,7 @@ from weakref import ref
 
 import numpy as np
 
-import fx.ops.interop as interop
+import fx.ops.making.interop as interop
 from fx import dtypes
 from fx.config import modes, writing
 from fx.errors import BackwardError, WriteError

@@ -9,14 +9,14 @@ from weakref import WeakValueDictionary
 
 from numpy import ndarray
 
-import fx.ops.inplace as inplace
-import fx.ops.rebinding as rebinding
-import fx.ops.views as cuts
+import fx.ops.indexing.views as cuts
+import fx.ops.methods.inplace as inplace
+import fx.ops.methods.rebinding as rebinding
 from fx.config import modes, no_grad, writing
 from fx.errors import InPlaceError, WriteError
 from fx.frames import user_frame
 from fx.levels import Tracer
-from fx.ops.inplace import NAMES, line_for
+from fx.ops.methods.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tape import CELL
@@ -192,7 +192,7 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     if n <= have:
         part = views.noted(lambda: self.reshape(-1)[:n].reshape(shape))
         return adopt(self, part, "resize_")
-    from fx.ops.joining import concat
+    from fx.ops.shapes.joining import concat
 
     grown = concat([flat, self.new_zeros((n - have,))]).reshape(shape)
     return adopt(self, grown.clone(), "resize_")

@@ -158,7 +158,7 @@ def behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
         return x, ()
     owner, lead = behind(x.owner)
     if isinstance(x, Part):
-        from fx.ops.views import fixed
+        from fx.ops.indexing.views import fixed
         from fx.writing.views import index_of
 
         return owner, (*lead, (index_of, {"index": fixed(x.index)}))

@@ -14,18 +14,18 @@ from typing import Any
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
-import fx.ops.indexing as indexing
+import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
 from fx.frames import is_internal
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.ops.axes import normal_axis
-from fx.ops.interop import clone
-from fx.ops.methods_core import contiguous as in_order
-from fx.ops.methods_core import stride as stride_of
+from fx.ops.indexing.views import cut_array, fixed, note_views, rows
+from fx.ops.indexing.views import view as cut
+from fx.ops.making.interop import clone
+from fx.ops.methods.own import contiguous as in_order
+from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
-from fx.ops.views import cut_array, fixed, note_views, rows
-from fx.ops.views import view as cut
 from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tensor import Tensor

@@ -94,7 +94,7 @@ class Written(Held):
         return view_of(self).dtype
 
     def __reduce__(self) -> Any:
-        from fx.ops.interop import reduce_tensor
+        from fx.ops.making.interop import reduce_tensor
 
         return reduce_tensor(self.read())
 

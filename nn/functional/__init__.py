@@ -148,7 +148,7 @@ from fx.nn.functional.with_indices import (
     max_pool2d_with_indices,
     max_pool3d_with_indices,
 )
-from fx.ops.selecting import one_hot
+from fx.ops.indexing.selecting import one_hot
 
 __all__ = [
     "adaptive_avg_pool1d",

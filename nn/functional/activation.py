@@ -8,10 +8,10 @@ from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
-from fx.ops import activations as ops
-from fx.ops import complex_rows
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, of_scalar, partner, requested
+from fx.ops.pointwise import activations as ops
+from fx.ops.pointwise import complex_rows
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write

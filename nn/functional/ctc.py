@@ -18,9 +18,9 @@ from fx.nn.functional._steps import steps
 from fx.nn.functional.loss import reduced, reduction_of
 from fx.ops.autocasting import in_float32
 from fx.ops.convert import as_tensor
-from fx.ops.cumulative import cumsum
-from fx.ops.joining import concat, stack, unstack
 from fx.ops.operands import argument, cast, floating
+from fx.ops.reductions.cumulative import cumsum
+from fx.ops.shapes.joining import concat, stack, unstack
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.tensor import Tensor

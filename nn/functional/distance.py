@@ -11,8 +11,8 @@ from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.axes import normal_axis
 from fx.ops.convert import as_tensor
-from fx.ops.norms import norm
 from fx.ops.operands import floating, operands
+from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor

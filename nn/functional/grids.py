@@ -19,8 +19,8 @@ from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.autocasting import in_float32
 from fx.ops.axes import integers
-from fx.ops.joining import stack
 from fx.ops.operands import argument, cast, iota
+from fx.ops.shapes.joining import stack
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 

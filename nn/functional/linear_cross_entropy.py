@@ -12,8 +12,8 @@ from fx.errors import ShapeError
 from fx.nn.functional.cross_entropy import cross_entropy
 from fx.nn.functional.linear import linear
 from fx.nn.functional.loss import reduced, reduction_of, total
-from fx.ops.joining import concat
 from fx.ops.operands import argument
+from fx.ops.shapes.joining import concat
 from fx.prims.shape import reshape
 from fx.tensor import Tensor
 from fx.transforms import checkpoint

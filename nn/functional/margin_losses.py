@@ -17,7 +17,7 @@ from fx.nn.functional.loss import reduced, reduction_of
 from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, cast, floating, operands, promoted
 from fx.ops.operands import classes as classes_within
-from fx.ops.pointwise import clip
+from fx.ops.pointwise.composed import clip
 from fx.prims.creation import constant_like, iota
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor

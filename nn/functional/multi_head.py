@@ -14,8 +14,8 @@ from fx.errors import DTypeError, ShapeError
 from fx.nn.functional.attention import scaled_dot_product_attention
 from fx.nn.functional.dropout import dropout
 from fx.nn.functional.linear import linear
-from fx.ops.joining import chunk, concat
 from fx.ops.operands import argument
+from fx.ops.shapes.joining import chunk, concat
 from fx.prims.linear import matmul, swap_last
 from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.tensor import Tensor

@@ -14,8 +14,8 @@ from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.levels import Tracer
 from fx.ops.axes import integers, normal_axis
-from fx.ops.norms import norm
 from fx.ops.operands import argument, cast, floating
+from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant_like, full
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor

@@ -8,10 +8,10 @@ from typing import Any
 from fx.config import modes
 from fx.dtypes import float32
 from fx.errors import ShapeError
-from fx.ops import padding as ops
 from fx.ops.autocasting import cast_to
 from fx.ops.axes import integers
 from fx.ops.operands import argument
+from fx.ops.shapes import padding as ops
 from fx.tensor import Tensor
 
 MODES = ("constant", "reflect", "replicate", "circular")

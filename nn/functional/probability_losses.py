@@ -13,7 +13,7 @@ from fx.errors import ShapeError
 from fx.nn.functional.loss import is_known, nan_unless, reduced, reduction_of
 from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, floating, operands, promoted
-from fx.ops.pointwise import xlogy
+from fx.ops.pointwise.composed import xlogy
 from fx.prims.compare import stop_gradient
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor

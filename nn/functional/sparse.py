@@ -13,8 +13,8 @@ import fx.prims.shape as shape_prims
 from fx.config import no_grad
 from fx.dtypes import INTEGRAL, int64, uint64
 from fx.errors import DTypeError, IndexingError, InPlaceError, ShapeError
-from fx.ops.norms import norm
 from fx.ops.operands import argument, cast
+from fx.ops.reductions.norms import norm
 from fx.state import Cell
 from fx.tensor import Tensor, new_tensor
 

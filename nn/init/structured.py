@@ -13,8 +13,8 @@ from fx import random
 from fx.config import no_grad
 from fx.errors import ShapeError
 from fx.nn.init.cells import as_cell, draw_normal, put
+from fx.ops.making.patterns import eye
 from fx.ops.operands import iota
-from fx.ops.patterns import eye
 
 
 def eye_(tensor: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 from fx.config import no_grad
 from fx.nn.module import Module
 from fx.nn.parameter import Buffer
-from fx.ops.creation import zeros
-from fx.ops.elementwise import ceil, log2, maximum, sign, sqrt
-from fx.ops.joining import concat
-from fx.ops.patterns import eye, tril
-from fx.ops.searching import where
+from fx.ops.indexing.searching import where
+from fx.ops.making.creation import zeros
+from fx.ops.making.patterns import eye, tril
+from fx.ops.pointwise.elementwise import ceil, log2, maximum, sign, sqrt
+from fx.ops.shapes.joining import concat
 from fx.random.stateful import randn
 from fx.tensor import Tensor
 from fx.transforms import scan

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from fx.nn.utils import _computed
-from fx.ops.creation import ones_like
-from fx.ops.norms import norm
+from fx.ops.making.creation import ones_like
+from fx.ops.reductions.norms import norm
 from fx.random.stateful import rand, rand_like
 from fx.tensor import Tensor
 

@@ -6,8 +6,8 @@ from copy import deepcopy
 from typing import Any, TypeVar
 
 from fx.nn.parameter import Parameter
-from fx.ops.creation import ones_like, zeros_like
-from fx.ops.elementwise import rsqrt
+from fx.ops.making.creation import ones_like, zeros_like
+from fx.ops.pointwise.elementwise import rsqrt
 from fx.tensor import Tensor
 
 Layer = TypeVar("Layer")

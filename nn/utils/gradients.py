@@ -12,8 +12,8 @@ import fx.prims.shape as shape_prims
 from fx.autograd.methods import set_gradients
 from fx.config import no_grad
 from fx.errors import BackwardError, ShapeError
-from fx.ops.norms import norm
 from fx.ops.operands import argument
+from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant, constant_like
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor

@@ -7,9 +7,9 @@ import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 from fx.devices import Device
 from fx.dtypes import int64
-from fx.ops.cumulative import cumsum
+from fx.ops.indexing.searching import searchsorted
 from fx.ops.operands import argument, cast
-from fx.ops.searching import searchsorted
+from fx.ops.reductions.cumulative import cumsum
 from fx.prims.shape import broadcast_to, reshape
 from fx.tensor import Tensor
 

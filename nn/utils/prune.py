@@ -18,7 +18,7 @@ from fx.nn.utils._pruning import (
     drop_hook,
 )
 from fx.nn.utils.gradients import parameters_to_vector
-from fx.ops.creation import ones_like
+from fx.ops.making.creation import ones_like
 from fx.tensor import Tensor
 
 __all__ = [

@@ -17,8 +17,8 @@ from fx.dtypes import int64
 from fx.errors import ShapeError
 from fx.nn.utils.packing import Layout, count
 from fx.ops.convert import as_tensor
-from fx.ops.joining import stack
 from fx.ops.operands import argument, cast
+from fx.ops.shapes.joining import stack
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.sorting import argsort
 from fx.tensor import Tensor

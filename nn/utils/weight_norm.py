@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from fx.nn.module import Module
 from fx.nn.parameter import Parameter
 from fx.nn.utils import _computed
-from fx.ops.norms import norm
+from fx.ops.reductions.norms import norm
 from fx.tensor import Tensor
 
 M = TypeVar("M", bound=Module)

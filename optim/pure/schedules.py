@@ -8,7 +8,7 @@ from typing import Any
 
 from fx.dtypes import INEXACT, float64
 from fx.ops.convert import as_tensor
-from fx.ops.pointwise import clip
+from fx.ops.pointwise.composed import clip
 from fx.prims.compare import astype, where
 from fx.prims.elementwise import cos
 from fx.tensor import Tensor

@@ -9,7 +9,7 @@ from typing import Any
 
 from fx import tree
 from fx.dtypes import float32, int64
-from fx.ops.pointwise import clip as clip_values
+from fx.ops.pointwise.composed import clip as clip_values
 from fx.optim._pure import Pure, Transform, value_of
 from fx.prims.compare import astype, where
 from fx.prims.creation import constant, constant_like

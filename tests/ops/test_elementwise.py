@@ -9,7 +9,7 @@ import pytest
 import fx
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
-from fx.ops import elementwise
+from fx.ops.pointwise import elementwise
 
 SHAPES = ((), (3,), (2, 0), (2, 3, 2))
 REAL = (*dtypes.SIGNED, *dtypes.UNSIGNED, fx.float16, fx.bfloat16, fx.float32, fx.float64)

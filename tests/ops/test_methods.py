@@ -8,7 +8,7 @@ import pytest
 
 import fx
 from fx.errors import AxisError, DTypeError, ShapeError
-from fx.ops import methods
+from fx.ops.methods import table as methods
 
 torch = pytest.importorskip("torch")
 

@@ -14,7 +14,7 @@ import fx.prims.reduction as reduction
 import fx.prims.shape as shape
 from fx.config import modes, writing
 from fx.errors import AxisError, IndexingError, ShapeError
-from fx.ops.reduction import argmax_along
+from fx.ops.reductions.reduction import argmax_along
 from fx.quick import quick
 
 RANDOM = np.random.default_rng(3)

@@ -1,0 +1,1 @@
+"""NumPy's index language: what ``x[...]`` gives and ``x.at[...]`` puts, and indices an element."""

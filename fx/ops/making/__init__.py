@@ -1,0 +1,1 @@
+"""Making tensors: creation functions, patterns, and memory of other libraries."""

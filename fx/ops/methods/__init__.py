@@ -1,0 +1,1 @@
+"""What a Tensor can do by itself: operators, methods, attributes, printing."""

@@ -1,0 +1,1 @@
+"""Functions of each element: one row of a table, or several primitives."""

@@ -1,0 +1,178 @@
+"""Elementwise functions that PyTorch names and the Array API does not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.prims.compare as compare
+import fx.prims.elementwise as prims
+import fx.prims.special as special
+from fx import dtypes
+from fx.errors import DTypeError, ShapeError
+from fx.ops.axes import integer, normal_axis
+from fx.ops.making.creation import arange
+from fx.ops.operands import argument, cast, floating, operands, public
+from fx.ops.reductions.norms import norm
+from fx.ops.shapes.manipulation import expand_dims
+from fx.prims.creation import constant_like
+from fx.tensor import Tensor
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
+
+
+def float_power(x: Any, exponent: Any) -> Tensor:
+    """x ** exponent in float64 (complex128 for complex numbers)."""
+    x, y = operands("float_power", x, exponent)
+    wide = dtypes.complex128 if x.dtype in dtypes.COMPLEX else dtypes.float64
+    return cast(x, wide) ** cast(y, wide)  # type: ignore[no-any-return]
+
+
+def fmax(x: Any, other: Any) -> Tensor:
+    """The larger of each pair; where one is NaN the other."""
+    x, y = operands("fmax", x, other)
+    if x.dtype not in dtypes.FLOATING:
+        return prims.maximum(x, y)
+    return compare.where((x >= y) | compare.isnan(y), x, y)
+
+
+def fmin(x: Any, other: Any) -> Tensor:
+    """The smaller of each pair; where one is NaN the other."""
+    x, y = operands("fmin", x, other)
+    if x.dtype not in dtypes.FLOATING:
+        return prims.minimum(x, y)
+    return compare.where((x <= y) | compare.isnan(y), x, y)
+
+
+def heaviside(x: Any, values: Any) -> Tensor:
+    """0 for negative numbers, 1 for positive ones, ``values`` for 0."""
+    x, v = operands("heaviside", x, values)
+    step = compare.where(x > 0, constant_like(1, x), constant_like(0, x))
+    return compare.where(x == 0, v, compare.where(x != x, x, step))
+
+
+def ldexp(x: Any, other: Any) -> Tensor:
+    """x * 2 ** other."""
+    return floating("ldexp", x) * prims.exp2(floating("ldexp", other))  # type: ignore[no-any-return]
+
+
+def logaddexp2(x: Any, other: Any) -> Tensor:
+    """log2(2 ** x + 2 ** other), without overflow."""
+    x, y = operands("logaddexp2", x, other, True)
+    return prims.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)  # type: ignore[no-any-return]
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
+    x = floating("sinc", x)
+    if x.dtype.itemsize == 2:
+        return cast(sinc(cast(x, dtypes.float32)), x.dtype)
+    t = x * math.pi
+    near = prims.abs(t) < 0.25  # where the slope of the quotient is a difference of two like ones
+    square = prims.square(compare.where(near, t, constant_like(0, t)))
+    series = constant_like(0, t)
+    for k in range(6, 0, -1):  # 1 - t**2 / 3! + t**4 / 5! - ...
+        series = (1.0 - series) * square / (2 * k * (2 * k + 1))
+    t = compare.where(near, constant_like(1, t), t)
+    return compare.where(near, 1.0 - series, prims.sin(t) / t)
+
+
+def isposinf(x: Any) -> Tensor:
+    """Whether each element is positive infinity."""
+    return argument("isposinf", x) == math.inf  # type: ignore[no-any-return]
+
+
+def isneginf(x: Any) -> Tensor:
+    """Whether each element is negative infinity."""
+    return argument("isneginf", x) == -math.inf  # type: ignore[no-any-return]
+
+
+def is_nonzero(x: Any) -> bool:
+    """Whether the one element of a tensor is not 0.
+
+    Raises:
+        RuntimeError: if it has not exactly one.
+    """
+    x = argument("is_nonzero", x)
+    if x.numel() != 1:
+        raise RuntimeError(f"is_nonzero takes a tensor of one element, got shape {x.shape}")
+    return bool(x)
+
+
+def _integers(name: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    x, y = operands(name, x, y)
+    if x.dtype not in dtypes.INTEGRAL:
+        raise DTypeError(f"{name} takes integers, got {x.dtype.name}; write x.astype(fx.int64)")
+    return x.abs(), y.abs()
+
+
+def gcd(x: Any, other: Any) -> Tensor:
+    """The greatest common divisor of each pair of integers; 0 for two zeros.
+
+    Example:
+        >>> import fx
+        >>> from fx.ops.pointwise.torch_names import gcd
+        >>> gcd(fx.tensor([12, 7]), 8)
+        tensor([4, 1])
+    """
+    from fx.transforms import while_loop
+
+    def step(pair: Any) -> Any:
+        a, b = pair
+        zero = b == 0
+        rest = a % compare.where(zero, constant_like(1, b), b)
+        return compare.where(zero, a, b), compare.where(zero, b, rest)
+
+    a, b = _integers("gcd", x, other)
+    a, b = a + b * 0, b + a * 0  # both in the broadcast shape
+    found = while_loop(lambda pair: (pair[1] != 0).any(), step, (a, b))[0]
+    return prims.abs(found)  # of the smallest integer, which has no abs, remainders are negative
+
+
+def lcm(x: Any, other: Any) -> Tensor:
+    """The least common multiple of each pair of integers; 0 where one is 0."""
+    a, b = _integers("lcm", x, other)
+    divisor = gcd(a, b)
+    return a // compare.where(divisor == 0, constant_like(1, divisor), divisor) * b  # type: ignore[no-any-return]
+
+
+def mvlgamma(x: Any, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension ``p``, at least 1."""
+    x, p = floating("mvlgamma", x), integer("mvlgamma", "p", p)
+    if p < 1:
+        raise ShapeError(f"mvlgamma: p must be at least 1, got {p}")
+    halves = arange(p, device=x.device) * constant_like(0.5, x)
+    parts = special.lgamma(expand_dims(x, -1) - halves)  # (..., p)
+    return parts.sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
+    """The elements outside [-lambd, lambd], 0 for the others."""
+    x = floating("hardshrink", x)
+    return compare.where((x > lambd) | (x < -lambd) | (x != x), x, constant_like(0, x))
+
+
+def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * x."""
+    return other - argument("rsub", x) * alpha  # type: ignore[no-any-return]
+
+
+def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along an axis, those whose ``p``-norm exceeds ``maxnorm`` scaled down to it."""
+    x = floating("renorm", x)
+    at = normal_axis("renorm", dim, x._shape)
+    others = tuple([i for i in range(x.ndim) if i != at])
+    size = norm(x, p, others, True)  # with the slope 0 where all is 0
+    scale = compare.where(size > maxnorm, maxnorm / (size + 1e-7), constant_like(1, size))
+    return x * scale  # type: ignore[no-any-return]
+
+
+__all__ = public(globals())

@@ -1,0 +1,298 @@
+"""Products of vectors, matrices and tensors.
+
+Source: Python Array API standard 2024.12, "Linear algebra functions".
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import fx.prims.complex as complex_prims
+import fx.prims.elementwise as elementwise
+import fx.prims.linear as prims
+import fx.prims.shape as shape_prims
+from fx.config import modes
+from fx.errors import AxisError, ShapeError
+from fx.ops.autocasting import in_half, lowered
+from fx.ops.axes import normal_axis, ordered_axes
+from fx.ops.operands import operands, public
+from fx.ops.shapes.manipulation import reshape, swapaxes
+from fx.tensor import Tensor
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """The matrix product over the last two axes; leading axes broadcast. ``x1 @ x2`` is the same.
+
+    Args:
+        x1: (*batch, m, k), or (k,).
+        x2: (*batch, k, n), or (k,).
+
+    Returns:
+        (*batch, m, n), without the axis of what was a vector.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.matmul(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), fx.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+    if modes.autocast is not None:
+        x1, x2 = lowered(x1, x2)
+    if type(x1) is Tensor and type(x2) is Tensor:
+        a, b = x1._a, x2._a
+        if a.dtype is b.dtype and a.ndim > 1 and b.ndim > 1:
+            return prims.matmul(x1, x2)
+    return _product("matmul", *operands("matmul", x1, x2))
+
+
+def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product of operands of one dtype, vectors allowed."""
+    a, b = x._shape, y._shape
+    if not a or not b:
+        raise ShapeError(f"{name}: shapes {a} and {b}: a scalar has no matrix product; write x * y")
+    if a[-1] != b[-2 if len(b) > 1 else -1]:
+        raise ShapeError(
+            f"{name}: shapes {a} and {b} do not fit: the last axis of the first has size {a[-1]}, "
+            f"the {'last but one' if len(b) > 1 else 'only'} axis of the second "
+            f"{b[-2 if len(b) > 1 else -1]}; perhaps one wants a transpose: x.mT"
+        )
+    if len(a) == 1:
+        x = shape_prims.reshaped(x, (1, a[0]))
+    if len(b) == 1:
+        y = shape_prims.reshaped(y, (b[0], 1))
+    out = prims.matmul(x, y)
+    if len(a) > 1 and len(b) > 1:
+        return out
+    shape = out.shape[:-2]
+    if len(a) > 1:
+        shape = (*shape, out.shape[-2])
+    elif len(b) > 1:
+        shape = (*shape, out.shape[-1])
+    return shape_prims.reshaped(out, shape)
+
+
+def _ranked(name: str, x: Any, y: Any, ranks: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Both operands, which must have the given numbers of axes."""
+    x, y = operands(name, x, y)
+    if (x.ndim, y.ndim) != ranks:
+        raise ShapeError(
+            f"{name} takes tensors with {ranks[0]} and {ranks[1]} axes, got shapes {x.shape} and "
+            f"{y.shape}; fx.matmul takes any"
+        )
+    return x, y
+
+
+def mm(x: Any, y: Any) -> Tensor:
+    """The product of two matrices, (m, k) by (k, n); see ``matmul``.
+
+    Example:
+        >>> import fx
+        >>> fx.mm(fx.ones((2, 3)), fx.ones((3, 4))).shape
+        (2, 4)
+    """
+    if modes.autocast is not None:
+        x, y = lowered(x, y)
+    return _product("mm", *_ranked("mm", x, y, (2, 2)))
+
+
+def bmm(x: Any, y: Any) -> Tensor:
+    """The products of two stacks of matrices, (b, m, k) by (b, k, n); see ``matmul``.
+
+    Example:
+        >>> import fx
+        >>> fx.bmm(fx.ones((5, 2, 3)), fx.ones((5, 3, 4))).shape
+        (5, 2, 4)
+    """
+    if modes.autocast is not None:
+        x, y = lowered(x, y)
+    x, y = _ranked("bmm", x, y, (3, 3))
+    if x.shape[0] != y.shape[0]:
+        raise ShapeError(f"bmm: the stacks {x.shape} and {y.shape} differ in number")
+    return _product("bmm", x, y)
+
+
+def mv(x: Any, y: Any) -> Tensor:
+    """The product of a matrix (m, k) and a vector (k,).
+
+    Example:
+        >>> import fx
+        >>> fx.mv(fx.ones((2, 3)), fx.ones(3))
+        tensor([3., 3.])
+    """
+    return _product("mv", *_ranked("mv", x, y, (2, 1)))
+
+
+def dot(x: Any, y: Any) -> Tensor:
+    """The sum of products over the last axis of ``x`` and the last but one (or only) of ``y``.
+
+    Args:
+        x: (*A, k), or a scalar.
+        y: (k,) or (*B, k, n), or a scalar.
+
+    Returns:
+        (*A,) or (*A, *B, n), as ``numpy.dot``.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> import fx
+        >>> fx.dot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    x, y = operands("dot", x, y)
+    if not x.ndim or not y.ndim:
+        return elementwise.multiply(x, y)
+    if y.ndim <= 2:
+        return _product("dot", x, y)
+    return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
+
+
+def vdot(x: Any, y: Any) -> Tensor:
+    """The sum of the products of all elements, those of ``x`` conjugated.
+
+    Example:
+        >>> import fx
+        >>> fx.vdot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    x, y = operands("vdot", x, y)
+    return vecdot(reshape(x, (-1,)), reshape(y, (-1,)))
+
+
+@in_half
+def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """The sums of products along an axis, the elements of ``x1`` conjugated; the rest broadcasts.
+
+    Args:
+        x1, x2: tensors whose shapes broadcast, with the same size along the axis.
+        axis: the axis, counted from the end.
+        dim: PyTorch's word for ``axis``.
+
+    Raises:
+        ShapeError: if the sizes along the axis differ.
+
+    Example:
+        >>> import fx
+        >>> fx.vecdot(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), fx.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+    x, y = operands("vecdot", x1, x2)
+    axis = axis if dim is None else dim
+    a, b = normal_axis("vecdot", axis, x.shape), normal_axis("vecdot", axis, y.shape)
+    if x.shape[a] != y.shape[b]:
+        raise ShapeError(
+            f"vecdot: {x.shape} and {y.shape} must have the same size along axis {axis}, "
+            f"got {x.shape[a]} and {y.shape[b]}"
+        )
+    if x.dtype.kind == "c":
+        x = complex_prims.conj(x)
+    x, y = swapaxes(x, a, -1), swapaxes(y, b, -1)
+    rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*A, 1, k)
+    columns = shape_prims.reshaped(y, (*y.shape, 1))  # (*B, k, 1)
+    out = prims.matmul(rows, columns)
+    return shape_prims.reshaped(out, out.shape[:-2])
+
+
+def inner(x: Any, y: Any) -> Tensor:
+    """The sums of products over the last axes: (*A, k) and (*B, k) give (*A, *B).
+
+    Example:
+        >>> import fx
+        >>> fx.inner(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    x, y = operands("inner", x, y)
+    if not x.ndim or not y.ndim:
+        return elementwise.multiply(x, y)
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(f"inner: the last axes of {x.shape} and {y.shape} must have the same size")
+    return tensordot(x, y, ([-1], [-1]))
+
+
+def outer(x: Any, y: Any) -> Tensor:
+    """All products of an element of ``x`` and one of ``y``: (m,) and (n,) give (m, n).
+
+    Example:
+        >>> import fx
+        >>> fx.outer(fx.tensor([1, 2]), fx.tensor([3, 4]))
+        tensor([[3, 4],
+                [6, 8]])
+    """
+    x, y = operands("outer", x, y)
+    m, n = prod(x.shape), prod(y.shape)
+    return shape_prims.reshaped(x, (m, 1)) * shape_prims.reshaped(y, (1, n))
+
+
+@in_half
+def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
+    """The sums of products over several axes of each operand at once.
+
+    Args:
+        x1, x2: tensors.
+        axes: how many of the last axes of ``x1`` go with the first of ``x2``, or a pair of
+            sequences that name them.
+        dims: PyTorch's word for ``axes``.
+
+    Returns:
+        a tensor with the other axes of ``x1``, then those of ``x2``.
+
+    Raises:
+        ShapeError: if axes that go together differ in size.
+
+    Example:
+        >>> import fx
+        >>> fx.tensordot(fx.ones((2, 3, 4)), fx.ones((3, 4, 5)), 2).shape
+        (2, 5)
+    """
+    x, y = operands("tensordot", x1, x2)
+    axes = axes if dims is None else dims
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x.ndim, y.ndim):
+            raise AxisError(f"tensordot: {axes} axes do not fit shapes {x.shape} and {y.shape}")
+        left, right = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
+    else:
+        if not isinstance(axes, tuple | list) or len(axes) != 2:
+            raise AxisError(
+                f"tensordot: axes must be an int or a pair of axes for {x.shape} and {y.shape}, "
+                f"got {axes!r:.60}; write axes=((-1,), (0,))"
+            )
+        first, second = axes
+        left = ordered_axes("tensordot", first, x.shape)
+        right = ordered_axes("tensordot", second, y.shape)
+    together = [x.shape[a] for a in left], [y.shape[b] for b in right]
+    if together[0] != together[1]:
+        raise ShapeError(
+            f"tensordot: axes {left} of {x.shape} have sizes {tuple(together[0])}, axes {right} of "
+            f"{y.shape} have sizes {tuple(together[1])}; they must be equal"
+        )
+    rows = tuple([i for i in range(x.ndim) if i not in left])
+    columns = tuple([i for i in range(y.ndim) if i not in right])
+    k = prod(together[0])
+    a, b = [x.shape[i] for i in rows], [y.shape[i] for i in columns]
+    table = shape_prims.reshaped(shape_prims.transposed(x, (*rows, *left)), (prod(a), k))
+    other = shape_prims.reshaped(shape_prims.transposed(y, (*right, *columns)), (k, prod(b)))
+    return shape_prims.reshaped(prims.matmul(table, other), (*a, *b))
+
+
+def kron(x: Any, y: Any) -> Tensor:
+    """The Kronecker product: ``x`` with each element replaced by its product with all of ``y``.
+
+    Example:
+        >>> import fx
+        >>> fx.kron(fx.tensor([1, 10]), fx.tensor([1, 2]))
+        tensor([ 1,  2, 10, 20])
+    """
+    x, y = operands("kron", x, y)
+    rank = max(x.ndim, y.ndim)
+    a, b = [(1,) * (rank - len(s)) + s for s in (x.shape, y.shape)]
+    wide = [n for m in a for n in (m, 1)]
+    other = [n for m in b for n in (1, m)]
+    out = shape_prims.reshaped(x, tuple(wide)) * shape_prims.reshaped(y, tuple(other))
+    return shape_prims.reshaped(out, tuple([m * n for m, n in zip(a, b, strict=True)]))
+
+
+__all__ = public(globals())

@@ -1,0 +1,1 @@
+"""Along axes: sums, statistics, norms, order, counts and sets."""

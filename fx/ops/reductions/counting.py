@@ -1,0 +1,300 @@
+"""Counting and summaries: occurrences, histograms, runs, covariance, areas under curves."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import fx.prims.compare as compare
+from fx import dtypes
+from fx.errors import DTypeError, ShapeError
+from fx.ops.autocasting import in_float32
+from fx.ops.axes import integer, normal_axis
+from fx.ops.convert import as_tensor
+from fx.ops.indexing.searching import searchsorted
+from fx.ops.indexing.views import along
+from fx.ops.making.creation import linspace, zeros
+from fx.ops.operands import argument, cast, floating, of_scalar, public
+from fx.ops.pointwise.composed import lerp
+from fx.ops.reductions.ordering import Found, _shared, lower_median
+from fx.ops.reductions.statistics import mean, quantile
+from fx.ops.shapes.joining import concat
+from fx.ops.shapes.manipulation import moveaxis, ravel
+from fx.tensor import Tensor
+
+# occurrences ------------------------------------------------------------------------------------
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2 ... occurs in a vector, or the sum of the weights of each.
+
+    Args:
+        x: (n,) non-negative integers.
+        weights: (n,), or None for counts.
+        minlength: the least length of the result.
+
+    Raises:
+        DTypeError: if ``x`` is not an integer tensor.
+        ShapeError: if it is no vector, or has a negative element.
+
+    Example:
+        >>> import fx
+        >>> from fx.ops.reductions.counting import bincount
+        >>> bincount(fx.tensor([0, 2, 2]), minlength=4)
+        tensor([1, 0, 2, 0])
+    """
+    x = argument("bincount", x)
+    if x._dtype not in dtypes.INTEGRAL:
+        raise DTypeError(f"bincount takes integers, got {x.spec!r}; write x.astype(fx.int64)")
+    if x.ndim != 1:
+        raise ShapeError(f"bincount takes a vector, got shape {x.shape}; write x.reshape(-1)")
+    length = integer("bincount", "minlength", minlength)
+    if x._shape[0]:
+        if int(x.min()) < 0:
+            raise ShapeError("bincount takes non-negative integers, got a negative one")
+        length = max(length, int(x.max()) + 1)
+    if weights is None:
+        source = zeros((x._shape[0],), dtype=dtypes.int64, device=x.device) + 1
+    else:
+        source = argument("bincount", weights)
+        if source._dtype not in dtypes.FLOATING:
+            source = source.astype(dtypes.float64)
+    start = zeros((length,), dtype=source._dtype, device=x.device)
+    return start.scatter_add(0, x.astype(dtypes.int64), source)  # type: ignore[no-any-return]
+
+
+class Histogram(NamedTuple):
+    """What ``histogram`` gives."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def histogram(
+    x: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Histogram:
+    """How many elements lie in each bin, and the edges of the bins.
+
+    Args:
+        x: floating, any shape.
+        bins: their number, or an increasing tensor (n + 1,) of edges; the last bin is closed.
+        range: the outermost edges where ``bins`` is a number; the extremes of ``x`` unless told.
+        weight: of the shape of ``x``; each element counts 1 unless told.
+        density: divide by the total and by the width of each bin.
+    """
+    x = ravel(floating("histogram", x))
+    if isinstance(bins, int):
+        if range is not None and (not isinstance(range, tuple | list) or len(range) != 2):
+            raise ShapeError(f"histogram: range must be (low, high), got {range!r:.60}")
+        low, high = (x.min().item(), x.max().item()) if range is None else range
+        if low == high:
+            low, high = (low, high + 1) if range is None else (low, high)
+        edges = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
+    else:
+        edges = argument("histogram", bins)
+    count = edges._shape[0] - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    place = searchsorted(edges, x, right=True) - 1
+    place = compare.where(x == edges[-1], as_tensor(count - 1, dtype=place.dtype), place)
+    each = as_tensor(1.0, dtype=x.dtype) if weight is None else ravel(argument("histogram", weight))
+    each = compare.where(inside, cast(each, x.dtype), as_tensor(0.0, dtype=x.dtype))
+    hist = zeros((count,), dtype=x.dtype, device=x.device)
+    hist = hist.scatter_add(0, place.clamp(0, count - 1), each.expand(x.shape))
+    if density:
+        hist = hist / hist.sum() / (edges[1:] - edges[:-1])
+    return Histogram(hist, edges)
+
+
+def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements lie in each of ``bins`` equal parts of [min, max]; both 0: of all."""
+    x = argument("histc", x)
+    if not x.numel():
+        return zeros((bins,), dtype=x._dtype, device=x.device)
+    if min == 0 == max:
+        min, max = x.min().item(), x.max().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    return histogram(x, bins, range=(min, max)).hist
+
+
+def unique_consecutive(
+    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (along ``dim`` the slices) without those that equal the one before.
+
+    Returns:
+        the values, or a tuple of them, the number of the run of each element, and the lengths.
+
+    Example:
+        >>> import fx
+        >>> from fx.ops.reductions.counting import unique_consecutive
+        >>> unique_consecutive(fx.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
+    x = argument("unique_consecutive", x)
+    rows = ravel(x) if dim is None else moveaxis(x, dim, 0)  # (n, ...)
+    n = rows.shape[0]
+    differs = along(rows, 0, min(1, n), n) != along(rows, 0, 0, max(n - 1, 0))
+    if rows.ndim > 1:
+        differs = differs.reshape(differs.shape[0], -1).any(1)
+    new = concat([zeros((min(n, 1),), dtype=dtypes.bool_, device=x.device) == 0, differs])
+    starts = new.nonzero(as_tuple=True)[0]
+    values = rows[starts] if dim is None else moveaxis(rows[starts], 0, dim)
+    out: list[Tensor] = [values]
+    if return_inverse:
+        number = new.astype(dtypes.int64).cumsum(0) - 1
+        out.append(number.reshape(x._shape) if dim is None else number)
+    if return_counts:
+        end = zeros((min(n, 1),), dtype=dtypes.int64, device=x.device) + n
+        out.append(concat([starts, end])[1:] - starts)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+# order statistics without NaN -------------------------------------------------------------------
+
+
+def nanmedian(
+    x: Any, dim: int | None = None, keepdim: bool = False, *,
+    axis: int | None = None, keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """The lower median of what is not NaN; along ``dim`` a pair (values, indices)."""
+    x, dim, keepdim = argument("nanmedian", x), axis if dim is None else dim, keepdim or keepdims
+    if dim is not None and not x._shape:
+        return of_scalar(nanmedian, x, dim)
+    if x._dtype not in dtypes.FLOATING:
+        return x.median() if dim is None else lower_median(x, dim, keepdim)
+    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x._shape))
+    order = flat.argsort(at)
+    count = (flat == flat).sum(at, keepdim=True)
+    place = order.gather(at, ((count - 1) // 2).clamp(min=0))
+    values = flat.gather(at, place)
+    if dim is None:
+        return _shared(flat, values.reshape(()))
+    if not keepdim:
+        values, place = values.squeeze(at), place.squeeze(at)
+    return Found(values, place)
+
+
+@in_float32
+def nanquantile(
+    x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    axis: int | None = None, keepdims: bool = False,
+) -> Tensor:  # fmt: skip
+    """The ``q``-quantiles of what is not NaN, linearly between elements; NaN where all is."""
+    x, dim = floating("nanquantile", x), axis if dim is None else dim
+    keepdim = keepdim or keepdims
+    if dim is not None and not x._shape:
+        return of_scalar(partial(nanquantile, q=q, interpolation=interpolation), x, dim=dim)  # type: ignore[no-any-return]
+    if interpolation != "linear":
+        if bool((x == x).all()):
+            return quantile(x, q, dim, keepdim, interpolation)
+        raise ValueError(f"nanquantile interpolates linearly, got {interpolation!r}")
+    flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanquantile", dim, x._shape))
+    ranked = flat.gather(at, flat.argsort(at))
+    count = (flat == flat).sum(at, keepdim=True)
+    wanted = as_tensor(q, dtype=x._dtype, device=x.device)
+    if wanted.ndim > 1:
+        raise ShapeError(f"nanquantile: q must be a number or (n,), got shape {wanted.shape}")
+    shares = wanted.reshape([-1 if i == at else 1 for i in range(flat.ndim)])
+    place = shares * (count - 1).clamp(min=0).astype(x._dtype)  # (..., n_q, ...)
+    low = place.floor()
+    weight = place - low
+    first = low.astype(dtypes.int64)
+    second = (first + 1).clamp(max=max(flat.shape[at] - 1, 0))
+    second = compare.where(weight > 0, second, first)
+    lower, upper = ranked.gather(at, first), ranked.gather(at, second)
+    out = moveaxis(lerp(lower, upper, weight), at, 0)  # (n_q, *kept)
+    kept = [1 if i == at or dim is None else n for i, n in enumerate(x._shape)]
+    return out.reshape((*wanted._shape, *(kept if keepdim else out.shape[1:])))
+
+
+# covariance -------------------------------------------------------------------------------------
+
+
+def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of variables: rows of ``x`` are variables, columns are observations.
+
+    Args:
+        x: (variables, observations) or (observations,).
+        correction: what is taken from the number of observations in the divisor.
+        fweights: (observations,) integers: how often each was made.
+        aweights: (observations,): how much each counts.
+    """
+    x = argument("cov", x)
+    if x.ndim > 2:
+        raise ShapeError(f"cov takes at most two axes, got shape {x.shape}")
+    flat = x.ndim < 2
+    x = x.reshape(1, -1) if flat else x
+    x = floating("cov", x)
+    weights = None
+    if fweights is not None:
+        weights = argument("cov", fweights)
+    if aweights is not None:
+        by = argument("cov", aweights)
+        weights = by if weights is None else weights * by
+    if weights is None:
+        total: Any = x._shape[1]
+        centred = x - mean(x, 1, keepdims=True)
+        scaled = centred
+        divisor = total - correction
+    else:
+        weights = cast(weights, x._dtype)
+        total = weights.sum()
+        centred = x - ((x * weights).sum(1) / total)[:, None]
+        scaled = centred * weights
+        if aweights is None:
+            divisor = total - correction
+        else:
+            divisor = total - correction * (weights * cast(by, x._dtype)).sum() / total
+    if isinstance(divisor, Tensor):
+        divisor = divisor.clamp(min=0)
+    else:
+        divisor = as_tensor(float(max(divisor, 0)), dtype=x._dtype, device=x.device)
+    out = scaled @ centred.mT.conj() / divisor
+    return out.reshape(()) if flat else out
+
+
+def corrcoef(x: Any) -> Tensor:
+    """The correlations of variables: rows of ``x`` are variables, columns are observations."""
+    c = cov(x)
+    if not c.ndim:
+        return c / c
+    spread = c.diagonal().sqrt()
+    return (c / spread[:, None] / spread[None, :]).clamp(-1, 1)  # type: ignore[no-any-return]
+
+
+# areas ------------------------------------------------------------------------------------------
+
+
+def _strips(name: str, y: Any, x: Any, dx: Any, dim: int) -> Tensor:
+    y = floating(name, y)
+    at = normal_axis(name, dim, y._shape)
+    n = y._shape[at]
+    middle = (along(y, at, 1, n) + along(y, at, 0, n - 1)) / 2
+    if x is None:
+        return middle * (1 if dx is None else dx)
+    x = argument(name, x)
+    if x.ndim == 1:
+        x = x.reshape((-1,) + (1,) * (y.ndim - 1 - at))
+    return middle * x.diff(dim=at - y.ndim if x.ndim < y.ndim else at)
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """The area under ``y`` along an axis by the trapezoidal rule.
+
+    Args:
+        y: the heights.
+        x: their places, (n,) or of the shape of ``y``; a distance of ``dx`` (1) unless told.
+    """
+    return _strips("trapezoid", y, x, dx, dim).sum(dim)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """The area under ``y`` up to each place of an axis by the trapezoidal rule."""
+    return _strips("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
+
+
+__all__ = public(globals())

@@ -1,0 +1,379 @@
+"""Statistics: means, variances and quantiles along axes.
+
+``axis`` is an int, a tuple of ints or None for all axes; ``dim`` and ``keepdim`` are PyTorch's
+words for ``axis`` and ``keepdims``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import fx.backends.cpu.sums as sums
+import fx.prims.compare as compare
+import fx.prims.elementwise as elementwise
+import fx.prims.indexing as indexing
+import fx.prims.reduction as prims
+import fx.prims.shape as shape_prims
+import fx.prims.sorting as sorting
+from fx import dtypes
+from fx.errors import ShapeError
+from fx.ops.autocasting import in_float32
+from fx.ops.axes import Axis, normal_axes
+from fx.ops.convert import as_tensor
+from fx.ops.operands import argument, averaged, cast, floating, public
+from fx.ops.pointwise.composed import lerp
+from fx.ops.reductions.norms import root
+from fx.ops.reductions.reduction import sum
+from fx.prims.axes import check_ordered
+from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
+from fx.prims.norms import variance
+from fx.quick import quick
+from fx.tensor import Tensor
+
+# means and variances ----------------------------------------------------------------------------
+
+
+def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    return prod([shape[a] for a in axes])
+
+
+def mean(
+    x: Any,
+    axis: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The arithmetic mean along axes; NaN of nothing.
+
+    Args:
+        x: a floating tensor of any shape; float16 and bfloat16 are added up in float32.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        dtype: the dtype to compute in.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        DTypeError: for integers and bool.
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.mean(fx.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        tensor([2., 3.])
+    """
+    if dtype is not None or type(x) is not Tensor or x._a.dtype.kind != "f":
+        x = averaged("mean", x, dtype)
+    axes = normal_axes("mean", axis if dim is None else dim, x._shape)
+    return _mean(x, axes, keepdims or keepdim)
+
+
+def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    given = x._dtype
+    if given.itemsize == 2:  # the sum may leave the range of float16
+        return compare.astype(_mean(cast(x, dtypes.float32), axes, keepdims), dtype=given)
+    return _average_of(x, axes, keepdims, float(_count(x._shape, axes)))  # type: ignore[no-any-return]
+
+
+def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Tensor:
+    return prims.sum(x, axes=axes, keepdims=keepdims) / count
+
+
+def _average_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Any:
+    out = sums.total(x, axes, keepdims)
+    return np.divide(out, count, out) if type(out) is np.ndarray else out / x.dtype.type(count)
+
+
+def _average_vjp(
+    needs: Any, x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count: float
+) -> Any:
+    shape = x._shape
+    return lambda ct: (prims.spread_back(ct / count, shape, axes, keepdims),)
+
+
+_average = fuse("mean", cpu=_average_kernel, reference=_average_in_steps, vjp=_average_vjp)
+_average_of = quick(_average, "axes", "keepdims", "count")
+
+
+def _moments(
+    name: str, x: Any, axis: Axis, correction: float, keepdims: bool, dtype: Any
+) -> tuple[Tensor, Tensor]:
+    """The variance and the mean (its axes kept), in at least float32."""
+    x = averaged(name, x, dtype)
+    axes = normal_axes(name, axis, x._shape)
+    if x._dtype.itemsize == 2:
+        x = cast(x, dtypes.float32)
+    freedom = max(float(_count(x._shape, axes) - correction), 0.0)
+    if x._dtype.kind == "c":
+        center = _mean(x, axes, True)
+        square = elementwise.square(elementwise.abs(x - center))
+        spread = prims.sum(square, axes=axes, keepdims=True) / freedom
+    else:
+        spread, center = variance(x, axes=axes, freedom=freedom)
+    if not keepdims and axes:
+        kept = [n for i, n in enumerate(x._shape) if i not in axes]
+        spread = shape_prims.reshaped(spread, tuple(kept))
+    return spread, center
+
+
+def _like(center: Tensor, spread: Tensor, dtype: Any) -> Tensor:
+    return cast(shape_prims.reshaped(center, spread._shape), dtype)
+
+
+def _result_dtype(x: Any, dtype: Any) -> Any:
+    found = x.dtype if dtype is None else dtypes.as_dtype(dtype)
+    return dtypes.real_of(found)
+
+
+def var(
+    x: Any,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+) -> Tensor:
+    """The variance along axes: the mean squared distance from the mean.
+
+    Args:
+        x: a floating tensor of any shape; float16 and bfloat16 are computed in float32.
+        axis: the axes to reduce, all of them for None.
+        correction: subtracted from the count in the divisor; 1 gives the unbiased estimate, which
+            is the default of the method ``x.var()`` as in PyTorch.
+        keepdims: keep the reduced axes, with size 1.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+        dtype: the dtype to compute in.
+
+    Raises:
+        DTypeError: for integers and bool.
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> import fx
+        >>> fx.var(fx.tensor([1.0, 3.0]))
+        tensor(1.)
+    """
+    x = argument("var", x)
+    out, _ = _moments(
+        "var", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
+    )
+    return cast(out, _result_dtype(x, dtype))
+
+
+def std(
+    x: Any,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+) -> Tensor:
+    """The standard deviation along axes, the root of ``var``; its gradient is 0 where it is 0.
+
+    Example:
+        >>> import fx
+        >>> fx.std(fx.tensor([1.0, 5.0]), correction=0)
+        tensor(2.)
+    """
+    x = argument("std", x)
+    out, _ = _moments(
+        "std", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
+    )
+    return cast(root(out), _result_dtype(x, dtype))
+
+
+def var_mean(
+    x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *,
+    dim: Axis = None, keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The variance and the mean along axes, for one computation of the mean; see ``var``.
+
+    Example:
+        >>> import fx
+        >>> fx.var_mean(fx.tensor([1.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
+    x = argument("var_mean", x)
+    keep = keepdims or keepdim
+    spread, center = _moments("var_mean", x, axis if dim is None else dim, correction, keep, None)
+    return cast(spread, dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
+
+
+def std_mean(
+    x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *,
+    dim: Axis = None, keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The standard deviation and the mean along axes; see ``std``.
+
+    Example:
+        >>> import fx
+        >>> fx.std_mean(fx.tensor([1.0, 3.0]))
+        (tensor(1.), tensor(2.))
+    """
+    x = argument("std_mean", x)
+    keep = keepdims or keepdim
+    spread, center = _moments("std_mean", x, axis if dim is None else dim, correction, keep, None)
+    return cast(root(spread), dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
+
+
+def nansum(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The sum along axes of what is not NaN.
+
+    Example:
+        >>> import fx
+        >>> fx.nansum(fx.tensor([1.0, float("nan"), 2.0]))
+        tensor(3.)
+    """
+    x = argument("nansum", x)
+    known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
+    return sum(known, axis if dim is None else dim, keepdims or keepdim)
+
+
+def nanmean(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The mean along axes of what is not NaN; NaN where all is.
+
+    Example:
+        >>> import fx
+        >>> fx.nanmean(fx.tensor([1.0, float("nan"), 3.0]))
+        tensor(2.)
+    """
+    x = averaged("nanmean", x)
+    axis, keep = axis if dim is None else dim, keepdims or keepdim
+    return nansum(x, axis, keep) / cast(sum(x == x, axis, keep), x._dtype)
+
+
+# order statistics -------------------------------------------------------------------------------
+
+
+def lines(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """``x`` with ``axes`` (sorted) as one last axis: (*kept, n)."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    if axes != tuple(range(len(kept), x.ndim)):
+        x = shape_prims.transposed(x, (*kept, *axes))
+    if len(axes) == 1:
+        return x
+    n = prod(x._shape[len(kept) :])
+    return shape_prims.reshaped(x, (*x._shape[: len(kept)], n))
+
+
+def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
+    """Values of sorted rows (*K, n) at fractional places (*Q): (*K, *Q)."""
+    axis = rows.ndim - 1
+
+    def at(rounded: Tensor) -> Tensor:
+        return indexing.take(rows, cast(rounded, dtypes.int64), axis=axis)
+
+    if interpolation in _ROUNDED:
+        return at(_ROUNDED[interpolation](place))
+    low = elementwise.floor(place)
+    below, above = at(low), at(elementwise.ceil(place))
+    weight = cast(place - low, rows._dtype) if interpolation == "linear" else 0.5
+    if interpolation == "midpoint":
+        weight = compare.where(place == low, constant_like(0.0, rows), constant_like(0.5, rows))
+    return lerp(below, above, weight)
+
+
+_ROUNDED = {"lower": elementwise.floor, "higher": elementwise.ceil, "nearest": elementwise.round}
+
+
+@in_float32
+def quantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    keepdims: bool = False,
+    interpolation: str = "linear",
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The ``q``-quantiles along axes; NaN where an element is NaN.
+
+    Args:
+        x: a floating tensor of any shape; integers become the default floating dtype.
+        q: a number in [0, 1] or a tensor (n,) of them, whose axis comes first in the result.
+        axis: the axes to reduce, all of them for None.
+        keepdims: keep the reduced axes, with size 1.
+        interpolation: between two elements, ``"linear"``, ``"lower"``, ``"higher"``,
+            ``"nearest"`` or ``"midpoint"``.
+        dim, keepdim: PyTorch's words for ``axis`` and ``keepdims``.
+
+    Raises:
+        ValueError: for a ``q`` outside [0, 1], or another ``interpolation``.
+        ShapeError: if there is nothing to reduce.
+
+    Example:
+        >>> import fx
+        >>> fx.quantile(fx.tensor([1.0, 2.0, 4.0]), 0.75)
+        tensor(3.)
+    """
+    x = floating("quantile", x)
+    check_ordered("quantile", x)
+    known = (*_ROUNDED, "linear", "midpoint")
+    if type(interpolation) is not str or interpolation not in known:
+        raise ValueError(
+            f"quantile: interpolation must be linear, lower, higher, nearest or midpoint, "
+            f"got {interpolation!r}"
+        )
+    if isinstance(q, float | int) and not 0 <= q <= 1:
+        raise ValueError(f"quantile: q must lie in [0, 1], got {q}")
+    axes = normal_axes("quantile", axis if dim is None else dim, x._shape)
+    n = prod([x._shape[a] for a in axes])
+    if n == 0:
+        raise ShapeError(f"quantile: shape {x.shape} has no element along axes {axes}")
+    rows = lines(x, axes)
+    last = rows.ndim - 1
+    rows = indexing.take_along_axis(
+        rows, sorting.argsort(rows, axis=last, descending=False), axis=last
+    )
+    place = as_tensor(q, dtype=dtypes.float64, device=x.device) * float(n - 1)
+    out = _interpolated(rows, place, interpolation)  # (*kept, *Q)
+    if place.ndim:
+        out = shape_prims.transposed(out, (last, *range(last)))  # (n_q, *kept)
+    largest = _part(rows, last, n - 1)  # (*kept): NaN if there is one
+    missing = compare.isnan(largest)
+    out = compare.where(missing, largest, out)
+    if keepdims or keepdim:
+        kept = tuple([1 if i in axes else s for i, s in enumerate(x._shape)])
+        out = shape_prims.reshaped(out, (*place.shape, *kept))
+    return out
+
+
+def _part(x: Tensor, axis: int, at: int) -> Tensor:
+    """The slice of ``x`` at one place of the last axis."""
+    lead = x._shape[:axis]
+    whole = (0,) * axis
+    part = shape_prims.slice(x, start=(*whole, at), stop=(*lead, at + 1), step=(1,) * x.ndim)
+    return shape_prims.reshaped(part, lead)
+
+
+def median(
+    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """The median along axes; of an even number of elements the mean of the two in the middle.
+
+    The method ``x.median()`` gives the lower of the two, as PyTorch does.
+
+    Example:
+        >>> import fx
+        >>> fx.median(fx.tensor([1.0, 5.0, 2.0, 3.0]))
+        tensor(2.5000)
+    """
+    return quantile(x, 0.5, axis if dim is None else dim, keepdims or keepdim)
+
+
+__all__ = public(globals(), but=("lines",))

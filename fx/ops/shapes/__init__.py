@@ -1,0 +1,1 @@
+"""Shapes: rearranging, joining, taking apart, borders."""

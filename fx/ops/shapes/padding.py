@@ -1,0 +1,212 @@
+"""Borders and windows: pad in every mode, sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import fx.prims.creation as creation
+import fx.prims.indexing as indexing
+import fx.prims.shape as prims
+from fx.dtypes import int64
+from fx.errors import ShapeError
+from fx.ops.axes import integer, normal_axis, ordered_axes
+from fx.ops.indexing.views import along
+from fx.ops.operands import argument, own, partner, public
+from fx.ops.shapes.manipulation import moveaxis
+from fx.tensor import Tensor
+
+_MODES = {
+    "constant": "constant", "reflect": "reflect", "symmetric": "symmetric", "edge": "edge",
+    "replicate": "edge", "wrap": "wrap", "circular": "wrap",
+}  # fmt: skip
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """Borders around a tensor.
+
+    Args:
+        x: a tensor of any shape.
+        pad_width: an int for every border, a pair (before, after) for every axis, or one pair an
+            axis. With ``"constant"`` a negative width cuts off.
+        mode: what stands in the border: ``"constant"``; ``"edge"`` (or ``"replicate"``), the
+            outermost element; ``"reflect"``, the mirror image without the outermost element;
+            ``"symmetric"``, the mirror image with it; ``"wrap"`` (or ``"circular"``), the other
+            end.
+        constant_values: the constant, a number or a tensor without axes.
+
+    Raises:
+        ShapeError: if the widths do not fit the shape.
+        ValueError: for another ``mode``.
+
+    Source: ``numpy.pad``. (``fx.nn.functional.pad`` takes PyTorch's order of widths.)
+
+    Example:
+        >>> import fx
+        >>> fx.pad(fx.tensor([1, 2, 3]), (2, 1), mode="reflect")
+        tensor([3, 2, 1, 2, 3, 2])
+    """
+    x = argument("pad", x)
+    widths = _widths(pad_width, x._shape)
+    if mode not in _MODES:
+        raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if mode == "constant":
+        return with_constant(x, widths, constant_values)
+    for axis, (before, after) in enumerate(widths):
+        if before < 0 or after < 0:
+            raise ShapeError(f"pad: widths must not be negative with mode={mode!r}, got {widths}")
+        x = _bordered(x, axis, before, after, _MODES[mode])
+    return x
+
+
+def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    if isinstance(given, int):
+        return [(given, given)] * len(shape)
+    if not isinstance(given, (tuple, list)):
+        raise ShapeError(f"pad: widths must be an int or pairs of ints, got {given!r:.60}")
+    pairs = [tuple(w) if isinstance(w, Sequence) else w for w in given]
+    if len(pairs) == 2 and all(isinstance(w, int) for w in pairs):
+        return [(pairs[0], pairs[1])] * len(shape)
+    if len(pairs) == 1 and len(shape) > 1:
+        pairs = pairs * len(shape)
+    if len(pairs) != len(shape) or any(not isinstance(w, tuple) or len(w) != 2 for w in pairs):
+        raise ShapeError(
+            f"pad: widths {given!r} do not fit shape {shape}; give an int, a pair (before, after), "
+            f"or {len(shape)} pairs"
+        )
+    return [(integer("pad", "a width", a), integer("pad", "a width", b)) for a, b in pairs]
+
+
+def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
+    """``x`` with borders of a constant, a pair (before, after) of plain ints an axis."""
+    for axis, (before, after) in enumerate(widths):
+        if before < 0 or after < 0:
+            n = x._shape[axis]
+            start, stop = max(-before, 0), n - max(-after, 0)
+            if start > stop:
+                raise ShapeError(f"pad: widths {widths} cut off more than {x.shape} has")
+            x = along(x, axis, start, stop)
+    low = tuple([before if before > 0 else 0 for before, _ in widths])
+    high = tuple([after if after > 0 else 0 for _, after in widths])
+    if not any(low) and not any(high):
+        return own(x)
+    value = partner("pad", "the value", value, x)
+    return prims.padded(x, value, low, high, (0,) * len(low))  # type: ignore[no-any-return]
+
+
+def _bordered(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    """``x`` with borders along one axis, made of its own elements."""
+    n = x._shape[axis]
+    if not before and not after:
+        return x
+    if mode == "edge":
+        reach = n and max(before, after)
+    else:
+        reach = n - (mode == "reflect")
+    if max(before, after) > reach:
+        raise ShapeError(
+            f"pad: widths ({before}, {after}) with mode={mode!r} reach beyond axis {axis} of "
+            f"{x.shape}; at most {max(reach, 0)} fit"
+        )
+    skip = int(mode == "reflect")
+    parts = []
+    if before:
+        if mode == "edge":
+            parts.append(_stretched(along(x, axis, 0, 1), axis, before))
+        elif mode == "wrap":
+            parts.append(along(x, axis, n - before, n))
+        else:
+            parts.append(prims.flip(along(x, axis, skip, skip + before), axes=(axis,)))
+    parts.append(x)
+    if after:
+        if mode == "edge":
+            parts.append(_stretched(along(x, axis, n - 1, n), axis, after))
+        elif mode == "wrap":
+            parts.append(along(x, axis, 0, after))
+        else:
+            end = n - skip
+            parts.append(prims.flip(along(x, axis, end - after, end), axes=(axis,)))
+    return prims.concatenate(*parts, axis=axis)
+
+
+def _stretched(x: Tensor, axis: int, n: int) -> Tensor:
+    return prims.stretched(x, (*x._shape[:axis], n, *x._shape[axis + 1 :]))
+
+
+# windows ----------------------------------------------------------------------------------------
+
+
+def unfold(
+    x: Any, axis: int = 0, size: int = 1, step: int = 1, *, dim: int | None = None
+) -> Tensor:
+    """All windows along an axis, their elements as a new last axis.
+
+    Args:
+        x: (*A, n, *B).
+        axis: the axis.
+        size: the number of elements of a window.
+        step: how far one window starts after the one before.
+        dim: PyTorch's word for ``axis``.
+
+    Returns:
+        (*A, (n - size) // step + 1, *B, size).
+
+    Raises:
+        ShapeError: if no window fits.
+
+    Source: ``torch.Tensor.unfold``.
+
+    Example:
+        >>> import fx
+        >>> fx.unfold(fx.tensor([1, 2, 3, 4, 5]), 0, 3, 2)
+        tensor([[1, 2, 3],
+                [3, 4, 5]])
+    """
+    x = argument("unfold", x)
+    at = normal_axis("unfold", axis if dim is None else dim, x._shape)
+    n, size, step = x._shape[at], integer("unfold", "size", size), integer("unfold", "step", step)
+    if not 0 <= size <= n or step < 1:
+        raise ShapeError(
+            f"unfold: windows of {size} elements, {step} apart, do not fit axis {at} of {x.shape}"
+        )
+    count = (n - size) // step + 1
+    where = {"dtype": int64, "device": x.device.name}
+    begin = creation.iota(shape=(count, 1), axis=0, start=0, step=step, **where)
+    inside = creation.iota(shape=(1, size), axis=1, start=0, step=1, **where)
+    windows = indexing.take(x, begin + inside, axis=at)  # (*A, count, size, *B)
+    return moveaxis(windows, at + 1, -1)
+
+
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
+    """Windows that slide over axes one by one, their elements as new last axes.
+
+    Args:
+        x: a tensor with at least one axis.
+        window_shape: the size of a window along each axis, an int or a sequence.
+        axis: the axes, all of them for None.
+
+    Raises:
+        ShapeError: if a window does not fit, or sizes and axes differ in number.
+
+    Source: ``numpy.lib.stride_tricks.sliding_window_view``.
+
+    Example:
+        >>> import fx
+        >>> fx.sliding_window_view(fx.tensor([1, 2, 3, 4]), 3)
+        tensor([[1, 2, 3],
+                [2, 3, 4]])
+    """
+    x = argument("sliding_window_view", x)
+    sides = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    axes = ordered_axes("sliding_window_view", axis, x._shape)
+    if len(sides) != len(axes):
+        raise ShapeError(
+            f"sliding_window_view: {len(sides)} sizes {sides} do not fit {len(axes)} axes of "
+            f"{x.shape}"
+        )
+    for at, size in zip(axes, sides, strict=True):
+        x = unfold(x, at, size, 1)
+    return x
+
+
+__all__ = public(globals(), but=("with_constant",))
