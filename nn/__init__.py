@@ -1,8 +1,17 @@
 """Modules, layers, functional forms and initialisers, with PyTorch's names and defaults."""
 
 from fx.nn import functional, init, modules, utils
-from fx.nn._skeleton import functional_call
-from fx.nn.activation import (
+from fx.nn.base.containers import ModuleDict, ModuleList, Sequential
+from fx.nn.base.module import Module
+from fx.nn.base.parameter_containers import ParameterDict, ParameterList
+from fx.nn.base.skeleton import functional_call
+from fx.nn.base.uninitialized import UninitializedBuffer, UninitializedParameter
+from fx.nn.ensembles import declare_reduction, stack_module_state
+from fx.nn.feature_extractor import feature_extractor
+from fx.nn.functional.linear_cross_entropy import (
+    LinearCrossEntropyOptions,
+)
+from fx.nn.layers.activation import (
     ELU,
     GELU,
     LeakyReLU,
@@ -16,10 +25,7 @@ from fx.nn.activation import (
     Softplus,
     Tanh,
 )
-from fx.nn.adaptive import (
-    AdaptiveLogSoftmaxWithLoss,
-)
-from fx.nn.adaptive_pooling import (
+from fx.nn.layers.adaptive_pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -27,11 +33,7 @@ from fx.nn.adaptive_pooling import (
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
 )
-from fx.nn.attention import (
-    MultiheadAttention,
-)
-from fx.nn.containers import ModuleDict, ModuleList, Sequential
-from fx.nn.conv import (
+from fx.nn.layers.conv import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -39,8 +41,8 @@ from fx.nn.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from fx.nn.distance import CosineSimilarity, PairwiseDistance
-from fx.nn.dropout import (
+from fx.nn.layers.distance import CosineSimilarity, PairwiseDistance
+from fx.nn.layers.dropout import (
     AlphaDropout,
     Dropout,
     Dropout1d,
@@ -48,14 +50,9 @@ from fx.nn.dropout import (
     Dropout3d,
     FeatureAlphaDropout,
 )
-from fx.nn.embedding_bag import EmbeddingBag
-from fx.nn.ensembles import declare_reduction, stack_module_state
-from fx.nn.feature_extractor import feature_extractor
-from fx.nn.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
-from fx.nn.functional.linear_cross_entropy import (
-    LinearCrossEntropyOptions,
-)
-from fx.nn.instance_norms import (
+from fx.nn.layers.embedding_bag import EmbeddingBag
+from fx.nn.layers.fold import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
+from fx.nn.layers.instance_norms import (
     CrossMapLRN2d,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -64,7 +61,7 @@ from fx.nn.instance_norms import (
     RMSNorm,
     SyncBatchNorm,
 )
-from fx.nn.lazy import (
+from fx.nn.layers.lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
     LazyBatchNorm3d,
@@ -79,29 +76,9 @@ from fx.nn.lazy import (
     LazyInstanceNorm3d,
     LazyLinear,
 )
-from fx.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
-from fx.nn.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CrossEntropyLoss,
-    HuberLoss,
-    L1Loss,
-    MSELoss,
-    NLLLoss,
-    SmoothL1Loss,
-)
-from fx.nn.margin_losses import (
-    CosineEmbeddingLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from fx.nn.module import Module
-from fx.nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
-from fx.nn.padding import (
+from fx.nn.layers.linear import Bilinear, Flatten, Identity, Linear, Unflatten
+from fx.nn.layers.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm
+from fx.nn.layers.padding import (
     CircularPad1d,
     CircularPad2d,
     CircularPad3d,
@@ -118,10 +95,7 @@ from fx.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from fx.nn.parallel import DataParallel
-from fx.nn.parameter import Buffer, Parameter
-from fx.nn.parameter_containers import ParameterDict, ParameterList
-from fx.nn.pooling import (
+from fx.nn.layers.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -129,17 +103,7 @@ from fx.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from fx.nn.probability_losses import (
-    CTCLoss,
-    GaussianNLLLoss,
-    KLDivLoss,
-    LinearCrossEntropyLoss,
-    MultiLabelSoftMarginLoss,
-    NLLLoss2d,
-    PoissonNLLLoss,
-    SoftMarginLoss,
-)
-from fx.nn.rectifiers import (
+from fx.nn.layers.rectifiers import (
     CELU,
     GLU,
     SELU,
@@ -157,26 +121,8 @@ from fx.nn.rectifiers import (
     Tanhshrink,
     Threshold,
 )
-from fx.nn.rnn import GRU, LSTM, RNN
-from fx.nn.rnn_base import RNNBase
-from fx.nn.rnn_cells import (
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-    RNNCellBase,
-)
-from fx.nn.sparse import Embedding
-from fx.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from fx.nn.transformer_layers import (
-    TransformerDecoderLayer,
-    TransformerEncoderLayer,
-)
-from fx.nn.uninitialized import UninitializedBuffer, UninitializedParameter
-from fx.nn.unpooling import (
+from fx.nn.layers.sparse import Embedding
+from fx.nn.layers.unpooling import (
     FractionalMaxPool2d,
     FractionalMaxPool3d,
     LPPool1d,
@@ -186,7 +132,61 @@ from fx.nn.unpooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from fx.nn.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from fx.nn.layers.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from fx.nn.losses.adaptive import (
+    AdaptiveLogSoftmaxWithLoss,
+)
+from fx.nn.losses.loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from fx.nn.losses.margin_losses import (
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
+from fx.nn.losses.probability_losses import (
+    CTCLoss,
+    GaussianNLLLoss,
+    KLDivLoss,
+    LinearCrossEntropyLoss,
+    MultiLabelSoftMarginLoss,
+    NLLLoss2d,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+)
+from fx.nn.parallel import DataParallel
+from fx.nn.parameter import Buffer, Parameter
+from fx.nn.sequences.attention import (
+    MultiheadAttention,
+)
+from fx.nn.sequences.rnn import GRU, LSTM, RNN
+from fx.nn.sequences.rnn_base import RNNBase
+from fx.nn.sequences.rnn_cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+)
+from fx.nn.sequences.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from fx.nn.sequences.transformer_layers import (
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "AdaptiveAvgPool1d",

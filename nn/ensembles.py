@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fx.nn.module import Module
+from fx.nn.base.module import Module
 from fx.nn.parameter import Parameter
 from fx.ops.shapes.joining import stack
 from fx.tensor import Tensor
@@ -105,7 +105,7 @@ def declare_reduction(model: Module, reductions: str | Mapping[str, str | None])
 
 def sees_whole_batches(module: Any) -> bool:
     """Whether a layer normalises with statistics of the batch, and says nothing of lanes."""
-    from fx.nn.normalization import _BatchNorm
+    from fx.nn.layers.normalization import _BatchNorm
 
     if not isinstance(module, _BatchNorm):
         return False

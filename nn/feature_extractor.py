@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from fx.errors import StateError
-from fx.nn._capturing import capturing
-from fx.nn.module import Module
+from fx.nn.base.capturing import capturing
+from fx.nn.base.module import Module
 
 
 class FeatureExtractor(Module):

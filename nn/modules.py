@@ -1,7 +1,7 @@
 """``nn.modules``: the places where PyTorch keeps its layers, as names of those here.
 
 Scripts write ``isinstance(m, nn.modules.batchnorm._BatchNorm)`` or ``nn.modules.utils._pair(x)``.
-The real homes are the files of ``fx.nn``; each place loads them when it is first asked for a name.
+The real homes are the rooms of ``fx.nn``; each place loads them when it is first asked for a name.
 """
 
 from __future__ import annotations
@@ -9,36 +9,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from itertools import repeat
 from types import ModuleType
 from typing import Any
 
 # PyTorch's place -> the files of fx.nn that hold what it has
 _HOMES = {
-    "activation": ("activation", "rectifiers", "attention"),
-    "adaptive": ("adaptive",),
-    "batchnorm": ("normalization", "instance_norms", "lazy"),
-    "channelshuffle": ("fold",),
-    "container": ("containers", "parameter_containers"),
-    "conv": ("conv", "lazy"),
-    "distance": ("distance",),
-    "dropout": ("dropout",),
-    "flatten": ("linear",),
-    "fold": ("fold",),
-    "instancenorm": ("instance_norms", "lazy"),
-    "lazy": ("lazy",),
-    "linear": ("linear", "lazy"),
+    "activation": ("layers.activation", "layers.rectifiers", "sequences.attention"),
+    "adaptive": ("losses.adaptive",),
+    "batchnorm": ("layers.normalization", "layers.instance_norms", "layers.lazy"),
+    "channelshuffle": ("layers.fold",),
+    "container": ("base.containers", "base.parameter_containers"),
+    "conv": ("layers.conv", "layers.lazy"),
+    "distance": ("layers.distance",),
+    "dropout": ("layers.dropout",),
+    "flatten": ("layers.linear",),
+    "fold": ("layers.fold",),
+    "instancenorm": ("layers.instance_norms", "layers.lazy"),
+    "lazy": ("layers.lazy",),
+    "linear": ("layers.linear", "layers.lazy"),
     "linear_cross_entropy_options": ("functional.linear_cross_entropy",),
-    "loss": ("loss", "margin_losses", "probability_losses"),
-    "module": ("module",),
-    "normalization": ("normalization", "instance_norms"),
-    "padding": ("padding",),
-    "pixelshuffle": ("fold",),
-    "pooling": ("pooling", "adaptive_pooling", "unpooling"),
-    "rnn": ("rnn", "rnn_base", "rnn_cells"),
-    "sparse": ("sparse", "embedding_bag"),
-    "transformer": ("transformer", "transformer_layers"),
-    "upsampling": ("upsampling",),
+    "loss": ("losses.loss", "losses.margin_losses", "losses.probability_losses"),
+    "module": ("base.module",),
+    "normalization": ("layers.normalization", "layers.instance_norms"),
+    "padding": ("layers.padding",),
+    "pixelshuffle": ("layers.fold",),
+    "pooling": ("layers.pooling", "layers.adaptive_pooling", "layers.unpooling"),
+    "rnn": ("sequences.rnn", "sequences.rnn_base", "sequences.rnn_cells"),
+    "sparse": ("layers.sparse", "layers.embedding_bag"),
+    "transformer": ("sequences.transformer", "sequences.transformer_layers"),
+    "upsampling": ("layers.upsampling",),
     "utils": (),
 }
 # names of PyTorch's base classes that are others here
@@ -66,7 +67,7 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class _Place(ModuleType):
-    """A module that finds its names in the files of ``fx.nn``."""
+    """A module that finds its names in the rooms of ``fx.nn``."""
 
     def __getattr__(self, name: str) -> Any:
         place = self.__name__.rpartition(".")[2]
@@ -80,6 +81,7 @@ class _Place(ModuleType):
 
 for _name in _HOMES:
     _place = _Place(f"{__name__}.{_name}", f"Names of ``torch.nn.modules.{_name}``.")
+    _place.__spec__ = ModuleSpec(_place.__name__, None)  # so that import statements find it
     sys.modules[_place.__name__] = globals()[_name] = _place
 
 _utils = sys.modules[f"{__name__}.utils"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.nn.module import Module
+from fx.nn.base.module import Module
 
 
 class DataParallel(Module):

@@ -8,8 +8,8 @@ from typing import Any
 
 from fx import tree
 from fx.errors import StateError
+from fx.nn.base.module import Module
 from fx.nn.ensembles import sees_whole_batches
-from fx.nn.module import Module
 from fx.transforms._arguments import check_function
 from fx.transforms.batching import _input_dims, vmap
 

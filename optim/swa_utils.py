@@ -10,8 +10,8 @@ from typing import Any
 
 from fx.config import modes, no_grad
 from fx.dtypes import int64
-from fx.nn.module import Module
-from fx.nn.normalization import _BatchNorm
+from fx.nn.base.module import Module
+from fx.nn.layers.normalization import _BatchNorm
 from fx.nn.parameter import Buffer
 from fx.optim.lr_scheduler.base import LRScheduler, one_each
 from fx.optim.optimizer import Optimizer

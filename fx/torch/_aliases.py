@@ -19,7 +19,7 @@ from fx.torch._absent import room_spec
 
 ALIASES = {
     "fx.torch.nn": "fx.nn",
-    "fx.torch.nn.modules": "fx.nn",
+    "fx.torch.nn.modules": "fx.nn.modules",
     "fx.torch.optim": "fx.optim",
     "fx.torch.utils.data": "fx.data",
     "fx.torch.autograd.functional": "fx.autograd.functional",

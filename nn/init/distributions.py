@@ -7,7 +7,7 @@ from typing import Any
 
 import fx.prims.elementwise as elementwise
 from fx import random
-from fx.nn._factory import filled
+from fx.nn.base.factory import filled
 from fx.nn.init.cells import as_cell, draw_normal, draw_uniform, put
 from fx.prims.creation import constant_like
 

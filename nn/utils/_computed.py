@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from fx.nn.module import Module
+from fx.nn.base.module import Module
 from fx.versions import touch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.config import no_grad
-from fx.nn.module import Module
+from fx.nn.base.module import Module
 from fx.nn.parameter import Buffer
 from fx.ops.indexing.searching import where
 from fx.ops.making.creation import zeros

@@ -6,8 +6,8 @@ from typing import Any
 
 from fx.config import no_grad
 from fx.errors import ShapeError
+from fx.nn.base.module import Module
 from fx.nn.functional.normalization import normalize
-from fx.nn.module import Module
 from fx.nn.utils import parametrize
 from fx.nn.utils._orthogonal import MAPS, _Orthogonal
 from fx.nn.utils.spectral_norm import as_matrix, default_dim, iterate

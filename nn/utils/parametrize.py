@@ -9,8 +9,8 @@ from typing import Any
 
 from fx.config import no_grad
 from fx.errors import DTypeError, ShapeError
-from fx.nn.containers import ModuleDict, ModuleList
-from fx.nn.module import Module
+from fx.nn.base.containers import ModuleDict, ModuleList
+from fx.nn.base.module import Module
 from fx.nn.parameter import Buffer, Parameter
 from fx.nn.utils import _computed
 from fx.tensor import Tensor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from fx.config import no_grad
+from fx.nn.base.module import Module
 from fx.nn.functional.normalization import normalize
-from fx.nn.module import Module
 from fx.nn.parameter import Parameter
 from fx.nn.utils import _computed
 from fx.nn.utils.weight_norm import _parameter
@@ -34,7 +34,7 @@ def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> tup
 
 def default_dim(module: Any) -> int:
     """The axis of the outputs of a layer's weight."""
-    from fx.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+    from fx.nn.layers.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
     return int(isinstance(module, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d))
 

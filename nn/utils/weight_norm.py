@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from fx.nn.module import Module
+from fx.nn.base.module import Module
 from fx.nn.parameter import Parameter
 from fx.nn.utils import _computed
 from fx.ops.reductions.norms import norm

@@ -26,7 +26,7 @@ class Lib:
     def __init__(self, module):
         self.nn = module.nn
         self.tensor = module.tensor
-        self.module = fx.nn.module if module is fx else torch.nn.modules.module
+        self.module = fx.nn.base.module if module is fx else torch.nn.modules.module
         self.ones = module.ones
         self.no_grad = module.no_grad
 
@@ -362,9 +362,9 @@ def test_hooks_under_jit_and_their_changes():
     back.remove()
     step(x)
     np.testing.assert_allclose(net.first.weight.grad.numpy(), first, rtol=1e-5)
-    with fx.nn.module.register_module_forward_hook(lambda m, a, out: None):
+    with fx.nn.base.module.register_module_forward_hook(lambda m, a, out: None):
         assert float(step(x)) == pytest.approx(rows[0])
-    changed = fx.nn.module.register_module_forward_hook(
+    changed = fx.nn.base.module.register_module_forward_hook(
         lambda m, a, out: out * 2 if isinstance(m, fx.nn.Linear) else None
     )
     try:

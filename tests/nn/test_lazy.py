@@ -110,7 +110,7 @@ def test_parameters_without_a_shape():
 
 
 def test_lazy_layers_of_ones_own():
-    class Scale(fx.nn.lazy.LazyModuleMixin, fx.nn.Module):
+    class Scale(fx.nn.layers.lazy.LazyModuleMixin, fx.nn.Module):
         def __init__(self):
             super().__init__()
             self.weight = fx.nn.UninitializedParameter()

@@ -1,0 +1,1 @@
+"""Module: what it holds, its hooks, state dict, skeleton as a pytree, and containers."""

@@ -1,0 +1,1 @@
+"""Layers: one file a family, with PyTorch's names and defaults."""

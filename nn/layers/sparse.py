@@ -1,0 +1,143 @@
+"""Embedding: a table of learned vectors."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from fx.config import no_grad
+from fx.errors import ShapeError
+from fx.nn import functional as F
+from fx.nn import init
+from fx.nn.base.factory import parameter
+from fx.nn.base.module import Module
+from fx.nn.parameter import Parameter
+from fx.tensor import Tensor
+
+
+class Embedding(Module):
+    """A table of vectors, looked up by index.
+
+    Args:
+        num_embeddings, embedding_dim: the rows of the table and their length.
+        padding_idx: a row that is zeros at first and gets no gradient.
+        max_norm, norm_type, scale_grad_by_freq, sparse: see ``functional.embedding``.
+        _weight: the table to begin with.
+        _freeze: whether it is not learned.
+        device, dtype: of the parameter.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim), standard normal at first.
+
+    Raises:
+        ShapeError: if ``padding_idx`` is out of range, or ``_weight`` has another shape.
+
+    Example:
+        >>> import fx
+        >>> fx.nn.Embedding(10, 3, padding_idx=0)(fx.tensor([[0, 4]])).shape
+        (1, 2, 3)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ShapeError(
+                    f"Embedding: padding_idx {padding_idx} must be within num_embeddings "
+                    f"{num_embeddings}"
+                )
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            self.weight = parameter((num_embeddings, embedding_dim), device, dtype)
+            self.reset_parameters()
+        elif tuple(_weight.shape) != (num_embeddings, embedding_dim):
+            raise ShapeError(
+                f"Embedding: the weight must have shape ({num_embeddings}, {embedding_dim}), got "
+                f"{tuple(_weight.shape)}"
+            )
+        else:
+            self.weight = Parameter(_weight)
+        if _freeze:
+            self.weight.requires_grad_(False)
+
+    def reset_parameters(self) -> None:
+        """Draw a new table."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+    def forward(self, input: Any) -> Tensor:
+        """Integers (...) to (..., embedding_dim)."""
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
+        """A table (rows, length) as a layer, not learned unless ``freeze=False``.
+
+        Raises:
+            ShapeError: if ``embeddings`` does not have two axes.
+        """
+        if embeddings.ndim != 2:
+            raise ShapeError(
+                f"Embedding.from_pretrained takes a table (rows, length), got shape "
+                f"{tuple(embeddings.shape)}"
+            )
+        rows, length = embeddings.shape
+        return cls(
+            rows,
+            length,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
+
+    def extra_repr(self) -> str:
+        """The sizes and what differs from the defaults."""
+        out = f"{self.num_embeddings}, {self.embedding_dim}"
+        out += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        out += "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        out += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
+        out += f", scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else ""
+        out += ", sparse=True" if self.sparse else ""
+        return out
