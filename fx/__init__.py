@@ -194,7 +194,7 @@ __version__ = "0.1.0"
 
 
 # what loads when it is first asked for ----------------------------------------------------------
-_ROOMS = ("nn", "optim", "data", "io", "torch")
+_ROOMS = ("nn", "optim", "data", "io", "testing", "torch")
 _LAZY = {
     "save": "fx.io",
     "load": "fx.io",
@@ -213,3 +213,15 @@ def __getattr__(name: str):
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'fx' has no attribute {name!r}")
+
+
+# modules that users call; all others are the library's own
+_PUBLIC = ("autograd", "debug", "dtypes", "errors", "graph", "random", "transforms", "tree")
+
+
+def __dir__():
+    """What users may use: no module of the library's own, nothing private."""
+    from types import ModuleType
+
+    own = [n for n, v in globals().items() if n[0] != "_" and not isinstance(v, ModuleType)]
+    return sorted({*own, *_PUBLIC, *_ROOMS, *_LAZY, "__version__"})

@@ -1,6 +1,7 @@
 """The Array API standard 2024.12: every function with its words, and the same line on NumPy."""
 
 import inspect
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -162,3 +163,11 @@ def test_generic_code_runs_on_fx():
 
     x = np.random.default_rng(0).normal(size=(5, 2))
     np.testing.assert_allclose(standardise(fx.asarray(x)).numpy(), standardise(x))
+
+
+def test_dir_lists_what_users_may_use_and_no_module_of_the_library():
+    listed = dir(fx)
+    assert {"add", "grad", "nn", "optim", "load", "per_example", "float32", "random"} <= set(listed)
+    modules = {n for n in listed if isinstance(getattr(fx, n), ModuleType)}
+    assert modules == {*fx._PUBLIC, *fx._ROOMS}
+    assert not [n for n in listed if n.startswith("_") and n != "__version__"]
