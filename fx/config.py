@@ -52,6 +52,7 @@ class _Writing:
 
     enabled: bool = False
     started: bool = False
+    note: Any = None  # notes that a tensor, just made, is a view of another
     moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
     watched: Any = None  # families of parameters whose views a step may have to tell
     stepped: Any = None  # called after an optimizer's step where there are some

@@ -32,7 +32,7 @@ from numpy.exceptions import AxisError
 
 from fx.config import modes, writing
 from fx.primitive import Primitive, Rule
-from fx.tape import attach, record, record_multiple
+from fx.tape import CELL, attach, record, record_multiple
 from fx.tensor import Tensor, _new, new_tensor
 
 _LETTERS = "xyz"
@@ -57,7 +57,7 @@ def quick(primitive: Primitive, *words: str, tensors: int = 1) -> Rule:
 def quick_view(primitive: Primitive, word: str, kernel: Rule) -> Rule:
     """The same of a view primitive with one parameter; ``kernel(array, value)`` does what its does.
 
-    A view that is to be noted (fx.writing) is the primitive's.
+    A cell is read first, and the view is noted where a program writes (fx.writing).
     """
     return _factory(1, (word,), "view", True, False)(primitive, kernel)  # type: ignore[no-any-return]
 
@@ -110,8 +110,9 @@ def _factory(
 
 
 _NAMES = {
-    "Tensor": Tensor, "ndarray": ndarray, "asarray": asarray, "modes": modes, "writing": writing,
-    "attach": attach, "record_multiple": record_multiple, "_new": _new, "new_tensor": new_tensor,
+    "CELL": CELL, "Tensor": Tensor, "ndarray": ndarray, "asarray": asarray, "modes": modes,
+    "writing": writing, "attach": attach, "record_multiple": record_multiple, "_new": _new,
+    "new_tensor": new_tensor,
 }  # fmt: skip
 
 
@@ -125,16 +126,20 @@ def _source(
     plain = [f"type({a}) is ndarray" for a in arrays]
     args = "(" + "".join([f"{x}, " for x in xs]) + ")"
     otherwise = f"primitive({', '.join([*xs, *by_word])})"
+    given_as = xs
     if kind == "view":
-        plain.append("not (writing.started and modes.views)")
         call = f"kernel({arrays[0]}, {words[0]})"
+        given_as = ["given"]
+        otherwise = f"primitive(given, {by_word[0]})"
     else:
         call = f"primitive.cpu({', '.join([*arrays, *by_word])})"
     if not tensors:
         plain = ["device == 'cpu'", "modes.stage is None"]
     lines = [
         "def make(primitive, kernel):",
-        f" def bind({', '.join([*xs, *words])}):",
+        f" def bind({', '.join([*given_as, *words])}):",
+        *(["  x = given if type(given) is Tensor or given.level != CELL else given.read()"]
+          if kind == "view" else []),
         f"  if {' and '.join([f'type({x}) is Tensor' for x in xs]) or True}:",
         *[f"   {a} = {x}._a" for a, x in zip(arrays, xs)],
         f"   if {' and '.join(plain)}:",
@@ -162,6 +167,11 @@ def _source(
         lines += [
             f"    if ({needed}) and modes.record0:",
             *[f"     {line}" for line in recording],
+        ]
+    if kind == "view":
+        lines += [
+            "    if (writing.started or x is not given) and modes.views:",
+            f"     return writing.note(given, out, primitive, {params})",
         ]
     lines += ["    return out", f"  return {otherwise}", " return bind"]
     return "\n".join(lines)

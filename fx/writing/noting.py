@@ -18,9 +18,9 @@ from fx.prims.complex import part
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
-from fx.writing.layouts import gives_view, lies_in_order, owner_of, shares, strides_of
+from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
 from fx.writing.records import CUT, Family, View, origins, record_of
-from fx.writing.written import convert
+from fx.writing.written import member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
 
@@ -97,59 +97,82 @@ class Selection:
 def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
     lead: tuple[Any, ...] = ()
-    if type(x) is not Tensor and isinstance(x, Data):
+    plain = type(out) is Tensor and type(x) is Tensor
+    if not plain and isinstance(x, Data):
         x, lead = behind(x)
     record = getattr(x, "_view", None)
     if record is None or record is CUT:
         record = record_of(x)
     family = record.family
     path = (*record.path, *lead, (primitive, params))
-    base, cut = None, record.cut or bool(lead) or primitive is stop_gradient
-    if out.written:  # what made it is made of views, and the family has begun
-        known = out._view
-        known.path, known.cut = path, cut or known.cut
-        known.kept = known.kept or record.kept or primitive is stop_gradient
-        known.source = None
-        return out
+    base, detached = None, primitive is stop_gradient
+    cut = record.cut or bool(lead) or detached
     moves = primitive is reshape and modes.views is not SURELY  # whether it may move elements
-    if type(out) is Tensor and type(x) is Tensor:
-        if moves:
-            chosen = family.strides is None and not lies_in_order(family.array)
-            one = x.size == 1
-            if not (one or (gives_view(family, path) if chosen else shares(x._a, out._a))):
-                return out
+    if plain:
+        if moves and _moves(family, path, x._a, out._a):
+            return out
         if out._node is not None:
             base = x
         elif x._node is not None:
             cut = True
     else:
+        if out.written:  # what made it is made of views, and the family has begun
+            known = out._view
+            known.path, known.cut = path, cut or known.cut
+            known.kept = known.kept or record.kept or detached
+            known.source = None
+            return out
         if x.level != CELL:
             base = x
-        elif (type(out) is not Tensor or primitive is stop_gradient) and out is x.read():
+        elif (type(out) is not Tensor or detached) and out is x.read():
             # all of it: but what a cell holds is no object of the user's
             out = Primitive.__call__(reshape, out, shape=out.shape)
-        if moves and not gives_view(family, path):
-            return out
+        if moves:
+            held = x.read() if x.written else x
+            if type(held) is Tensor and type(out) is Tensor:
+                moved = _moves(family, path, held._a, out._a)
+            else:
+                moved = not gives_view(family, path)
+            if moved:
+                return out
         if not cut and type(out) is Tensor and out._node is None and x._node is not None:
             cut = True
-    out._view = made = _new(View)
+    made = _new(View)
     made.family, made.path, made.base, made.cut = family, path, base, cut
-    if record.kept or primitive is stop_gradient:
+    if detached:
         made.kept = True
-    if record.leaf is not None and not (type(out) is Tensor and out._node is None):
-        made.leaf, made.at, made.cut = record.leaf, record.at, True
-    elif record.path and primitive is not stop_gradient and type(x._node) is Leaf:
-        made.leaf, made.at, made.cut = x._node, len(record.path), True
-    if primitive is stop_gradient:
-        made.leaf = None
-    family.add(out)
+    else:
+        made.kept = record.kept
+        if record.leaf is not None and not (type(out) is Tensor and out._node is None):
+            made.leaf, made.at, made.cut = record.leaf, record.at, True
+        elif record.path and type(x._node) is Leaf:
+            made.leaf, made.at, made.cut = x._node, len(record.path), True
     if family.cell is not None:
-        convert(out, 0)
-    elif family.of_user:
-        writing.watched[id(family)] = family
-        if not writing.started and type(out) is Tensor:
-            _note_origin(family, out._a)
+        out = member_of(out, made)
+    else:
+        out._view = made
+        if family.of_user:
+            writing.watched[id(family)] = family
+            if not writing.started and type(out) is Tensor:
+                _note_origin(family, out._a)
+    members = family.members
+    if len(members) >= family.limit:
+        members = family.swept()
+    members.append(ref(out))
     return out
+
+
+def _moves(family: Family, path: Any, before: Any, after: Any) -> bool:
+    """Whether a reshape, the last step of a path, moves elements in PyTorch.
+
+    Args:
+        before, after: what it makes of the array here.
+    """
+    if before.size == 1:
+        return False
+    if lies_as_told(family, before):
+        return not shares(before, after)
+    return not gives_view(family, path)
 
 
 def behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -204,7 +227,7 @@ def watch_views() -> None:
     """From now on view primitives note what they give of tracers and cells, where they are told."""
     for primitive in _primitives():
         primitive.__class__ = ViewPrimitive
-    writing.moved = moved
+    writing.note, writing.moved = link, moved
 
 
 def start() -> None:

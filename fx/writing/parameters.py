@@ -57,10 +57,11 @@ def tell(x: Any) -> None:
         refresh(family)
 
 
-def share(cell: Any, value: Any) -> None:
-    """Note that ``value`` has the elements of a cell."""
+def share(cell: Any, value: Any) -> Any:
+    """``value``, noted to have the elements of a cell; or another object for it."""
     if modes.stage is None and type(value) is Tensor:
-        link(cell, value, stop_gradient, {})
+        return link(cell, value, stop_gradient, {})
+    return value
 
 
 def follow_steps() -> None:

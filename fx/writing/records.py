@@ -87,11 +87,14 @@ class Family:
 
     def add(self, member: Tensor) -> None:
         """Another view."""
-        members = self.members
-        if len(members) >= self.limit:
-            self.members = members = [m for m in members if m() is not None]
-            self.limit = 2 * len(members) + _MOST
+        members = self.members if len(self.members) < self.limit else self.swept()
         members.append(ref(member))
+
+    def swept(self) -> list[Any]:
+        """The members, those left out that are gone."""
+        self.members = members = [m for m in self.members if m() is not None]
+        self.limit = 2 * len(members) + _MOST
+        return members
 
     def alive(self) -> list[Tensor]:
         """The views that there are."""

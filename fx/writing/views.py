@@ -28,8 +28,9 @@ from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
 from fx.prims.shape import reshape
 from fx.state import Cell
-from fx.tensor import Tensor
-from fx.writing.layouts import layout, strides_of
+from fx.tape import CELL
+from fx.tensor import Tensor, new_tensor
+from fx.writing.layouts import layout, lies_as_told, strides_of
 from fx.writing.noting import SURELY, Selection, link, start
 from fx.writing.records import CUT
 
@@ -117,7 +118,11 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
         return self
     before, modes.views = modes.views, False
     try:
-        return in_order(clone(self))  # in memory of its own
+        held = self if type(self) is Tensor or self.level != CELL else self.read()
+        recorded = held._node is not None and modes.record0
+        if not recorded and type(held) is Tensor and type(held._a) is ndarray:
+            return new_tensor(held._a.copy())
+        return in_order(clone(held))  # in memory of its own
     finally:
         modes.views = before
 
@@ -133,7 +138,11 @@ def is_contiguous(self: Any, memory_format: Any = None) -> bool:
     record = getattr(self, "_view", None)
     if record is None or record is CUT:
         return type(self) is not Tensor or _is_in_order(self._a)
-    return bool(layout(record.family, record.path).flags.c_contiguous)
+    family = record.family
+    held = self.read() if self.written else self
+    if type(held) is Tensor and lies_as_told(family, held._a):
+        return held._a.flags.c_contiguous  # type: ignore[no-any-return]
+    return bool(layout(family, record.path).flags.c_contiguous)
 
 
 def _is_in_order(array: Any) -> bool:

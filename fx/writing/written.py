@@ -20,7 +20,7 @@ from fx.state import Held
 from fx.state import copied as own_array
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer
 from fx.tape import _sequence as next_number
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, _new, new_tensor
 from fx.versions import touch
 from fx.writing import host
 from fx.writing.records import Family, Storage, View, array_in, node_in, twin, view_of
@@ -196,31 +196,58 @@ class _Dead:
 
 
 def convert(x: Any, number: int) -> None:
-    """Let a member be read through its family's cell."""
+    """Let a member that may have been kept before this write be read through its family's cell.
+
+    Args:
+        number: of the write on the tape; 0 where nobody has kept the object.
+    """
     record: View = x._view
     if x.written:
         return
     kind = type(x)
     first = twin(x)
-    if number:  # else it was made after the first write: nobody has kept the object
+    if number:
         record.first, record.since = first, number
-    held = first._a if kind is Tensor else first
-    record.shape, record.dtype = held.shape, held.dtype
-    cell = record.family.cell
-    if record.path:
-        own = type(cell) is Storage
-        if type(first._node) is Leaf:
-            record.leaf, record.cut, record.at = first._node, True, len(record.path)
-        elif own and cell.value._node is None:
-            _keep_history(record, first._node)
-        record.value = first
-        # what a parameter holds may be another since it was taken
-        if (own or not number) and modes.stage is None:
-            record.source = cell.value
-    record.base = None
+    _look_through(record, first, bool(number))
     x.__class__ = _PLAIN if kind is Tensor else written_class(Tensor if kind is Named else kind)
     array_in.__set__(x, None)
     node_in.__set__(x, None)
+
+
+def member_of(x: Any, record: View) -> Any:
+    """A view of a family that has begun, just made: what is read through its cell, now ``x``."""
+    if type(x) is not Tensor:
+        x._view = record
+        convert(x, 0)
+        return x
+    _look_through(record, x, False)
+    out = _new(_PLAIN)
+    out._view = record
+    return out
+
+
+def _look_through(record: View, first: Any, known: bool) -> None:
+    """Fill in what is to be known of a member that is from now on read through a cell.
+
+    Args:
+        first: its value, in an object that nobody else has.
+        known: whether it was there before this write.
+    """
+    held = first._a if type(first) is Tensor else first
+    record.shape, record.dtype = held.shape, held.dtype
+    record.base = None
+    if not record.path:
+        return
+    node, cell = first._node, record.family.cell
+    own = type(cell) is Storage
+    if type(node) is Leaf:
+        record.leaf, record.cut, record.at = node, True, len(record.path)
+    elif node is not None and own and cell.value._node is None:
+        _keep_history(record, node)
+    record.value = first
+    # what a parameter holds may be another since it was taken
+    if (own or not known) and modes.stage is None:
+        record.source = cell.value
 
 
 def looked(record: View, base: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ class Saving:
             cells = [] if keep_vars else [*self.parameters(), *self.buffers()]  # type: ignore[attr-defined]
             values = snapshot(cells)
             if views.share is not None:  # who writes into one writes into the model
-                deque(map(views.share, cells, values), 0)
+                values = [*map(views.share, cells, values)]
             destination._values = dict(zip(map(id, cells), values))
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):

@@ -56,7 +56,7 @@ _note: Callable[[Tensor, Tensor, Index], Tensor] | None = None  # of a cell, or 
 _note_plain = False  # of any tensor
 
 
-share: Callable[[Any, Any], None] | None = None  # notes that a tensor is of a cell (fx.writing)
+share: Callable[[Any, Any], Any] | None = None  # notes that a tensor is of a cell (fx.writing)
 
 
 def note_views(note: Callable[[Tensor, Tensor, Index], Tensor], plain: bool = False) -> None:
