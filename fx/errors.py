@@ -62,6 +62,16 @@ class IndexingError(FxError, IndexError, RuntimeError):
     """An index does not fit the tensor it indexes."""
 
 
+class DivisionError(FxError, RuntimeError, ZeroDivisionError):
+    """Integers are divided by 0."""
+
+
+DIVIDED_BY_0 = (
+    "integers are divided by 0 (ZeroDivisionError); write y.where(y != 0, 1) for the divisor y, "
+    "or divide floats"
+)
+
+
 class InPlaceError(FxError, TypeError):
     """A tensor was asked to change; tensors are immutable."""
 

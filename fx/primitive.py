@@ -82,6 +82,7 @@ class Primitive:
         weight: operations an element: about how many instructions a vector of results takes.
         commutative: whether f(x, y) has the bits of f(y, x).
         no_minus_zero: whether no real result is -0.0.
+        partial: whether some integers are refused: indices out of range, divisors that are 0.
         anywhere: whether its kernel takes arrays of every device.
         formula: ``(*tensors, **params) -> tensor``, the same numbers by other primitives; it
             returns None where it has none for such arguments. Compilers take it for a primitive
@@ -107,6 +108,7 @@ class Primitive:
     weight: int = 1
     commutative: bool = False
     no_minus_zero: bool = False
+    partial: bool = False
     anywhere: bool = False
     formula: Rule | None = None
     dissolves: bool = False

@@ -52,7 +52,8 @@ class Application(Primitive):
     multiple = True
     differentiable = True
     saves: tuple[int, ...] = ()
-    kind, weight, commutative, no_minus_zero, formula = "", 1, False, False, None
+    kind, weight, formula = "", 1, None
+    commutative = no_minus_zero = partial = False
 
     def __init__(self, name: str, torch_name: str = "") -> None:
         self.name = name

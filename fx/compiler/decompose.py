@@ -11,6 +11,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
 from fx.compiler.kinds import kind_of
+from fx.compiler.maps import VIEWS
 from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable
@@ -71,7 +72,8 @@ class _LooseMax:
     """The maximum of floats, of which it is no matter what it is where one of them is NaN."""
 
     name, multiple = "loose_max", False
-    kind, weight, commutative, no_minus_zero, formula = "reduction", 1, False, False, None
+    kind, weight, formula = "reduction", 1, None
+    commutative = no_minus_zero = partial = False
 
     def spec(self, x: Any, **params: Any) -> Any:
         """As of ``max``."""
@@ -229,6 +231,32 @@ def _kept(x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.spec.shape) if i not in axes])
 
 
+# divisors of integers ---------------------------------------------------------------------------
+
+
+def _division(w: _Writer, x: Value, y: Value) -> Value | None:
+    """A division whose divisor is looked at before, unless it is known not to be 0."""
+    if y.spec.dtype not in INTEGRAL or not x.spec.size * y.spec.size or _never_zero(y):
+        return None
+    found = w.checks.get(y)
+    if found is None:
+        found = w.checks[y] = w.divisor(y)
+    return w.rewriter.add(w.node.primitive, x, found, line=w.line)  # type: ignore[no-any-return]
+
+
+def _never_zero(value: Value) -> bool:
+    """Whether no element is 0, whatever the inputs."""
+    if value.constant is not None:
+        return foldable(value) and bool(value.constant._a.all())
+    node = value.node
+    if node is None:
+        return False
+    name = node.primitive.name
+    if name == "full":
+        return bool(node.params["value"])
+    return name == "divisor" or (name in VIEWS and _never_zero(node.inputs[0]))
+
+
 @cache
 def _rules() -> dict[str, Callable[..., Value | None]]:
     return {
@@ -236,4 +264,5 @@ def _rules() -> dict[str, Callable[..., Value | None]]:
         "pad": _pad,
         "take_along_axis": _take_along,
         "scatter_along_axis": _scatter_along,
+        **dict.fromkeys(("floor_divide", "remainder", "fmod"), _division),
     }

@@ -6,9 +6,9 @@ import math
 
 import fx.backends.cpu.elementwise as cpu
 import fx.backends.cpu.fused as fused
-from fx.dtypes import COMPLEX, FLOATING, INEXACT, bool_, real_of
+from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_, real_of
 from fx.errors import DTypeError
-from fx.primitive import define
+from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.compare import astype, equal, greater, greater_equal, less, logical_and, where
 from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like
@@ -128,21 +128,32 @@ divide = binary(
     dy=lambda x, y: lambda t: -t * (x / y / y),  # y * y may be 0 or infinite where this is not
 )  # fmt: skip
 power = binary(
-    "power", cpu=cpu.power, weight=40, takes=NUMBERS, torch_name="Pow", sample=_positive_base,
+    "power", cpu=cpu.power, partial=True, weight=40, takes=NUMBERS, torch_name="Pow",
+    sample=_positive_base,
     dx=lambda x, y: lambda t: t * _power_dx(x, y),
     dy=lambda x, y: lambda t: t * _power_dy(x, y),
 )  # fmt: skip
 floor_divide = binary(
-    "floor_divide", cpu=cpu.floor_divide, weight=8, takes=REAL, sample=_whole_quotient,
+    "floor_divide", cpu=cpu.floor_divide, partial=True, weight=8, takes=REAL,
+    sample=_whole_quotient,
     dx=_zero, dy=_zero,
 )  # fmt: skip
+divisor = define(  # integers as they are; one that is 0 is refused
+    "divisor", cpu=cpu.divisor, partial=True, spec=elementwise_spec("divisor", takes=INTEGRAL),
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=same_dim_batch(lambda: divisor),
+    sample=lambda d: Sample([d.integers(d.shape(), 1, 9)]),
+)  # fmt: skip
 remainder = binary(
-    "remainder", cpu=cpu.remainder, weight=8, takes=REAL, sample=_whole_quotient,
+    "remainder", cpu=cpu.remainder, partial=True, weight=8, takes=REAL,
+    sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * floor_divide(x, y),
 )  # fmt: skip
 fmod = binary(
-    "fmod", cpu=cpu.fmod, weight=8, takes=REAL, sample=_whole_quotient,
+    "fmod", cpu=cpu.fmod, partial=True, weight=8, takes=REAL,
+    sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * trunc(x / y),
 )  # fmt: skip

@@ -83,7 +83,7 @@ def _wrap_spec(idx, *, size):
 
 
 wrap_index = define(  # int64 in [0, size): negative ones from the end, others refused
-    "wrap_index", cpu=_wrap_kernel, spec=_wrap_spec,
+    "wrap_index", partial=True, cpu=_wrap_kernel, spec=_wrap_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: wrap_index),
@@ -185,7 +185,8 @@ def _take_sample(d):
 
 
 take = define(
-    "take", kind="move", cpu=_located("take", cpu.take), spec=_take_spec, torch_name="IndexSelect",
+    "take", kind="move", partial=True, cpu=_located("take", cpu.take), spec=_take_spec,
+    torch_name="IndexSelect",
     jvp=_take_jvp,
     vjp=_take_vjp,
     batch=_take_batch,
@@ -249,7 +250,8 @@ def _take_along_sample(d):
 
 
 take_along_axis = define(
-    "take_along_axis", kind="move", cpu=_located("take_along_axis", cpu.take_along_axis),
+    "take_along_axis", kind="move", partial=True,
+    cpu=_located("take_along_axis", cpu.take_along_axis),
     spec=_take_along_spec, torch_name="Gather",
     jvp=_take_along_jvp,
     vjp=_take_along_vjp,
@@ -316,7 +318,7 @@ def _scatter_sample(d):
 
 _slice_rules = SliceRules(lambda: scatter, lambda: take)
 scatter = define(
-    "scatter", kind="move", cpu=_located("scatter", cpu.scatter), spec=_scatter_spec,
+    "scatter", partial=True, kind="move", cpu=_located("scatter", cpu.scatter), spec=_scatter_spec,
     torch_name="IndexPut",
     jvp=_slice_rules.jvp,
     vjp=_slice_rules.vjp,
@@ -349,7 +351,8 @@ def _scatter_along_sample(d):
 
 _along_rules = AlongRules(lambda: scatter_along_axis, lambda: take_along_axis)
 scatter_along_axis = define(
-    "scatter_along_axis", kind="move", cpu=_located("scatter_along_axis", cpu.scatter_along_axis),
+    "scatter_along_axis", kind="move", partial=True,
+    cpu=_located("scatter_along_axis", cpu.scatter_along_axis),
     spec=_scatter_along_spec, torch_name="ScatterReduce",
     jvp=_along_rules.jvp,
     vjp=_along_rules.vjp,

@@ -42,6 +42,7 @@ class Effect:
     weight: int = 1
     commutative: bool = False
     no_minus_zero: bool = False
+    partial: bool = False
 
     def spec(self, *specs, **params):
         return ()

@@ -357,5 +357,5 @@ ORACLES = CONTROL | ELEMENTWISE | RANDOM | WINDOWS | {
     "softmax": lines(lambda line: [math.exp(v - logsumexp(line)) for v in line]),
     "sum": reduced(math.fsum), "sum_to": sum_to, "take": take,
     "take_along_axis": take_along_axis, "top_k_indices": top_k, "transpose": transpose,
-    "wrap_index": lambda idx, *, size: idx % size,
+    "divisor": lambda y: y, "wrap_index": lambda idx, *, size: idx % size,
 }  # fmt: skip

@@ -18,6 +18,7 @@ from fx.dtypes import INTEGRAL, bool_
 from fx.errors import DTypeError, ShapeError
 from fx.graph.bodies import distinct, out_specs, used_inputs
 from fx.graph.ir import Graph
+from fx.graph.passes.effects import can_fail
 from fx.primitive import define
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.families import to_front
@@ -27,7 +28,6 @@ from fx.transforms.control import samples
 from fx.transforms.control.graphs import (
     Flags,
     batched_graph,
-    bodies,
     derive,
     is_linear,
     is_smooth,
@@ -286,19 +286,8 @@ def _takes(index: Tensor, k: int, count: int) -> Tensor:
 
 
 def needs_gate(graph: Graph, x: Tensor) -> bool:
-    """Whether lanes that do not count may do harm: derivatives of 0 * inf, loops without an end."""
-    return is_smooth(x) or may_not_end(graph)
-
-
-def may_not_end(graph: Graph) -> bool:
-    """Whether a graph, or one in it, has a loop that depends on values."""
-    found = graph.cache.get("may not end")
-    if found is None:
-        found = graph.cache["may not end"] = any(
-            node.primitive.name == "while" or any(map(may_not_end, bodies(node)))
-            for node in graph.nodes
-        )
-    return bool(found)
+    """Whether lanes that do not count may do harm: derivatives of 0 * inf, errors."""
+    return is_smooth(x) or can_fail(graph)
 
 
 def gated(mask: Tensor, x: Tensor) -> Tensor:

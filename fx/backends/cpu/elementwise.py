@@ -12,6 +12,7 @@ from fx import limits
 from fx.backends.cpu import fused
 from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
 from fx.backends.cpu.llvm import library
+from fx.errors import DIVIDED_BY_0, DivisionError
 
 
 def _without(kinds: str, kernel: Any) -> Any:
@@ -31,8 +32,34 @@ def _without(kinds: str, kernel: Any) -> Any:
     return one if arity == 1 else two
 
 
+def divisor(y: np.ndarray) -> np.ndarray:
+    """y, integers among which there is no 0.
+
+    Raises DivisionError where there is one.
+    """
+    if y.dtype.kind not in "iu":
+        raise TypeError(f"no kernel for {y.dtype}")
+    if not (y.all() if y.ndim else y):
+        raise DivisionError(DIVIDED_BY_0)
+    return y
+
+
+def _divided(ufunc: Any) -> Any:
+    """A kernel that refuses bools, and integers that are divided by 0."""
+
+    def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        kind = x.dtype.kind
+        if kind == "b":
+            raise TypeError(f"no kernel for {x.dtype}")
+        if kind in "iu" and x.size:
+            divisor(y)
+        return ufunc(x, y)
+
+    return kernel
+
+
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
-floor_divide, remainder, fmod = (_without("b", f) for f in (np.floor_divide, np.remainder, np.fmod))
+floor_divide, remainder, fmod = map(_divided, (np.floor_divide, np.remainder, np.fmod))
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
 arctan2, hypot = np.arctan2, np.hypot
 logaddexp, copysign, nextafter = np.logaddexp, np.copysign, np.nextafter

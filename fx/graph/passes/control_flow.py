@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fx.graph.ir import Graph, Node, Rewriter, Value, input_value
-from fx.graph.passes.effects import is_effectful
+from fx.graph.passes.effects import is_effectful, may_fail
 from fx.graph.passes.rewriting import copy_node
 from fx.primitive import registry
 
@@ -143,7 +143,7 @@ def _hoisted(
     for node in body.nodes:
         name = node.primitive.name
         may = node.primitive.kind in _HOISTED or name in _HOISTED_TOO
-        if not may or needed.isdisjoint(node.outs) or is_effectful(node):
+        if not may or may_fail(node) or needed.isdisjoint(node.outs) or is_effectful(node):
             continue
         if registry.get(name) is node.primitive and all(
             v.constant is not None or v in same for v in node.inputs

@@ -149,7 +149,7 @@ class Builder:
             self.parallel |= chunk > 0
             kernel = self.kernels.name(step)
             call = Call(kernel, places, scratch, step.tasks, chunk, step.scratch)
-            if (status := getattr(step, "status", None)) is not None:  # it may meet bad indices
+            if (status := getattr(step, "status", None)) is not None:  # it may meet unfit values
                 call.status = places[len(step.reads) + status]
                 call.failure = step.failure  # type: ignore[attr-defined]
             calls.append(call)

@@ -16,7 +16,7 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.control_body import (
     I8,
     I64,
-    OUT_OF_RANGE,
+    IN_BODY,
     PTR,
     Body,
     Unfit,
@@ -31,7 +31,6 @@ from fx.backends.cpu.llvm.control_body import (
 from fx.compiler.memory import ALIGN
 from fx.compiler.step import Step
 from fx.dtypes import int64
-from fx.errors import IndexingError
 from fx.graph.ir import Node, Value, _value
 from fx.spec import TensorSpec
 
@@ -50,12 +49,15 @@ class ControlStep(Step):
         self.reads = (*node.inputs, *self.constants)
         self.writes = tuple(node.outs)
         every = [s for b in bodies for s in (*b.once, *b.steps)]
-        failures = {s.failure for s in every if is_checked(s)}  # type: ignore[attr-defined]
-        if failures:  # as ``special.checked`` has it
+        told = [s for s in every if is_checked(s)]
+        if told:  # as ``special.checked`` has it
             words = _value(TensorSpec((1, 2), int64), node, len(node.outs), None)
             self.writes = (*node.outs, words)
             self.status = len(node.outs)
-            self.failure = failures.pop() if len(failures) == 1 else OUT_OF_RANGE.format(node.line)
+            self.words = tuple(sorted({w for s in told for w in s.words}))
+            failures = {s.failure for s in told}  # type: ignore[attr-defined]
+            several = IN_BODY[self.words].format(node.line)
+            self.failure = failures.pop() if len(failures) == 1 else several
         self.lines = (node.line,) if node.line else ()
         self.name = f"{node.primitive.name}: {len(every)} steps"
         params = [(k, p) for k, p in sorted(node.params.items()) if isinstance(p, int | bool)]
@@ -79,12 +81,6 @@ class ControlStep(Step):
         self.body(builder, calls, scratch, inputs, constants, writes[: len(self.node.outs)])
         builder.ret_void()
         return function
-
-    def error(self, index: int) -> IndexingError:
-        """What to raise for a bad index."""
-        if "%llu" in self.failure:
-            index %= 2**64
-        return IndexingError(self.failure.replace("%ll", "%") % index)
 
     def body(self, builder, calls, scratch, inputs, constants, writes) -> None:  # type: ignore[no-untyped-def]
         """Fill the kernel."""
@@ -127,7 +123,7 @@ class ScanStep(ControlStep):
         still = [i for i in range(self.carries) if graph.outputs[i] is graph.inputs[i]]
         specs = [v.spec for v in node.inputs]
         specs[self.carries : end] = [s.with_(shape=s.shape[1:]) for s in specs[self.carries : end]]
-        body = Body(graph, specs, [*still, *range(end, len(graph.inputs))])
+        body = Body(graph, specs, [*still, *range(end, len(graph.inputs))], runs=True)
         self.carry = _Carry(body, self.carries)
         super().__init__(node, [body])
         self.scratch = self.carry.size + body.size

@@ -8,8 +8,10 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
+from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED
 from fx.compiler.memory import ALIGN, Planner
 from fx.compiler.step import PythonStep, Step
+from fx.errors import DIVIDED_BY_0
 from fx.graph.ir import Graph, Value
 from fx.spec import TensorSpec
 
@@ -29,10 +31,15 @@ class Body:
         graph: the body.
         specs: of what it is called with; a body that was staged for others does not run here.
         fixed: positions of inputs that are the same in every run.
+        runs: whether it runs at all, whatever the values; else nothing that may fail runs before.
     """
 
     def __init__(
-        self, graph: Graph, specs: Sequence[TensorSpec], fixed: Sequence[int] = ()
+        self,
+        graph: Graph,
+        specs: Sequence[TensorSpec],
+        fixed: Sequence[int] = (),
+        runs: bool = False,
     ) -> None:
         from fx.compiler.schedule import schedule
 
@@ -57,7 +64,8 @@ class Body:
         self.once: list[Step] = []  # before the loop
         self.steps: list[Step] = []
         for step in plan.steps:
-            if all(plan.root(v) in still for v in step.reads):
+            early = runs or not is_checked(step)
+            if early and all(plan.root(v) in still for v in step.reads):
                 self.once.append(step)
                 still.update(step.writes)
             else:
@@ -157,16 +165,22 @@ def copy(builder: ir.IRBuilder, to: Any, source: Any, nbytes: int) -> None:
     builder.call(function, [to, source, ir.Constant(I64, nbytes), ir.Constant(I1, 0)])
 
 
-OUT_OF_RANGE = "index %lld is out of range in a loop or branch ({})"
+IN_BODY = {  # messages of a loop or branch in which several steps may fail, by their words
+    (BAD_INDEX,): "index %lld is out of range in a loop or branch ({})",
+    (DIVIDED,): DIVIDED_BY_0 + " (in a loop or branch, {})",
+    (BAD_INDEX, DIVIDED): "an index is out of range, or "
+    + DIVIDED_BY_0
+    + " (in a loop or branch, {})",
+}
 
 
 def is_checked(step: Any) -> bool:
-    """Whether a step may meet an index out of range, and says so in words that it writes."""
+    """Whether a step may meet an unfit value, and says so in words that it writes."""
     return getattr(step, "status", None) is not None
 
 
 def caller(builder: ir.IRBuilder, kernels: dict[Any, Any], words: Any) -> Call:
-    """What calls a step; where one met a bad index, the kernel hands that on and ends."""
+    """What calls a step; where one met an unfit value, the kernel hands that on and ends."""
 
     def call(step: Step, args: list[Any], scratch: Any) -> None:
         scratch = ir.Constant(PTR, None) if scratch is None else scratch
@@ -190,7 +204,8 @@ def _look(builder: ir.IRBuilder, told: Any, tasks: int, words: Any) -> None:
     t = builder.phi(I64)
     t.add_incoming(ir.Constant(I64, 0), before)
     at = row_at(builder, told, t, 16)
-    flag = builder.icmp_signed("!=", builder.load(at, typ=I64), ir.Constant(I64, 0))
+    word = builder.load(at, typ=I64)
+    flag = builder.icmp_signed("!=", word, ir.Constant(I64, 0))
     builder.cbranch(flag, bad, further)
     builder.position_at_end(further)
     following = builder.add(t, ir.Constant(I64, 1))
@@ -198,7 +213,7 @@ def _look(builder: ir.IRBuilder, told: Any, tasks: int, words: Any) -> None:
     builder.cbranch(builder.icmp_signed("<", following, ir.Constant(I64, tasks)), head, good)
     builder.position_at_end(bad)
     index = builder.load(byte_at(builder, at, 8), typ=I64)
-    builder.store(ir.Constant(I64, 1), words)
+    builder.store(word, words)
     builder.store(index, byte_at(builder, words, 8))
     builder.ret_void()
     builder.position_at_end(good)

@@ -13,7 +13,7 @@ from math import prod
 from fx.backends.cpu.llvm.entry_helpers import (
     ARENA,
     ARRAY_TYPE,
-    INDEX_ERROR,
+    ERRORS,
     MEMORY_ERROR,
     TYPE_ERROR,
     WORDS,
@@ -50,7 +50,7 @@ def entry(part: Part) -> str:
 define ptr @{name}(ptr %me, ptr %list) {{
 start:
   %table = alloca [{part.table} x ptr], align 16
-  %failure = alloca [2 x i64], align 16
+  %failure = alloca [3 x i64], align 16
   %copies = alloca [{max(n, 1)} x ptr], align 16
   %made = alloca [{max(k, 1)} x ptr], align 16
   %ncopies = alloca i64
@@ -226,9 +226,12 @@ wrong:
   %format = load ptr, ptr %failure
   %index.at = getelementptr i64, ptr %failure, i64 1
   %index = load i64, ptr %index.at
-  %ie.at = getelementptr i64, ptr %ctx, i64 {INDEX_ERROR}
-  %ie = load ptr, ptr %ie.at
-  %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %ie, ptr %format, i64 %index)
+  %word.at = getelementptr i64, ptr %failure, i64 2
+  %word = load i64, ptr %word.at
+  %errors = getelementptr i64, ptr %ctx, i64 {ERRORS.start - 1}
+  %which.at = getelementptr i64, ptr %errors, i64 %word
+  %which = load ptr, ptr %which.at
+  %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %which, ptr %format, i64 %index)
   br label %failed
 right.indices:
   %out = call ptr @PyList_New(i64 {outs})

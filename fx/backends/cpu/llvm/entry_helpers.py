@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fx.backends.cpu.llvm import failures
 from fx.backends.cpu.llvm.new_array import new_array
 from fx.backends.cpu.llvm.python_api import (
     DATA,
@@ -10,7 +11,9 @@ from fx.backends.cpu.llvm.python_api import (
 )  # fmt: skip
 
 # the words of me; behind them: constants, then three words a spec
-ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, INDEX_ERROR, CAPSULE, WORDS = range(7)
+ARENA, ARRAY_TYPE, TYPE_ERROR, MEMORY_ERROR, CAPSULE = range(5)
+ERRORS = range(5, 5 + len(failures.ERRORS))  # the classes of what kernels tell of
+WORDS = ERRORS.stop
 
 _DECLARATIONS = """
 declare void @Py_IncRef(ptr)
@@ -86,7 +89,7 @@ nothing:
 PARALLEL = """
 declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
 
-; whether a task tells of a bad index; which, and with which message
+; whether a task tells of an unfit value: with which message, which index, and the word of it
 define internal i1 @fx_failed(ptr %words, i64 %tasks, ptr %failure, ptr %format) {
   br label %look
 look:
@@ -108,6 +111,8 @@ tell:
   store ptr %format, ptr %failure
   %to = getelementptr i64, ptr %failure, i64 1
   store i64 %index, ptr %to
+  %kind = getelementptr i64, ptr %failure, i64 2
+  store i64 %word, ptr %kind
   ret i1 true
 none:
   ret i1 false

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm import allocation, engine, guarded, python_api
+from fx.backends.cpu.llvm import allocation, engine, failures, guarded, python_api
 from fx.backends.cpu.llvm.entry_helpers import (
     ARENA,
     ARRAY_TYPE,
     CAPSULE,
-    INDEX_ERROR,
+    ERRORS,
     MEMORY_ERROR,
     TYPE_ERROR,
     WORDS,
@@ -27,7 +27,6 @@ from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.recipe import Recipe
 from fx.compiler.memory import ALIGN
 from fx.dtypes import as_dtype
-from fx.errors import IndexingError
 
 SEPARATOR = "\n; ==== next module ====\n"
 Run = Callable[[list[Any]], list[Any]]
@@ -192,7 +191,8 @@ def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Are
     me[ARRAY_TYPE] = symbols["numpy_array_type"]
     me[TYPE_ERROR] = symbols["fx_type_error"]
     me[MEMORY_ERROR] = symbols["fx_memory_error"]
-    me[INDEX_ERROR] = symbols["fx_index_error"]
+    for i, error in zip(ERRORS, failures.ERRORS):
+        me[i] = id(error)
     me[CAPSULE] = id(allocation.allocator().capsule)
     for i, array in enumerate(used):
         me[WORDS + i] = id(array)
@@ -231,11 +231,10 @@ def _through_ctypes(
         arena = np.empty(part.arena + ALIGN, np.uint8)
         table = [a.ctypes.data for a in (*dense, *used, *made)]
         table.append(-(-arena.ctypes.data // ALIGN) * ALIGN)
-        failure = (ctypes.c_int64 * 2)()
+        failure = (ctypes.c_int64 * 3)()
         if body((ctypes.c_void_p * len(table))(*table), failure):
-            words, index = ctypes.string_at(failure[0]).decode(), failure[1]
-            index = index % 2**64 if "%llu" in words else index
-            raise IndexingError(words.replace("%ll", "%") % index)
+            words = ctypes.string_at(failure[0]).decode()
+            raise failures.failed(failure[2], words, failure[1])
         found = {"input": dense, "constant": used, "result": made}
         out = []
         for kind, index, view in part.outputs:

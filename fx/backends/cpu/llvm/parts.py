@@ -20,7 +20,7 @@ class Call:
         scratch: where its scratch memory is, or None.
         tasks, chunk: the pieces, and how many a thread takes at once; 0 for one thread.
         nbytes: bytes of scratch memory.
-        status: where a kernel that meets bad indices tells so, or None; and with which message.
+        status: where a kernel that meets unfit values tells so, or None; and with which message.
     """
 
     kernel: str
@@ -71,8 +71,8 @@ class Part:
 def body(part: Part, calls: Sequence[Call]) -> tuple[list[str], str]:
     """``i1 NAME_body(ptr table, ptr failure)``: functions with the calls, and what calls those.
 
-    True if a kernel met a bad index, where it stopped: ``failure`` then holds the address of a
-    message, a format of C, and the index.
+    True if a kernel met an unfit value, where it stopped: ``failure`` then holds the address of a
+    message, a format of C, the index, and the word that the kernel wrote (``failures.py``).
     """
     pieces = [
         _piece(part, f"{part.name}_body{i // limits.BODY_STEPS}", calls[i : i + limits.BODY_STEPS])
@@ -143,7 +143,7 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
 
 
 def _look(call: Call, words: str, name: str, lines: list[str], texts: list[str]) -> None:
-    """Stop where a task of the call tells of a bad index."""
+    """Stop where a task of the call tells of an unfit value."""
     n = len(texts)
     code = call.failure.encode() + b"\0"
     text = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in code)

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from fx.errors import IndexingError
-
 # byte offsets in a 64-bit CPython's list and NumPy 2's ndarray
 LIST_ITEMS = 24
 TYPE, DATA, FLAGS, HANDLER = 8, 16, 64, 88
@@ -108,7 +106,6 @@ def symbols() -> dict[str, int]:
     found["fx_true"], found["fx_false"] = id(True), id(False)
     found["fx_type_error"] = id(TypeError)
     found["fx_memory_error"] = id(MemoryError)
-    found["fx_index_error"] = id(IndexingError)
     found.update(_numpy_table())
     return found
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx.backends.cpu.llvm.special import draws, extremes, indexing, philox, scans, scattering
+from fx.backends.cpu.llvm.special import (
+    divisors,
+    draws,
+    extremes,
+    indexing,
+    philox,
+    scans,
+    scattering,
+)
 from fx.compiler.step import Step
 from fx.graph.ir import Node
 
@@ -18,6 +26,7 @@ STEPS: dict[str, Callable[[Node], Step | None]] = {
     "scatter": scattering.scatter,
     "scatter_along_axis": scattering.scatter_along_axis,
     "wrap_index": indexing.wrap_index,
+    "divisor": divisors.divisor,
     "argmax": extremes.place,
     "argmin": extremes.place,
     "cumsum": scans.cumsum,

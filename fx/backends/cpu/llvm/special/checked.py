@@ -1,10 +1,4 @@
-"""Indices that may be out of range: how a kernel says so, and in which words.
-
-A kernel that meets a bad index writes it to one more value, ``step.writes[step.status]``: int64
-``(tasks, 2)``, for each task 0 and anything, or 1 and the index. The driver looks at these words
-behind the call; where one is set, it stops and raises ``step.error(index)``. What the kernel would
-have written is then undefined, but no memory outside its arrays was read or written.
-"""
+"""Kernels that may meet an unfit value, and the indices that are known to be in range."""
 
 from __future__ import annotations
 
@@ -13,11 +7,12 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.failures import BAD_INDEX, failed
 from fx.backends.cpu.llvm.special.kernel import Frame, SpecialStep, i64, load, store
 from fx.backends.cpu.llvm.vecmath.types import I1, I64
 from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
-from fx.errors import IndexingError
+from fx.errors import FxError
 from fx.graph.ir import Node, Value, _value
 from fx.graph.key import foldable
 from fx.spec import TensorSpec
@@ -26,15 +21,17 @@ _PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
 
 
 class CheckedStep(SpecialStep):
-    """A kernel that may meet an index out of range.
+    """A kernel that may meet an index out of range, or a divisor that is 0.
 
     Attributes:
         status: the position in ``writes`` of the words that tell.
-        failure: the message as a format of C, which takes the index as 64 bits.
+        failure: the message as a format of C, which may take the index as 64 bits.
+        words: what it may tell of (``llvm/failures.py``).
         checks: the indices and the size of their axis; None for those of a step within it.
     """
 
     checks: tuple[Value, int] | None = None
+    words: tuple[int, ...] = (BAD_INDEX,)
 
     def __init__(self, node: Node, body: Callable[[Frame], None], failure: str, **more: Any):
         tasks = more.get("tasks", 1)
@@ -43,11 +40,9 @@ class CheckedStep(SpecialStep):
         self.status = len(node.outs)
         self.failure = failure
 
-    def error(self, index: int) -> IndexingError:
-        """What to raise for a bad index, given as the 64 bits that it has as a signed number."""
-        if "%llu" in self.failure:
-            index %= 2**64
-        return IndexingError(self.failure.replace("%ll", "%") % index)
+    def error(self, index: int) -> FxError:
+        """What to raise where it fails."""
+        return failed(self.words[0], self.failure, index)
 
 
 def message(name: str, n: int, where: str, dtype: Any) -> str:
@@ -137,7 +132,7 @@ class Guard:
         inside = b.icmp_unsigned("<", index, i64(self.n))
         b.cbranch(_likely(b, inside), right, wrong)
         b.position_at_end(wrong)
-        store(b, i64(1), self.status, self.word, int64)
+        store(b, i64(BAD_INDEX), self.status, self.word, int64)
         store(b, wide, self.status, b.add(self.word, i64(1)), int64)
         b.branch(bad)
         b.position_at_end(right)
