@@ -14,6 +14,7 @@ from typing import Any
 
 from fx import limits
 from fx.compiler.copying import Copy, Target
+from fx.compiler.extents import larger, smaller
 from fx.compiler.maps import Form, add, strides_of
 from fx.compiler.nest import Nest, canonical
 from fx.compiler.plan import plan_of
@@ -159,8 +160,8 @@ def sunk(
     copy = Copy(nest, reads, host, turned, instead)
     rows = prod([sizes[d] for d in nest.rows])
     if not host.nest.share:
-        share = max(limits.SINK_ROWS, -(-rows // limits.SINK_TASKS))
-        host.nest.share = min(limits.HALVES_ADDS, share)
+        share = larger(limits.SINK_ROWS, -(-rows // limits.SINK_TASKS))
+        host.nest.share = smaller(limits.HALVES_ADDS, share)
     chunks = -(-rows // host.nest.share)
     outer = [sizes[d] for d in nest.outer]
     shape = (chunks, *outer)

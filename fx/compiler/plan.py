@@ -8,6 +8,7 @@ from typing import Any
 from fx import limits
 from fx.backends.cpu.llvm.loops.reduce import mixed
 from fx.backends.cpu.llvm.vecmath.types import vector_bytes
+from fx.compiler.extents import is_known
 from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, accesses, form_of
 from fx.dtypes import bool_
@@ -118,6 +119,8 @@ class Plan:
         self.tiled: dict[int, int] = {}
         if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < limits.TILE_FROM:
             return
+        if not is_known(*nest.sizes):
+            return
         found: dict[int, list[int]] = {}
         for i, e in enumerate(nest.exprs):
             if e.kind == "load" and not e.args:
@@ -213,6 +216,8 @@ class Plan:
             self.tasks = -(-self.items // self.per_task)
             return
         wanted = max(1, min(self.items, int(self.cost / limits.TASK)))
+        if not is_known(self.items):  # who calls it knows how many make a task
+            wanted = self.items
         self.per_task = -(-self.items // wanted)
         self.tasks = -(-self.items // self.per_task)
 
@@ -352,6 +357,8 @@ def _unroll(work: int) -> int:
 
 def _fitting(unroll: int, vectors: int) -> int:
     """At most so many that little is left over of a loop over ``vectors``."""
+    if not is_known(vectors):
+        return unroll
     if vectors < unroll:
         return max(1, vectors)
     if vectors % unroll and vectors < limits.EVEN_VECTORS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -13,6 +13,7 @@ from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.compiler.copying import with_reads
 from fx.compiler.decompose import decompose
 from fx.compiler.epilogue import fuse_products
+from fx.compiler.extents import is_known, named
 from fx.compiler.fusion import Fusion, Opaque
 from fx.compiler.group import Group
 from fx.compiler.halves import halves
@@ -22,11 +23,15 @@ from fx.compiler.step import PythonStep, Schedule, Step
 from fx.graph.ir import Graph, Node, Value
 
 
-def schedule(graph: Graph) -> Schedule:
+def schedule(graph: Graph, sizes: Mapping[int, str] | None = None) -> Schedule:
     """Decide which nodes of ``graph`` become which kernels, in which order.
 
     Args:
         graph: what to compute; nodes that no output needs are left out.
+        sizes: names of the primes that stand for sizes which are known when it runs.
+
+    Raises:
+        NoExtentsError: if a kernel needs more of such a size than products.
 
     Example:
         >>> import fx
@@ -38,13 +43,13 @@ def schedule(graph: Graph) -> Schedule:
     searching = gc.isenabled()
     gc.disable()  # thousands of objects are made and all are kept: looking for garbage is in vain
     try:
-        return _schedule(graph)
+        return _schedule(graph, sizes or {})
     finally:
         if searching:
             gc.enable()
 
 
-def _schedule(graph: Graph) -> Schedule:
+def _schedule(graph: Graph, sizes: Mapping[int, str]) -> Schedule:
     graph = decompose(graph, _tables())
     checks = graph.cache.get("checks", {})
 
@@ -62,7 +67,7 @@ def _schedule(graph: Graph) -> Schedule:
             value = aliases[value]
         return value
 
-    units = [u if isinstance(u, Opaque) else kernel_of(u, root) for u in fusion.units]
+    units = [u if isinstance(u, Opaque) else kernel_of(u, root, sizes) for u in fusion.units]
     outputs = {root(v) for v in graph.outputs}
     units = fuse_products(merge(units, root), outputs, root, _makers())
     steps: list[Step] = []
@@ -71,8 +76,8 @@ def _schedule(graph: Graph) -> Schedule:
     return Schedule(graph, merged(steps, root), aliases)
 
 
-def kernel_of(group: Group, root: Callable[[Value], Value]) -> Kernel:
-    """What a group computes, with one read for each array."""
+def kernel_of(group: Group, root: Callable[[Value], Value], sizes: Mapping[int, str]) -> Kernel:
+    """What a group computes, with one read for each array and extents for ``sizes``."""
     names: set[str] = set()
     lines: set[str] = set()
     for v in group.inside:
@@ -83,6 +88,8 @@ def kernel_of(group: Group, root: Callable[[Value], Value]) -> Kernel:
     nest, reads, writes = group.nest()
     if len({root(v) for v in reads}) < len(reads):
         nest, reads = with_reads(nest, reads, root)
+    if sizes:
+        named(nest, sizes)
     return Kernel(nest, reads, writes, names, lines)
 
 
@@ -93,7 +100,7 @@ def loop_steps(kernel: Kernel) -> list[Step]:
     found: list[Step] = []
     with_reciprocals(kernel.nest)
     for nest, reads, writes in halves(kernel.nest, kernel.reads, kernel.writes):
-        if is_flat(nest):
+        if is_flat(nest) and is_known(*nest.sizes):
             found.append(FlatStep(nest, [(reads, writes)], name, lines))
         else:
             found.append(LoopStep(nest, reads, writes, name, lines))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import fx.backends.cpu.elementwise as cpu
-import fx.backends.cpu.fused as fused
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -22,7 +21,7 @@ from fx.prims.families import (
     same_dim_batch,
     unary,
 )  # fmt: skip
-from fx.prims.fused import fuse
+from fx.prims.fused import elements
 from fx.prims.sampling import Sample
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
@@ -287,9 +286,8 @@ def _softplus_formula(x):
     return maximum(x, constant_like(0.0, x)) + log1p(exp(negative(abs(x))))
 
 
-_abs_grad = fuse(  # of real numbers; the slope at NaN is 0, as in PyTorch
-    "abs_grad", cpu=fused.abs_grad,
-    reference=lambda t, x: t * where(x == x, sign(x), constant_like(0, x)),
+_abs_grad = elements(  # of real numbers; the slope at NaN is 0, as in PyTorch
+    "abs_grad", lambda t, x: t * where(x == x, sign(x), constant_like(0, x)),
 )  # fmt: skip
 
 

@@ -9,15 +9,17 @@ that the kernel has no code for; it says so with None.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 from numpy import asarray, ndarray
 
+from fx.backends.cpu.formulas import Elements
 from fx.backward_pass import backward_pass
 from fx.config import modes
 from fx.levels import Level
-from fx.primitive import Primitive, Rule
+from fx.primitive import Primitive, Rule, registry
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer, record, record_multiple
 from fx.tensor import Tensor, new_tensor
 
@@ -132,3 +134,56 @@ def fuse(
         torch_name=torch_name or "".join(part.capitalize() for part in name.split("_")),
         reference=reference,
     )
+
+
+def elements(
+    name: str, reference: Rule, words: Sequence[str] = (), *, vjp: Rule | None = None,
+    torch_name: str = "",
+) -> Fused:  # fmt: skip
+    """A fused function of the elements in the same place of its arguments, which broadcast.
+
+    Its kernel is the reference, compiled, and so is that of each of its gradients.
+
+    Args:
+        name: the field's term.
+        reference: what it is: ``(*tensors, **numbers) -> tensor``.
+        words: the names of its numbers, Python's; a call with other things in their place is the
+            reference.
+        vjp: as of a primitive; of the reference unless given.
+        torch_name: PyTorch's name of its backward node, without ``Backward0``.
+    """
+    return fuse(
+        name, cpu=Elements(name, reference, words), reference=reference,
+        vjp=vjp or _of_elements(name, reference, words), torch_name=torch_name,
+    )  # fmt: skip
+
+
+def _of_elements(name: str, reference: Rule, words: Sequence[str]) -> Rule:
+    """The VJP rule of such a function: one of them for each argument."""
+    whole = of_reference(reference)
+    slopes: dict[int, Fused] = {}
+
+    def slope(i: int) -> Fused:
+        def formula(ct: Any, *xs: Any, **numbers: Any) -> Any:
+            full = registry["broadcast_to"](xs[i], shape=ct.shape)
+            needs = [True if k == i else None for k in range(len(xs))]
+            return whole(needs, *xs[:i], full, *xs[i + 1 :], **numbers)(ct)[i]
+
+        slopes[i] = elements(f"{name}_grad{i}", formula, words)
+        return slopes[i]
+
+    def vjp(needs: tuple[Any, ...], *primals: Any, **numbers: Any) -> Any:
+        def pullback(ct: Any) -> tuple[Any, ...]:
+            found: list[Any] = []
+            for i, (need, x) in enumerate(zip(needs, primals, strict=True)):
+                if need is None:
+                    found.append(None)
+                    continue
+                g = (slopes.get(i) or slope(i))(ct, *primals, **numbers)
+                same = g._shape == x._shape
+                found.append(g if same else registry["sum_to"](g, shape=x._shape))
+            return tuple(found)
+
+        return pullback
+
+    return vjp

@@ -7,6 +7,7 @@ import fx
 from fx.backends.cpu import fused, matmul
 from fx.backends.cpu.llvm import library
 from fx.backends.cpu.llvm.library import products
+from fx.prims import activations
 
 pytestmark = pytest.mark.skipif(not library.available(), reason="no compiler for this platform")
 
@@ -72,7 +73,7 @@ def run_all():
     return [
         matmul.matmul(x, y),
         fused.softmax(x, 1),
-        fused.gelu_grad(ct, x),
+        activations.gelu.cpu(x),
         fused.layer_norm(x, weight, bias, eps=1e-5),
         *fused.layer_norm_grad(ct, x, weight, eps=1e-5),
         fused.cross_entropy(x, target, **how),
@@ -94,7 +95,7 @@ def test_the_same_bits_on_any_number_of_threads():
 
 
 def test_what_a_kernel_is_called_with():
-    run = library.kernel("maps", "silu", "f")
+    run = library.kernel("rows", "softmax", "f")
     with pytest.raises(TypeError, match="arrays, ints, floats, None"):
         run([1, 0, "x", None, 3])
 

@@ -9,10 +9,16 @@ import ml_dtypes
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import fused
 from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
+from fx.backends.cpu.formulas import Elements
 from fx.backends.cpu.llvm import library
 from fx.errors import DIVIDED_BY_0, DivisionError
+from fx.primitive import registry
+
+
+def _compiled(name: str) -> Elements:
+    """What compilers make of a primitive, as a kernel of it."""
+    return Elements(name, lambda *xs: registry[name](*xs))
 
 
 def _without(kinds: str, kernel: Any) -> Any:
@@ -136,7 +142,7 @@ def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, zero_of(x.dtype))
 
 
-_sigmoid = fused.map_of("sigmoid", 0.4)
+_sigmoid = _compiled("sigmoid")
 
 
 @partial(_without, "c")
@@ -156,40 +162,21 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
+_where = _compiled("where")
+
+
 def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
     """x where the condition holds, y elsewhere."""
-    n = condition.size
-    if n >= limits.WHERE_FROM and _dense(condition, x, y) and library.available():
-        words = [c if c.shape else float(c) for c in (x, y)]
-        name = "".join(["a" if c.shape else "f" for c in (x, y)])
-        out = library.empty([x if x.shape else x.reshape(1), *condition.shape])
-        block = limits.FUSED_BLOCK
-        tasks = -(-n // block)
-        library.kernel("selections", name, x.dtype.char)(
-            [tasks, library.chunk_of(tasks, 0.2 * min(n, block)), condition, *words, out, n]
-        )
-        return out
+    if condition.size >= limits.WHERE_FROM:
+        found = _where(condition, x, y)
+        if found is not None:
+            return found
     full = [a for a in (condition, x, y) if a.shape]
     axes = memory_order(full) if full and not full[0].flags.c_contiguous else None
     if axes is None:
         return np.where(condition, x, y)
     turned = [a.transpose(axes) if a.shape else a for a in (condition, x, y)]
     return transposed_back(np.where(*turned), axes)
-
-
-def _dense(condition: np.ndarray, *choices: np.ndarray) -> bool:
-    """Whether there is a kernel: one dtype, every element beside its condition, or a number."""
-    if condition.dtype.char != "?" or not condition.flags.c_contiguous:
-        return False
-    dtype = choices[0].dtype
-    if dtype.char not in "fd":
-        return False
-    for x in choices:
-        if x.dtype is not dtype:
-            return False
-        if x.shape and (x.shape != condition.shape or not x.flags.c_contiguous):
-            return False
-    return True
 
 
 def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:

@@ -7,14 +7,13 @@ there is a compiler, but no earlier call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fx import limits
 from fx.backends.cpu import sums
-from fx.backends.cpu._arrays import memory_order, transposed_back
+from fx.backends.cpu.formulas import dense
 from fx.backends.cpu.llvm import library
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -24,12 +23,6 @@ _INT64 = np.dtype(np.int64)
 def compiled(x: np.ndarray) -> bool:
     """Whether an array is for the compiled kernels."""
     return x.size >= limits.FUSED_FROM and x.dtype in _FLOATS and library.available()
-
-
-def dense(x: np.ndarray) -> np.ndarray:
-    """The array, C-contiguous and aligned."""
-    flags = x.flags
-    return x if flags.c_contiguous and flags.aligned else x.copy("C")
 
 
 def along_rows(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.ndarray:
@@ -42,49 +35,6 @@ def along_rows(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.nda
         [rows, library.chunk_of(rows, each * n * x.itemsize / 4), *map(dense, arrays), out, n]
     )
     return out
-
-
-def elementwise(name: str, arrays: tuple[np.ndarray, ...], each: float) -> np.ndarray:
-    """A kernel that takes elements of arrays of one shape to elements of the result."""
-    x = arrays[0]
-    out = library.empty([x, *x.shape])
-    n = x.size
-    tasks = -(-n // limits.FUSED_BLOCK)
-    library.kernel("maps", name, x.dtype.char)(
-        [
-            tasks,
-            library.chunk_of(tasks, each * min(n, limits.FUSED_BLOCK) * x.itemsize / 4),
-            *map(dense, arrays),
-            out,
-            n,
-        ]
-    )
-    return out
-
-
-# activations ------------------------------------------------------------------------------------
-
-
-def map_of(name: str, each: float) -> Callable[..., np.ndarray | None]:
-    """The kernel of an elementwise function: ``each`` is nanoseconds a float32."""
-
-    def kernel(*arrays: np.ndarray) -> np.ndarray | None:
-        x = arrays[0]
-        if not compiled(x) or arrays[-1].dtype is not x.dtype or arrays[-1].shape != x.shape:
-            return None
-        axes = None if x.flags.c_contiguous else memory_order(arrays)
-        if axes is None:
-            return elementwise(name, arrays, each)
-        out = elementwise(name, [a.transpose(axes) for a in arrays], each)
-        return transposed_back(out, axes)
-
-    return kernel
-
-
-gelu, gelu_grad = map_of("gelu", 0.4), map_of("gelu_grad", 0.7)
-gelu_tanh, gelu_tanh_grad = map_of("gelu_tanh", 0.4), map_of("gelu_tanh_grad", 0.5)
-silu, silu_grad = map_of("silu", 0.3), map_of("silu_grad", 0.4)
-abs_grad = map_of("abs_grad", 0.3)
 
 
 # softmax ----------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu import blas, fused
+from fx.backends.cpu import blas
 from fx.backends.cpu._arrays import HALVES, widen
+from fx.backends.cpu.formulas import dense
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -78,10 +79,10 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     if dtype.char not in "fd":
         if dtype not in HALVES:
             return None
-        out = _of_halves(flat, weight.T, None if bias is None else fused.dense(bias))
+        out = _of_halves(flat, weight.T, None if bias is None else dense(bias))
         return out if out is None or x.ndim == 2 else out.reshape(*x.shape[:-1], n)
     if work >= limits.EAGER_GEMM_FROM:  # the weight has to be turned
-        out = _compiled(flat, weight.T, None if bias is None else fused.dense(bias))
+        out = _compiled(flat, weight.T, None if bias is None else dense(bias))
     if out is None:
         small = blas.ready and work <= limits.BLAS_SERIAL
         out = np.dot(flat, weight.T) if small else blas.product(flat, weight.T)

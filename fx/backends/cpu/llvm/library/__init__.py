@@ -80,7 +80,7 @@ empty: Callable[[list[Any]], np.ndarray] = _first_empty
 def _kernel(group: str, name: str, dtype: str) -> Run:
     """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
     loaded = _loaded(group, name, dtype)
-    return _builtin("fx_run", _entry(), loaded.address(name), loaded)
+    return function_of(loaded, name)
 
 
 _made: dict[str, Callable[[str, str, str], Run]] = {}
@@ -137,6 +137,11 @@ def _loaded(group: str, name: str, dtype: str) -> Any:
             disk_cache.store(entry, None, code, b"")
     loaded = engine.Loaded([code], [name], {}, lasting=True)
     return loaded
+
+
+def function_of(loaded: Any, name: str) -> Run:
+    """A kernel of loaded code, on a list as in ``entry.py``."""
+    return _builtin("fx_run", _entry(), loaded.address(name), loaded)
 
 
 def _builtin(name: str, entry: Any, function: int, keep: Any = None) -> Run:

@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
 from fx.backends.cpu.llvm.loops.sinks import Sinks
 from fx.backends.cpu.llvm.loops.vectors import (
@@ -23,6 +24,7 @@ from fx.backends.cpu.llvm.vecmath.types import (
     constant,
     llvm_type,
 )
+from fx.compiler.extents import Extent
 from fx.compiler.plan import Plan
 
 
@@ -34,6 +36,14 @@ def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
     function.attributes.add("nounwind")
     Kernel(plan, function).run()
     return function
+
+
+def emit_table(plan: Plan, module: ir.Module, name: str, table: Table) -> None:
+    """Add ``void name(ptr table, i64 begin, i64 end, ptr)``, whose extents stand in the table."""
+    kind = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, POINTER])
+    function = ir.Function(module, kind, name)
+    function.attributes.add("nounwind")
+    Kernel(plan, function, table=table).run()
 
 
 class Kernel(Sinks):
@@ -49,10 +59,11 @@ class Kernel(Sinks):
         else:
             first, last = self.begin, self.end
             if plan.per_task > 1:
-                first = b.mul(first, const(plan.per_task), flags=("nsw",))
-                last = b.mul(last, const(plan.per_task), flags=("nsw",))
+                each = self.number(plan.per_task)
+                first = b.mul(first, each, flags=("nsw",))
+                last = b.mul(last, each, flags=("nsw",))
                 if plan.items % plan.per_task:
-                    total = const(plan.items)
+                    total = self.number(plan.items)
                     last = b.select(b.icmp_signed("<", last, total), last, total)
 
             def item(i: Any, carried: list[Any]) -> list[Any]:
@@ -95,15 +106,16 @@ class Kernel(Sinks):
         if n % plan.block == 0:
             self._vectors(start, plan.block, self._column)
         else:
-            left = b.sub(const(n), start)
+            left = b.sub(self.number(n), start)
             full = const(plan.block)
             self._vectors(start, b.select(b.icmp_signed("<", left, full), left, full), self._column)
 
     def _divided(self, x: Any, n: int) -> tuple[Any, Any]:
         if n == 1:
             return x, const(0)
-        q = self.b.udiv(x, const(n))
-        return q, self.b.sub(x, self.b.mul(q, const(n)))
+        size = self.number(n)
+        q = self.b.udiv(x, size)
+        return q, self.b.sub(x, self.b.mul(q, size))
 
     def _vectors(
         self,
@@ -115,7 +127,7 @@ class Kernel(Sinks):
     ) -> list[Any]:
         """The vector loop over ``count`` iterations from ``start``: whole vectors, then the rest.
 
-        ``count`` is a number, or an i64 that is known when it runs. What is carried must be as
+        ``count`` is a size, or an i64 that is known when it runs. What is carried must be as
         good for a masked vector as for ``unroll`` whole ones: it is up to ``body`` to use the
         first. ``join`` adds what is carried through a stretch to what was carried before.
         """
@@ -140,7 +152,7 @@ class Kernel(Sinks):
             self.mask = None
             return out
 
-        if isinstance(count, int):
+        if type(count) is int:
             stop = b.add(start, const(count)) if not is_zero(start) else const(count)
             steps = count // step
             main = b.add(start, const(steps * step)) if not is_zero(start) else const(steps * step)
@@ -157,6 +169,8 @@ class Kernel(Sinks):
                 self.single = False
                 return out
             return levels.loop(main, stop, lanes, found, part, surely=True)
+        if type(count) is Extent:
+            count = self.number(count)
         stop = b.add(start, count)
         main = b.add(start, b.mul(b.udiv(count, const(step)), const(step)))
         found = self._stretches(start, main, None, found, whole, join)
@@ -268,7 +282,7 @@ class Kernel(Sinks):
                 return innermost(inner) if k == len(nest.rows) - 1 else nested(k + 1, inner)
 
             count = self._count(d)
-            stop = const(count) if isinstance(count, int) else count
+            stop = self.number(count) if isinstance(count, int) else count
             return self.levels.loop(const(0), stop, 1, values, one, surely=True)
 
         found = slots(nested(0, start))
@@ -302,8 +316,9 @@ class Kernel(Sinks):
         if nest.ragged is None or nest.ragged[0] != loop:
             return n
         _, chunk, total = nest.ragged
-        left = b.sub(const(total), b.mul(self.index[chunk], const(n)))
-        return b.select(b.icmp_signed("<", left, const(n)), left, const(n))
+        full = self.number(n)
+        left = b.sub(self.number(total), b.mul(self.index[chunk], full))
+        return b.select(b.icmp_signed("<", left, full), left, full)
 
     def _narrowed(self, x: Any, dtype: Any) -> Any:
         return rounded(term(self.b, x, dtype), dtype).v

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.loops.blocks import I64, Levels, const
 from fx.backends.cpu.llvm.loops.vectors import (
+    POINTER,
     backwards,
     both,
     gather,
@@ -19,10 +20,12 @@ from fx.backends.cpu.llvm.loops.vectors import (
 )
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
+from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
 from fx.compiler.plan import Plan
 
 _I8 = ir.IntType(8)
+Table = tuple[Sequence[int], Mapping[str, int]]
 
 
 class Expressions:
@@ -30,15 +33,29 @@ class Expressions:
 
     Values of expressions are lists: one LLVM value where it is the same for all lanes, ``copies``
     vectors where it depends on the vector loop.
+
+    Args:
+        plan: of the nest.
+        function: what is emitted into.
+        args: begin, end, scratch and the arrays; those of the function unless given.
+        table: where the table that is the function's first argument, before begin, end and
+            scratch, holds each array and each extent.
     """
 
     def __init__(
-        self, plan: Plan, function: ir.Function, args: Sequence[Any] | None = None
+        self,
+        plan: Plan,
+        function: ir.Function,
+        args: Sequence[Any] | None = None,
+        table: Table | None = None,
     ) -> None:
         self.plan, self.nest = plan, plan.nest
         self.levels = Levels(function)
         self.b = self.levels.b
         args = args or function.args  # begin, end, scratch, arrays
+        self.extents: dict[str, Any] = {}
+        if table is not None:
+            args = self._from_table(args, *table)
         self.begin, self.end, self.scratch = args[:3]
         n = len(self.nest.reads)
         self.reads, self.writes = args[3 : 3 + n], args[3 + n :]
@@ -55,6 +72,47 @@ class Expressions:
         self.fresh: list[Any] = []  # what reductions begin a stretch with
         self.sinks: list[Any] = []  # the rows of partial results of the task
         self.near: dict[int, Any] = {}  # by sink, where float32 is added up before float64 takes it
+
+    def _from_table(
+        self, args: Sequence[Any], arrays: Sequence[int], sizes: Mapping[str, int]
+    ) -> list[Any]:
+        b = self.b
+        table, begin, end, _ = args
+
+        def word(i: int, kind: Any) -> Any:
+            return b.load(b.gep(table, [const(i)], source_etype=I64), typ=kind)
+
+        found = [word(i, POINTER) for i in arrays]
+        self.extents = {name: word(i, I64) for name, i in sizes.items()}
+        scratch = None
+        if self.plan.scratch:
+            scratch = b.alloca(_I8, self.number(self.plan.scratch))
+            scratch.align = 64
+        return [begin, end, scratch, *found]
+
+    def number(self, n: int) -> Any:
+        """A size as an i64."""
+        return self.levels.known(0, n, lambda: self._of(n)) if type(n) is Extent else const(n)
+
+    def _of(self, n: Extent) -> Any:
+        b = self.b
+        total: Any = n.factor if n.factor == 1 else const(n.factor)
+        for atom in n.atoms:
+            x = self.extents[atom] if isinstance(atom, str) else self._apply(*atom)
+            total = x if total == 1 else b.mul(total, x)
+        return total
+
+    def _apply(self, operator: str, x: int, y: int) -> Any:
+        b, left, right = self.b, self.number(x), self.number(y)
+        if operator == "+":
+            return b.add(left, right)
+        if operator in ("max", "min"):
+            return b.select(
+                b.icmp_signed(">" if operator == "max" else "<", left, right), left, right
+            )
+        quotient = b.sdiv(left, right)
+        rest = b.sub(left, b.mul(quotient, right))  # rounded down, as in Python
+        return b.add(quotient, b.sext(b.icmp_signed("<", rest, const(0)), I64))
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]
@@ -126,7 +184,7 @@ class Expressions:
         """The value of a form at the current iteration, for the first lane of the first vector."""
         depth = self.plan.depth
         terms = sorted(form[1], key=lambda t: depth[t[0]])
-        total: Any = const(form[0])
+        total: Any = self.number(form[0])
         prefix: list[tuple[int, int]] = []
         for d, c in terms:
             prefix.append((d, c))
@@ -135,7 +193,7 @@ class Expressions:
                 x = self.index[d]
                 if is_zero(x):
                     return total
-                part = x if c == 1 else self.b.mul(x, const(c), flags=("nsw",))
+                part = x if c == 1 else self.b.mul(x, self.number(c), flags=("nsw",))
                 return part if is_zero(total) else self.b.add(total, part, flags=("nsw",))
 
             total = self.levels.known(depth[d], (form[0], tuple(prefix)), emit)
@@ -150,17 +208,23 @@ class Expressions:
 
     def _numbers(self, form: Form, i: int) -> list[Any]:
         """The values of a form as i64s."""
-        b, plan = self.b, self.plan
+        plan = self.plan
         first = self._offset(form)
         stride = self._stride(form)
         if not stride:
             return [first]
-        out = []
-        kind = ir.VectorType(I64, plan.lanes)
-        for k in range(self.copies):
-            steps = [(k * plan.lanes + j) * stride for j in range(plan.lanes)]
-            out.append(b.add(splat(b, first, plan.lanes), ir.Constant(kind, steps)))
-        return out
+        return [self._along(first, stride, k * plan.lanes) for k in range(self.copies)]
+
+    def _along(self, first: Any, stride: int, skipped: int) -> Any:
+        """A vector of numbers that are ``stride`` apart, without the first ``skipped``."""
+        b, lanes = self.b, self.plan.lanes
+        kind = ir.VectorType(I64, lanes)
+        if type(stride) is Extent:
+            places = ir.Constant(kind, [skipped + j for j in range(lanes)])
+            steps = b.mul(splat(b, self.number(stride), lanes), places)
+        else:
+            steps = ir.Constant(kind, [(skipped + j) * stride for j in range(lanes)])
+        return b.add(splat(b, first, lanes), steps)
 
     def _load(self, i: int, e: Any) -> list[Any]:
         b, plan = self.b, self.plan
@@ -204,10 +268,7 @@ class Expressions:
                 if stride == -1:
                     raw = backwards(b, raw)
             else:
-                steps = ir.Constant(
-                    ir.VectorType(I64, lanes), [at + j * stride for j in range(lanes)]
-                )
-                places = b.add(splat(b, offset, lanes), steps)
+                places = self._along(offset, stride, k * lanes)
                 raw = gather(b, pointer, places, mask, wide, align)
             out.append(load_convert(b, raw, e.dtype))
         return out
@@ -242,7 +303,7 @@ class Expressions:
             form.append((d, stride))
             stride *= n
         offset = self._offset((0, tuple(sorted(form))))
-        base = b.gep(self.scratch, [const(at)], source_etype=_I8)
+        base = b.gep(self.scratch, [self.number(at)], source_etype=_I8)
         scalar = llvm_type(dtype)
         out = []
         for k in range(self.copies):

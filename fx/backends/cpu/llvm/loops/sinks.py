@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.blocks import const
+from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.reduce import combine, identity
 from fx.backends.cpu.llvm.loops.stores import Stores
 from fx.backends.cpu.llvm.loops.vectors import masked_load, masked_store, splat
@@ -46,19 +46,19 @@ class Sinks(Stores):
         for k, (w, _, _, name) in enumerate(nest.sinks):
             dtype = nest.writes[w][0]
             kind = storage_type(dtype)
-            at = b.mul(task, const(row))
+            at = b.mul(task, self.number(row))
             self.sinks.append(b.gep(self.writes[w], [at], source_etype=kind))
             first = store_convert(b, constant(llvm_type(dtype), identity(name, dtype)), dtype)
             self._fill(self.sinks[-1], splat(b, first, plan.lanes), first, row, dtype.itemsize)
             if k in plan.kept:
-                near = b.gep(self.scratch, [const(plan.kept[k])], source_etype=I8)
+                near = b.gep(self.scratch, [self.number(plan.kept[k])], source_etype=I8)
                 one = constant(F32, 0.0)
                 self._fill(near, splat(b, one, plan.lanes), one, row, 4)
                 self.near[k] = near
-        low = b.mul(task, const(plan.per_task), flags=("nsw",))
-        high = b.add(low, const(plan.per_task))
+        low = b.mul(task, self.number(plan.per_task), flags=("nsw",))
+        high = b.add(low, self.number(plan.per_task))
         if plan.items % plan.per_task:
-            total = const(plan.items)
+            total = self.number(plan.items)
             high = b.select(b.icmp_signed("<", high, total), high, total)
 
         def item(i: Any, carried: list[Any]) -> list[Any]:
@@ -107,9 +107,15 @@ class Sinks(Stores):
             some(i, lanes, None)
             return []
 
+        known = type(whole) is int
         if whole:
-            self.levels.loop(const(0), const(whole), lanes, (), vectors, surely=True)
-        if left == 1:
+            stop = self.number(whole)
+            self.levels.loop(const(0), stop, lanes, (), vectors, surely=known)
+        if not known:
+            numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
+            rest = b.icmp_signed("<", numbers, splat(b, self.number(left), lanes))
+            some(self.number(whole), lanes, rest)
+        elif left == 1:
             some(const(whole), None, None)
         elif left:
             first = ir.VectorType(ir.IntType(1), lanes)
@@ -119,6 +125,7 @@ class Sinks(Stores):
         """Store a value to each of ``count`` elements."""
         b, lanes = self.b, self.plan.lanes
         whole = count // lanes * lanes
+        known = type(whole) is int
 
         def vectors(i: Any, carried: list[Any]) -> list[Any]:
             b.store(wide, b.gep(array, [i], source_etype=one.type)).align = align
@@ -129,9 +136,11 @@ class Sinks(Stores):
             return []
 
         if whole:
-            self.levels.loop(const(0), const(whole), lanes, (), vectors, surely=True)
-        if whole < count:
-            self.levels.loop(const(whole), const(count), 1, (), elements, surely=True)
+            stop = self.number(whole)
+            self.levels.loop(const(0), stop, lanes, (), vectors, surely=known)
+        if not known or whole < count:
+            start, stop = self.number(whole), self.number(count)
+            self.levels.loop(start, stop, 1, (), elements, surely=known)
 
     def _sink(self, k: int, values: list[Any]) -> None:
         """Combine values into the task's row of a sink."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.loops.blocks import const
 from fx.backends.cpu.llvm.loops.expressions import Expressions
 from fx.backends.cpu.llvm.loops.vectors import (
     I32,
@@ -75,10 +75,7 @@ class Stores(Expressions):
                 else:
                     masked_store(b, x, place, mask, align)
             else:
-                steps = ir.Constant(
-                    ir.VectorType(I64, lanes), [at + i * stride for i in range(lanes)]
-                )
-                scatter(b, x, pointer, b.add(splat(b, offset, lanes), steps), mask, align)
+                scatter(b, x, pointer, self._along(offset, stride, j * lanes), mask, align)
 
     def _store_first(self, x: Any, place: Any, align: int) -> None:
         """Store the first lane, the only one that the mask leaves.

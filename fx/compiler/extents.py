@@ -1,0 +1,207 @@
+"""Extents: sizes that are known when a kernel runs, as ints that stand for them.
+
+An ``Extent`` is the int that a plan decides by, and the formula by which the real one is found:
+where ``n`` stands for a length, ``-(-n // 512)`` is the number of its blocks. Compared with numbers
+an extent is the int, so that one plan serves a class of sizes; it equals no number, and another
+extent only where the formulas are the same.
+
+A graph is staged with primes for such sizes. What a nest then holds says by its factors what it is:
+with 1009 for ``n`` and 10007 for ``m`` a stride of 2018 is ``2 * n``. So nothing above knows of
+extents, and what is no product of them (the middle of an axis, a padded size) is refused by
+``named``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fx.compiler.maps import Form
+from fx.compiler.nest import Nest, form_of, with_form
+from fx.dtypes import FLOATING, int64
+
+_PLAIN = 64  # numbers up to it are what they are
+
+
+class NoExtentsError(Exception):
+    """A number of a nest that is no product of sizes."""
+
+
+class Extent(int):
+    """``factor`` times the product of ``atoms``: names, or ``(operator, x, y)`` of others."""
+
+    factor: int
+    atoms: tuple[Any, ...]
+
+    def __new__(cls, value: int, factor: int, atoms: Iterable[Any]) -> Extent:
+        self = super().__new__(cls, value)
+        self.factor, self.atoms = factor, tuple(sorted(atoms, key=repr))
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Extent:
+            return False
+        return self.factor == other.factor and self.atoms == other.atoms
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.factor, self.atoms))
+
+    def __bool__(self) -> bool:
+        return True  # it is never known to be nothing
+
+    def __repr__(self) -> str:
+        """The formula in Python's words."""
+        told = [a if isinstance(a, str) else _told(*a) for a in self.atoms]
+        return "*".join([*([str(self.factor)] if self.factor != 1 else ()), *told])
+
+    __str__ = __repr__
+
+    def __mul__(self, other: int) -> int:  # type: ignore[override]
+        if type(other) is Extent:
+            value = int(self) * int(other)
+            return Extent(value, self.factor * other.factor, self.atoms + other.atoms)
+        if type(other) is not int:
+            return int(self) * other
+        return Extent(int(self) * other, self.factor * other, self.atoms) if other else 0
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> int:
+        return self * -1
+
+    def __abs__(self) -> int:
+        return -self if int(self) < 0 else self
+
+    def __add__(self, other: int) -> int:  # type: ignore[override]
+        if type(other) not in (int, Extent):
+            return int(self) + other
+        return _atom("+", self, other) if other else self
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> int:  # type: ignore[override]
+        return self + -other
+
+    def __rsub__(self, other: int) -> int:  # type: ignore[override]
+        return -self + other
+
+    def __floordiv__(self, other: int) -> int:  # type: ignore[override]
+        if type(other) not in (int, Extent):
+            return int(self) // other
+        left, below = list(self.atoms), other.atoms if type(other) is Extent else ()
+        factor = other.factor if type(other) is Extent else other
+        if all(left.count(a) >= below.count(a) for a in below) and not self.factor % factor:
+            for a in below:
+                left.remove(a)
+            factor = self.factor // factor
+            return Extent(int(self) // int(other), factor, left) if left else factor
+        return _atom("//", self, other)
+
+    def __rfloordiv__(self, other: int) -> int:  # type: ignore[override]
+        return _atom("//", other, self) if type(other) is int else other // int(self)
+
+    def __mod__(self, other: int) -> int:  # type: ignore[override]
+        return self - self // other * other
+
+    def __rmod__(self, other: int) -> int:  # type: ignore[override]
+        return other - other // self * self
+
+
+_APPLY = {"+": lambda x, y: x + y, "//": lambda x, y: x // y, "max": max, "min": min}
+
+
+def _atom(operator: str, x: int, y: int) -> Extent:
+    return Extent(_APPLY[operator](int(x), int(y)), 1, [(operator, x, y)])
+
+
+def _told(operator: str, x: int, y: int) -> str:
+    return f"{operator}({x!r}, {y!r})" if operator.isalpha() else f"({x!r} {operator} ({y!r}))"
+
+
+def larger(x: int, y: int) -> int:
+    """The larger of two sizes."""
+    return max(x, y) if is_known(x, y) else _atom("max", x, y)
+
+
+def smaller(x: int, y: int) -> int:
+    """The smaller of two sizes."""
+    return min(x, y) if is_known(x, y) else _atom("min", x, y)
+
+
+def is_known(*sizes: Any) -> bool:
+    """Whether sizes are numbers now."""
+    return all(type(n) is not Extent for n in sizes)
+
+
+def named(nest: Nest, sizes: Mapping[int, str]) -> Nest:
+    """The nest with extents for the primes of ``sizes`` and what is made of them.
+
+    Raises:
+        NoExtentsError: for a number that is no product of them.
+    """
+    names = _Names(sizes)
+    exprs, nest.exprs, nest.table = nest.exprs, [], {}
+    place: list[int] = []
+    for e in exprs:
+        form, data = form_of(e), e.data
+        if e.kind == "inside":
+            raise NoExtentsError(f"{e}")
+        if form is not None:
+            data = with_form(e, names.form(form))
+        elif e.kind == "const" and e.dtype in FLOATING:
+            found = names.count(np.frombuffer(data, e.dtype)[0])
+            if found is not None:
+                index = nest.expr("index", "", (), (found, ()), int64)
+                place.append(nest.op("astype", (index,), e.dtype, (("dtype", e.dtype),)))
+                continue
+        place.append(nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype))
+    nest.outputs = [(w, names.form(f), place[e]) for w, f, e in nest.outputs]
+    nest.sizes = [names.extent(n) for n in nest.sizes]
+    nest.reads = [(d, names.extent(n)) for d, n in nest.reads]
+    nest.writes = [(d, names.extent(n)) for d, n in nest.writes]
+    return nest
+
+
+def named_size(n: int, sizes: Mapping[int, str]) -> int:
+    """One size as an extent."""
+    return _Names(sizes).extent(n)
+
+
+class _Names:
+    def __init__(self, sizes: Mapping[int, str]) -> None:
+        self.sizes = sizes
+        self.counts: dict[Any, tuple[int, ...]] = {}
+        for k in range(1, len(sizes) + 1):
+            for some in combinations(sizes, k):
+                self.counts[prod(some)] = some
+
+    def extent(self, n: int) -> int:
+        left, atoms = abs(n), []
+        for prime, name in self.sizes.items():
+            while left and left % prime == 0:
+                left //= prime
+                atoms.append(name)
+        if left > _PLAIN:
+            raise NoExtentsError(f"{n}")
+        return Extent(n, left if n > 0 else -left, atoms) if atoms else n
+
+    def form(self, form: Form) -> Form:
+        constant, terms = form
+        return self.extent(constant), tuple([(d, self.extent(c)) for d, c in terms])
+
+    def count(self, value: Any) -> int | None:
+        """The extent that a number counts; one that is the inverse of it is refused."""
+        for n in self.counts:
+            with np.errstate(all="ignore"):
+                if value == value.dtype.type(n):
+                    return self.extent(n)
+                if value == value.dtype.type(1.0 / n):
+                    raise NoExtentsError(f"1 / {n}")
+        return None

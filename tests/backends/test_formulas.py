@@ -1,0 +1,115 @@
+"""Kernels of formulas: one serves every size, and the sizes are found as Python would."""
+
+import random
+
+import numpy as np
+import pytest
+
+from fx import limits
+from fx.backends.cpu.formulas import Elements
+from fx.backends.cpu.llvm import formulas
+from fx.compiler.extents import Extent, NoExtentsError, larger, smaller
+from fx.prims.compare import where
+from fx.prims.elementwise import exp, tanh
+from fx.prims.shape import flip
+
+SIZES = (1, 2, 3, 5, 7, 16, 17, 33, 64, 130, 2050, 5000)
+
+
+def numbers(rng, shape, dtype):
+    return rng.normal(size=shape).astype(dtype)
+
+
+# extents ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_extent_is_the_int_and_its_formula_gives_others(seed):
+    draw = random.Random(seed)
+    known = {"m": 1009, "n": 499}
+    real = {"m": draw.randint(1, 60), "n": draw.randint(1, 60)}
+    made = [(Extent(v, 1, [k]), v, real[k]) for k, v in known.items()]
+    for _ in range(8):
+        x, y = draw.choice(made), draw.choice([*made, (draw.randint(1, 9),) * 3])
+        operation = draw.choice((
+            lambda a, b: a * b, lambda a, b: a + b, lambda a, b: a // larger(b, 1),
+            lambda a, b: -(-a // larger(b, 1)), lambda a, b: a % larger(b, 1), larger, smaller,
+        ))  # fmt: skip
+        now = [operation(a, b) for a, b in zip(x, y)]
+        if isinstance(now[0], Extent):
+            made.append(tuple(now))
+    for extent, told, wanted in made:
+        assert int(extent) == told
+        assert eval(repr(extent), dict(real)) == wanted
+        assert extent != told and extent
+
+
+def test_equal_formulas_are_equal_extents():
+    m, n = Extent(7, 1, ["m"]), Extent(7, 1, ["n"])
+    assert m * n == n * m and hash(m * n) == hash(n * m)
+    assert m != n and m * n // n == m and m // m == 1
+
+
+# formulas of elements ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("least", [None, 1])
+def test_one_kernel_for_all_sizes(dtype, least):
+    kernel = Elements("a test's tanh", lambda x, s: tanh(x) * s, ["s"])
+    rng = np.random.default_rng(0)
+    with limits.given(**({} if least is None else {"FUSED_FROM": least, "TASK": 10.0})):
+        for n in SIZES:
+            x = numbers(rng, n, dtype)
+            found = kernel(x, s=0.5)
+            if found is None:
+                assert n < limits.FUSED_FROM
+                continue
+            assert found.dtype == dtype
+            np.testing.assert_allclose(
+                found, np.tanh(x) * 0.5, rtol=1e-5 if dtype[-1] == "2" else 1e-14
+            )
+        assert len(kernel.kernels) == 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_arrays_broadcast(seed):
+    kernel = Elements("a test's where", lambda c, x, y: where(c, x, exp(y)))
+    rng = np.random.default_rng(seed)
+    rank = rng.integers(1, 5)
+    shape = rng.integers(1, 9, rank)
+    arrays = []
+    for k in range(3):
+        own = np.where(rng.random(rank) < 0.7, shape, 1)[rng.integers(0, rank) * (k > 0) :]
+        x = numbers(rng, own, "float64")
+        if rng.random() < 0.3:
+            x = np.broadcast_to(x, np.broadcast_shapes(x.shape, shape))
+        if rng.random() < 0.3:
+            x = np.asfortranarray(x)[..., ::-1]
+        arrays.append(x if k else x > 0)
+    wanted = np.where(arrays[0], arrays[1], np.exp(arrays[2]))
+    with limits.given(FUSED_FROM=1):
+        found = kernel(*arrays)
+    if found is not None:
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    else:
+        assert rank > 3
+
+
+def test_the_layout_of_the_arrays_is_that_of_the_result():
+    x = numbers(np.random.default_rng(0), (30, 40), "float32").T
+    kernel = Elements("a test's tanh", lambda x: tanh(x))
+    assert kernel(x).flags.f_contiguous
+
+
+def test_other_dtypes_have_no_kernel():
+    kernel = Elements("a test's tanh", lambda x: tanh(x))
+    for dtype in ("float16", "int64", "complex64"):
+        assert kernel(np.ones(100, dtype)) is None
+    assert Elements("a test's sum", lambda x, y: x + y)(np.ones(99), np.ones(99, "float32")) is None
+
+
+def test_what_is_no_product_of_sizes_is_refused():
+    with pytest.raises(NoExtentsError):
+        formulas.program("a test's flip", lambda x: flip(x, axes=(0,)), [("n",)], "f")
