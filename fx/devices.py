@@ -253,11 +253,17 @@ def kernel_of(primitive: Any, name: str) -> Any:
     """The kernel of a primitive on a device; what it gives at first is compared with the spec.
 
     Raises:
-        DeviceError: if it gives another number of results, another shape, dtype or device.
+        DeviceError: if there is none, or it gives another number of results, another shape, dtype
+            or device.
     """
     if primitive.anywhere:
         return primitive.cpu
     kernel = backend(name).kernel_for(primitive)
+    if kernel is None:
+        raise DeviceError(
+            f"the backend of {name!r} has no kernel for {primitive.name}; bring the tensors to "
+            f"another device first: x.to('cpu')"
+        )
 
     def first(*arrays: Any, **params: Any) -> Any:
         out = kernel(*arrays, **params)

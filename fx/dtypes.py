@@ -208,3 +208,12 @@ def real_of(dtype: DType[Any]) -> DType[Any]:
     if dtype == complex64:
         return float32
     return float64 if dtype == complex128 else dtype
+
+
+def plain(value: Any, dtype: Any) -> Any:
+    """A Python number such that NumPy takes it for this dtype, however large it is."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        if dtype == np.bool_:
+            return True
+        return float(value) if dtype.kind == "V" else value  # bfloat16
+    return value

@@ -15,7 +15,7 @@ from numpy import asarray, ndarray
 
 from fx import tape
 from fx.config import modes
-from fx.devices import device_of_array, kernel_of, name_of
+from fx.devices import backend, device_of_array, kernel_of, name_of
 from fx.errors import DeviceError, DTypeError, FxError, RegistrationError, ShapeError
 from fx.levels import check_live
 from fx.spec import TensorSpec
@@ -62,7 +62,8 @@ class Primitive:
     Args:
         name: unique, the field's term.
         spec: ``(*specs, **params) -> spec`` or a tuple of specs; refuses what does not fit.
-        cpu: ``(*arrays, **params) -> array`` or a tuple of arrays.
+        cpu: ``(*arrays, **params) -> array`` or a tuple of arrays; None for the kernel that the
+            CPU's backend has under that name.
         jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent None is zero.
         vjp: ``(needs, *primals, **params) -> pullback``, run when the operation is recorded;
             ``needs[i]`` is None where no cotangent is wanted; ``pullback(ct, *saved)`` gives one
@@ -113,6 +114,14 @@ class Primitive:
     formula: Rule | None = None
     dissolves: bool = False
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
+
+    def __attrs_post_init__(self) -> None:
+        if self.cpu is None:  # looked up here, once: a call finds it in its place
+            self.cpu = backend("cpu").kernel_for(self)
+        if not callable(self.cpu):
+            raise _lacks(self.name, "cpu")
+        self.kernels["cpu"] = self.cpu
+        self.torch_name = self.torch_name or "".join(map(str.capitalize, self.name.split("_")))
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -288,20 +297,21 @@ def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
 def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
     """Register a primitive; refuse one that lacks a rule.
 
+    Args:
+        name: unique, the field's term.
+        cpu: its kernel on NumPy arrays; the CPU's own of that name unless given.
+        rules: what else ``Primitive`` lists.
+
     Raises:
         RegistrationError: if the name is taken, or a rule is neither given nor declared
-            ``NOT_DIFFERENTIABLE``.
+            ``NOT_DIFFERENTIABLE``, or nobody has a kernel.
     """
-    given = {"cpu": cpu, **rules}
-    for rule in ("spec", "cpu", "jvp", "vjp", "batch", "sample"):
-        value = given.get(rule)
+    for rule in ("spec", "jvp", "vjp", "batch", "sample"):
+        value = rules.get(rule)
         may_lack = rule in ("jvp", "vjp")
         if not callable(value) and not (may_lack and value is NOT_DIFFERENTIABLE):
-            word = " (or the word NOT_DIFFERENTIABLE)" if may_lack else ""
-            raise RegistrationError(
-                f"primitive {name!r} lacks its {rule} rule{word}; see fx/prims/README.md"
-            )
-    if (given["jvp"] is NOT_DIFFERENTIABLE) != (given["vjp"] is NOT_DIFFERENTIABLE):
+            raise _lacks(name, rule, " (or the word NOT_DIFFERENTIABLE)" if may_lack else "")
+    if (rules["jvp"] is NOT_DIFFERENTIABLE) != (rules["vjp"] is NOT_DIFFERENTIABLE):
         raise RegistrationError(f"primitive {name!r} must give both jvp and vjp, or neither")
     if rules.get("kind", "") not in KINDS:
         raise RegistrationError(
@@ -309,11 +319,12 @@ def define(name: str, *, cpu: Rule | None = None, **rules: Any) -> Primitive:
         )
     if name in registry:
         raise RegistrationError(f"a primitive named {name!r} exists already")
-    primitive = Primitive(name, **given)
+    primitive = registry[name] = Primitive(name, cpu=cpu, **rules)  # type: ignore[arg-type]
     primitive.differentiable = primitive.vjp is not NOT_DIFFERENTIABLE
-    primitive.kernels["cpu"] = primitive.cpu
-    primitive.torch_name = primitive.torch_name or "".join(
-        part.capitalize() for part in name.split("_")
-    )
-    registry[name] = primitive
     return primitive
+
+
+def _lacks(name: str, rule: str, word: str = "") -> RegistrationError:
+    return RegistrationError(
+        f"primitive {name!r} lacks its {rule} rule{word}; see fx/prims/README.md"
+    )

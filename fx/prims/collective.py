@@ -12,7 +12,8 @@ transpose of psum is psum.
 
 from __future__ import annotations
 
-import fx.backends.cpu.collective as cpu
+from numpy import array, int64
+
 import fx.prims.shape as shape_prims
 from fx.devices import backend
 from fx.errors import ShapeError
@@ -52,7 +53,7 @@ def _reducing_batch(get, reduce):
 # psum -------------------------------------------------------------------------------------------
 
 psum = define(
-    "psum", cpu=cpu.psum, spec=lambda x, *, axis, size: x,
+    "psum", spec=lambda x, *, axis, size: x,
     jvp=lambda primals, tangents, **p: (psum(*primals, **p), psum(*tangents, **p)),
     vjp=lambda needs, x, **p: lambda ct: (psum(ct, **p),),
     batch=_reducing_batch(lambda: psum, sum),
@@ -93,13 +94,13 @@ def _extremum_rules(get, loses):
 
 
 pmax = define(
-    "pmax", cpu=cpu.identity, spec=_extremum_spec("pmax"),
+    "pmax", spec=_extremum_spec("pmax"),
     **_extremum_rules(lambda: pmax, less),
     batch=_reducing_batch(lambda: pmax, max),
     sample=_sample(),
 )  # fmt: skip
 pmin = define(
-    "pmin", cpu=cpu.identity, spec=_extremum_spec("pmin"),
+    "pmin", spec=_extremum_spec("pmin"),
     **_extremum_rules(lambda: pmin, greater),
     batch=_reducing_batch(lambda: pmin, min),
     sample=_sample(),
@@ -165,7 +166,7 @@ def _lanes(level, x, d):
 
 
 all_gather = define(  # (*shape) in every lane -> (size, *shape), the same in every lane
-    "all_gather", cpu=cpu.all_gather, spec=_gather_spec,
+    "all_gather", spec=_gather_spec,
     jvp=_gather_jvp,
     vjp=_gather_vjp,
     batch=_gather_batch,
@@ -205,7 +206,7 @@ def _permute_vjp(needs, x, lane, *, sources, **p):
 
 def _permute_batch(level, args, dims, *, axis, size, sources):
     x, lane = args
-    table = new_tensor(backend(x.device.name).from_numpy(cpu.table(sources)))
+    table = new_tensor(backend(x.device.name).from_numpy(array(sources, int64)))
     if level.number == axis:
         x = _lanes(level, x, dims[0])
         return _received(take(x, _clipped(table), axis=0), table), 0
@@ -226,7 +227,7 @@ def _received(rows, table):
 
 
 ppermute = define(  # lane i receives what lane sources[i] holds, zeros where that is -1
-    "ppermute", cpu=cpu.ppermute, spec=_permute_spec,
+    "ppermute", spec=_permute_spec,
     jvp=_permute_jvp,
     vjp=_permute_vjp,
     batch=_permute_batch,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import INEXACT, bool_, is_integral
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -25,15 +24,15 @@ from fx.spec import TensorSpec
 
 # relations --------------------------------------------------------------------------------------
 
-equal = comparison("equal", cpu=cpu.equal, commutative=True)
-not_equal = comparison("not_equal", cpu=cpu.not_equal, commutative=True)
-less = comparison("less", cpu=cpu.less, takes=ORDERED)
-less_equal = comparison("less_equal", cpu=cpu.less_equal, takes=ORDERED)
-greater = comparison("greater", cpu=cpu.greater, takes=ORDERED)
-greater_equal = comparison("greater_equal", cpu=cpu.greater_equal, takes=ORDERED)
-logical_and = comparison("logical_and", cpu=cpu.logical_and, commutative=True)
-logical_or = comparison("logical_or", cpu=cpu.logical_or, commutative=True)
-logical_xor = comparison("logical_xor", cpu=cpu.logical_xor, commutative=True)
+equal = comparison("equal", commutative=True)
+not_equal = comparison("not_equal", commutative=True)
+less = comparison("less", takes=ORDERED)
+less_equal = comparison("less_equal", takes=ORDERED)
+greater = comparison("greater", takes=ORDERED)
+greater_equal = comparison("greater_equal", takes=ORDERED)
+logical_and = comparison("logical_and", commutative=True)
+logical_or = comparison("logical_or", commutative=True)
+logical_xor = comparison("logical_xor", commutative=True)
 
 
 # predicates -------------------------------------------------------------------------------------
@@ -46,13 +45,13 @@ def _special_values(d):
     return Sample([(zero_or_number / d.bools(shape)).astype(d.dtype)])
 
 
-def _predicate(name, kernel, takes=None):
+def _predicate(name, takes=None):
     def spec(x):
         accept(name, x.dtype, takes)
         return x.with_(dtype=bool_)
 
     prim = define(
-        name, cpu=kernel, spec=spec,
+        name, spec=spec,
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=same_dim_batch(lambda: prim),
@@ -62,17 +61,17 @@ def _predicate(name, kernel, takes=None):
     return prim
 
 
-logical_not = _predicate("logical_not", cpu.logical_not)
-isnan = _predicate("isnan", cpu.isnan)
-isinf = _predicate("isinf", cpu.isinf)
-isfinite = _predicate("isfinite", cpu.isfinite)
-signbit = _predicate("signbit", cpu.signbit, takes=REAL | {bool_})
+logical_not = _predicate("logical_not")
+isnan = _predicate("isnan")
+isinf = _predicate("isinf")
+isfinite = _predicate("isfinite")
+signbit = _predicate("signbit", takes=REAL | {bool_})
 
 
 # bits -------------------------------------------------------------------------------------------
 
 
-def _bits(name, kernel, high=100, bools=True, **traits):
+def _bits(name, high=100, bools=True, **traits):
     def spec(*specs):
         dtype = same_dtype(name, *specs)
         if not is_integral(dtype) and not (bools and dtype == bool_):
@@ -83,7 +82,7 @@ def _bits(name, kernel, high=100, bools=True, **traits):
         return specs[0].with_(shape=broadcast_shapes(name, *[s.shape for s in specs]))
 
     prim = define(
-        name, cpu=kernel, spec=spec,
+        name, spec=spec,
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=elementwise_batch(lambda: prim),
@@ -96,11 +95,11 @@ def _bits(name, kernel, high=100, bools=True, **traits):
     return prim
 
 
-bitwise_and = _bits("bitwise_and", cpu.bitwise_and, commutative=True)
-bitwise_or = _bits("bitwise_or", cpu.bitwise_or, commutative=True)
-bitwise_xor = _bits("bitwise_xor", cpu.bitwise_xor, commutative=True)
-left_shift = _bits("left_shift", cpu.left_shift, high=8, bools=False)
-right_shift = _bits("right_shift", cpu.right_shift, high=8, bools=False)
+bitwise_and = _bits("bitwise_and", commutative=True)
+bitwise_or = _bits("bitwise_or", commutative=True)
+bitwise_xor = _bits("bitwise_xor", commutative=True)
+left_shift = _bits("left_shift", high=8, bools=False)
+right_shift = _bits("right_shift", high=8, bools=False)
 
 
 def _bitwise_not_spec(x):
@@ -112,7 +111,7 @@ def _bitwise_not_spec(x):
 
 
 bitwise_not = define(
-    "bitwise_not", cpu=cpu.bitwise_not, kind="elementwise", spec=_bitwise_not_spec,
+    "bitwise_not", kind="elementwise", spec=_bitwise_not_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: bitwise_not),
@@ -154,7 +153,7 @@ def _where_vjp(needs, condition, x, y):
 
 
 where = define(
-    "where", cpu=cpu.where, kind="elementwise", spec=_where_spec,
+    "where", kind="elementwise", spec=_where_spec,
     jvp=_where_jvp,
     vjp=_where_vjp,
     batch=elementwise_batch(lambda: where),
@@ -181,7 +180,7 @@ def _astype_vjp(needs, x, *, dtype):
 
 
 astype = define(
-    "astype", cpu=cpu.astype, kind="elementwise", torch_name="ToCopy",
+    "astype", kind="elementwise", torch_name="ToCopy",
     spec=lambda x, *, dtype: x.with_(dtype=dtype),
     jvp=_astype_jvp,
     vjp=_astype_vjp,
@@ -189,7 +188,7 @@ astype = define(
     sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
 )  # fmt: skip
 stop_gradient = define(  # the identity through which no derivative passes
-    "stop_gradient", cpu=cpu.identity, kind="view", weight=0, formula=lambda x: x,
+    "stop_gradient", kind="view", weight=0, formula=lambda x: x,
     dissolves=True, spec=lambda x: x,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,

@@ -5,7 +5,6 @@ Cotangents are paired without a conjugate, ``<u, v> = Re(sum(u * v))``, as every
 
 from __future__ import annotations
 
-import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, real_of
 from fx.primitive import define
 from fx.prims.compare import astype
@@ -14,7 +13,7 @@ from fx.prims.families import float_spec, same_dim_batch
 from fx.prims.sampling import Sample
 
 conj = define(
-    "conj", cpu=cpu.conj, kind="elementwise", spec=float_spec("conj"),
+    "conj", kind="elementwise", spec=float_spec("conj"),
     jvp=lambda primals, tangents: (conj(*primals), conj(*tangents)),
     vjp=lambda needs, x: lambda ct: (conj(ct),),
     batch=same_dim_batch(lambda: conj),
@@ -38,7 +37,7 @@ def _part_vjp(needs, x, *, turn):
 
 
 part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
-    "part", cpu=cpu.part, kind="elementwise", spec=_part_spec, torch_name="Real",
+    "part", kind="elementwise", spec=_part_spec, torch_name="Real",
     jvp=lambda primals, tangents, *, turn: (
         part(*primals, turn=turn), part(*tangents, turn=turn)
     ),

@@ -14,7 +14,6 @@ of the same group where the batched one has no samples, and groups where both ar
 
 from __future__ import annotations
 
-import fx.backends.cpu.conv as cpu
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.creation import full
@@ -28,9 +27,7 @@ from fx.prims.windows import (
     lanes_from,
     lanes_into,
     merge_samples,
-    of_one_dtype,
     output_sizes,
-    sliding,
     split_samples,
 )  # fmt: skip
 
@@ -129,7 +126,7 @@ def _conv_sample(d):
 
 
 conv = define(
-    "conv", kind="product", cpu=sliding(cpu.conv), spec=_conv_spec, torch_name="Convolution",
+    "conv", kind="product", spec=_conv_spec, torch_name="Convolution",
     **_bilinear(
         lambda: conv,
         lambda ct, w, sizes, **p: conv_input_grad(ct, w, input_size=sizes, **p),
@@ -174,7 +171,7 @@ def _input_grad_sample(d):
 
 
 conv_input_grad = define(
-    "conv_input_grad", kind="product", cpu=of_one_dtype(cpu.conv_input_grad), spec=_input_grad_spec,
+    "conv_input_grad", kind="product", spec=_input_grad_spec,
     torch_name="Convolution",
     **_bilinear(
         lambda: conv_input_grad,
@@ -221,7 +218,7 @@ def _weight_grad_sample(d):
 
 
 conv_weight_grad = define(
-    "conv_weight_grad", kind="product", cpu=of_one_dtype(cpu.conv_weight_grad),
+    "conv_weight_grad", kind="product",
     spec=_weight_grad_spec, torch_name="ConvolutionWeight",
     **_bilinear(
         lambda: conv_weight_grad,

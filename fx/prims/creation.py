@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy import ndarray
 
-import fx.backends.cpu.creation as cpu
 from fx.devices import backend
 from fx.primitive import NOT_DIFFERENTIABLE, define
 from fx.prims.sampling import Sample
@@ -24,7 +23,7 @@ def _no_lanes(level, args, dims, **params):
 
 
 full = define(
-    "full", cpu=cpu.full, kind="creation", spec=_spec,
+    "full", kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_no_lanes,
@@ -34,7 +33,7 @@ full = define(
 )  # fmt: skip
 filled = quick(full, "shape", "value", "dtype", "device", tensors=0)
 iota = define(  # start + step * index along one axis
-    "iota", cpu=cpu.iota, kind="creation", spec=_spec,
+    "iota", kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_no_lanes,
@@ -65,7 +64,8 @@ def constant(value: Any, dtype: Any, device: str = "cpu") -> Tensor:
     key = value if value else repr(value)  # as a key, -0.0 == 0.0 == 0j
     found = known.get(key)
     if found is None:
-        found = new_tensor(backend(device).from_numpy(cpu.scalar(value, dtype)))
+        array = full.cpu(shape=(), value=value, dtype=dtype, device="cpu")
+        found = new_tensor(backend(device).from_numpy(array))
         if len(known) > _MOST:
             known.clear()
         known[key] = found

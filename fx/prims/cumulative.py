@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ml_dtypes
 
-import fx.backends.cpu.cumulative as cpu
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, float64, int64
@@ -65,7 +64,7 @@ def shift(x, axis, value, reverse=False):
 # cumsum -----------------------------------------------------------------------------------------
 
 cumsum = define(
-    "cumsum", cpu=cpu.cumsum, spec=_spec("cumsum"),
+    "cumsum", spec=_spec("cumsum"),
     jvp=lambda primals, tangents, **p: (cumsum(*primals, **p), cumsum(*tangents, **p)),
     vjp=lambda needs, x, *, axis, reverse: lambda ct: (
         cumsum(ct, axis=axis, reverse=not reverse),
@@ -124,7 +123,7 @@ def _recurrence_sample(d):
 
 
 recurrence = define(  # out[k] = a[k] * out[k - 1] + b[k]
-    "recurrence", cpu=cpu.recurrence, spec=_recurrence_spec, saves=(0,),
+    "recurrence", spec=_recurrence_spec, saves=(0,),
     jvp=_recurrence_jvp,
     vjp=_recurrence_vjp,
     batch=_recurrence_batch,
@@ -157,7 +156,7 @@ def with_zeros(d, shape):
 
 
 cumprod = define(
-    "cumprod", cpu=cpu.cumprod, spec=_spec("cumprod"), saves=(0,),
+    "cumprod", spec=_spec("cumprod"), saves=(0,),
     jvp=_cumprod_jvp,
     vjp=_cumprod_vjp,
     batch=along_batch(lambda: cumprod),
@@ -195,13 +194,13 @@ def _records_rules(get):
 
 
 cummax = define(
-    "cummax", cpu=cpu.cummax, spec=_spec("cummax", ordered=True),
+    "cummax", spec=_spec("cummax", ordered=True),
     **_records_rules(lambda: cummax),
     batch=along_batch(lambda: cummax),
     sample=_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 cummin = define(
-    "cummin", cpu=cpu.cummin, spec=_spec("cummin", ordered=True),
+    "cummin", spec=_spec("cummin", ordered=True),
     **_records_rules(lambda: cummin),
     batch=along_batch(lambda: cummin),
     sample=_sample(lambda d, shape: d.distinct(shape)),
@@ -246,7 +245,7 @@ def _logcumsumexp_vjp(needs, x, *, axis, reverse):
 
 
 logcumsumexp = define(
-    "logcumsumexp", cpu=cpu.logcumsumexp, spec=_spec("logcumsumexp", floating=True), saves=(0,),
+    "logcumsumexp", spec=_spec("logcumsumexp", floating=True), saves=(0,),
     jvp=_logcumsumexp_jvp,
     vjp=_logcumsumexp_vjp,
     batch=along_batch(lambda: logcumsumexp),

@@ -5,7 +5,6 @@ A parameter of a distribution (a span, a shape, a rate) broadcasts to (*B, *shap
 
 from __future__ import annotations
 
-import fx.backends.cpu.draws as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint64
 from fx.errors import DTypeError, ShapeError
@@ -75,7 +74,7 @@ def _draw_spec(key, *, family, shape, dtype):
 
 
 random_draw = define(  # the quantile of a standard distribution at uniform words
-    "random_draw", cpu=cpu.draw, weight=20, spec=_draw_spec,
+    "random_draw", weight=20, spec=_draw_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_draw),
@@ -91,7 +90,7 @@ def _truncated_spec(key, *, lower, upper, shape, dtype):
 
 
 random_truncated_normal = define(
-    "random_truncated_normal", cpu=cpu.truncated_normal, spec=_truncated_spec,
+    "random_truncated_normal", spec=_truncated_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_truncated_normal),
@@ -107,7 +106,7 @@ def _permutation_spec(key, *, shape):
 
 
 random_permutation = define(  # independent permutations of range(n) along the last axis
-    "random_permutation", cpu=cpu.permutation, weight=60, spec=_permutation_spec,
+    "random_permutation", weight=60, spec=_permutation_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_batch(lambda: random_permutation),
@@ -131,7 +130,7 @@ def _below_sample(d):
 
 
 random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 ** 64
-    "random_below", cpu=cpu.below, weight=20, spec=_below_spec,
+    "random_below", weight=20, spec=_below_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_below),
@@ -150,7 +149,7 @@ def _gamma_sample(d):
 
 
 random_gamma = define(
-    "random_gamma", cpu=cpu.gamma, spec=_gamma_spec,
+    "random_gamma", spec=_gamma_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_gamma),
@@ -170,7 +169,7 @@ def _poisson_sample(d):
 
 
 random_poisson = define(
-    "random_poisson", cpu=cpu.poisson, spec=_poisson_spec,
+    "random_poisson", spec=_poisson_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_poisson),

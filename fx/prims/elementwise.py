@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -104,90 +103,90 @@ def _whole_quotient(d):
 # arithmetic -------------------------------------------------------------------------------------
 
 add = binary(
-    "add", cpu=cpu.add, commutative=True,
+    "add", commutative=True,
     dx=lambda x, y: _keep,
     dy=lambda x, y: _keep,
     same_shape=_add_vjp,
 )  # fmt: skip
 subtract = binary(
-    "subtract", cpu=cpu.subtract, takes=NUMBERS, torch_name="Sub",
+    "subtract", takes=NUMBERS, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
     same_shape=_subtract_vjp,
 )  # fmt: skip
 multiply = binary(
-    "multiply", cpu=cpu.multiply, commutative=True, torch_name="Mul",
+    "multiply", commutative=True, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
     same_shape=_multiply_vjp,
 )  # fmt: skip
 divide = binary(
-    "divide", cpu=cpu.divide, weight=4, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
+    "divide", weight=4, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t / y,
     dy=lambda x, y: lambda t: -t * (x / y / y),  # y * y may be 0 or infinite where this is not
 )  # fmt: skip
 power = binary(
-    "power", cpu=cpu.power, partial=True, weight=40, takes=NUMBERS, torch_name="Pow",
+    "power", partial=True, weight=40, takes=NUMBERS, torch_name="Pow",
     sample=_positive_base,
     dx=lambda x, y: lambda t: t * _power_dx(x, y),
     dy=lambda x, y: lambda t: t * _power_dy(x, y),
 )  # fmt: skip
 floor_divide = binary(
-    "floor_divide", cpu=cpu.floor_divide, partial=True, weight=8, takes=REAL,
+    "floor_divide", partial=True, weight=8, takes=REAL,
     sample=_whole_quotient,
     dx=_zero, dy=_zero,
 )  # fmt: skip
 divisor = define(  # integers as they are; one that is 0 is refused
-    "divisor", cpu=cpu.divisor, partial=True, spec=elementwise_spec("divisor", takes=INTEGRAL),
+    "divisor", partial=True, spec=elementwise_spec("divisor", takes=INTEGRAL),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: divisor),
     sample=lambda d: Sample([d.integers(d.shape(), 1, 9)]),
 )  # fmt: skip
 remainder = binary(
-    "remainder", cpu=cpu.remainder, partial=True, weight=8, takes=REAL,
+    "remainder", partial=True, weight=8, takes=REAL,
     sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * floor_divide(x, y),
 )  # fmt: skip
 fmod = binary(
-    "fmod", cpu=cpu.fmod, partial=True, weight=8, takes=REAL,
+    "fmod", partial=True, weight=8, takes=REAL,
     sample=_whole_quotient,
     dx=lambda x, y: _keep,
     dy=lambda x, y: lambda t: -t * trunc(x / y),
 )  # fmt: skip
 maximum = binary(
-    "maximum", cpu=cpu.maximum, weight=2, takes=ORDERED, sample=_apart,
+    "maximum", weight=2, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, less(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, less(y, x), equal(x, y)),
 )  # fmt: skip
 minimum = binary(
-    "minimum", cpu=cpu.minimum, weight=2, takes=ORDERED, sample=_apart,
+    "minimum", weight=2, takes=ORDERED, sample=_apart,
     dx=lambda x, y: lambda t: _share(t, greater(x, y), equal(x, y)),
     dy=lambda x, y: lambda t: _share(t, greater(y, x), equal(x, y)),
 )  # fmt: skip
 arctan2 = binary(
-    "arctan2", cpu=cpu.arctan2, weight=24, takes=FLOATING, torch_name="Atan2",
+    "arctan2", weight=24, takes=FLOATING, torch_name="Atan2",
     sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * _over_square(y, _distance(x, y)),
     dy=lambda x, y: lambda t: -t * _over_square(x, _distance(x, y)),
 )  # fmt: skip
 hypot = binary(
-    "hypot", cpu=cpu.hypot, weight=6, takes=FLOATING, sample=_nonzero_divisor,
+    "hypot", weight=6, takes=FLOATING, sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * x / hypot(x, y),
     dy=lambda x, y: lambda t: t * y / hypot(x, y),
 )  # fmt: skip
 logaddexp = binary(
-    "logaddexp", cpu=cpu.logaddexp, weight=26, takes=FLOATING,
+    "logaddexp", weight=26, takes=FLOATING,
     dx=lambda x, y: lambda t: t * sigmoid(x - y),
     dy=lambda x, y: lambda t: t * sigmoid(y - x),
 )  # fmt: skip
 copysign = binary(
-    "copysign", cpu=cpu.copysign, takes=FLOATING, sample=_nonzero_divisor,
+    "copysign", takes=FLOATING, sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t * (sign(x) * copysign(constant_like(1.0, y), y)),
     dy=lambda x, y: lambda t: t * 0.0,
 )  # fmt: skip
-nextafter = binary("nextafter", cpu=cpu.nextafter, takes=FLOATING, dx=None, dy=None)
+nextafter = binary("nextafter", takes=FLOATING, dx=None, dy=None)
 
 
 def _distance(x, y):
@@ -244,21 +243,21 @@ def _no_bool(name):
 
 
 negative = define(
-    "negative", cpu=cpu.negative, kind="elementwise", spec=_no_bool("negative"), torch_name="Neg",
+    "negative", kind="elementwise", spec=_no_bool("negative"), torch_name="Neg",
     jvp=lambda primals, tangents: (negative(*primals), negative(*tangents)),
     vjp=lambda needs, x: lambda ct: (negative(ct),),
     batch=same_dim_batch(lambda: negative),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
 abs = define(
-    "abs", cpu=cpu.abs, kind="elementwise", no_minus_zero=True, spec=_real_result,
+    "abs", kind="elementwise", no_minus_zero=True, spec=_real_result,
     jvp=lambda primals, tangents: (abs(*primals), _abs_slope(*primals, *tangents)),
     vjp=lambda needs, x: lambda ct: (_abs_pull(x, ct),),
     batch=same_dim_batch(lambda: abs),
     sample=_away_from_zero,
 )  # fmt: skip
 sign = define(  # x / abs(x)
-    "sign", cpu=cpu.sign, kind="elementwise", spec=elementwise_spec("sign", takes=NUMBERS),
+    "sign", kind="elementwise", spec=elementwise_spec("sign", takes=NUMBERS),
     jvp=lambda primals, tangents: (sign(*primals), _sign_slope(*primals, *tangents)),
     vjp=lambda needs, x: _sign_vjp(x),
     batch=same_dim_batch(lambda: sign),
@@ -317,67 +316,59 @@ def _sign_vjp(x):
 
 
 square = unary(
-    "square", cpu=cpu.square, formula=lambda x: x * x, dissolves=True, no_minus_zero=True,
+    "square", formula=lambda x: x * x, dissolves=True, no_minus_zero=True,
     takes=NUMBERS, from_in=lambda x: x * 2.0,
 )  # fmt: skip
-sqrt = unary("sqrt", cpu=cpu.sqrt, weight=4, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
+sqrt = unary("sqrt", weight=4, domain=(0.2, 3.0), from_out=lambda y: 0.5 / y)
 rsqrt = unary(
-    "rsqrt", cpu=cpu.rsqrt, formula=_rsqrt_formula, weight=6, domain=(0.2, 3.0),
+    "rsqrt", formula=_rsqrt_formula, weight=6, domain=(0.2, 3.0),
     from_out=lambda y: y * y * y * -0.5,
 )  # fmt: skip
 reciprocal = unary(
-    "reciprocal", cpu=cpu.reciprocal, formula=_reciprocal_formula, dissolves=True, weight=4,
+    "reciprocal", formula=_reciprocal_formula, dissolves=True, weight=4,
     sample=_away_from_zero, from_out=lambda y: -(y * y),
 )  # fmt: skip
-exp = unary("exp", cpu=cpu.exp, no_minus_zero=True, weight=10, from_out=lambda y: y)
-exp2 = unary("exp2", cpu=cpu.exp2, no_minus_zero=True, weight=9, from_out=lambda y: y * _LN2)
-expm1 = unary("expm1", cpu=cpu.expm1, weight=14, from_out=lambda y: y + 1.0)
-log = unary("log", cpu=cpu.log, weight=12, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
-log2 = unary("log2", cpu=cpu.log2, weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
-log10 = unary(
-    "log10", cpu=cpu.log10, weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x
-)
-log1p = unary(
-    "log1p", cpu=cpu.log1p, weight=16, domain=(-0.8, 2.0), from_in=lambda x: 1.0 / (x + 1.0)
-)
-sin = unary("sin", cpu=cpu.sin, weight=14, from_in=lambda x: cos(x))
-cos = unary("cos", cpu=cpu.cos, weight=14, from_in=lambda x: -sin(x))
-tan = unary("tan", cpu=cpu.tan, weight=24, domain=(-1.2, 1.2), from_out=lambda y: y * y + 1.0)
+exp = unary("exp", no_minus_zero=True, weight=10, from_out=lambda y: y)
+exp2 = unary("exp2", no_minus_zero=True, weight=9, from_out=lambda y: y * _LN2)
+expm1 = unary("expm1", weight=14, from_out=lambda y: y + 1.0)
+log = unary("log", weight=12, domain=(0.2, 3.0), from_in=lambda x: 1.0 / x)
+log2 = unary("log2", weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN2) / x)
+log10 = unary("log10", weight=12, domain=(0.2, 3.0), from_in=lambda x: (1.0 / _LN10) / x)
+log1p = unary("log1p", weight=16, domain=(-0.8, 2.0), from_in=lambda x: 1.0 / (x + 1.0))
+sin = unary("sin", weight=14, from_in=lambda x: cos(x))
+cos = unary("cos", weight=14, from_in=lambda x: -sin(x))
+tan = unary("tan", weight=24, domain=(-1.2, 1.2), from_out=lambda y: y * y + 1.0)
 arcsin = unary(
-    "arcsin", cpu=cpu.arcsin, weight=18, domain=(-0.9, 0.9), torch_name="Asin",
+    "arcsin", weight=18, domain=(-0.9, 0.9), torch_name="Asin",
     from_in=lambda x: rsqrt(1.0 - x * x),
 )  # fmt: skip
 arccos = unary(
-    "arccos", cpu=cpu.arccos, weight=18, domain=(-0.9, 0.9), torch_name="Acos",
+    "arccos", weight=18, domain=(-0.9, 0.9), torch_name="Acos",
     from_in=lambda x: -rsqrt(1.0 - x * x),
 )  # fmt: skip
-arctan = unary(
-    "arctan", cpu=cpu.arctan, weight=18, torch_name="Atan", from_in=lambda x: 1.0 / (x * x + 1.0)
-)
-sinh = unary("sinh", cpu=cpu.sinh, weight=18, from_in=lambda x: cosh(x))
-cosh = unary("cosh", cpu=cpu.cosh, no_minus_zero=True, weight=18, from_in=lambda x: sinh(x))
-tanh = unary("tanh", cpu=cpu.tanh, weight=14, from_out=lambda y: 1.0 - y * y)
-arcsinh = unary(
-    "arcsinh", cpu=cpu.arcsinh, weight=24, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0)
-)
+arctan = unary("arctan", weight=18, torch_name="Atan", from_in=lambda x: 1.0 / (x * x + 1.0))
+sinh = unary("sinh", weight=18, from_in=lambda x: cosh(x))
+cosh = unary("cosh", no_minus_zero=True, weight=18, from_in=lambda x: sinh(x))
+tanh = unary("tanh", weight=14, from_out=lambda y: 1.0 - y * y)
+arcsinh = unary("arcsinh", weight=24, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0))
 arccosh = unary(
-    "arccosh", cpu=cpu.arccosh, weight=24, torch_name="Acosh", domain=(1.2, 3.0),
+    "arccosh", weight=24, torch_name="Acosh", domain=(1.2, 3.0),
     from_in=lambda x: rsqrt(x * x - 1.0),
 )  # fmt: skip
 arctanh = unary(
-    "arctanh", cpu=cpu.arctanh, weight=20, torch_name="Atanh", domain=(-0.8, 0.8),
+    "arctanh", weight=20, torch_name="Atanh", domain=(-0.8, 0.8),
     from_in=lambda x: 1.0 / (1.0 - x * x),
 )  # fmt: skip
 sigmoid = unary(
-    "sigmoid", cpu=cpu.sigmoid, formula=_sigmoid_formula, no_minus_zero=True, weight=14,
+    "sigmoid", formula=_sigmoid_formula, no_minus_zero=True, weight=14,
     takes=FLOATING, from_out=lambda y: y * (1.0 - y),
 )  # fmt: skip
 softplus = unary(
-    "softplus", cpu=cpu.softplus, formula=_softplus_formula, no_minus_zero=True, weight=26,
+    "softplus", formula=_softplus_formula, no_minus_zero=True, weight=26,
     takes=FLOATING, from_in=lambda x: sigmoid(x),
 )  # fmt: skip
 relu = define(
-    "relu", cpu=cpu.relu, formula=lambda x: maximum(x, constant_like(0, x)),
+    "relu", formula=lambda x: maximum(x, constant_like(0, x)),
     kind="elementwise", spec=elementwise_spec("relu", takes=REAL), saves=(0,),
     jvp=lambda primals, tangents: (y := relu(*primals), _gate(tangents[0], y)),
     vjp=lambda needs, x: lambda ct, y: (_gate(ct, y),),
@@ -385,7 +376,7 @@ relu = define(
     sample=_away_from_zero,
 )  # fmt: skip
 
-floor = piecewise_constant("floor", cpu=cpu.floor, takes=ORDERED, sample=_away_from_integers)
-ceil = piecewise_constant("ceil", cpu=cpu.ceil, takes=ORDERED, sample=_away_from_integers)
-trunc = piecewise_constant("trunc", cpu=cpu.trunc, takes=ORDERED, sample=_away_from_integers)
-round = piecewise_constant("round", cpu=cpu.round, sample=_away_from_integers)
+floor = piecewise_constant("floor", takes=ORDERED, sample=_away_from_integers)
+ceil = piecewise_constant("ceil", takes=ORDERED, sample=_away_from_integers)
+trunc = piecewise_constant("trunc", takes=ORDERED, sample=_away_from_integers)
+round = piecewise_constant("round", sample=_away_from_integers)

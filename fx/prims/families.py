@@ -149,7 +149,6 @@ def same_dim_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
 def unary(
     name: str,
     *,
-    cpu: Callable[..., Any],
     from_in: Callable[[Tensor], Tensor] | None = None,
     from_out: Callable[[Tensor], Tensor] | None = None,
     sample: Callable[[Draw], Sample] | None = None,
@@ -185,7 +184,6 @@ def unary(
     prim = define(
         name,
         spec=spec or float_spec(name, takes),
-        cpu=cpu,
         jvp=jvp if derivative else NOT_DIFFERENTIABLE,
         vjp=vjp if derivative else NOT_DIFFERENTIABLE,
         batch=same_dim_batch(lambda: prim),
@@ -206,7 +204,6 @@ def two_floats(d: Draw, low: float = -2.0, high: float = 2.0) -> Sample:
 def binary(
     name: str,
     *,
-    cpu: Callable[..., Any],
     dx: Callable[..., Callable[[Tensor], Tensor]] | None,
     dy: Callable[..., Callable[[Tensor], Tensor]] | None,
     same_shape: Callable[..., Any] | None = None,
@@ -252,7 +249,6 @@ def binary(
     prim = define(
         name,
         spec=elementwise_spec(name, takes=takes),
-        cpu=cpu,
         jvp=jvp if dx else NOT_DIFFERENTIABLE,
         vjp=vjp if dx else NOT_DIFFERENTIABLE,
         batch=elementwise_batch(lambda: prim),
@@ -268,15 +264,12 @@ def spread(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     return t if t.shape == shape else shape_prims.stretched(t, shape)
 
 
-def comparison(
-    name: str, *, cpu: Callable[..., Any], takes: frozenset[Any] | None = None, **traits: Any
-) -> Primitive:
+def comparison(name: str, *, takes: frozenset[Any] | None = None, **traits: Any) -> Primitive:
     """An elementwise relation of two arguments: bool, without a derivative."""
     prim: Primitive
     prim = define(
         name,
         spec=elementwise_spec(name, bool_, takes),
-        cpu=cpu,
         jvp=NOT_DIFFERENTIABLE,
         vjp=NOT_DIFFERENTIABLE,
         batch=elementwise_batch(lambda: prim),
@@ -295,20 +288,20 @@ def comparison(
 def piecewise_constant(
     name: str,
     *,
-    cpu: Callable[..., Any],
     sample: Callable[[Draw], Sample],
     takes: frozenset[Any] | None = None,
+    **traits: Any,
 ) -> Primitive:
     """An elementwise step function: differentiable, with derivative 0 wherever it is defined."""
     prim: Primitive
     prim = define(
         name,
         spec=elementwise_spec(name, takes=takes),
-        cpu=cpu,
         jvp=lambda primals, tangents: (prim(*primals), tangents[0] * 0.0),
         vjp=lambda needs, x: lambda ct: (ct * 0.0,),
         batch=same_dim_batch(lambda: prim),
         sample=sample,
         kind="elementwise",
+        **traits,
     )
     return prim

@@ -15,7 +15,6 @@ from typing import Any
 import attrs
 from numpy import asarray, ndarray
 
-from fx.backends.cpu.formulas import Elements
 from fx.backward_pass import backward_pass
 from fx.config import modes
 from fx.levels import Level
@@ -31,9 +30,12 @@ class Fused(Primitive):
     Args:
         reference: the same on tensors of any level: ``(*tensors, **params) -> tensor``, or a tuple
             of tensors if ``multiple``.
+        words: the names of the numbers of a function of elements alone, whose kernel a backend
+            makes of the reference; None of others.
     """
 
     reference: Rule = attrs.field(kw_only=True)
+    words: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         recorded = False
@@ -102,21 +104,24 @@ def of_reference(reference: Rule, multiple: bool = False) -> Rule:
 def fuse(
     name: str,
     *,
-    cpu: Rule,
+    cpu: Rule | None = None,
     reference: Rule,
     vjp: Rule | None = None,
     multiple: bool = False,
     torch_name: str = "",
+    words: tuple[str, ...] | None = None,
 ) -> Fused:
     """A fused primitive; it stands in no registry, as no graph ever holds it.
 
     Args:
         name: the field's term.
-        cpu: ``(*arrays, **params) -> array``, or None where the reference is to be called.
+        cpu: ``(*arrays, **params) -> array``, or None where the reference is to be called; the
+            CPU's own kernel of that name unless given.
         reference: what it is.
         vjp: as of a primitive; that of the reference unless given.
         multiple: whether it returns a tuple.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
+        words: as of ``elements``.
     """
 
     def unseen(*_: Any, **__: Any) -> Any:
@@ -131,8 +136,9 @@ def fuse(
         batch=unseen,
         sample=unseen,
         multiple=multiple,
-        torch_name=torch_name or "".join(part.capitalize() for part in name.split("_")),
+        torch_name=torch_name,
         reference=reference,
+        words=words,
     )
 
 
@@ -153,7 +159,7 @@ def elements(
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
     """
     return fuse(
-        name, cpu=Elements(name, reference, words), reference=reference,
+        name, reference=reference, words=tuple(words),
         vjp=vjp or _of_elements(name, reference, words), torch_name=torch_name,
     )  # fmt: skip
 

@@ -15,10 +15,8 @@ element among them.
 
 from __future__ import annotations
 
-from functools import wraps
 from math import prod
 
-import fx.backends.cpu.index as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import IndexingError, ShapeError
@@ -33,48 +31,7 @@ from fx.quick import quick
 MODES = ("set", "add", "mul", "min", "max")
 
 
-def _located(name, kernel):
-    """The kernel, whose IndexError names the operation, the axis and its size."""
-
-    def refused(error, x, axis):
-        return _out_of_range(name, error, x.shape[axis], f"axis {axis} of {x.shape}")
-
-    @wraps(kernel)
-    def taking(x, idx, *, axis):
-        try:
-            return kernel(x, idx, axis=axis)
-        except IndexError as error:
-            raise refused(error, x, axis) from None
-
-    @wraps(kernel)
-    def scattering(x, idx, updates, *, axis, mode):
-        if updates.dtype != x.dtype:
-            raise TypeError("dtypes differ")  # and the spec rule says how
-        try:
-            return kernel(x, idx, updates, axis=axis, mode=mode)
-        except IndexError as error:
-            raise refused(error, x, axis) from None
-
-    return scattering if name.startswith("scatter") else taking
-
-
-def _out_of_range(name, error, n, where_):
-    words = str(error)
-    index = words.partition(" is out of")[0] if words.startswith("index ") else "an index"
-    valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
-    return IndexingError(
-        f"{name}: {index} is out of range for {where_}, which has size {n}; {valid}"
-    )
-
-
 # indices ----------------------------------------------------------------------------------------
-
-
-def _wrap_kernel(idx, *, size):
-    try:
-        return cpu.wrap_index(idx, size=size)
-    except IndexError as error:
-        raise _out_of_range("indexing", error, size, "the axis") from None
 
 
 def _wrap_spec(idx, *, size):
@@ -83,7 +40,7 @@ def _wrap_spec(idx, *, size):
 
 
 wrap_index = define(  # int64 in [0, size): negative ones from the end, others refused
-    "wrap_index", partial=True, cpu=_wrap_kernel, spec=_wrap_spec,
+    "wrap_index", partial=True, spec=_wrap_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: wrap_index),
@@ -185,7 +142,7 @@ def _take_sample(d):
 
 
 take = define(
-    "take", kind="move", partial=True, cpu=_located("take", cpu.take), spec=_take_spec,
+    "take", kind="move", partial=True, spec=_take_spec,
     torch_name="IndexSelect",
     jvp=_take_jvp,
     vjp=_take_vjp,
@@ -251,7 +208,7 @@ def _take_along_sample(d):
 
 take_along_axis = define(
     "take_along_axis", kind="move", partial=True,
-    cpu=_located("take_along_axis", cpu.take_along_axis),
+
     spec=_take_along_spec, torch_name="Gather",
     jvp=_take_along_jvp,
     vjp=_take_along_vjp,
@@ -318,7 +275,7 @@ def _scatter_sample(d):
 
 _slice_rules = SliceRules(lambda: scatter, lambda: take)
 scatter = define(
-    "scatter", partial=True, kind="move", cpu=_located("scatter", cpu.scatter), spec=_scatter_spec,
+    "scatter", partial=True, kind="move", spec=_scatter_spec,
     torch_name="IndexPut",
     jvp=_slice_rules.jvp,
     vjp=_slice_rules.vjp,
@@ -352,7 +309,7 @@ def _scatter_along_sample(d):
 _along_rules = AlongRules(lambda: scatter_along_axis, lambda: take_along_axis)
 scatter_along_axis = define(
     "scatter_along_axis", kind="move", partial=True,
-    cpu=_located("scatter_along_axis", cpu.scatter_along_axis),
+
     spec=_scatter_along_spec, torch_name="ScatterReduce",
     jvp=_along_rules.jvp,
     vjp=_along_rules.vjp,

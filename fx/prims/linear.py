@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fx.backends.cpu.matmul as cpu
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
@@ -89,7 +88,7 @@ def _matmul_sample(d):
 
 
 matmul = define(
-    "matmul", cpu=cpu.matmul, kind="product", spec=_matmul_spec, torch_name="Mm",
+    "matmul", kind="product", spec=_matmul_spec, torch_name="Mm",
     jvp=_matmul_jvp,
     vjp=_matmul_vjp,
     batch=_matmul_batch,
@@ -127,6 +126,6 @@ def _linear_vjp(needs, x, weight, bias=None):
 
 
 linear = fuse(  # x (..., k), weight (n, k), bias (n,)
-    "linear", cpu=cpu.linear, reference=_linear, vjp=_linear_vjp, torch_name="Addmm"
+    "linear", reference=_linear, vjp=_linear_vjp, torch_name="Addmm"
 )
 mapped, shifted = quick(linear, tensors=2), quick(linear, tensors=3)  # without and with a bias

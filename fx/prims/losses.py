@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fx.backends.cpu.fused as cpu
 from fx.dtypes import uint64
 from fx.prims.compare import astype, where
 from fx.prims.creation import constant_like, iota
@@ -49,11 +48,9 @@ def _cross_entropy_grad(ct, x, y, *, ignore_index, reduction):
     return (exp(log_softmax(x, axis=1)) - hit) * factor
 
 
-cross_entropy_grad = fuse(
-    "cross_entropy_grad", cpu=cpu.cross_entropy_grad, reference=_cross_entropy_grad
-)
+cross_entropy_grad = fuse("cross_entropy_grad", reference=_cross_entropy_grad)
 cross_entropy = fuse(  # x (rows, classes), y (rows,) int64
-    "cross_entropy", cpu=cpu.cross_entropy, reference=_cross_entropy, torch_name="NllLoss",
+    "cross_entropy", reference=_cross_entropy, torch_name="NllLoss",
     vjp=lambda needs, x, y, **params: lambda ct: (cross_entropy_grad(ct, x, y, **params), None),
 )  # fmt: skip
 cross_entropy_of = quick(cross_entropy, "ignore_index", "reduction", tensors=2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import fx.backends.cpu.fused as cpu
 import fx.prims.elementwise as elementwise
 from fx.prims.compare import stop_gradient
 from fx.prims.fused import fuse
@@ -71,7 +70,7 @@ def _variance_vjp(needs, x, *, axes, freedom):
 
 
 variance = fuse(  # and the mean: both with their axes kept
-    "variance", cpu=cpu.variance, reference=_variance, vjp=_variance_vjp, multiple=True,
+    "variance", reference=_variance, vjp=_variance_vjp, multiple=True,
     torch_name="Var",
 )  # fmt: skip
 
@@ -98,11 +97,9 @@ def _layer_norm_grad(ct, x, weight, *, eps):
     return dx, sum(ct * y, axes=lead, keepdims=False), sum(ct, axes=lead, keepdims=False)
 
 
-layer_norm_grad = fuse(
-    "layer_norm_grad", cpu=cpu.layer_norm_grad, reference=_layer_norm_grad, multiple=True
-)
+layer_norm_grad = fuse("layer_norm_grad", reference=_layer_norm_grad, multiple=True)
 layer_norm = fuse(  # x (..., *sizes), weight and bias (*sizes)
-    "layer_norm", cpu=cpu.layer_norm, reference=_layer_norm, torch_name="NativeLayerNorm",
+    "layer_norm", reference=_layer_norm, torch_name="NativeLayerNorm",
     vjp=lambda needs, x, weight, bias, *, eps: lambda ct: layer_norm_grad(ct, x, weight, eps=eps),
 )  # fmt: skip
 
@@ -140,12 +137,10 @@ def _batch_norm_vjp(needs, x, weight, bias, mean, variance, *, eps):
     return lambda ct: (*batch_norm_grad(ct, x, weight, mean, variance, eps=eps), None, None)
 
 
-moments = fuse("moments", cpu=cpu.moments, reference=_moments, multiple=True)
-batch_norm_grad = fuse(
-    "batch_norm_grad", cpu=cpu.batch_norm_grad, reference=_batch_norm_grad, multiple=True
-)
+moments = fuse("moments", reference=_moments, multiple=True)
+batch_norm_grad = fuse("batch_norm_grad", reference=_batch_norm_grad, multiple=True)
 batch_norm = fuse(  # mean and variance are the moments of x, and no derivative goes through them
-    "batch_norm", cpu=cpu.batch_norm, reference=_batch_norm, vjp=_batch_norm_vjp,
+    "batch_norm", reference=_batch_norm, vjp=_batch_norm_vjp,
     torch_name="NativeBatchNorm",
 )  # fmt: skip
 
@@ -157,5 +152,5 @@ def _normalised(x, weight, bias, mean, variance, *, eps):
 
 
 normalised = fuse(  # by statistics that are given
-    "normalised", cpu=cpu.batch_norm, reference=_normalised, torch_name="NativeBatchNorm"
+    "normalised", reference=_normalised, torch_name="NativeBatchNorm"
 )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 
-import fx.backends.cpu.pool as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
@@ -20,7 +18,7 @@ from fx.prims.windows import (
     draw_windows,
     output_sizes,
     samples_batch,
-    sliding,
+    some_window_is_all_padding,
 )  # fmt: skip
 
 
@@ -38,32 +36,16 @@ def _draw(d):
 # max_pool ---------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
-def _some_window_is_all_padding(sizes, window, stride, padding, dilation):
-    for n, k, s, (low, high), d in zip(sizes, window, stride, padding, dilation, strict=True):
-        last = n + low + high - d * (k - 1)
-        for start in range(-low, last - low, s):
-            if not any(0 <= start + d * tap < n for tap in range(k)):
-                return True
-    return False
-
-
 def _max_pool_spec(x, *, window, stride, padding, dilation):
     check_ordered("max_pool", x)
     shape = _pooled("max_pool", x, window, stride, padding, dilation)
-    if _some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
+    if some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
         raise ShapeError(
             f"max_pool: with padding {padding} a window of {window} over {x.shape[2:]} (stride "
             f"{stride}, dilation {dilation}) holds nothing but padding, and has no maximum; pad by "
             f"at most half of the window"
         )
     return x.with_(shape=shape), x.with_(shape=shape, dtype=int64)
-
-
-def _max_pool_kernel(x, *, window, stride, padding, dilation):
-    if _some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
-        raise ValueError("the spec rule says why")
-    return cpu.max_pool(x, window=window, stride=stride, padding=padding, dilation=dilation)
 
 
 def _flat(x):
@@ -94,7 +76,7 @@ def _max_pool_sample(d):
 
 
 max_pool = define(  # values, and their places in the flattened spatial axes
-    "max_pool", cpu=sliding(_max_pool_kernel), spec=_max_pool_spec, multiple=True, saves=(1,),
+    "max_pool", spec=_max_pool_spec, multiple=True, saves=(1,),
     torch_name="MaxPoolWithIndices",
     jvp=_max_pool_jvp,
     vjp=_max_pool_vjp,
@@ -121,7 +103,7 @@ def _window_sum_sample(d):
 
 
 window_sum = define(
-    "window_sum", cpu=sliding(cpu.window_sum), spec=_window_sum_spec, torch_name="AvgPool",
+    "window_sum", spec=_window_sum_spec, torch_name="AvgPool",
     jvp=lambda primals, tangents, **p: (window_sum(*primals, **p), window_sum(*tangents, **p)),
     vjp=_window_sum_vjp,
     batch=samples_batch(lambda: window_sum),
@@ -144,7 +126,7 @@ def _window_sum_transpose_sample(d):
 
 
 window_sum_transpose = define(
-    "window_sum_transpose", cpu=cpu.window_sum_transpose,
+    "window_sum_transpose",
     spec=_window_sum_transpose_spec, torch_name="AvgPoolTranspose",
     jvp=lambda primals, tangents, **p: (
         window_sum_transpose(*primals, **p), window_sum_transpose(*tangents, **p)

@@ -5,7 +5,6 @@ A key is six uint32 words (seed, stream, call and lane, two words each but strea
 
 from __future__ import annotations
 
-import fx.backends.cpu.philox as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
@@ -14,7 +13,7 @@ from fx.prims.axes import check_integer
 from fx.prims.families import broadcast_shapes, to_front
 from fx.prims.sampling import Sample
 
-KEY_WORDS = cpu.KEY_WORDS
+KEY_WORDS = 6
 
 
 def check_key(name, key):
@@ -27,16 +26,16 @@ def check_key(name, key):
         raise DTypeError(
             f"{name}: a key is uint32, got {key.dtype.name}; make one with fx.random.key(seed)"
         )
-    if key.ndim == 0 or key.shape[-1] != cpu.KEY_WORDS:
+    if key.ndim == 0 or key.shape[-1] != KEY_WORDS:
         raise ShapeError(
-            f"{name}: a key has {cpu.KEY_WORDS} words along its last axis, got shape {key.shape}; "
+            f"{name}: a key has {KEY_WORDS} words along its last axis, got shape {key.shape}; "
             f"make one with fx.random.key(seed)"
         )
 
 
 def keys(d, shape=()):
     """Keys, for samplers."""
-    return d.integers((*shape, cpu.KEY_WORDS), 0, 2**32, "uint32")
+    return d.integers((*shape, KEY_WORDS), 0, 2**32, "uint32")
 
 
 def _random_bits_spec(key, *, shape):
@@ -45,7 +44,7 @@ def _random_bits_spec(key, *, shape):
 
 
 random_bits = define(  # uniform uint32 words: key (*B, 6) -> (*B, *shape)
-    "random_bits", cpu=cpu.random_bits, weight=20, spec=_random_bits_spec,
+    "random_bits", weight=20, spec=_random_bits_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=lambda level, args, dims, *, shape: (
@@ -60,7 +59,7 @@ def _key_and_number_spec(name):
         check_key(name, key)
         check_integer(name, "numbers", number)
         lead = broadcast_shapes(name, key.shape[:-1], number.shape)
-        return key.with_(shape=(*lead, cpu.KEY_WORDS))
+        return key.with_(shape=(*lead, KEY_WORDS))
 
     return spec
 
@@ -95,14 +94,14 @@ def _key_and_number_sample(d):
 
 
 derive = define(  # a new key for each number: key (*B, 6), data (*D) -> (*broadcast(B, D), 6)
-    "derive", cpu=cpu.derive, spec=_key_and_number_spec("derive"),
+    "derive", spec=_key_and_number_spec("derive"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_number_batch(lambda: derive),
     sample=_key_and_number_sample,
 )  # fmt: skip
 with_lane = define(  # the same key with other lane words
-    "with_lane", cpu=cpu.with_lanes, spec=_key_and_number_spec("with_lane"),
+    "with_lane", spec=_key_and_number_spec("with_lane"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_number_batch(lambda: with_lane),
@@ -116,7 +115,7 @@ def _next_key_spec(key):
 
 
 next_key = define(  # the key of the call after this one
-    "next_key", cpu=cpu.next_key, spec=_next_key_spec,
+    "next_key", spec=_next_key_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=lambda level, args, dims: (next_key(to_front(args[0], dims[0])), 0),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ml_dtypes
 
-import fx.backends.cpu.fused as fused_cpu
-import fx.backends.cpu.reduction as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_, float32, int64
 from fx.errors import ShapeError
@@ -105,7 +103,7 @@ def _sum_vjp(needs, x, *, axes, keepdims):
 
 
 sum = define(
-    "sum", cpu=cpu.sum, kind="reduction", spec=_reduction_spec("sum"),
+    "sum", kind="reduction", spec=_reduction_spec("sum"),
     jvp=lambda primals, tangents, **p: (sum(*primals, **p), sum(*tangents, **p)),
     vjp=_sum_vjp,
     batch=_reduction_batch(lambda: sum),
@@ -143,7 +141,7 @@ def _prod_vjp(needs, x, *, axes, keepdims):
 
 
 prod = define(
-    "prod", cpu=cpu.prod, kind="reduction", spec=_reduction_spec("prod"),
+    "prod", kind="reduction", spec=_reduction_spec("prod"),
     jvp=_prod_jvp,
     vjp=_prod_vjp,
     batch=_reduction_batch(lambda: prod),
@@ -186,14 +184,14 @@ def _extremum_rules(get, loses):
 
 
 max = define(
-    "max", cpu=cpu.max, kind="reduction", torch_name="Amax",
+    "max", kind="reduction", torch_name="Amax",
     spec=_reduction_spec("max", empty=False, ordered=True),
     **_extremum_rules(lambda: max, less),
     batch=_reduction_batch(lambda: max),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 min = define(
-    "min", cpu=cpu.min, kind="reduction", torch_name="Amin",
+    "min", kind="reduction", torch_name="Amin",
     spec=_reduction_spec("min", empty=False, ordered=True),
     **_extremum_rules(lambda: min, greater),
     batch=_reduction_batch(lambda: min),
@@ -204,14 +202,14 @@ min = define(
 # truth and places -------------------------------------------------------------------------------
 
 any = define(
-    "any", cpu=cpu.any, kind="reduction", spec=_reduction_spec("any", dtype=bool_),
+    "any", kind="reduction", spec=_reduction_spec("any", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_reduction_batch(lambda: any),
     sample=_reduction_sample(lambda d, shape: d.bools(shape)),
 )  # fmt: skip
 all = define(
-    "all", cpu=cpu.all, kind="reduction", spec=_reduction_spec("all", dtype=bool_),
+    "all", kind="reduction", spec=_reduction_spec("all", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_reduction_batch(lambda: all),
@@ -244,14 +242,14 @@ def _place_sample(d):
 
 
 argmax = define(
-    "argmax", cpu=cpu.argmax, kind="reduction", spec=_place_spec("argmax"),
+    "argmax", kind="reduction", spec=_place_spec("argmax"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_place_batch(lambda: argmax),
     sample=_place_sample,
 )  # fmt: skip
 argmin = define(
-    "argmin", cpu=cpu.argmin, kind="reduction", spec=_place_spec("argmin"),
+    "argmin", kind="reduction", spec=_place_spec("argmin"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_place_batch(lambda: argmin),
@@ -326,7 +324,7 @@ def _logsumexp_vjp(needs, x, *, axes, keepdims):
 
 
 logsumexp = define(
-    "logsumexp", cpu=cpu.logsumexp, kind="reduction", weight=16, formula=_logsumexp_formula,
+    "logsumexp", kind="reduction", weight=16, formula=_logsumexp_formula,
     spec=_reduction_spec("logsumexp", floating=True), saves=(0,),
     jvp=_logsumexp_jvp,
     vjp=_logsumexp_vjp,
@@ -358,12 +356,10 @@ def _log_softmax_derivative(ct, y, axis):
     return ct - exp(y) * sum(ct, axes=(axis,), keepdims=True)
 
 
-softmax_grad = fuse("softmax_grad", cpu=fused_cpu.softmax_grad, reference=_softmax_derivative)
-log_softmax_grad = fuse(
-    "log_softmax_grad", cpu=fused_cpu.log_softmax_grad, reference=_log_softmax_derivative
-)
+softmax_grad = fuse("softmax_grad", reference=_softmax_derivative)
+log_softmax_grad = fuse("log_softmax_grad", reference=_log_softmax_derivative)
 softmax = define(
-    "softmax", cpu=cpu.softmax, kind="reduction", weight=16, formula=_softmax_formula,
+    "softmax", kind="reduction", weight=16, formula=_softmax_formula,
     no_minus_zero=True, spec=_softmax_spec("softmax"), saves=(0,),
     jvp=lambda primals, tangents, *, axis: (
         y := softmax(*primals, axis=axis), _softmax_derivative(tangents[0], y, axis)
@@ -373,7 +369,7 @@ softmax = define(
     sample=_softmax_sample,
 )  # fmt: skip
 log_softmax = define(
-    "log_softmax", cpu=cpu.log_softmax, kind="reduction", weight=16, formula=_log_softmax_formula,
+    "log_softmax", kind="reduction", weight=16, formula=_log_softmax_formula,
     spec=_softmax_spec("log_softmax"), saves=(0,),
     jvp=lambda primals, tangents, *, axis: (
         y := log_softmax(*primals, axis=axis),

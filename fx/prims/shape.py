@@ -7,7 +7,6 @@ from math import prod
 from numpy import concatenate as np_concatenate
 from numpy import ndarray
 
-import fx.backends.cpu.shape as cpu
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
 from fx.primitive import define, registry
@@ -56,7 +55,7 @@ def _reshape_vjp(needs, x, *, shape):
 
 
 reshape = define(
-    "reshape", cpu=cpu.reshape, kind="view", spec=_reshape_spec, torch_name="View",
+    "reshape", kind="view", spec=_reshape_spec, torch_name="View",
     jvp=_linear_jvp(lambda: reshape),
     vjp=_reshape_vjp,
     batch=_reshape_batch,
@@ -97,7 +96,7 @@ def _transpose_vjp(needs, x, *, axes):
 
 
 transpose = define(
-    "transpose", cpu=cpu.transpose, kind="strided", spec=_transpose_spec, torch_name="Permute",
+    "transpose", kind="strided", spec=_transpose_spec, torch_name="Permute",
     jvp=_linear_jvp(lambda: transpose),
     vjp=_transpose_vjp,
     batch=_transpose_batch,
@@ -131,13 +130,13 @@ def _broadcast_vjp(needs, x, *, shape):
 
 
 broadcast_to = define(
-    "broadcast_to", cpu=cpu.broadcast_to, kind="view", spec=_broadcast_spec, torch_name="Expand",
+    "broadcast_to", kind="view", spec=_broadcast_spec, torch_name="Expand",
     jvp=_linear_jvp(lambda: broadcast_to),
     vjp=_broadcast_vjp,
     batch=_broadcast_batch,
     sample=lambda d: Sample([d.floats(d.broadcastable(s := d.shape()))], {"shape": s}),
 )  # fmt: skip
-stretched = quick_view(broadcast_to, "shape", cpu.broadcast_to)
+stretched = quick_view(broadcast_to, "shape", broadcast_to.cpu)
 
 
 def _sum_to_spec(x, *, shape):
@@ -160,7 +159,7 @@ def _sum_to_formula(x, *, shape):
 
 
 sum_to = define(
-    "sum_to", cpu=cpu.sum_to, kind="reduction", formula=_sum_to_formula, dissolves=True,
+    "sum_to", kind="reduction", formula=_sum_to_formula, dissolves=True,
     spec=_sum_to_spec, torch_name="SumToSize",
     **_linear(lambda: sum_to, lambda ct, x_shape, *, shape: broadcast_to(ct, shape=x_shape)),
     batch=_sum_to_batch,
@@ -218,7 +217,7 @@ def _slice_sample(d):
 
 
 slice = define(  # a range an axis; the axes ``drop``, of size 1, are left out
-    "slice", cpu=cpu.slice, kind="strided", spec=_slice_spec,
+    "slice", kind="strided", spec=_slice_spec,
     **_linear(lambda: slice, slice_transpose),
     batch=_slice_batch,
     sample=_slice_sample,
@@ -288,7 +287,7 @@ def _pad_batch(level, args, dims, *, low, high, inside):
 
 
 pad = define(
-    "pad", cpu=cpu.pad, kind="move", spec=_pad_spec, torch_name="ConstantPadNd",
+    "pad", kind="move", spec=_pad_spec, torch_name="ConstantPadNd",
     jvp=_pad_jvp,
     vjp=_pad_vjp,
     batch=_pad_batch,
@@ -365,7 +364,7 @@ def _concatenate_sample(d):
 
 
 concatenate = define(
-    "concatenate", cpu=cpu.concatenate, kind="move", spec=_concatenate_spec, torch_name="Cat",
+    "concatenate", kind="move", spec=_concatenate_spec, torch_name="Cat",
     jvp=_concatenate_jvp,
     vjp=_concatenate_vjp,
     batch=_concatenate_batch,
@@ -383,7 +382,7 @@ def _flip_spec(x, *, axes):
 
 
 flip = define(
-    "flip", cpu=cpu.flip, kind="strided", spec=_flip_spec,
+    "flip", kind="strided", spec=_flip_spec,
     **_linear(lambda: flip, lambda ct, _, *, axes: flip(ct, axes=axes)),
     batch=lambda level, args, dims, *, axes: (
         flip(args[0], axes=tuple(a + (a >= dims[0]) for a in axes)), dims[0]

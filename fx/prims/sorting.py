@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fx.backends.cpu.sort as cpu
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
@@ -28,7 +27,7 @@ def _order_sample(d):
 
 
 argsort = define(  # stable in both directions; NaN counts as larger than every number
-    "argsort", cpu=cpu.argsort, weight=60, spec=_order_spec("argsort"),
+    "argsort", weight=60, spec=_order_spec("argsort"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=along_batch(lambda: argsort),
@@ -56,7 +55,7 @@ def _top_k_sample(d):
 
 
 top_k_indices = define(  # the places of the k first in the order, best first
-    "top_k_indices", cpu=cpu.top_k, weight=60, spec=_top_k_spec,
+    "top_k_indices", weight=60, spec=_top_k_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=along_batch(lambda: top_k_indices),
@@ -98,7 +97,7 @@ def _searchsorted_sample(d):
 
 
 searchsorted = define(
-    "searchsorted", cpu=cpu.searchsorted, spec=_searchsorted_spec,
+    "searchsorted", spec=_searchsorted_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_searchsorted_batch,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import fx.backends.cpu.elementwise as cpu
 from fx.dtypes import FLOATING
 from fx.primitive import define
 from fx.prims.creation import constant_like
@@ -14,26 +13,26 @@ from fx.prims.sampling import Sample
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
-erf = unary("erf", cpu=cpu.erf, weight=16, from_in=lambda x: exp(-(x * x)) * _TWO_OVER_SQRT_PI)
-erfc = unary("erfc", cpu=cpu.erfc, weight=30, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQRT_PI)
+erf = unary("erf", weight=16, from_in=lambda x: exp(-(x * x)) * _TWO_OVER_SQRT_PI)
+erfc = unary("erfc", weight=30, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQRT_PI)
 erfinv = unary(
-    "erfinv", cpu=cpu.erfinv, weight=30, takes=FLOATING, domain=(-0.8, 0.8),
+    "erfinv", weight=30, takes=FLOATING, domain=(-0.8, 0.8),
     from_out=lambda y: exp(y * y) * (1.0 / _TWO_OVER_SQRT_PI),
 )  # fmt: skip
 lgamma = unary(
-    "lgamma", cpu=cpu.lgamma, weight=60, takes=FLOATING, domain=(0.3, 3.0),
+    "lgamma", weight=60, takes=FLOATING, domain=(0.3, 3.0),
     from_in=lambda x: digamma(x),
 )  # fmt: skip
 digamma = unary(
-    "digamma", cpu=cpu.digamma, weight=60, takes=FLOATING, domain=(0.3, 3.0),
+    "digamma", weight=60, takes=FLOATING, domain=(0.3, 3.0),
     from_in=lambda x: trigamma(x),
 )  # fmt: skip
 trigamma = unary(
-    "trigamma", cpu=cpu.trigamma, weight=80, takes=FLOATING, domain=(0.5, 3.0),
+    "trigamma", weight=80, takes=FLOATING, domain=(0.5, 3.0),
     from_in=lambda x: polygamma(constant_like(2.0, x), x),
 )  # fmt: skip
 polygamma = define(
-    "polygamma", cpu=cpu.polygamma, kind="elementwise", weight=200,
+    "polygamma", kind="elementwise", weight=200,
     spec=elementwise_spec("polygamma", takes=FLOATING),
     jvp=lambda primals, tangents: _polygamma_jvp(primals, tangents),
     vjp=lambda needs, n, x: _polygamma_vjp(needs, n, x),

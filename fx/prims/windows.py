@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, wraps
+from functools import lru_cache
 
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
@@ -58,37 +58,21 @@ def output_sizes(name, sizes, window, stride, padding, dilation):
     return tuple(out)
 
 
+@lru_cache(maxsize=1024)
+def some_window_is_all_padding(sizes, window, stride, padding, dilation):
+    """Whether a window meets no element at all."""
+    for n, k, s, (low, high), d in zip(sizes, window, stride, padding, dilation, strict=True):
+        last = n + low + high - d * (k - 1)
+        for start in range(-low, last - low, s):
+            if not any(0 <= start + d * tap < n for tap in range(k)):
+                return True
+    return False
+
+
 def check_fits(name, what, shape, expected):
     """Refuse a cotangent that is not what the forward operation gives."""
     if shape != expected:
         raise ShapeError(f"{name}: {what} must have shape {expected}, got {shape}")
-
-
-def sliding(kernel):
-    """The kernel, which also refuses a window that does not fit: it would give no output."""
-
-    @wraps(kernel)
-    def checked(*arrays, **params):
-        out = same_dtypes(*arrays, **params)
-        first = out[0] if type(out) is tuple else out
-        if 0 in first.shape[2:]:
-            raise ValueError("the window does not fit")  # and the spec rule says how
-        return out
-
-    same_dtypes = of_one_dtype(kernel)
-    return checked
-
-
-def of_one_dtype(kernel):
-    """The kernel, which also refuses arrays of two dtypes: it would promote them."""
-
-    @wraps(kernel)
-    def checked(*arrays, **params):
-        if arrays[0].dtype != arrays[-1].dtype:
-            raise TypeError("dtypes differ")  # and the spec rule says how
-        return kernel(*arrays, **params)
-
-    return checked
 
 
 def draw_windows(d, rank):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-import fx.backends.cpu.draws as kernels
 import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.elementwise as elementwise
@@ -155,7 +154,7 @@ def _integers_reference(
     return cast(elementwise.add(value, start), dtype)
 
 
-_integers = fuse("random_integers", cpu=kernels.integers, reference=_integers_reference)
+_integers = fuse("random_integers", reference=_integers_reference)
 
 
 def _check_range(low: int, high: int, dtype: Any) -> None:

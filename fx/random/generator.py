@@ -10,7 +10,6 @@ from typing import Any
 
 from fx import forking
 from fx.backends.cpu.draws import with_next_key
-from fx.backends.cpu.philox import next_key as following_words
 from fx.config import default_device, modes
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
@@ -59,7 +58,7 @@ class Generator:
             cell = self.cell
             key = cell.value
             if type(key) is Tensor and modes.stage is None and modes.journal is None:
-                held = new_tensor(following_words(key._a))
+                held = new_tensor(following.cpu(key._a))
                 cell.value = held  # what a rebind comes to, of a plain value without a leaf
             else:
                 key = cell.read()

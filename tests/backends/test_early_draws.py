@@ -26,14 +26,14 @@ kinds = [
 early = []
 for allowed in (100, 0):
     with limits.given(EARLY_DRAWS=allowed):
-        early += [draws.draw(key, family=f, shape=s, dtype=d) for f, s, d in kinds]
+        early += [draws.random_draw(key, family=f, shape=s, dtype=d) for f, s, d in kinds]
         made = len(draws._loaded)
 kinds += kinds
 assert "numba" not in sys.modules, "the first draws load Numba"
 draws._native = lambda family, dtype: None
 draws._loaded.clear()
 for (f, s, d), was in zip(kinds, early):
-    now = draws.draw(key, family=f, shape=s, dtype=d)
+    now = draws.random_draw(key, family=f, shape=s, dtype=d)
     assert now.dtype == was.dtype and now.shape == was.shape, (f, s, d)
     assert now.tobytes() == was.tobytes(), (f, s, d)
 print(made)
@@ -134,7 +134,7 @@ def test_integers_are_those_of_the_words(shape, bounds):
     how = {"shape": shape, "low": low, "high": high, "dtype": fx.int64}
     with limits.given(EARLY_DRAWS=0):
         for key in (keys[1], fx.stack([keys[0]] * 6, 1)[:, 2]):  # one that is not dense
-            got = draws.integers(key._a, **how)
+            got = draws.random_integers(key._a, **how)
             want = _integers_reference(key, **how).numpy()
             np.testing.assert_array_equal(got, want)
             again = fx.random.randint(key, shape, low, high).numpy()

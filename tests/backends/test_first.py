@@ -113,7 +113,7 @@ def test_places_in_any_layout(seed):
             np.testing.assert_array_equal(got, want)
     bad = idx.copy()
     bad.reshape(-1)[-1] = shape[axis]
-    with pytest.raises(IndexError, match=f"index {shape[axis]} is out of bounds"):
+    with pytest.raises(IndexError, match=f"index {shape[axis]} is out of range"):
         index.take_along_axis(x, bad, axis=axis)
-    with pytest.raises(IndexError, match=f"index {shape[axis]} is out of bounds"):
+    with pytest.raises(IndexError, match=f"index {shape[axis]} is out of range"):
         index.scatter_along_axis(x, bad, u, axis=axis, mode="set")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fx.backends.cpu.philox import derive, philox4x32, random_bits, split, with_lanes
+from fx.backends.cpu.philox import derive, philox4x32, random_bits, split, with_lane
 
 # Random123, tests/kat_vectors, the lines of philox4x32 10: counter, key, block.
 KNOWN = [
@@ -66,7 +66,7 @@ def test_a_shorter_draw_is_a_prefix_of_a_longer_one():
 
 def test_a_batch_of_keys_equals_the_loop():
     lanes = np.array([[0, 1, 2], [2**32, 2**32 + 1, 2**63]], np.uint64)
-    keys = with_lanes(KEY, lanes)
+    keys = with_lane(KEY, lanes)
     assert keys.shape == (2, 3, 6)
     assert keys[1, 1].tolist() == [*KEY[:4], 1, 1]
     bits = random_bits(keys, shape=(7, 11))
@@ -95,9 +95,9 @@ def test_derived_keys_follow_the_documented_layout():
         counter = np.array([data, 0x80000000, state[2], state[3]], np.uint32)
         expected = [*reference(counter, state[:2]), 0, 0]
         assert derive(KEY, np.array(data, np.uint32)).tolist() == expected
-    keys = derive(with_lanes(KEY, np.arange(3))[:, None], np.arange(4))
+    keys = derive(with_lane(KEY, np.arange(3))[:, None], np.arange(4))
     assert keys.shape == (3, 4, 6)
-    np.testing.assert_array_equal(keys[2, 3], derive(with_lanes(KEY, np.array(2)), np.array(3)))
+    np.testing.assert_array_equal(keys[2, 3], derive(with_lane(KEY, np.array(2)), np.array(3)))
 
 
 def test_split_derives_and_its_keys_are_distinct():
@@ -114,7 +114,7 @@ def test_bits_look_uniform_and_uncorrelated():
     bits = random_bits(KEY, shape=(1 << 16,))
     ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(axis=0)
     assert np.abs(ones - 0.5).max() < 0.01
-    lanes = random_bits(with_lanes(KEY, np.arange(64)), shape=(1024,)) / 2**32
+    lanes = random_bits(with_lane(KEY, np.arange(64)), shape=(1024,)) / 2**32
     correlation = np.corrcoef(lanes) - np.eye(64)
     assert np.abs(correlation).max() < 0.15
 

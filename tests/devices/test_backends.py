@@ -67,6 +67,12 @@ def test_a_name_is_taken_once(unregistered):
         fx.register_backend("odd", backend())
 
 
+def test_a_primitive_without_a_kernel_there_is_named(unregistered):
+    fx.register_backend("odd", backend(kernel_for=lambda primitive: None))
+    with pytest.raises(DeviceError, match=r"'odd' has no kernel for full; .* x.to\('cpu'\)"):
+        fx.ones(2, device="odd")
+
+
 @pytest.mark.parametrize(("wrong", "words"), [
     (lambda out: out.reshape(-1)[:1], r"gave float32\[1\].* as a result of exp, expected"),
     (lambda out: out.astype("float64"), "gave float64.* as a result of exp, expected float32"),

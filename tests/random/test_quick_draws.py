@@ -23,7 +23,7 @@ def slowly(monkeypatch):
 
 @pytest.mark.parametrize("call", [0, 5, 2**32 - 3, 2**32 - 1])
 def test_bits_and_states_are_the_same(call, monkeypatch):
-    draws.draw(np.zeros(6, np.uint32), family="normal", shape=(5000,), dtype=np.dtype("f4"))
+    draws.random_draw(np.zeros(6, np.uint32), family="normal", shape=(5000,), dtype=np.dtype("f4"))
     for f in (lambda: fx.randn(5000), lambda: fx.rand(5000), lambda: fx.randint(5, (5000,)),
               lambda: fx.nn.functional.dropout(fx.ones(5000)),
               lambda: fx.randn(5000, dtype=fx.float64)):  # fmt: skip

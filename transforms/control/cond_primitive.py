@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import fx.backends.cpu.control as cpu
 import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
@@ -321,7 +320,7 @@ def _zeros_of(graph: Graph, specs: tuple[TensorSpec, ...]) -> Graph:
 
 
 cond = define(
-    "cond", cpu=cpu.cond, spec=_spec, multiple=True,
+    "cond", spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=_vjp, forward=_forward,
     batch=_batch,

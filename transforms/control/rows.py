@@ -6,7 +6,6 @@ cotangents together once instead of adding up a tensor of zeros a row.
 
 from __future__ import annotations
 
-import fx.backends.cpu.control as cpu
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.primitive import define
@@ -42,7 +41,7 @@ def _unstack_formula(x, *, axis):
 
 
 unstack = define(  # the slices along an axis
-    "unstack", cpu=cpu.unstack, spec=_unstack_spec, multiple=True, torch_name="Unbind",
+    "unstack", spec=_unstack_spec, multiple=True, torch_name="Unbind",
     kind="move", formula=_unstack_formula, dissolves=True,
     jvp=lambda primals, tangents, *, axis: (
         unstack(*primals, axis=axis), unstack(*tangents, axis=axis)
@@ -98,7 +97,7 @@ def _stack_formula(*xs, axis):
 
 
 stack = define(  # tensors of one shape along a new axis
-    "stack", cpu=cpu.stack, spec=_stack_spec, torch_name="Stack",
+    "stack", spec=_stack_spec, torch_name="Stack",
     kind="move", formula=_stack_formula, dissolves=True,
     jvp=_stack_jvp,
     vjp=_stack_vjp,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import fx.backends.cpu.control as cpu
 from fx.errors import ShapeError
 from fx.graph.bodies import distinct, out_specs, used_inputs
 from fx.graph.ir import Graph, Node, Value
@@ -340,7 +339,7 @@ def _batch(level, args, dims, *, body, carries, mapped, length, **flags):
 
 
 scan = define(
-    "scan", cpu=cpu.scan, spec=_spec, multiple=True,
+    "scan", spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=_vjp, forward=_forward,
     batch=_batch,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import fx.backends.cpu.control as cpu
 import fx.prims.compare as compare
 import fx.prims.reduction as reduction
 from fx.dtypes import bool_
@@ -174,7 +173,7 @@ def _until_all(own: Graph, wide: Graph, carries: int, read: int, mapped: Any, sp
 
 
 while_ = define(
-    "while", cpu=cpu.while_, spec=_spec, multiple=True,
+    "while", spec=_spec, multiple=True,
     jvp=_jvp,
     vjp=while_reverse.vjp, forward=while_reverse.forward,
     batch=_batch,

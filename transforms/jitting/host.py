@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.creation import plain
+from fx.dtypes import plain
 from fx.host_values import StagedValue
 from fx.staged_number import StagedNumber
 from fx.transforms.jitting.guards_reads import origin

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
-
-from fx.errors import DeviceError
 
 ARRAY = np.ndarray
 
@@ -21,9 +21,50 @@ _OURS = r"fx\.(primitive|backends)"
 warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 
 
+# where the kernels are: in each file functions of the names of their primitives
+KERNELS = {
+    "collective": "psum pmax pmin all_gather ppermute",
+    "control": "unstack stack cond scan while",
+    "conv": "conv conv_input_grad conv_weight_grad",
+    "creation": "full iota",
+    "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence",
+    "draws": """
+        random_draw random_truncated_normal random_permutation random_below random_integers
+        random_gamma random_poisson""",
+    "elementwise": """
+        add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot
+        logaddexp copysign nextafter negative abs sign square sqrt rsqrt reciprocal exp exp2 expm1
+        log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
+        sigmoid softplus relu floor ceil trunc round erf erfc erfinv lgamma digamma trigamma
+        polygamma divisor equal not_equal less less_equal greater greater_equal logical_and
+        logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
+        bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
+    "fused": """
+        softmax_grad log_softmax_grad cross_entropy cross_entropy_grad variance layer_norm
+        layer_norm_grad moments batch_norm batch_norm_grad normalised""",
+    "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
+    "matmul": "matmul linear",
+    "philox": "random_bits derive with_lane next_key",
+    "pool": "max_pool window_sum window_sum_transpose",
+    "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
+    "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
+    "sort": "argsort top_k_indices searchsorted first",
+}
+_FILES = {name: file for file, names in KERNELS.items() for name in names.split()}
+
+
 def kernel_for(primitive: Any) -> Any:
-    """Every primitive brings its CPU kernel, so this is reached only by mistake."""
-    raise DeviceError(f"{primitive.name} has no CPU kernel")
+    """The kernel of a primitive; None where there is none, and its block has to bring one."""
+    name = primitive.name
+    if name in _FILES:
+        file = import_module(f"{__name__}.{_FILES[name]}")
+        return getattr(file, name + "_" * iskeyword(name))
+    words = getattr(primitive, "words", None)
+    if words is None:
+        return None
+    from fx.backends.cpu.formulas import Elements
+
+    return Elements(name, primitive.reference, words)  # a fused function of elements
 
 
 def from_numpy(array: np.ndarray) -> np.ndarray:

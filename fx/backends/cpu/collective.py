@@ -15,9 +15,12 @@ def psum(x: np.ndarray, *, axis: int, size: int) -> np.ndarray:
     return narrowed(np.multiply(wide, wide.dtype.type(size)), x.dtype)
 
 
-def identity(x: np.ndarray, *, axis: int, size: int) -> np.ndarray:
+def pmax(x: np.ndarray, *, axis: int, size: int) -> np.ndarray:
     """The extremum of equal values."""
     return x
+
+
+pmin = pmax
 
 
 def all_gather(x: np.ndarray, lane: np.ndarray, *, axis: int, size: int) -> np.ndarray:
@@ -32,8 +35,3 @@ def ppermute(
 ) -> np.ndarray:
     """``x``, or zeros where nobody sends to ``lane``."""
     return x if sources[int(lane)] >= 0 else np.zeros_like(x)
-
-
-def table(numbers: tuple[int, ...]) -> np.ndarray:
-    """A tuple as an array (n,) int64."""
-    return np.array(numbers, np.int64)

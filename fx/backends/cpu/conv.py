@@ -18,7 +18,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
-from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu._windows import Windows, of_one_dtype, sliding, windows
 from fx.backends.cpu.blas import product
 from fx.backends.cpu.matmul import matmul
 from fx.backends.cpu.threads import run_slices
@@ -38,6 +38,7 @@ def _kernels():
     return _nb
 
 
+@sliding
 def conv(
     x: np.ndarray,
     w: np.ndarray,
@@ -49,9 +50,8 @@ def conv(
 ) -> np.ndarray:
     """Cross-correlation: x (N, C, *S), w (O, C//groups, *kernel) -> (N, O, *out).
 
-    out = (S + lo + hi - dilation * (kernel - 1) - 1) // stride + 1, or 0 where the kernel does not
-    fit; `padding` holds a (lo, hi) pair for each spatial dimension. Raises ValueError where shapes
-    do not fit.
+    out = (S + lo + hi - dilation * (kernel - 1) - 1) // stride + 1; `padding` holds a (lo, hi) pair
+    for each spatial dimension. Raises ValueError where shapes, or the kernel, do not fit.
     """
     win = windows(x.shape[2:], w.shape[2:], stride, padding, dilation)
     _check_channels(x.shape[1], w.shape[0], w.shape[1], groups)
@@ -83,6 +83,7 @@ def conv(
     return narrowed(out.reshape(out_shape), dtype)
 
 
+@of_one_dtype
 def conv_input_grad(
     g: np.ndarray,
     w: np.ndarray,
@@ -137,6 +138,7 @@ def conv_input_grad(
     return narrowed(out.reshape(N, C, *input_size), dtype)
 
 
+@of_one_dtype
 def conv_weight_grad(
     x: np.ndarray,
     g: np.ndarray,

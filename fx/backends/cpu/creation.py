@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fx.dtypes import plain
+
 _INT64 = np.dtype(np.int64)
 _zeros, _arange = np.zeros, np.arange
 
@@ -18,15 +20,6 @@ def full(*, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> np.n
     out = np.empty(shape, dtype)
     out.fill(plain(value, dtype))
     return out
-
-
-def plain(value: Any, dtype: Any) -> Any:
-    """A Python number such that NumPy takes it for this dtype, however large it is."""
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-        if dtype == np.bool_:
-            return True
-        return float(value) if dtype.kind == "V" else value  # bfloat16
-    return value
 
 
 def iota(
@@ -55,8 +48,3 @@ def eye(n: int, m: int, k: int, dtype: Any) -> np.ndarray:
         first = row * m + column
         out.reshape(-1)[first : first + (count - 1) * (m + 1) + 1 : m + 1] = 1
     return out
-
-
-def scalar(value: Any, dtype: Any) -> np.ndarray:
-    """A 0-d array."""
-    return np.asarray(plain(value, dtype), dtype=dtype)

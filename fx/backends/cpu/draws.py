@@ -43,7 +43,7 @@ def _words(key: np.ndarray, planes: int, shape: tuple[int, ...]) -> np.ndarray:
     return words.reshape(math.prod(key.shape[:-1]), planes, math.prod(shape))
 
 
-def draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def random_draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Samples of a standard distribution: uniform, normal, exponential, gumbel, laplace, logistic.
 
     float16 and bfloat16 are the float32 numbers rounded, uniform ones rounded down so that 1 is
@@ -108,7 +108,7 @@ def _native(family: str, dtype: Any) -> Any:
     return found
 
 
-def integers(
+def random_integers(
     key: np.ndarray, *, shape: tuple[int, ...], low: int, high: int, dtype: Any
 ) -> np.ndarray | None:
     """Whole numbers in [low, high), at most 2 ** 32 of them, of one key; else None."""
@@ -159,7 +159,7 @@ def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.
     return contiguous(key).reshape(rows, KEY_WORDS), out.reshape(rows, math.prod(shape))
 
 
-def truncated_normal(
+def random_truncated_normal(
     key: np.ndarray, *, lower: float, upper: float, shape: tuple[int, ...], dtype: Any
 ) -> np.ndarray:
     """A standard normal under the condition that it lies in [lower, upper]."""
@@ -185,7 +185,9 @@ def _inside(lower: float, upper: float, dtype: Any) -> list[Any]:
     return out
 
 
-def below(key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, ...]) -> np.ndarray:
+def random_below(
+    key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, ...]
+) -> np.ndarray:
     """Whole numbers in [0, span): span uint64 (0 stands for 2 ** 64), broadcast; -> uint64.
 
     floor(w * span / 2 ** bits) for a word w of 64 bits (2 planes) or 128 (4 planes). No value is
@@ -199,7 +201,7 @@ def below(key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, .
     return out
 
 
-def gamma(
+def random_gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
     """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
@@ -211,7 +213,9 @@ def gamma(
     return out.astype(alpha.dtype, copy=False)
 
 
-def poisson(key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def random_poisson(
+    key: np.ndarray, rate: np.ndarray, *, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
     """Poisson variates of ``rate``, broadcast; an invalid rate gives NaN.
 
     Integers are -1 there, and where they cannot hold the count.
@@ -231,7 +235,7 @@ def _log_factorials() -> np.ndarray:
     return np.array([math.lgamma(k + 1) for k in range(16)])
 
 
-def permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
+def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
     """Independent permutations of range(n) along the last axis: int64 (*B, *shape).
 
     The order of random 64-bit words. Up to 2 ** 20 places, the low bits of a word give way to its

@@ -93,7 +93,7 @@ left_shift, right_shift = _without("b", np.left_shift), _without("b", np.right_s
 conj = np.conjugate
 
 
-def identity(x: np.ndarray) -> np.ndarray:
+def stop_gradient(x: np.ndarray) -> np.ndarray:
     """x itself."""
     return x
 

@@ -1,11 +1,14 @@
 """Gathers and scatters along one axis."""
 
 import math
+from functools import wraps
+from typing import Any
 
 import numpy as np
 
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
 from fx.backends.cpu.llvm import library
+from fx.errors import IndexingError
 
 _MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of _nb_index
 _BOOL_MODES = {"set": "set", "add": "max", "mul": "min", "min": "min", "max": "max"}
@@ -29,6 +32,44 @@ def _kernels():
     return _nb
 
 
+def _located(kernel: Any) -> Any:
+    """The kernel, whose IndexError names the operation, the axis and its size."""
+    name = kernel.__name__
+
+    def refused(error: Exception, x: np.ndarray, axis: int) -> IndexingError:
+        return _out_of_range(name, error, x.shape[axis], f"axis {axis} of {x.shape}")
+
+    @wraps(kernel)
+    def taking(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
+        try:
+            return kernel(x, idx, axis=axis)
+        except IndexError as error:
+            raise refused(error, x, axis) from None
+
+    @wraps(kernel)
+    def scattering(
+        x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str
+    ) -> np.ndarray:
+        if updates.dtype != x.dtype:
+            raise TypeError("dtypes differ")  # and the spec rule says how
+        try:
+            return kernel(x, idx, updates, axis=axis, mode=mode)
+        except IndexError as error:
+            raise refused(error, x, axis) from None
+
+    return scattering if name.startswith("scatter") else taking
+
+
+def _out_of_range(name: str, error: Exception, n: int, where: str) -> IndexingError:
+    words = str(error)
+    index = words.partition(" is out of")[0] if words.startswith("index ") else "an index"
+    valid = f"valid are {-n}..{n - 1}" if n else "an empty axis has no valid index"
+    return IndexingError(
+        f"{name}: {index} is out of range for {where}, which has size {n}; {valid}"
+    )
+
+
+@_located
 def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     """The slices of `x` along `axis` that `idx` names, as `numpy.take`.
 
@@ -43,6 +84,7 @@ def take(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     return np.asarray(x.take(idx, axis))
 
 
+@_located
 def scatter(
     x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str
 ) -> np.ndarray:
@@ -72,6 +114,7 @@ def scatter(
     return _restored(out, x.dtype)
 
 
+@_located
 def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     """out[a, j, b] = x[a, idx[a, j, b], b], as `numpy.take_along_axis`.
 
@@ -93,6 +136,7 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     return out
 
 
+@_located
 def scatter_along_axis(
     x: np.ndarray, idx: np.ndarray, updates: np.ndarray, *, axis: int, mode: str
 ) -> np.ndarray:
@@ -172,9 +216,12 @@ def places(x: np.ndarray) -> np.ndarray:
 def wrap_index(idx: np.ndarray, *, size: int) -> np.ndarray:
     """`idx` as int64 in [0, size), negative ones counted from the end.
 
-    Raises IndexError where an index is out of bounds.
+    Raises IndexingError where an index is out of bounds.
     """
-    return _nonnegative(_integers(idx), size)
+    try:
+        return _nonnegative(_integers(idx), size)
+    except IndexError as error:
+        raise _out_of_range("indexing", error, size, "the axis") from None
 
 
 def _operands(x: np.ndarray, updates: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray, str]:

@@ -28,8 +28,8 @@ from fx import limits
 from fx.backends.cpu import _np_draws
 from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.llvm import library
+from fx.prims.random import KEY_WORDS
 
-KEY_WORDS = 6
 _ONE_KEY = (KEY_WORDS,)
 _UINT32 = np.dtype(np.uint32)
 
@@ -84,7 +84,7 @@ def random_bits(
     """
     key = _words(key, KEY_WORDS, "key")
     if lanes is not None:
-        key = with_lanes(key, lanes)
+        key = with_lane(key, lanes)
     batch = key.shape[:-1]
     out = np.empty((*batch, *shape), np.uint32)
     if out.size:
@@ -123,7 +123,7 @@ def _forget() -> None:
 limits.on_change(_forget)
 
 
-def with_lanes(key: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+def with_lane(key: np.ndarray, lanes: np.ndarray) -> np.ndarray:
     """`key` (*B, 6) with its lane words set to the 64-bit `lanes` (*L): (*broadcast(B, L), 6)."""
     key = _words(key, KEY_WORDS, "key")
     lanes = np.asarray(lanes).astype(np.uint64)

@@ -11,8 +11,9 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
-from fx.backends.cpu._windows import Windows, windows
+from fx.backends.cpu._windows import Windows, sliding, windows
 from fx.backends.cpu.threads import run_slices
+from fx.prims.windows import some_window_is_all_padding
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
@@ -29,15 +30,17 @@ def _kernels():
     return _nb
 
 
+@sliding
 def max_pool(
     x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window and its place: x (N, C, *S) -> values, indices (N, C, *out).
 
     Padding counts as lower than everything. indices: int64, flat over the unpadded spatial
-    dimensions; the first of equal maxima, or the last NaN where a window holds NaN. A window that
-    sees padding only gives the lowest value of the dtype (-inf for floats) and index 0.
+    dimensions; the first of equal maxima, or the last NaN where a window holds NaN.
     """
+    if some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
+        raise ValueError("a window of padding has no maximum")  # and the spec rule says which
     win = windows(x.shape[2:], window, stride, padding, dilation)
     params = dict(window=window, stride=stride, padding=padding, dilation=dilation)
     native = _native("max_pool", x, x.shape[:2], win, params)
@@ -63,6 +66,7 @@ def max_pool(
     return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
 
 
+@sliding
 def window_sum(
     x: np.ndarray, *, window: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ) -> np.ndarray:

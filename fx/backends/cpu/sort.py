@@ -39,7 +39,7 @@ def argsort(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
     return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
 
 
-def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
+def top_k_indices(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
     """The positions along `axis` of the k largest (or smallest) elements, best first: int64.
 
     x (*A, n, *B) -> (*A, k, *B). Equal elements are taken lowest position first; NaN counts as
@@ -65,7 +65,7 @@ def top_k(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
 def first(
     x: np.ndarray, *, k: int, axis: int, largest: bool, drop: bool = False
 ) -> tuple[np.ndarray, ...] | None:
-    """The k first of a short last axis in order, and their positions; see ``top_k``.
+    """The k first of a short last axis in order, and their positions; see ``top_k_indices``.
 
     None where rows are long, or of another kind. ``drop`` leaves the axis out, of one element.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import fx.backends.cpu.index as kernels
 import fx.prims.compare as compare
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
@@ -223,7 +222,7 @@ def _one_hot_reference(x: Tensor, *, count: int, dtype: Any) -> Tensor:
     return cast(hits, dtype)
 
 
-_one_hot = fuse("one_hot", cpu=kernels.one_hot, reference=_one_hot_reference)
+_one_hot = fuse("one_hot", reference=_one_hot_reference)
 
 
 __all__ = public(globals())

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 import fx.backends.cpu.creation as creation
-import fx.backends.cpu.shape as kernels
 import fx.prims.compare as compare
 import fx.prims.creation as prims
 import fx.prims.shape as shape_prims
@@ -157,7 +156,7 @@ def _part_in_steps(x: Tensor, *, k: int, upper: bool) -> Tensor:
 
 _part = quick(  # (x, k, upper): the triangle on and below the diagonal k, or on and above it
     fuse(
-        "triangle", cpu=kernels.triangle, reference=_part_in_steps, torch_name="Tril",
+        "triangle", reference=_part_in_steps, torch_name="Tril",
         vjp=lambda needs, x, *, k, upper: lambda ct: (_part(ct, k, upper),),
     ),
     "k", "upper",

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import fx.backends.cpu.sort as kernels
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
@@ -112,7 +111,7 @@ def _first_vjp(needs: Any, x: Tensor, *, k: int, axis: int, largest: bool) -> An
 
 # the k first elements along an axis, the smallest or the largest, and their places
 _first = fuse(
-    "first", cpu=kernels.first, reference=_first_reference, vjp=_first_vjp, multiple=True,
+    "first", reference=_first_reference, vjp=_first_vjp, multiple=True,
     torch_name="Topk",
 )  # fmt: skip
 _first.saves = (1,)
@@ -194,7 +193,7 @@ def _extreme_along(name: str, x: Tensor, axis: int, keepdims: bool, largest: boo
 
 def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) -> Any:
     if largest or x.dtype.kind in "iu":  # a NaN is the largest and the smallest; there it is larger
-        found = kernels.first(x, k=1, axis=axis, largest=largest, drop=not keepdims)
+        found = _first.cpu(x, k=1, axis=axis, largest=largest, drop=not keepdims)
         if found is not None:
             return found
     if not x.shape[axis] or x.dtype.kind in "cV":

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import fx.backends.cpu.sums as sums
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
@@ -86,7 +85,7 @@ def _average_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool, count
 
 
 def _average_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool, count: float) -> Any:
-    out = sums.total(x, axes, keepdims)
+    out = prims.sum.cpu(x, axes=axes, keepdims=keepdims)
     return np.divide(out, count, out) if type(out) is np.ndarray else out / x.dtype.type(count)
 
 

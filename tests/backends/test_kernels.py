@@ -1,0 +1,36 @@
+"""The CPU's table of kernels: each name in one file, and none that no primitive asks for."""
+
+import gc
+from importlib import import_module
+from keyword import iskeyword
+from pkgutil import iter_modules
+
+import pytest
+
+import fx.prims
+from fx.backends import cpu
+from fx.errors import RegistrationError
+from fx.primitive import Primitive
+from fx.prims.fused import fuse
+
+NAMES = {name: file for file, names in cpu.KERNELS.items() for name in names.split()}
+
+
+def test_each_name_stands_in_one_file():
+    assert sum(len(names.split()) for names in cpu.KERNELS.values()) == len(NAMES)
+    for name, file in NAMES.items():
+        module = import_module(f"fx.backends.cpu.{file}")
+        assert callable(getattr(module, name + "_" * iskeyword(name), None)), (file, name)
+
+
+def test_each_kernel_is_that_of_a_primitive():
+    for module in iter_modules(fx.prims.__path__):
+        import_module(f"fx.prims.{module.name}")
+    found = [p for p in gc.get_objects() if isinstance(p, Primitive)]  # fused ones are in no list
+    asked = {p.name for p in found if p.cpu is cpu.kernel_for(p)}
+    assert asked == set(NAMES)
+
+
+def test_what_nobody_has_a_kernel_for_is_refused():
+    with pytest.raises(RegistrationError, match="primitive 'twisted' lacks its cpu rule"):
+        fuse("twisted", reference=lambda x: x)
