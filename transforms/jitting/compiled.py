@@ -12,7 +12,7 @@ from fx.graph.ir import Graph
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
 from fx.tensor import new_tensor
-from fx.transforms.jitting.alone import base_of
+from fx.transforms.jitting.short.alone import base_of
 
 
 def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool = False) -> Any:

@@ -340,7 +340,7 @@ class Lowered:
 
 def lowered(program: Program, path: list[tuple[Segment, Any]]) -> Lowered:
     """What the segments of a path, and the one that follows it, are compiled to."""
-    from fx.transforms.jitting.fast import _graph_of
+    from fx.transforms.jitting.short.plan import _graph_of
 
     if program.root is not None and program.root.finish is not None:
         graph = _graph_of(program)[0]

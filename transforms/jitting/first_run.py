@@ -19,7 +19,6 @@ from fx.staged_number import StagedNumber
 from fx.tape import CELL, GradTracer
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor
-from fx.transforms.jitting.host import asks_types, itself
 from fx.transforms.jitting.program import (
     Again,
     Argument,
@@ -32,9 +31,10 @@ from fx.transforms.jitting.program import (
     lazily,
     staging,
 )
-from fx.transforms.jitting.reach import Reach
-from fx.transforms.jitting.recording import Recording
-from fx.transforms.jitting.results import Results, called_argument, containers_of
+from fx.transforms.jitting.recording.host import asks_types, itself
+from fx.transforms.jitting.recording.reach import Reach
+from fx.transforms.jitting.recording.recording import Recording
+from fx.transforms.jitting.recording.results import Results, called_argument, containers_of
 from fx.transforms.jitting.signature import Signature
 
 
@@ -90,20 +90,22 @@ class Stages:
                     given.append(signature.objects[place])
             looked = program.guards
             if looked.reached is None:
-                looked = lazily("guards").watch(
+                looked = lazily("guards.guards").watch(
                     jitted.function, signature.objects, touched=looked.touched
                 )
             reached = recording.reached = looked.reached
             args, kwargs = jitted.restored(tree.unflatten(signature.treedef, given), signature)
             places = containers_of((args, kwargs))
             given_by = Reach([x for x, _ in places.values()], called_argument)
-            changes, effects, done = None, lazily("effects"), False
+            changes, effects, done = None, lazily("recording.effects"), False
             culprit = ""
             placed: list[Any] = effects.place_counters(reached.parts, jitted.touched, recording)
             program.outward |= bool(placed)
             try:
                 try:
-                    with lazily("watching").Watching(program.guards.opaque, recording) as touched:
+                    with lazily("watching.watch").Watching(
+                        program.guards.opaque, recording
+                    ) as touched:
                         recording.touched = touched
                         touched.counters |= jitted.touched.counters
                         touched.identity |= {id(owner) for *_, owner in placed}
@@ -162,7 +164,7 @@ class Stages:
         jitted, program, objects = self.jitted, self.program, self.signature.objects
         jitted.touched.merge(touched)
         if program.guards.hold(jitted.function, objects):
-            guards = lazily("guards")
+            guards = lazily("guards.guards")
             death = program.guards.death
             program.guards = guards.widen(
                 program.guards,
@@ -234,12 +236,12 @@ class Stages:
                 f"{recording.grafted.spec!r}, which it writes into without recording"
             )
         try:
-            stores = lazily("effects").stores_of(changes, out, add, looked, results)
+            stores = lazily("recording.effects").stores_of(changes, out, add, looked, results)
         except GiveUp:  # what a result can be, or not
             if recording.ended is None or not changes:
                 raise
             recording.ended = None
-            raise lazily("effects").Undescribed from None
+            raise lazily("recording.effects").Undescribed from None
         rebinds = []
         for cell, value in recording.rebound.values():
             rebinds.append((_reference(cell), value_of(value)))

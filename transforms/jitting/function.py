@@ -13,7 +13,6 @@ from fx.config import modes, on_plain
 from fx.errors import StagingError
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
-from fx.transforms.jitting.fast import MISS
 from fx.transforms.jitting.handled import may_handle
 from fx.transforms.jitting.program import (
     Again,
@@ -22,6 +21,7 @@ from fx.transforms.jitting.program import (
     Program,
     lazily,
 )
+from fx.transforms.jitting.short.plan import MISS
 
 if TYPE_CHECKING:
     from fx.transforms.jitting.explain import Explanation, Lowered
@@ -57,7 +57,7 @@ class Jitted(Programs):
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self.writes = Writes()  # the arguments that it writes into
-        self.touched: Any = lazily("touched").Touched()  # what it was seen to read
+        self.touched: Any = lazily("guards.touched").Touched()  # what it was seen to read
 
     # arguments -----------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Jitted(Programs):
             if not handled:
                 raise
         if handled and any(p.table.draws for p in programs):
-            lazily("draws").put_back_of(failed)
+            lazily("recording.draws").put_back_of(failed)
         if handled or modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)

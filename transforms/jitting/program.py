@@ -17,9 +17,9 @@ import attrs
 
 from fx.graph.ir import Graph, Node, Value
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_code import same
+from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
-from fx.transforms.jitting.host import ERRORS, Host, Table, answer
+from fx.transforms.jitting.recording.host import ERRORS, Host, Table, answer
 
 
 class Enclosed:

@@ -16,14 +16,9 @@ from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
 from fx.tensor import Tensor, new_tensor
-from fx.transforms.jitting.alone import alone
 from fx.transforms.jitting.call import call_of
-from fx.transforms.jitting.drawn import Drawn
-from fx.transforms.jitting.fast import MISS, make_plan
-from fx.transforms.jitting.fast_outputs import put_back
 from fx.transforms.jitting.first_run import Stages
 from fx.transforms.jitting.handled import was_sent
-from fx.transforms.jitting.host import ERRORS, Host, array_of
 from fx.transforms.jitting.program import (
     Anew,
     Argument,
@@ -41,6 +36,11 @@ from fx.transforms.jitting.program import (
     concrete,
     lazily,
 )
+from fx.transforms.jitting.recording.drawn import Drawn
+from fx.transforms.jitting.recording.host import ERRORS, Host, array_of
+from fx.transforms.jitting.short.alone import alone
+from fx.transforms.jitting.short.outputs import put_back
+from fx.transforms.jitting.short.plan import MISS, make_plan
 from fx.transforms.jitting.signature import Signature
 
 
@@ -288,7 +288,7 @@ class Call(Stages):
         results = alone(results, [leaf.value for leaf in finish.leaves], given)
         where = self.jitted.function, self.signature.objects, *self.given
         changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
-        changes += lazily("effects").noted(finish.stores) if finish.stores else []
+        changes += lazily("recording.effects").noted(finish.stores) if finish.stores else []
         rebinds = [(cell, self.get(v)) for cell, v in finish.rebinds]
         grads = [(owner, None if v is None else self.get(v)) for owner, v in finish.grads]
         numbers = [(held, key, self._result(leaf)) for held, key, leaf in finish.numbers]

@@ -70,7 +70,7 @@ class Programs:
             raise GiveUp(f"{limits.PROGRAMS} programs were compiled for them; the last time {why}")
         program = Program(name_of(self.function))
         program.reason = lazily("explain").reason_of(self, known[-1] if known else None, signature)
-        program.guards = lazily("guards").watch(
+        program.guards = lazily("guards.guards").watch(
             self.function, signature.objects, args, self.touched
         )
         program.guards.death.then = self._dropper(signature.key, program)
@@ -123,7 +123,9 @@ class Programs:
                     return False
                 numbers.append(now)
             if program.table.draws:
-                return not self._may_draw() or lazily("draws").serves(program, numbers, signature)
+                return not self._may_draw() or lazily("recording.draws").serves(
+                    program, numbers, signature
+                )
             return all(p.holds(numbers) for p in program.predicates)
         return True
 

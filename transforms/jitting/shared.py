@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from fx import limits
-from fx.transforms.jitting.guards_reads import origin
+from fx.transforms.jitting.guards.reads import origin
 from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

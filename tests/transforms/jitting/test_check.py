@@ -10,8 +10,9 @@ import fx.nn.functional as F
 from fx.errors import CheckError
 from fx.graph.ir import Rewriter
 from fx.primitive import registry
-from fx.transforms.jitting import compiled, fast
+from fx.transforms.jitting import compiled
 from fx.transforms.jitting.function import Jitted
+from fx.transforms.jitting.short import plan as fast
 
 
 def planted(monkeypatch, name, other):

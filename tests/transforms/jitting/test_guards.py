@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import fx
 import fx.nn as nn
 import fx.nn.functional as F
-from fx.transforms.jitting.guards import watch
+from fx.transforms.jitting.guards.guards import watch
 from tests.transforms.jitting.programs import interpreted
 
 X = fx.tensor([1.0, 2.0])

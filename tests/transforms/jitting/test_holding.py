@@ -9,7 +9,7 @@ import fx
 import fx.transforms
 from fx.frames import is_internal
 from fx.holding import Holding, Part, Setting, register
-from fx.transforms.jitting.guards_reads import origin
+from fx.transforms.jitting.guards.reads import origin
 from fx.versions import touch
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.transforms.jitting import watching
+from fx.transforms.jitting.watching import watch as watching
 from tests.transforms.jitting.programs import interpreted
 
 X = fx.tensor([1.0, 2.0])

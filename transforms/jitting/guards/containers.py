@@ -13,8 +13,8 @@ import numpy as np
 from fx import limits
 from fx.numbers import Numbers
 from fx.staged_number import is_dynamic
-from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, same_array, same_set
-from fx.transforms.jitting.guards_reads import Reads
+from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, same_array, same_set
+from fx.transforms.jitting.guards.reads import Reads
 
 _FEW = 4  # items that are compared one by one
 

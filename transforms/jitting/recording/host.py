@@ -19,7 +19,7 @@ import numpy as np
 from fx.dtypes import plain
 from fx.host_values import StagedValue
 from fx.staged_number import StagedNumber
-from fx.transforms.jitting.guards_reads import origin
+from fx.transforms.jitting.guards.reads import origin
 from fx.transforms.jitting.handled import was_sent
 
 ERRORS = (ArithmeticError, ValueError, TypeError)  # what Python raises about numbers

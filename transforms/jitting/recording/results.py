@@ -25,8 +25,8 @@ from fx.holding import holding_of
 from fx.seen import TorchDType
 from fx.tape import CELL
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_containers import is_plain
-from fx.transforms.jitting.guards_reads import origin_of_module
+from fx.transforms.jitting.guards.containers import is_plain
+from fx.transforms.jitting.guards.reads import origin_of_module
 from fx.transforms.jitting.program import Anew
 from fx.transforms.jitting.signature import holds_state
 

@@ -18,8 +18,8 @@ from fx.graph.passes.effects import is_effectful
 from fx.graph.staging import StageTracer, _Outside
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
-from fx.transforms.jitting.host import Fits, asks_types
 from fx.transforms.jitting.program import Program
+from fx.transforms.jitting.recording.host import Fits, asks_types
 
 _TOTAL = (operator.add, operator.sub, operator.mul, operator.truediv)
 

@@ -23,19 +23,19 @@ from fx.seen import TorchDType
 from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_code import PLAIN, Place, Writer
-from fx.transforms.jitting.guards_containers import Containers, is_plain
-from fx.transforms.jitting.guards_methods import Methods
-from fx.transforms.jitting.guards_objects import Objects, called
-from fx.transforms.jitting.guards_reads import (
+from fx.transforms.jitting.guards.code import PLAIN, Place, Writer
+from fx.transforms.jitting.guards.containers import Containers, is_plain
+from fx.transforms.jitting.guards.methods import Methods
+from fx.transforms.jitting.guards.objects import Objects, called
+from fx.transforms.jitting.guards.reads import (
     CodeReads,
     Reads,
     origin,
     reads_of,
 )
-from fx.transforms.jitting.guards_settings import Settings
-from fx.transforms.jitting.kinds import holds_others
-from fx.transforms.jitting.touched import Touched
+from fx.transforms.jitting.guards.settings import Settings
+from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.watching.kinds import holds_others
 from fx.versions import Watched, WatchedList
 
 _VALUES = (range, slice, np.generic, np.dtype, TorchDType)

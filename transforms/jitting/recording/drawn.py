@@ -23,7 +23,9 @@ class Drawn:
         """Random generators are about to be used: note where they are."""
         for x in generators:
             if x is not None and id(x) not in self._backs:
-                from fx.transforms.jitting.impure import state_of  # which loads numpy.random
+                from fx.transforms.jitting.watching.impure import (
+                    state_of,  # which loads numpy.random
+                )
 
                 self._backs[id(x)] = state_of(x)
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from fx.holding import holding_of
-from fx.transforms.jitting.guards_classes import is_namespace
-from fx.transforms.jitting.guards_reads import origin, origin_of, origin_of_module
+from fx.transforms.jitting.guards.classes import is_namespace
+from fx.transforms.jitting.guards.reads import origin, origin_of, origin_of_module
 from fx.transforms.jitting.remembered import remembered
 from fx.versions import Hooks, touch
 

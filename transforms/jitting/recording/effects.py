@@ -23,9 +23,9 @@ from fx.graph.named import Named
 from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.transforms.jitting import reach
-from fx.transforms.jitting.guards_reads import reads_of
-from fx.transforms.jitting.results import _Passed
+from fx.transforms.jitting.guards.reads import reads_of
+from fx.transforms.jitting.recording import reach
+from fx.transforms.jitting.recording.results import _Passed
 from fx.versions import Watched, changes, fresh
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

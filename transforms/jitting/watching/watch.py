@@ -21,14 +21,14 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 from weakref import ref
 
-from fx.transforms.jitting.impure import generator_of, moment_of
-from fx.transforms.jitting.instructions import imports_of, instructions
-from fx.transforms.jitting.kinds import CONTAINER, INSTANCE
-from fx.transforms.jitting.operands import are_known, are_replaced, function_of, operands
+from fx.transforms.jitting.guards.touched import Touched
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.touched import Touched
-from fx.transforms.jitting.watching_calls import Calling
-from fx.transforms.jitting.watching_reads import name_of_call, whose
+from fx.transforms.jitting.watching.calls import Calling
+from fx.transforms.jitting.watching.impure import generator_of, moment_of
+from fx.transforms.jitting.watching.instructions import imports_of, instructions
+from fx.transforms.jitting.watching.kinds import CONTAINER, INSTANCE
+from fx.transforms.jitting.watching.operands import are_known, are_replaced, function_of, operands
+from fx.transforms.jitting.watching.reads import name_of_call, whose
 
 _ENVIRONMENT = type(os.environ).__getitem__.__code__
 _BLINDING = (eval, exec, globals, locals, vars, next)

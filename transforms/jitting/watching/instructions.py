@@ -7,7 +7,7 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
-from fx.transforms.jitting.guards_reads import origin_of_module
+from fx.transforms.jitting.guards.reads import origin_of_module
 from fx.transforms.jitting.remembered import remembered
 
 # what an instruction works on: how many values, of those that are looked at

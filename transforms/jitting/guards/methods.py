@@ -7,8 +7,8 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from fx.transforms.jitting.guards_code import Place, Writer
-from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, reads_of
+from fx.transforms.jitting.guards.code import Place, Writer
+from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 
 _UNCALLED = frozenset((
     "__init__", "__new__", "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__",

@@ -21,7 +21,6 @@ from fx.prims.compare import astype, stop_gradient
 from fx.spec import TensorSpec
 from fx.staged_number import StagedNumber, is_dynamic, is_dynamic_argument, own_value
 from fx.tensor import Tensor
-from fx.transforms.jitting.host import ERRORS, Fits, itself, kind_of, may_change
 from fx.transforms.jitting.program import (
     Counted,
     Effect,
@@ -30,6 +29,7 @@ from fx.transforms.jitting.program import (
     Predicate,
     Program,
 )
+from fx.transforms.jitting.recording.host import ERRORS, Fits, itself, kind_of, may_change
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 _VALUES = (itself, own_value, float, complex)  # questions that tell numbers apart
@@ -209,7 +209,7 @@ class NumberRecording:
             name: what messages call it.
             args, kwargs: its own.
         """
-        from fx.transforms.jitting.draws import Again, Unfit
+        from fx.transforms.jitting.recording.draws import Again, Unfit
 
         if self.outer is not None:  # the function around this one draws
             self.postpone()
@@ -239,7 +239,7 @@ class NumberRecording:
 
     def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """What a function gives for values, some of them drawn: Python calls it in each call."""
-        from fx.transforms.jitting.draws import Again, Unfit
+        from fx.transforms.jitting.recording.draws import Again, Unfit
 
         name = getattr(function, "__name__", "a function")
         try:

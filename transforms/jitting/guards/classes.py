@@ -7,7 +7,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any, Generic, Protocol
 
 from fx.holding import base_of
-from fx.transforms.jitting.guards_reads import Reads, origin_of_module
+from fx.transforms.jitting.guards.reads import Reads, origin_of_module
 
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 

@@ -36,7 +36,7 @@ import numpy as np
 from fx.holding import Part, holding_of
 from fx.numbers import Number
 from fx.seen import TorchDType
-from fx.transforms.jitting.guards_classes import (
+from fx.transforms.jitting.guards.classes import (
     all_methods,
     extends_kind,
     has_foreign_base,
@@ -45,11 +45,11 @@ from fx.transforms.jitting.guards_classes import (
     is_fx,
     is_namespace,
 )
-from fx.transforms.jitting.guards_code import PLAIN, Place, Writer, shorten
-from fx.transforms.jitting.guards_reads import Reads, origin_of, origin_of_module, reads_of
-from fx.transforms.jitting.guards_settings import Settings
-from fx.transforms.jitting.kinds import shows_state
-from fx.transforms.jitting.touched import Touched
+from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, shorten
+from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
+from fx.transforms.jitting.guards.settings import Settings
+from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.watching.kinds import shows_state
 from fx.versions import Hook, Hooks
 
 _OWNERS = (ModuleType, type, FunctionType)

@@ -15,13 +15,13 @@ from contextlib import suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from fx.transforms.jitting.guards_code import MISSING, Place, shorten
-from fx.transforms.jitting.guards_reads import Reads, origin, origin_of_module, reads_of
-from fx.transforms.jitting.guards_settings import Settings
-from fx.transforms.jitting.guards_walk import Walk
+from fx.transforms.jitting.guards.code import MISSING, Place, shorten
+from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
+from fx.transforms.jitting.guards.settings import Settings
+from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.guards.walk import Walk
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.reach import Reach
-from fx.transforms.jitting.touched import Touched
+from fx.transforms.jitting.recording.reach import Reach
 from fx.versions import changes
 
 _PASSES = 5

@@ -25,7 +25,9 @@ from fx.graph.manager import optimize
 from fx.tensor import Tensor, _new
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.donation import Gone, give_away
-from fx.transforms.jitting.fast_inputs import (
+from fx.transforms.jitting.handled import PLAN
+from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
+from fx.transforms.jitting.short.inputs import (
     MISS,
     Code,
     arguments,
@@ -33,7 +35,7 @@ from fx.transforms.jitting.fast_inputs import (
     fetch_numbers,
     settings,
 )
-from fx.transforms.jitting.fast_outputs import (
+from fx.transforms.jitting.short.outputs import (
     computed_after,
     effects_of,
     elements_of,
@@ -44,8 +46,6 @@ from fx.transforms.jitting.fast_outputs import (
     results_of,
     stores_of,
 )
-from fx.transforms.jitting.handled import PLAN
-from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
 
 
 def make_plan(jitted: Any, program: Program, signature: Any) -> Any:

@@ -9,9 +9,11 @@ from weakref import ref
 
 from fx import limits
 from fx.holding import base_of, holding_of
-from fx.transforms.jitting.guards_reads import origin
-from fx.transforms.jitting.impure import QUIET
-from fx.transforms.jitting.kinds import (
+from fx.transforms.jitting.guards.reads import origin
+from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.program import GiveUp
+from fx.transforms.jitting.watching.impure import QUIET
+from fx.transforms.jitting.watching.kinds import (
     CONTAINER,
     CONTAINERS,
     IGNORED,
@@ -20,9 +22,7 @@ from fx.transforms.jitting.kinds import (
     kind_of,
     slots_of,
 )
-from fx.transforms.jitting.operands import function_of, operands
-from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.touched import Touched
+from fx.transforms.jitting.watching.operands import function_of, operands
 
 PUTTERS = frozenset(("append", "extend"))  # of lists
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))

@@ -41,9 +41,9 @@ from fx.transforms.jitting.program import (
     Segment,
     Source,
 )
-from fx.transforms.jitting.recording_elements import ElementRecording
-from fx.transforms.jitting.recording_gradients import PLAIN, GradientRecording, Lifted
-from fx.transforms.jitting.recording_numbers import NumberRecording
+from fx.transforms.jitting.recording.elements import ElementRecording
+from fx.transforms.jitting.recording.gradients import PLAIN, GradientRecording, Lifted
+from fx.transforms.jitting.recording.numbers import NumberRecording
 
 
 class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):

@@ -10,8 +10,8 @@ from fx import limits, tree
 from fx.config import _Defaults, modes
 from fx.graph.ir import Value
 from fx.transforms.jitting.handled import was_sent
-from fx.transforms.jitting.host import ERRORS
 from fx.transforms.jitting.program import Argument, Enclosed, Program
+from fx.transforms.jitting.recording.host import ERRORS
 from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -132,7 +132,7 @@ def fetch_numbers(
     names = [f"m{i}" for i in range(len(wanted) + len(given))]
     ids = [*counted, *map(id, leaves)]
     if table.draws:
-        from fx.transforms.jitting.draws import drawing
+        from fx.transforms.jitting.recording.draws import drawing
 
         code.add(
             f"found = {code.name('draw', drawing(program, wanted, given))}(({listed}))",

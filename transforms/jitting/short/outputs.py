@@ -8,10 +8,10 @@ from typing import Any
 
 from fx import tree
 from fx.graph.ir import Graph, Value
-from fx.transforms.jitting.alone import shared_outputs
-from fx.transforms.jitting.fast_inputs import Code
-from fx.transforms.jitting.host import Host
 from fx.transforms.jitting.program import Anew, Gathered, Held, Leaf, Program
+from fx.transforms.jitting.recording.host import Host
+from fx.transforms.jitting.short.alone import shared_outputs
+from fx.transforms.jitting.short.inputs import Code
 from fx.versions import changes, fresh
 
 
@@ -133,7 +133,7 @@ def stores_of(
         given = f"[{', '.join(values)}]" if store.several else values[0]
         part = ".__dict__" if store.part else ""
         calls.append(f"({run}, ({target}{part}, {keys}{given}))")
-    from fx.transforms.jitting.effects import perform
+    from fx.transforms.jitting.recording.effects import perform
 
     noted, before, after = any(store.noted for store in stores), [], []
     if noted:

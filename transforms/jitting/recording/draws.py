@@ -22,11 +22,11 @@ import numpy as np
 from fx.host_values import StagedValue
 from fx.seen import TorchDType
 from fx.staged_number import StagedNumber
-from fx.transforms.jitting.drawn import Drawn
-from fx.transforms.jitting.guards_code import PLAIN
+from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.handled import PLAN, was_sent
-from fx.transforms.jitting.host import ERRORS
-from fx.transforms.jitting.impure import GENERATORS
+from fx.transforms.jitting.recording.drawn import Drawn
+from fx.transforms.jitting.recording.host import ERRORS
+from fx.transforms.jitting.watching.impure import GENERATORS
 
 STAGED = (StagedNumber, StagedValue)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
-from fx.transforms.jitting.draws import holds_staged, is_pure
-from fx.transforms.jitting.impure import (
+from fx.transforms.jitting.recording.draws import holds_staged, is_pure
+from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
     generator_of,
@@ -21,10 +21,10 @@ from fx.transforms.jitting.impure import (
     is_maker,
     moment_of,
 )
-from fx.transforms.jitting.instructions import is_dropped
-from fx.transforms.jitting.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
-from fx.transforms.jitting.operands import NOTHING, are_replaced, operands, replace
-from fx.transforms.jitting.watching_reads import PUTTERS, Reading, is_user, name_of_call
+from fx.transforms.jitting.watching.instructions import is_dropped
+from fx.transforms.jitting.watching.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
+from fx.transforms.jitting.watching.operands import NOTHING, are_replaced, operands, replace
+from fx.transforms.jitting.watching.reads import PUTTERS, Reading, is_user, name_of_call
 
 _WRITERS = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",

@@ -11,9 +11,9 @@ import numpy as np
 
 from fx.holding import holding_of
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_reads import origin_of_module
-from fx.transforms.jitting.operands import NOTHING
+from fx.transforms.jitting.guards.reads import origin_of_module
 from fx.transforms.jitting.remembered import remembered
+from fx.transforms.jitting.watching.operands import NOTHING
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType, slice, range)
 CONTAINERS = (list, tuple, dict, set, frozenset)

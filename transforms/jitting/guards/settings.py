@@ -12,8 +12,8 @@ from weakref import ref
 from fx.holding import Holding, holding_of
 from fx.state import Cell
 from fx.tensor import Tensor
-from fx.transforms.jitting.guards_code import same
-from fx.transforms.jitting.touched import Touched
+from fx.transforms.jitting.guards.code import same
+from fx.transforms.jitting.guards.touched import Touched
 from fx.versions import Hooks, changes
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))

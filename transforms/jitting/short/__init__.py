@@ -1,0 +1,1 @@
+"""The short way of a call: one generated function a program."""

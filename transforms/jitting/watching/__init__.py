@@ -1,0 +1,1 @@
+"""Watching: what a function does while it is staged, instruction by instruction."""
