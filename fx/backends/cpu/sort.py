@@ -1,25 +1,32 @@
-"""Stable sorting, selection and binary search."""
+"""Stable sorting, selection and binary search: the kernels of ``irregular/order.py``, and NumPy's.
+
+NumPy's are their reference, and serve the first calls where the kernels would have to be compiled.
+"""
 
 import math
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import contiguous, is_narrow, widen
+from fx.backends.cpu._arrays import widen
 from fx.backends.cpu.llvm import library
 
-_PLAIN = frozenset("bBhHiIlLfd")
 _LIKE = np.zeros(1, np.int64)
-_nb = None
-
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_sort
-
-        _nb = _nb_sort
-    return _nb
+_CHARS = {1: "b", 2: "h", 4: "i", 8: "l"}
+_SIGNED, _UNSIGNED = 0, 1
+_INFINITY = {
+    np.dtype(np.float16): 0x7C00, np.dtype(ml_dtypes.bfloat16): 0x7F80,
+    np.dtype(np.float32): 0x7F800000, np.dtype(np.float64): 0x7FF0 << 48,
+}  # fmt: skip
+# dtype: the letter of the integer of its size, and the kind of its keys
+WORDS = {dtype: (_CHARS[dtype.itemsize], bits) for dtype, bits in _INFINITY.items()}
+for _char in "?bBhHiIlL":
+    _dtype = np.dtype(_char)
+    WORDS[_dtype] = (_CHARS[_dtype.itemsize], _SIGNED if _dtype.kind == "i" else _UNSIGNED)
+_MOST = 1 << 32  # elements of a line whose places fit beside a key
+_COUNTERS = 2048  # words
 
 
 def argsort(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
@@ -28,15 +35,7 @@ def argsort(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
     Equal elements keep their order in both directions. NaN counts as larger than every number: it
     comes last, or first when descending.
     """
-    last = axis in (-1, x.ndim - 1)
-    rows = x if last else np.moveaxis(x, axis, -1)  # (*B, n)
-    keys = _packed_keys(rows, descending)
-    if keys is not None:
-        keys.sort(axis=-1)
-        order = _positions(keys)
-    else:
-        order = _stable(rows, descending)
-    return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
+    return top_k_indices(x, k=x.shape[axis], axis=axis, largest=descending)
 
 
 def top_k_indices(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndarray:
@@ -48,44 +47,72 @@ def top_k_indices(x: np.ndarray, *, k: int, axis: int, largest: bool) -> np.ndar
     n = x.shape[axis]
     if not 0 <= k <= n:
         raise ValueError(f"k must lie in 0..{n}, the size of axis {axis} of {x.shape}, got {k}")
-    last = axis in (-1, x.ndim - 1)
-    rows = x if last else np.moveaxis(x, axis, -1)  # (*B, n)
-    keys = _packed_keys(rows, largest)
-    if keys is None:
-        order = _stable(rows, largest)[..., :k]
-    else:
-        if 0 < k < n:
-            keys.partition(k - 1, axis=-1)
-        best = keys[..., :k]
-        best.sort(axis=-1)
-        order = _positions(best)
-    return np.ascontiguousarray(order if last else np.moveaxis(order, -1, axis))
+    found = _first(x, k, axis, largest)
+    if found is not None:
+        return found[1]
+    order = _stable(np.moveaxis(x, axis, -1), largest)[..., :k]
+    return np.ascontiguousarray(np.moveaxis(order, -1, axis))
 
 
 def first(
     x: np.ndarray, *, k: int, axis: int, largest: bool, drop: bool = False
 ) -> tuple[np.ndarray, ...] | None:
-    """The k first of a short last axis in order, and their positions; see ``top_k_indices``.
+    """The k first elements along an axis in order, and their positions; see ``top_k_indices``.
 
-    None where rows are long, or of another kind. ``drop`` leaves the axis out, of one element.
+    None where there is no kernel. ``drop`` leaves the axis out, of one element.
     """
-    size = x.size
-    if axis != x.ndim - 1 or x.dtype.char not in _PLAIN or not size or not k:
+    return _first(x, k, axis, largest, True, drop)
+
+
+def _first(
+    x: np.ndarray, k: int, axis: int, largest: bool, valued: bool = False, drop: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    size, word = x.size, WORDS.get(x.dtype)
+    if word is None or not size or not k:
         return None
-    *shape, n = x.shape
-    if n * k > limits.INSERTION or not library.available():
+    char, kind = word
+    run = library.if_ready("order", "first", char)
+    shape = list(x.shape)
+    n = shape[axis]
+    if run is None or n >= _MOST:
         return None
+    step = 1 if axis in (-1, x.ndim - 1) else math.prod(shape[axis + 1 :])
+    if drop:
+        del shape[axis]
+    else:
+        shape[axis] = k
     flags = x.flags
     if not (flags.c_contiguous and flags.aligned):
         x = x.copy("C")
-    rows = size // n
-    if not drop:
-        shape.append(k)
-    values, places = library.empty([x, *shape]), library.empty([_LIKE, *shape])
-    library.kernel("places", "first", x.dtype.char)(
-        [rows, library.chunk_of(rows, n * k), x, values, places, n, k, int(largest)]
-    )
+    lines, empty = size // n, library.empty
+    places = empty([_LIKE, *shape])
+    values = empty([x, *shape]) if valued else places
+    chunk = library.chunk_of(lines, price(n, k, x.itemsize))
+    together = chunk or lines
+    room = work_words(n, k)
+    work = empty([_LIKE, -(-lines // together) * room])
+    run([
+        lines, chunk, x, values, places, n, k, step, kind, int(largest),
+        int(valued), limits.RANKED_ROW, work, room, together,
+    ])  # fmt: skip
     return values, places
+
+
+def work_words(n: int, k: int) -> int:
+    """Words of memory that a line of n elements takes besides."""
+    if k == 1:
+        return 0
+    return 2 * n if n <= limits.RANKED_ROW else 2 * n + _COUNTERS
+
+
+def price(n: int, k: int, itemsize: int) -> float:
+    """Nanoseconds of a line."""
+    if k == 1:
+        return 5 + 1.5 * n
+    if n <= limits.RANKED_ROW:
+        return 20 + n * n / 6
+    whole = 500 + 3.0 * n * max(itemsize, 2)
+    return whole if k == n else 500 + 5.0 * n + whole * k / n
 
 
 def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
@@ -97,26 +124,40 @@ def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np
     """
     if side not in ("left", "right"):
         raise ValueError(f"side must be 'left' or 'right', got {side!r}")
-    dtype = np.result_type(sorted_seq.dtype, values.dtype)
-    seq = widen(sorted_seq.astype(dtype, copy=False))
-    values = widen(values.astype(dtype, copy=False))
-    if seq.ndim == 1:
-        return np.asarray(np.searchsorted(seq, values, side=side), np.int64)
-    if seq.shape[:-1] != values.shape[:-1]:
+    if sorted_seq.dtype is not values.dtype:
+        dtype = np.result_type(sorted_seq.dtype, values.dtype)
+        sorted_seq, values = sorted_seq.astype(dtype), values.astype(dtype)
+    rows = sorted_seq.ndim > 1
+    if rows and sorted_seq.shape[:-1] != values.shape[:-1]:
         raise ValueError(
-            f"sorted_seq {seq.shape} and values {values.shape} must agree in all but the last axis"
+            f"sorted_seq {sorted_seq.shape} and values {values.shape} must agree in all but the "
+            f"last axis"
         )
-    if seq.dtype.kind in "bu" and seq.dtype.itemsize < 8:
-        seq, values = seq.astype(np.int64), values.astype(np.int64)
+    word = WORDS.get(values.dtype)
+    run = library.if_ready("order", "search", word[0]) if word else None
+    if run is None or word is None or not values.size:
+        return _searched(widen(sorted_seq), widen(values), side)
+    sorted_seq, values = _dense(sorted_seq), _dense(np.asarray(values))
+    out = library.empty([_LIKE, *values.shape])
+    n, m = sorted_seq.shape[-1], values.shape[-1] if rows else values.size
+    chunk = library.chunk_of(values.size, search_price(n))
+    right = int(side == "right")
+    run([values.size, chunk, sorted_seq, values, out, n, m, int(rows), word[1], right])
+    return out
+
+
+def search_price(n: int) -> float:
+    """Nanoseconds of a value."""
+    return 3.0 + 3.0 * n.bit_length()
+
+
+def _searched(rows: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
+    """The same with NumPy."""
+    if rows.ndim == 1:
+        return np.asarray(np.searchsorted(rows, values, side), np.int64)
     out = np.empty(values.shape, np.int64)
-    if out.size:
-        batch = math.prod(values.shape[:-1])
-        _kernels().searchsorted(
-            contiguous(seq).reshape(batch, seq.shape[-1]),
-            contiguous(values).reshape(batch, values.shape[-1]),
-            side == "right",
-            out.reshape(batch, values.shape[-1]),
-        )
+    for at in np.ndindex(values.shape[:-1]):
+        out[at] = np.searchsorted(rows[at], values[at], side)
     return out
 
 
@@ -129,33 +170,6 @@ def _stable(rows: np.ndarray, descending: bool) -> np.ndarray:
     return np.subtract(rows.shape[-1] - 1, order, dtype=np.int64)
 
 
-def _packed_keys(rows: np.ndarray, descending: bool) -> np.ndarray | None:
-    """uint64 keys (*B, n) whose plain order is the wanted stable order, or None.
-
-    The high half orders the value, the low half holds its position. No two keys are equal, so
-    NumPy's vectorised (unstable) sort of them is stable; it is several times faster than argsort.
-    """
-    dtype = rows.dtype
-    n = rows.shape[-1]
-    if n < limits.SORT_ROW or n > 0xFFFFFFFF or rows.size < limits.SORT_SIZE:
-        return None
-    if dtype == np.float32 or is_narrow(dtype):
-        rows = widen(rows) + np.float32(0)  # -0 becomes +0, its equal
-        bits = np.ascontiguousarray(rows).view(np.int32)  # (*B, n)
-        # Negative floats order backwards by their bits.
-        bits = bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
-        np.copyto(bits, np.int32(0x7FFFFFFF), where=np.isnan(rows))
-        high = bits.astype(np.int64) + 0x80000000
-    elif dtype.kind in "iub" and dtype.itemsize <= 4:
-        high = rows.astype(np.int64) + (0x80000000 if dtype.kind == "i" else 0)
-    else:
-        return None
-    if descending:
-        high = 0xFFFFFFFF - high
-    keys = np.left_shift(high.view(np.uint64), np.uint64(32))
-    keys |= np.arange(n, dtype=np.uint64)
-    return np.ascontiguousarray(keys)
-
-
-def _positions(keys: np.ndarray) -> np.ndarray:
-    return (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
+def _dense(x: np.ndarray) -> np.ndarray:
+    flags = x.flags
+    return x if flags.c_contiguous and flags.aligned else x.copy("C")

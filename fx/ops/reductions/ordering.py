@@ -20,6 +20,7 @@ import fx.prims.indexing as indexing
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as prims
+from fx import limits
 from fx.dtypes import FLOATING, int64
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
@@ -192,7 +193,9 @@ def _extreme_along(name: str, x: Tensor, axis: int, keepdims: bool, largest: boo
 
 
 def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) -> Any:
-    if largest or x.dtype.kind in "iu":  # a NaN is the largest and the smallest; there it is larger
+    rows = axis == x.ndim - 1 and x.shape[axis] <= limits.EXTREME_ROW
+    # a NaN is the largest and the smallest; there it is larger
+    if rows and (largest or x.dtype.kind in "iu"):
         found = _first.cpu(x, k=1, axis=axis, largest=largest, drop=not keepdims)
         if found is not None:
             return found

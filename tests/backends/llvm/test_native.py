@@ -21,7 +21,6 @@ WINDOWS = ("window_sum", "window_sum_transpose")
 # the Python steps there are, and why; of complex numbers nearly all are
 KNOWN = [
     ("no code for the gamma family", ("digamma", "lgamma", "polygamma", "trigamma"), REAL),
-    ("sorts run in Numba", ("argsort", "searchsorted", "top_k_indices"), REAL | INTEGERS),
     ("rejection sampling runs in Numba", ("random_gamma", "random_poisson"), REAL),
     ("shuffles run in Numba", ("random_permutation",), {"as drawn"}),
     ("its quantile has no code", ("random_truncated_normal",), {"as drawn"}),

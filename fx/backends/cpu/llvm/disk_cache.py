@@ -63,14 +63,18 @@ def compiler() -> str | None:
 
     None if a source file has changed since the process began: what runs is then not what is read.
     """
+    return told_of(_sources(Path(__file__).resolve().parents[3]))
+
+
+def told_of(sources: Iterable[Path]) -> str | None:
+    """The same for code that some files decide."""
     import llvmlite
 
     from fx.backends.cpu.llvm import engine, python_api
 
-    root = Path(__file__).resolve().parents[3]
     digest = sha256()
     begun = _begun()
-    for path in sorted(_sources(root)):
+    for path in sorted(sources):
         if path.stat().st_mtime > begun:
             return None
         digest.update(path.name.encode())
@@ -114,12 +118,14 @@ def name_of(*parts: str) -> str | None:
 
     None where nothing is kept.
     """
-    if folder() is None:
+    return None if folder() is None else name_under(compiler(), *parts, limits.key())
+
+
+def name_under(told: str | None, *parts: str) -> str | None:
+    """The same where the code depends on what ``told_of`` gave."""
+    if told is None or folder() is None:
         return None
-    told = compiler()
-    if told is None:
-        return None
-    return sha256("\0".join((*parts, limits.key(), told)).encode()).hexdigest()
+    return sha256("\0".join((*parts, told)).encode()).hexdigest()
 
 
 def code_of(text: str) -> bytes:
@@ -173,6 +179,12 @@ def _parse(data: bytes, name: str) -> tuple[Any, bytes, bytes] | None:
         return json.loads(head), code, listing
     except (ValueError, RecursionError):
         return None
+
+
+def has(name: str) -> bool:
+    """Whether there is an entry, whole or not."""
+    where = folder()
+    return where is not None and (where / (name + _SUFFIX)).exists()
 
 
 def drop(name: str) -> None:

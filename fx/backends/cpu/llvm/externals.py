@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from fx.backends.cpu import irregular
+
 _PREFIX = "fx."
 
 
@@ -61,6 +63,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     """The declaration of a known function in ``module``."""
     found = module.globals.get(name)
     if found is None:
+        _irregular(name)
         found = ir.Function(module, _entries[name].type, name)
     return found
 
@@ -69,6 +72,8 @@ def address(name: str) -> int:
     """Where a function is in this process; 0 for a name that is not known here."""
     found = _addresses.get(name)
     if found is None:
+        if name not in _entries:
+            _irregular(name)
         if name not in _entries:
             return 0
         found = _addresses[name] = _entries[name].find()
@@ -111,6 +116,18 @@ def of_library(function: str, library: str | None = None) -> Callable[[], int]:
         return int(ctypes.cast(getattr(handle, function), ctypes.c_void_p).value or 0)
 
     return find
+
+
+def _irregular(name: str) -> None:
+    """Make a kernel of ``irregular`` known, ``fx.group.name.char``."""
+    prefix, *parts = name.split(".")
+    if prefix + "." != _PREFIX or len(parts) != 3 or parts[0] not in irregular.GROUPS:
+        return
+    from fx.backends.cpu.llvm import library
+
+    pointer, word = ir.PointerType(), ir.IntType(64)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, pointer])
+    register(name, kind, lambda: library.address(*parts))
 
 
 def _register_math() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu import irregular
 
 Run = Callable[[list[Any]], Any]
 
@@ -79,8 +80,7 @@ empty: Callable[[list[Any]], np.ndarray] = _first_empty
 
 def _kernel(group: str, name: str, dtype: str) -> Run:
     """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
-    loaded = _loaded(group, name, dtype)
-    return function_of(loaded, name)
+    return function_of(_loaded(group, name, dtype, _limits_of(group)), name)
 
 
 _made: dict[str, Callable[[str, str, str], Run]] = {}
@@ -119,20 +119,22 @@ def _entry() -> Any:
     return loaded
 
 
-def _loaded(group: str, name: str, dtype: str) -> Any:
+def _limits_of(group: str) -> str:
+    """The limits that the code of a kernel depends on; ``irregular`` takes them as arguments."""
+    return "" if group in irregular.GROUPS else limits.key()
+
+
+@cache
+def _loaded(group: str, name: str, dtype: str, under: str) -> Any:
     """The code of a kernel, from the disk where it is."""
     from fx.backends.cpu.llvm import disk_cache, engine
 
-    entry = disk_cache.name_of("library", group, name, dtype)
+    entry = _entry_of(group, name, dtype)
     found = None if entry is None else disk_cache.load(entry)
     if found is not None:
         code = found[1]
     else:
-        from fx.backends.cpu.llvm.kernels import module_of_this_cpu
-
-        module = module_of_this_cpu()
-        import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype), name)
-        code = engine.compile_text(str(module))
+        code = _code_of(group, name, dtype)
         if entry is not None:
             disk_cache.store(entry, None, code, b"")
     loaded = engine.Loaded([code], [name], {}, lasting=True)
@@ -142,6 +144,67 @@ def _loaded(group: str, name: str, dtype: str) -> Any:
 def function_of(loaded: Any, name: str) -> Run:
     """A kernel of loaded code, on a list as in ``entry.py``."""
     return _builtin("fx_run", _entry(), loaded.address(name), loaded)
+
+
+def _entry_of(group: str, name: str, dtype: str) -> str | None:
+    """The name of the entry on disk that a kernel has, if there are any."""
+    from fx.backends.cpu.llvm import disk_cache
+
+    if group in irregular.GROUPS:
+        return disk_cache.name_under(irregular.version(), "irregular", group, name, dtype)
+    return disk_cache.name_of("library", group, name, dtype)
+
+
+def _code_of(group: str, name: str, dtype: str) -> bytes:
+    from fx.backends.cpu.llvm import engine
+    from fx.backends.cpu.llvm.kernels import module_of_this_cpu
+
+    if group in irregular.GROUPS:
+        return irregular.code_of(group, name, dtype)
+    module = module_of_this_cpu()
+    import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype), name)
+    return engine.compile_text(str(module))
+
+
+def address(group: str, name: str, dtype: str) -> int:
+    """Where a kernel is, for compiled code that calls it."""
+    return int(_loaded(group, name, dtype, _limits_of(group)).address(name))
+
+
+_ready: dict[tuple[str, str, str], Run] = {}
+_asked: dict[tuple[str, str, str], int] = {}
+
+
+def if_ready(group: str, name: str, dtype: str) -> Run | None:
+    """``kernel``, or None where its compilation does not pay yet and a reference is to serve.
+
+    A kernel of ``irregular`` takes about a second where it is not on disk: the first
+    ``limits.EARLY_CALLS`` calls do not wait for it.
+    """
+    found = _ready.get((group, name, dtype))
+    if found is not None or not available():
+        return found
+    key = (group, name, dtype)
+    count = _asked[key] = _asked.get(key, -1) + 1
+    if count < limits.EARLY_CALLS and (count or not _on_disk(*key)):
+        return None
+    found = _ready[key] = kernel(*key)
+    return found
+
+
+def _on_disk(group: str, name: str, dtype: str) -> bool:
+    from fx.backends.cpu.llvm import disk_cache
+
+    entry = _entry_of(group, name, dtype)
+    return entry is not None and disk_cache.has(entry)
+
+
+def _forget() -> None:
+    _ready.clear()
+    _asked.clear()
+
+
+limits.on_change(_forget)
 
 
 def _builtin(name: str, entry: Any, function: int, keep: Any = None) -> Run:

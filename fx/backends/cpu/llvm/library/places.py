@@ -1,4 +1,4 @@
-"""Gathers and scatters with an index an element, the first of each row in order, classes as rows.
+"""Gathers and scatters with an index an element, and classes as rows.
 
 An index counts from the end where it is negative. Of one that is out of range ``bad`` gets the
 position, the first of several, and nothing else is done with it.
@@ -10,12 +10,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx import limits
 from fx.backends.cpu.llvm.gemm import vectors as v
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
-    """Add the kernel ``take``, ``set``, ``add``, ``mul``, ``min``, ``max``, ``first`` or ``class``.
+    """Add the kernel ``take``, ``set``, ``add``, ``mul``, ``min``, ``max`` or ``class``.
 
     ``take`` and ``set`` move elements as unsigned integers of their size.
     """
@@ -30,7 +29,7 @@ class _Kernel:
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
         self.table, begin, end, _ = function.args
-        special = {"take": self._take, "first": self._first, "class": self._class}
+        special = {"take": self._take, "class": self._class}
         task = special[name]() if name in special else self._scatter(name)
         v.loop(b, begin, end, task, name="task")
         b.ret_void()
@@ -95,100 +94,14 @@ class _Kernel:
         b = self.b
         if mode in ("add", "mul"):
             return getattr(b, f"f{mode}" if self.real else mode)(x, u)
-        return b.select(self._before(u, x, mode == "max", True), u, x)
+        return b.select(self._before(u, x, mode == "max"), u, x)
 
-    def _before(self, x: Any, y: Any, larger: bool, nan: bool) -> Any:
-        """Whether x > y (or x < y); ``nan`` says what a NaN in x makes of it."""
+    def _before(self, x: Any, y: Any, larger: bool) -> Any:
+        """Whether x > y (or x < y), or x is NaN."""
         b, sign = self.b, ">" if larger else "<"
         if self.real:
-            less = b.fcmp_ordered(sign, x, y)
-            return b.or_(less, b.fcmp_unordered("uno", x, x)) if nan else less
+            return b.or_(b.fcmp_ordered(sign, x, y), b.fcmp_unordered("uno", x, x))
         return (b.icmp_signed if self.signed else b.icmp_unsigned)(sign, x, y)
-
-    def _first(self) -> Any:
-        """``x values places n k largest``: of each row the k first in order.
-
-        Of a short row by counting what comes before each element, with no branch that could be
-        taken wrongly, of a long one by insertion. NaN is larger than every number; equal elements
-        keep their order.
-        """
-        b = self.b
-        x, values, places, n, k, largest = self._words("aaaiii")
-        down = b.icmp_signed("!=", largest, v.const(0))
-
-        def task(a: Any) -> None:
-            row, out = b.mul(a, n), b.mul(a, k)
-
-            def insert(i: Any) -> None:
-                u = self._load(x, b.add(row, i))
-                top = v.smaller(b, i, k)  # so many are there
-                start = b.block
-                look, test = b.append_basic_block("look"), b.append_basic_block("test")
-                move, done = b.append_basic_block("move"), b.append_basic_block("done")
-                b.branch(look)
-                b.position_at_end(look)
-                at = b.phi(v.i64)
-                at.add_incoming(top, start)
-                b.cbranch(b.icmp_signed(">", at, v.const(0)), test, done)
-                b.position_at_end(test)
-                under = b.sub(at, v.const(1))
-                other = self._load(values, b.add(out, under))
-                b.cbranch(self._precedes(u, other, down), move, done)
-                b.position_at_end(move)
-                with b.if_then(b.icmp_signed("<", at, k)):
-                    self._store(other, values, b.add(out, at))
-                    place = self._load(places, b.add(out, under), v.i64)
-                    self._store(place, places, b.add(out, at))
-                at.add_incoming(under, b.block)
-                b.branch(look)
-                b.position_at_end(done)
-                with b.if_then(b.icmp_signed("<", at, k)):
-                    self._store(u, values, b.add(out, at))
-                    self._store(i, places, b.add(out, at))
-
-            def count(i: Any) -> None:
-                rank = self._rank(x, row, i, n, down)
-                with b.if_then(b.icmp_signed("<", rank, k)):
-                    self._store(self._load(x, b.add(row, i)), values, b.add(out, rank))
-                    self._store(i, places, b.add(out, rank))
-
-            short = b.icmp_signed("<=", n, v.const(limits.RANKED_ROW))
-            with b.if_else(short) as (then, otherwise):
-                for side, one in ((then, count), (otherwise, insert)):
-                    with side:
-                        v.loop(b, v.const(0), n, one, name="element")
-
-        return task
-
-    def _rank(self, x: Any, row: Any, i: Any, n: Any, down: Any) -> Any:
-        """How many elements of a row come before element ``i``."""
-        b, width = self.b, max(v.vector_bytes() // v.size_of(self.kind), 2)
-        one = v.splat(b, self._load(x, b.add(row, i)), width)
-        bits = ir.IntType(width)
-        population = v.intrinsic(b, f"llvm.ctpop.i{width}", bits, bits)
-
-        def some(j: Any, rank: Any) -> list[Any]:
-            live = v.first_lanes(b, b.sub(n, j), width)
-            others = v.load(b, v.at(b, x, b.add(row, j), self.kind), self.kind, width, live)
-            sooner = v.first_lanes(b, b.sub(i, j), width)
-            before = self._precedes(others, one, down)
-            equal = b.not_(self._precedes(one, others, down))
-            before = b.and_(live, b.or_(before, b.and_(sooner, equal)))
-            found = b.call(population, [b.bitcast(before, bits)])
-            found = b.zext(found, v.i64) if width < 64 else found
-            return [b.add(rank, found)]
-
-        return v.loop(b, v.const(0), n, some, [v.const(0)], step=width, name="rank")[0]
-
-    def _precedes(self, x: Any, y: Any, down: Any) -> Any:
-        """Whether x comes before y."""
-        b = self.b
-        above, below = self._before(x, y, True, False), self._before(x, y, False, False)
-        if self.real:
-            of_x, of_y = (b.fcmp_unordered("uno", z, z) for z in (x, y))
-            above = b.or_(above, b.and_(of_x, b.not_(of_y)))
-            below = b.or_(below, b.and_(of_y, b.not_(of_x)))
-        return b.select(down, above, below)
 
     def _class(self) -> Any:
         """``x out n bad``: of each number a row of n zeros with a one at its place."""

@@ -1,0 +1,94 @@
+"""What kernels under Numba are written in: kinds of arguments, and functions of raw pointers.
+
+Numba is told nothing that needs its runtime: no arrays, no exceptions, no objects. A pointer is
+indexed as an array is, from 0 on, and knows no end.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import compiler, extending
+from numba.core.compiler import Flags
+from numba.core.registry import cpu_target
+
+ARRAY = "elements of the kernel's dtype"
+INT64S, UINT32S, FLOAT64S = (
+    types.CPointer(kind) for kind in (types.int64, types.uint32, types.float64)
+)
+INT, FLOAT = types.int64, types.float64
+
+# a function that kernels call
+inline = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+_ELEMENTS = {
+    "?": types.int8, "b": types.int8, "h": types.int16, "i": types.int32, "l": types.int64,
+    "f": types.float32, "d": types.float64,
+}  # fmt: skip
+
+
+@extending.intrinsic
+def offset(_context, pointer, count):  # type: ignore[no-untyped-def]
+    """The pointer ``count`` elements further."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kind = context.get_value_type(signature.args[0].dtype)
+        return builder.gep(args[0], [args[1]], source_etype=kind)
+
+    return pointer(pointer, types.int64), emit
+
+
+@extending.intrinsic
+def width_of(_context, pointer):  # type: ignore[no-untyped-def]
+    """The bits of an element, a constant."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return ir.Constant(ir.IntType(64), pointer.dtype.bitwidth)
+
+    return types.int64(pointer), emit
+
+
+def text_of(function: Callable[..., Any], char: str, name: str) -> str:
+    """The IR of a kernel: ``void name(ptr words, i64 begin, i64 end, ptr scratch)``.
+
+    Args:
+        function: takes the first and the last of its tasks, and then what its annotations say. The
+            words are those arguments, 8 bytes each: an address, a number, or the address of a
+            FLOAT.
+        char: NumPy's letter of its elements.
+        name: what the kernel is called.
+    """
+    kinds = list(inspect.signature(function).parameters.values())[2:]
+    element = types.CPointer(_ELEMENTS[char])
+    given = [element if p.annotation is ARRAY else p.annotation for p in kinds]
+    flags = Flags()
+    flags.nrt = flags.enable_pyobject = flags.enable_looplift = flags.boundscheck = False
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    made = compiler.compile_extra(
+        cpu_target.typing_context, cpu_target.target_context, function,
+        (types.int64, types.int64, *given), types.void, flags, {},
+    )  # fmt: skip
+    return made.library.get_llvm_str() + _wrapper(made.fndesc.llvm_func_name, given, name)
+
+
+def _wrapper(inner: str, kinds: list[Any], name: str) -> str:
+    """The kernel around what Numba makes of its function."""
+    lines, args = [], []
+    for i, kind in enumerate(kinds):
+        read = "i64" if kind is INT else "ptr"
+        lines += [
+            f"%at{i} = getelementptr i64, ptr %words, i64 {i}",
+            f"%x{i} = load {read}, ptr %at{i}",
+        ]
+        if kind is FLOAT:
+            lines.append(f"%f{i} = load double, ptr %x{i}")
+        args.append(f"double %f{i}" if kind is FLOAT else f"{read} %x{i}")
+    call = ", ".join(["ptr %none", "ptr %none", "i64 %begin, i64 %end", *args])
+    body = "\n  ".join(["%none = alloca [2 x ptr]", *lines, f"call i32 @{inner}({call})"])
+    return (
+        f"\ndefine void @{name}(ptr %words, i64 %begin, i64 %end, ptr %scratch) {{\n"
+        f"  {body}\n  ret void\n}}\n"
+    )
