@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from fx.autograd.resting import at_rest
 from fx.config import modes
 from fx.devices import Device
 from fx.dtypes import DType
@@ -248,7 +249,7 @@ def _get_grad(cell: Cell) -> Tensor | None:
     grad = cell.read_grad()
     if grad is None:
         return None
-    node = cell._node
+    node = cell._node or at_rest(cell)
     if type(node) is not Leaf:
         return grad
     held = node.handle

@@ -9,6 +9,7 @@ from typing import Any
 from weakref import ref
 
 from fx.autograd.engine import backward_from
+from fx.autograd.resting import at_rest, rest, woken
 from fx.away import Away, gradient_of
 from fx.commit import Stores
 from fx.config import modes
@@ -111,8 +112,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     node = held._node
     if requires_grad:
         if node is None:
-            self._node = Leaf(owner=ref(self))
+            self._node = woken(self) or Leaf(owner=ref(self))
     elif type(node) is Leaf:
+        rest(self, node)
         self._node = None
     elif node is not None:
         raise BackwardError(_NOT_A_LEAF.format(node.name()))
@@ -175,11 +177,14 @@ def read_grad(self: Tensor) -> Tensor | None:
             modes.stage.read_gradient(node)
         grad = node.grad
         return grad if type(grad) is not Away else gradient_of(node)  # type: ignore[no-any-return]
-    return node.extra.grad if node is not None and node.extra is not None else None
+    if node is None:
+        resting = at_rest(self)
+        return None if resting is None else resting.grad
+    return node.extra.grad if node.extra is not None else None
 
 
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
-    node: Any = self._node
+    node: Any = self._node or at_rest(self)
     retained = node is not None and node.extra is not None and node.extra.retain
     if type(node) is not Leaf and not retained:
         if value is None:
@@ -219,7 +224,7 @@ def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]
     if modes.stage is not None:
         return False
     for owner, grad in pairs:
-        leaf = owner._node
+        leaf = owner._node or at_rest(owner)
         if leaf is None and grad is None:
             continue
         if type(leaf) is not Leaf or not (grad is None or type(grad) is Tensor):
@@ -245,7 +250,7 @@ def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
 
 def drop_gradients(owners: Sequence[Tensor]) -> None:
     """Set gradients to None, all at once."""
-    leaves = [node for x in owners if (node := x._node) is not None]
+    leaves = [node for x in owners if (node := x._node or at_rest(x)) is not None]
     if modes.stage is None and all(type(leaf) is Leaf for leaf in leaves):
         before = [leaf.grad for leaf in leaves]  # held until the end, which may run anything
         if not any(type(grad) is Away for grad in before):

@@ -74,6 +74,14 @@ def normal_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...
     return axes if len(axes) == 1 else tuple(sorted(axes))
 
 
+def reduced_axes(name: str, axis: Axis, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``normal_axes`` by PyTorch's rule, where naming no axis names all of them.
+
+    In the Array API standard ``axis=()`` reduces nothing: the functions of the standard have that.
+    """
+    return normal_axes(name, axis, shape) or _ALL[len(shape)]
+
+
 def required_axis(name: str, axis: Any, shape: tuple[int, ...]) -> int:
     """``normal_axis`` for functions that need one: None is only understood of one axis.
 

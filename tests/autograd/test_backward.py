@@ -303,3 +303,76 @@ def test_a_parameter_is_a_leaf_with_hooks():
     assert p.is_leaf and p.requires_grad and p.grad.tolist() == [3.0, 3.0] and calls == [True]
     p.requires_grad = False
     assert not (p * 3).requires_grad
+
+
+FROZEN = """
+model = torch.nn.Linear(2, 1)
+with torch.no_grad():
+    model.weight.fill_(0.5), model.bias.zero_()
+calls = []
+model.weight.register_hook(lambda g: calls.append(1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(3, 2)).sum().backward()
+model.requires_grad_(False)
+seen(model.weight.grad, model.bias.grad)
+optimizer.step()
+seen(model.weight)
+model.requires_grad_(True)
+model(torch.ones(3, 2)).sum().backward()
+seen(model.weight.grad, torch.tensor(len(calls)))
+model.requires_grad_(False)
+optimizer.zero_grad()
+seen(torch.tensor(model.weight.grad is None))
+x = torch.ones(3, requires_grad=True)
+(x * x).sum().backward()
+x.requires_grad = False
+seen(torch.nn.utils.clip_grad_norm_([x], 1.0), x.grad)
+x[0] = 5.0
+x.grad.mul_(3)
+x.requires_grad_()
+(x * x).sum().backward()
+seen(x.grad)
+x.requires_grad = False
+x.grad = None
+x.requires_grad = True
+seen(torch.tensor(x.grad is None))
+"""
+
+
+def test_what_requires_grad_no_more_keeps_its_gradient():
+    import fx.torch as face
+
+    def run(torch):
+        found = []
+        seen = lambda *xs: found.extend(np.array(x.tolist()) for x in xs)
+        exec(FROZEN, {"torch": torch, "seen": seen})
+        return found
+
+    for mine, theirs in zip(run(face), run(torch), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+def test_a_gradient_at_rest_goes_with_its_tensor():
+    import gc
+
+    from fx.autograd.resting import leaves
+
+    gc.collect()
+    before = len(leaves)
+    x = fx.ones(3).requires_grad_()
+    x.sum().backward()
+    x.requires_grad_(False)
+    assert len(leaves) == before + 1
+    del x
+    assert len(leaves) == before
+
+
+def test_a_compiled_function_that_reads_a_gradient_at_rest_runs_as_it_is():
+    x = fx.ones(3).requires_grad_()
+    x.sum().backward()
+    x.requires_grad_(False)
+    f = fx.jit(lambda: x.grad * 2)
+    with pytest.warns(RuntimeWarning, match="requires grad no more"):
+        assert f().tolist() == [2, 2, 2]
+    x.grad = fx.zeros(3)
+    assert f().tolist() == [0, 0, 0]

@@ -209,3 +209,26 @@ def test_gradient_of_a_root_at_zero_is_zero():
     x = fx.zeros(3, requires_grad=True)
     (fx.norm(x) + fx.std(x) + fx.norm(x, p=3)).backward()
     assert x.grad.tolist() == [0, 0, 0]
+
+
+EMPTY = {  # the shape that a function of fx gives
+    "sum": (2, 3), "mean": (2, 3), "amax": (), "amin": (), "var": (2, 3),
+    "std": (2, 3), "count_nonzero": (2, 3), "nansum": (), "any": (2, 3), "all": (2, 3),
+    "norm": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", [(), []])
+@pytest.mark.parametrize("name", EMPTY)
+def test_no_axis_at_all(name, empty):
+    """For PyTorch it is all of them, in the standard it is none."""
+    import torch as pt
+
+    import fx.torch as torch
+
+    x = np.arange(1.0, 7).reshape(2, 3)
+    for mine, theirs in ((fx.Tensor, pt.Tensor), (torch, pt)):
+        wanted = getattr(theirs, name)(pt.from_numpy(x), dim=empty)
+        found = getattr(mine, name)(fx.asarray(x), dim=empty)
+        np.testing.assert_allclose(found.tolist(), wanted.tolist(), rtol=1e-12)
+    assert getattr(fx, name)(fx.asarray(x), axis=empty).shape == EMPTY[name]

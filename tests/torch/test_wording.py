@@ -56,7 +56,7 @@ def test_every_line_has_its_name_in_torch():
     home = Path(fx.__file__).parent
     shown = set()
     for part in ("ops", "prims"):
-        for path in (home / part).glob("*.py"):
+        for path in (home / part).rglob("*.py"):
             for text in re.findall(r'f?"[^"\n]*\bwrite [^"\n]*"', path.read_text()):
                 shown |= set(re.findall(r"\bfx\.([a-z]\w+)\(", text))
     assert len(shown) >= 10

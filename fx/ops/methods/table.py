@@ -26,8 +26,8 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (composed, """
         addcdiv addcmul allclose clamp clip div frac isclose lerp logit nan_to_num xlogy"""),
     (activations, "log_softmax relu softmax"),
-    (reduction, "all amax amin aminmax any argmax argmin count_nonzero logsumexp"),
-    (statistics, "mean nanmean nansum quantile"),
+    (reduction, "all amax amin aminmax any argmax argmin logsumexp"),
+    (statistics, "nanmean nansum quantile"),
     (norms, "dist norm"),
     (cumulative, "cummax cummin cumprod cumsum logcumsumexp"),
     (ordering, "argsort kthvalue mode topk"),
@@ -60,6 +60,7 @@ _RENAMED: dict[str, Any] = {
     "divide": composed.div,
     "true_divide": elementwise.divide,
     "equal": composed.array_equal,
+    "mean": statistics.mean_of,
     "ger": linear.outer,
     "reshape_as": torch_shapes.view_as,
     "take_along_dim": scattering.take_along_axis,

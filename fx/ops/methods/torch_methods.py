@@ -15,11 +15,11 @@ from fx.config import modes
 from fx.dtypes import int64
 from fx.errors import IndexingError, ShapeError
 from fx.ops.autocasting import in_float32
-from fx.ops.axes import Axis, normal_axis
+from fx.ops.axes import Axis, normal_axis, reduced_axes
 from fx.ops.convert import as_operand, promote
 from fx.ops.indexing import searching
 from fx.ops.making import patterns
-from fx.ops.operands import argument, boolean, cast, of_scalar, operands
+from fx.ops.operands import argument, boolean, cast, of_scalar, operands, truth
 from fx.ops.pointwise import composed as pointwise
 from fx.ops.pointwise.elementwise import imag, real
 from fx.ops.products.linear import matmul
@@ -65,15 +65,24 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 # reductions -------------------------------------------------------------------------------------
 
-sum = total(reduction.sum, int64)
-prod = in_float32(total(reduction.prod, int64))
+sum = total(reduction.sum, int64, reduced_axes)
+prod = in_float32(total(reduction.prod, int64, reduced_axes))
 sum.__doc__ = "The sum along axes; integers are added up in int64."
 prod.__doc__ = "The product along axes; integers are multiplied in int64."
+
+
+def count_nonzero(
+    self: Tensor, dim: Axis = None, *, axis: Axis = None, keepdim: bool = False
+) -> Tensor:
+    """How many elements are not 0, along axes: int64."""
+    return sum(truth(self), axis if dim is None else dim, keepdim)
 
 
 def _correction(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     if isinstance(dim, bool):  # x.var(False)
         dim, unbiased = None, dim
+    elif isinstance(dim, tuple | list) and not dim:
+        dim = None
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     return dim, correction
@@ -251,7 +260,8 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub where clamp_min clamp_max type_as sum prod var std max min median sort diff take
+    add sub where clamp_min clamp_max type_as sum prod count_nonzero var std max min median sort
+    diff take
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__
 """

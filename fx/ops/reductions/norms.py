@@ -12,7 +12,7 @@ import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32
-from fx.ops.axes import Axis, normal_axes
+from fx.ops.axes import Axis, reduced_axes
 from fx.ops.operands import averaged, cast, operands, public
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
@@ -68,7 +68,7 @@ def norm(
     result = dtypes.real_of(x._dtype)
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
-    axes = normal_axes("norm", axis if dim is None else dim, x._shape)
+    axes = reduced_axes("norm", axis if dim is None else dim, x._shape)
     where = {"axes": axes, "keepdims": keepdims or keepdim}
     if p == 2 and x._dtype.kind != "c":
         return cast(root(prims.sum(elementwise.square(x), **where)), result)

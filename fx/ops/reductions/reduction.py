@@ -17,7 +17,7 @@ import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
 from fx.ops.autocasting import in_float32
-from fx.ops.axes import Axis, normal_axes, normal_axis
+from fx.ops.axes import Axis, normal_axes, normal_axis, reduced_axes
 from fx.ops.operands import (
     accumulator,
     argument,
@@ -53,8 +53,16 @@ _TOTAL_DOC = """The {word} of the elements along axes.
     """
 
 
-def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tensor]:
-    """The function of a sum or product; ``unsigned`` is what unsigned integers are added up in."""
+def total(
+    prim: Primitive, unsigned: Any = dtypes.uint64, axes_of: Callable[..., Any] = normal_axes
+) -> Callable[..., Tensor]:
+    """The function of a sum or product.
+
+    Args:
+        prim: what adds up or multiplies.
+        unsigned: what unsigned integers are added up in.
+        axes_of: ``normal_axes`` or ``reduced_axes``: what an empty tuple of axes names.
+    """
     name, fast = prim.name, quick(prim, "axes", "keepdims")
 
     def function(
@@ -74,7 +82,7 @@ def total(prim: Primitive, unsigned: Any = dtypes.uint64) -> Callable[..., Tenso
             x = cast(x, accumulator(x._dtype, unsigned))
         if dim is not None:
             axis = dim
-        return fast(x, normal_axes(name, axis, x._shape), keepdims or keepdim)
+        return fast(x, axes_of(name, axis, x._shape), keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -107,8 +115,15 @@ _REDUCED_DOC = """{sentence}
     """
 
 
-def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: Any) -> Any:
-    check = ordered if name in ("max", "min") else argument
+def _reduction(
+    name: str,
+    prim: Primitive,
+    sentence: str,
+    more: str,
+    example: Any,
+    axes_of: Callable[..., Any] = normal_axes,
+) -> Any:
+    check = argument if name in ("any", "all") else ordered
     fast = quick(prim, "axes", "keepdims")
 
     def function(
@@ -122,7 +137,7 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
         x = check(name, x)
         if dim is not None:
             axis = dim
-        return fast(x, normal_axes(name, axis, x._shape), keepdims or keepdim)
+        return fast(x, axes_of(name, axis, x._shape), keepdims or keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -136,20 +151,20 @@ def _reduction(name: str, prim: Primitive, sentence: str, more: str, example: An
 _EMPTY = (
     "\n        ShapeError: if there is nothing to reduce.\n        DTypeError: for complex ``x``."
 )
-max = amax = _reduction(
-    "max",
+_LARGEST = (
     prims.max,
     "The largest element along axes; NaN wins. Elements that tie share the gradient.",
     _EMPTY,
     ("[1, 3, 2]", "3"),
 )
-min = amin = _reduction(
-    "min",
+_SMALLEST = (
     prims.min,
     "The smallest element along axes; NaN wins. Elements that tie share the gradient.",
     _EMPTY,
     ("[1, 3, 2]", "1"),
 )
+max, amax = _reduction("max", *_LARGEST), _reduction("amax", *_LARGEST, reduced_axes)
+min, amin = _reduction("min", *_SMALLEST), _reduction("amin", *_SMALLEST, reduced_axes)
 any = _reduction(
     "any", prims.any, "Whether some element is not 0, along axes.", "", ("[0, 3]", "True")
 )
@@ -175,8 +190,10 @@ def aminmax(
         >>> fx.aminmax(fx.tensor([3, 1, 2]))
         MinMax(min=tensor(1), max=tensor(3))
     """
-    where = {"axis": axis if dim is None else dim, "keepdims": keepdims or keepdim}
-    return MinMax(min(x, **where), max(x, **where))
+    x = ordered("aminmax", x)
+    axes = reduced_axes("aminmax", axis if dim is None else dim, x._shape)
+    keep = keepdims or keepdim
+    return MinMax(min(x, axes, keep), max(x, axes, keep))
 
 
 def count_nonzero(
@@ -214,7 +231,7 @@ def logsumexp(
         tensor(0.6931)
     """
     x = floating("logsumexp", x)
-    axes = normal_axes("logsumexp", axis if dim is None else dim, x._shape)
+    axes = reduced_axes("logsumexp", axis if dim is None else dim, x._shape)
     if x._dtype in dtypes.COMPLEX:
         return complex_rows.logsumexp(x, axes, keepdims or keepdim)
     return prims.logsumexp(x, axes=axes, keepdims=keepdims or keepdim)

@@ -20,7 +20,7 @@ import fx.prims.sorting as sorting
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32
-from fx.ops.axes import Axis, normal_axes
+from fx.ops.axes import Axis, normal_axes, reduced_axes
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
@@ -73,6 +73,22 @@ def mean(
     return _mean(x, axes, keepdims or keepdim)
 
 
+def mean_of(
+    x: Any,
+    dim: Axis = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    axis: Axis = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """``mean`` by PyTorch's rule: an empty tuple of axes names all of them."""
+    if dtype is not None or type(x) is not Tensor or x._a.dtype.kind != "f":
+        x = averaged("mean", x, dtype)
+    axes = reduced_axes("mean", axis if dim is None else dim, x._shape)
+    return _mean(x, axes, keepdims or keepdim)
+
+
 def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     given = x._dtype
     if given.itemsize == 2:  # the sum may leave the range of float16
@@ -101,11 +117,10 @@ _average_of = quick(_average, "axes", "keepdims", "count")
 
 
 def _moments(
-    name: str, x: Any, axis: Axis, correction: float, keepdims: bool, dtype: Any
+    name: str, x: Any, axes: tuple[int, ...], correction: float, keepdims: bool, dtype: Any
 ) -> tuple[Tensor, Tensor]:
     """The variance and the mean (its axes kept), in at least float32."""
     x = averaged(name, x, dtype)
-    axes = normal_axes(name, axis, x._shape)
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
     freedom = max(float(_count(x._shape, axes) - correction), 0.0)
@@ -161,9 +176,8 @@ def var(
         tensor(1.)
     """
     x = argument("var", x)
-    out, _ = _moments(
-        "var", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
-    )
+    axes = normal_axes("var", axis if dim is None else dim, x._shape)
+    out, _ = _moments("var", x, axes, correction, keepdims or keepdim, dtype)
     return cast(out, _result_dtype(x, dtype))
 
 
@@ -185,9 +199,8 @@ def std(
         tensor(2.)
     """
     x = argument("std", x)
-    out, _ = _moments(
-        "std", x, axis if dim is None else dim, correction, keepdims or keepdim, dtype
-    )
+    axes = normal_axes("std", axis if dim is None else dim, x._shape)
+    out, _ = _moments("std", x, axes, correction, keepdims or keepdim, dtype)
     return cast(root(out), _result_dtype(x, dtype))
 
 
@@ -203,8 +216,8 @@ def var_mean(
         (tensor(1.), tensor(2.))
     """
     x = argument("var_mean", x)
-    keep = keepdims or keepdim
-    spread, center = _moments("var_mean", x, axis if dim is None else dim, correction, keep, None)
+    axes = reduced_axes("var_mean", axis if dim is None else dim, x._shape)
+    spread, center = _moments("var_mean", x, axes, correction, keepdims or keepdim, None)
     return cast(spread, dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
 
 
@@ -220,8 +233,8 @@ def std_mean(
         (tensor(1.), tensor(2.))
     """
     x = argument("std_mean", x)
-    keep = keepdims or keepdim
-    spread, center = _moments("std_mean", x, axis if dim is None else dim, correction, keep, None)
+    axes = reduced_axes("std_mean", axis if dim is None else dim, x._shape)
+    spread, center = _moments("std_mean", x, axes, correction, keepdims or keepdim, None)
     return cast(root(spread), dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
 
 
@@ -237,7 +250,8 @@ def nansum(
     """
     x = argument("nansum", x)
     known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
-    return sum(known, axis if dim is None else dim, keepdims or keepdim)
+    axes = reduced_axes("nansum", axis if dim is None else dim, x._shape)
+    return sum(known, axes, keepdims or keepdim)
 
 
 def nanmean(
@@ -251,8 +265,9 @@ def nanmean(
         tensor(2.)
     """
     x = averaged("nanmean", x)
-    axis, keep = axis if dim is None else dim, keepdims or keepdim
-    return nansum(x, axis, keep) / cast(sum(x == x, axis, keep), x._dtype)
+    axes = reduced_axes("nanmean", axis if dim is None else dim, x._shape)
+    keep = keepdims or keepdim
+    return nansum(x, axes, keep) / cast(sum(x == x, axes, keep), x._dtype)
 
 
 # order statistics -------------------------------------------------------------------------------
@@ -375,4 +390,4 @@ def median(
     return quantile(x, 0.5, axis if dim is None else dim, keepdims or keepdim)
 
 
-__all__ = public(globals(), but=("lines",))
+__all__ = public(globals(), but=("lines", "mean_of"))
