@@ -10,7 +10,7 @@ from fx.compiler.nest import Nest, form_of, with_form
 from fx.graph.ir import Value
 
 
-class Target:
+class Draft:
     """A nest that is being put together, with the values of its reads and writes."""
 
     def __init__(
@@ -51,32 +51,32 @@ class Target:
 
 
 class Copy:
-    """Copies expressions of ``source`` to a target.
+    """Copies expressions of ``source`` to a draft.
 
     Args:
         source: where the expressions are.
         reads: the values of its reads.
-        target: where they go.
+        draft: where they go.
         change: what becomes of its forms.
-        instead: expressions of the target that take the place of loads, by value and new form.
+        instead: expressions of the draft that take the place of loads, by value and new form.
     """
 
     def __init__(
         self,
         source: Nest,
         reads: list[Value],
-        target: Target,
+        draft: Draft,
         change: Callable[[Form], Form] = lambda form: form,
         instead: dict[Any, int] | None = None,
     ) -> None:
-        self.source, self.reads, self.target, self.change = source, reads, target, change
+        self.source, self.reads, self.draft, self.change = source, reads, draft, change
         self.instead = instead or {}
         self.place: dict[int, int] = {}
 
     def expr(self, i: int) -> int:
         """The copy of an expression and of what it needs."""
         todo = [i]
-        place, exprs, nest = self.place, self.source.exprs, self.target.nest
+        place, exprs, nest = self.place, self.source.exprs, self.draft.nest
         while todo:
             j = todo[-1]
             if j in place:
@@ -92,11 +92,11 @@ class Copy:
             data = e.data if form is None else with_form(e, self.change(form))
             if e.kind == "load":
                 value = self.reads[data[0]]
-                known = self.instead.get((self.target.root(value), data[1])) if not e.args else None
+                known = self.instead.get((self.draft.root(value), data[1])) if not e.args else None
                 if known is not None:
                     place[j] = known
                     continue
-                data = (self.target.read(value), data[1])
+                data = (self.draft.read(value), data[1])
             place[j] = nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype)
         return place[i]
 
@@ -105,10 +105,10 @@ def with_reads(
     nest: Nest, reads: list[Value], root: Callable[[Value], Value]
 ) -> tuple[Nest, list[Value]]:
     """The nest with one read for what is the same memory."""
-    target = Target(root=root)
-    out = target.nest
+    draft = Draft(root=root)
+    out = draft.nest
     out.sizes, out.outer, out.rows = nest.sizes, nest.outer, nest.rows
-    copy = Copy(nest, reads, target)
+    copy = Copy(nest, reads, draft)
     out.outputs = [(w, form, copy.expr(e)) for w, form, e in nest.outputs]
     out.writes = nest.writes
-    return out, target.reads
+    return out, draft.reads

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
-from fx.compiler.kinds import kind_of
+from fx.compiler.kinds import REDUCTIONS, kind_of
 from fx.compiler.maps import VIEWS
+from fx.compiler.target import Target
 from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable
@@ -22,19 +22,19 @@ from fx.tensor import new_tensor
 Ints = tuple[int, ...]
 
 
-def decompose(graph: Graph, kernels: Container[str] = ()) -> Graph:
+def decompose(graph: Graph, target: Target) -> Graph:
     """The graph with composites and reductions of one element written out.
 
     Args:
         graph: what is computed.
-        kernels: the names of primitives that have kernels of their own, which no loop computes.
+        target: which says what loops compute, and what has kernels of its own.
     """
-    if not any(_rule(n, kernels) for n in graph.nodes):
+    if not any(_rule(n, target) for n in graph.nodes):
         return graph
     rewriter = Rewriter(graph)
     checks = dict(graph.cache.get("checks", {}))
     for node in graph.nodes:
-        rule = _rule(node, kernels)
+        rule = _rule(node, target)
         made = None
         if rule is not None:
             inputs = [rewriter.get(v) for v in node.inputs]
@@ -47,25 +47,25 @@ def decompose(graph: Graph, kernels: Container[str] = ()) -> Graph:
     made_graph.cache["checks"] = checks
     if len(made_graph.nodes) == len(graph.nodes):
         return made_graph
-    return decompose(made_graph, kernels)  # what was written out may reduce axes of size 1
+    return decompose(made_graph, target)  # what was written out may reduce axes of size 1
 
 
-def _rule(node: Node, kernels: Container[str]) -> Callable[..., Any] | None:
+def _rule(node: Node, target: Target) -> Callable[..., Any] | None:
     """What writes a node out; None if it stays as it is."""
     name = node.primitive.name
     rule = _rules().get(name)
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
         rule = _of_one if all(shape[a] == 1 for a in node.params["axes"]) else None
-    elif node.primitive.formula is not None and name not in kernels and _has_no_loop(node):
-        rule = _formula
+    elif node.primitive.formula is not None and name not in target.kernels:
+        rule = _formula if _has_no_loop(node, target) else rule
     return rule if rule is not None and node.inputs[0].spec.size else None
 
 
-def _has_no_loop(node: Node) -> bool:
+def _has_no_loop(node: Node, target: Target) -> bool:
     """Whether no loop computes a node as it is, though loops could compute what it is made of."""
     values = (*node.inputs, *node.outs)
-    return kind_of(node) == "opaque" and all(v.spec.dtype not in COMPLEX for v in values)
+    return kind_of(node, target) == "opaque" and all(v.spec.dtype not in COMPLEX for v in values)
 
 
 class _LooseMax:

@@ -6,21 +6,19 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-import numpy as np
-from llvmlite import ir
-
 from fx import limits
 from fx.compiler.fusion import Opaque
 from fx.compiler.maps import VIEWS, Form, strides_of
 from fx.compiler.merge import Kernel
 from fx.compiler.plan import weight
+from fx.compiler.target import Target
 from fx.graph.ir import Value
 
 _LIGHT = 3  # weight of what is emitted once for each register of a tile
 
 
-class NestEpilogue:
-    """A nest as ``gemm.epilogue`` wants it.
+class Epilogue:
+    """A nest that a step of a product computes while it stores the product.
 
     Args:
         kernel: its nest has one element for each element of the product, in the same order.
@@ -71,63 +69,6 @@ class NestEpilogue:
                     pairs.append((w, place))
         return tuple(pairs)
 
-    def emit(self, b: Any, x: Any, at: Any) -> list[Any]:
-        """The vectors to store for the elements ``x`` of the product."""
-        from fx.backends.cpu.llvm.loops.vectors import splat
-        from fx.backends.cpu.llvm.vecmath.casts import rounded, term
-        from fx.backends.cpu.llvm.vecmath.table import EMIT
-        from fx.backends.cpu.llvm.vecmath.types import Splat, constant, llvm_type
-
-        dtype = self.product.spec.dtype
-        x = rounded(term(b, x, dtype), dtype).v
-        values: list[Any] = []
-        for i, e in enumerate(self.nest.exprs):
-            if e.kind == "const":
-                scalar = constant(llvm_type(e.dtype), np.frombuffer(e.data, dtype=e.dtype)[0])
-                values.append(Splat(ir.VectorType(scalar.type, at.width), scalar))
-            elif e.kind == "load":
-                if e.data[0] in self.of_product:
-                    values.append(x)
-                else:
-                    pointer = at.pointers[self.places[e.data[0]]]
-                    values.append(self._load(b, pointer, i, e.dtype, at, splat))
-            else:
-                args = [values[a] for a in e.args]
-                dtypes = [self.nest.exprs[a].dtype for a in e.args]
-                values.append(EMIT[e.name](b, dtypes, e.dtype, args, dict(e.data)))
-        out = []
-        for (w, _, _), i in zip(sorted(self.nest.outputs), self.order):
-            y = values[i]
-            if self.nest.writes[w][0].kind == "b":
-                y = b.zext(y, ir.VectorType(ir.IntType(8), at.width))
-            out.append(y)
-        return [*out, x] if self.kept else out
-
-    def _load(self, b: Any, pointer: Any, i: int, dtype: Any, at: Any, splat: Any) -> Any:
-        from fx.backends.cpu.llvm.loops.blocks import const
-        from fx.backends.cpu.llvm.loops.vectors import masked_load
-        from fx.backends.cpu.llvm.vecmath.table import load_convert, storage_type
-
-        form = self.forms[i]
-        kind = storage_type(dtype)
-        if form == _dense(at.shape):
-            offset = at.index
-        else:
-            offset = const(form[0])
-            for axis, c in form[1]:
-                place = at.axes()[axis]
-                offset = b.add(offset, b.mul(place, const(c)) if c != 1 else place)
-        address = b.gep(pointer, [offset], source_etype=kind)
-        if dict(form[1]).get(at.axis, 0) == 0:
-            return splat(b, load_convert(b, b.load(address, typ=kind), dtype), at.width)
-        wide = ir.VectorType(kind, at.width)
-        if at.mask is None:
-            raw = b.load(address, typ=wide)
-            raw.align = dtype.itemsize
-        else:
-            raw = masked_load(b, address, at.mask, wide, dtype.itemsize)
-        return load_convert(b, raw, dtype)
-
 
 def _sources(node: Any, root: Callable[[Value], Value]) -> set[Value]:
     """The arrays that the factors of a product are, or are views of."""
@@ -140,14 +81,14 @@ def _sources(node: Any, root: Callable[[Value], Value]) -> set[Value]:
     return found
 
 
-def _dense(shape: tuple[int, ...]) -> Form:
-    return 0, tuple([(i, s) for i, (s, n) in enumerate(zip(strides_of(shape), shape)) if n > 1])
-
-
 def epilogue_of(
-    kernel: Kernel, node: Any, kept: bool, root: Callable[[Value], Value]
-) -> NestEpilogue | None:
-    """A kernel as an epilogue of a product; None where it is none."""
+    kernel: Kernel,
+    node: Any,
+    kept: bool,
+    root: Callable[[Value], Value],
+    make: Callable[..., Epilogue],
+) -> Epilogue | None:
+    """A kernel as an epilogue of a product, by ``make``; None where it is none."""
     product = node.outs[0]
     nest, shape = kernel.nest, product.spec.shape
     if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > limits.EPILOGUE_EXPRS:
@@ -186,7 +127,7 @@ def epilogue_of(
             forms[i] = form[0], tuple(sorted(terms.items()))
         elif e.kind not in ("op", "const"):
             return None
-    return NestEpilogue(kernel, node, kept, forms, root)
+    return make(kernel, node, kept, forms, root)
 
 
 def _axes(
@@ -210,7 +151,7 @@ def fuse_products(
     units: list[Any],
     outputs: set[Value],
     root: Callable[[Value], Value],
-    makers: dict[str, Callable[..., Any]],
+    target: Target,
 ) -> list[Any]:
     """Give products the kernels that follow them as epilogues.
 
@@ -218,7 +159,7 @@ def fuse_products(
         units: kernels and opaque units in order.
         outputs: the roots of what the caller gets.
         root: the value whose memory another one is.
-        makers: by primitive, what makes the steps of a node and an epilogue.
+        target: whose products take epilogues.
     """
     written: dict[Value, int] = {}
     readers: dict[Value, list[int]] = {}
@@ -230,9 +171,9 @@ def fuse_products(
     units = list(units)
     moved: dict[int, int] = {}
     products = [  # those of before: one that has its epilogue takes no other
-        (i, unit, makers[unit.node.primitive.name])
+        (i, unit, target.products[unit.node.primitive.name])
         for i, unit in enumerate(units)
-        if isinstance(unit, Opaque) and unit.node.primitive.name in makers
+        if isinstance(unit, Opaque) and unit.node.primitive.name in target.products
     ]
     for i, unit, maker in products:
         product = unit.node.outs[0]
@@ -250,7 +191,7 @@ def fuse_products(
             else:
                 continue
             kept = bool(others) or product in outputs
-            epilogue = epilogue_of(kernel, unit.node, kept, root)
+            epilogue = epilogue_of(kernel, unit.node, kept, root, target.epilogue)
             if epilogue is None:
                 continue
             steps = maker(unit.node, epilogue)

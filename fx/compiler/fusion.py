@@ -26,6 +26,7 @@ from fx.compiler.maps import (
 )
 from fx.compiler.order import END, Order
 from fx.compiler.plan import HEAVY, weight
+from fx.compiler.target import Target
 from fx.graph.ir import Graph, Node, Value
 
 
@@ -58,6 +59,7 @@ class Fusion:
 
     Args:
         graph: what is computed.
+        target: what it is computed by.
         opaque: the steps of a node that no loop computes.
 
     Attributes:
@@ -65,8 +67,8 @@ class Fusion:
         aliases: values that are another one under another shape.
     """
 
-    def __init__(self, graph: Graph, opaque: Callable[[Node], list[Any]]) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, target: Target, opaque: Callable[[Node], list[Any]]) -> None:
+        self.graph, self.target = graph, target
         self.opaque = opaque
         self.aliases: dict[Value, Value] = {}
         self.uses: dict[Value, dict[Any, list[Map]]] = {}  # by group, as part of its loops
@@ -104,7 +106,7 @@ class Fusion:
         """Place a node whose users have all been placed."""
         if not any(v in self.uses or v in self.needs for v in node.outs):
             return
-        kind = kind_of(node)
+        kind = kind_of(node, self.target)
         if kind == "view":
             self._view(node)
         elif kind == "pointwise":

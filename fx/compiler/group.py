@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from fx.backends.cpu.llvm.vecmath.types import NARROW
 from fx.compiler.maps import (
     VIEWS,
     Form,
@@ -19,10 +16,10 @@ from fx.compiler.maps import (
     through,
 )
 from fx.compiler.nest import Nest, canonical
-from fx.dtypes import bool_
+from fx.dtypes import bfloat16, bool_, float16, float32, float64, int64
 from fx.graph.ir import Node, Value
 
-_INT64, _FLOAT64, _FLOAT32 = np.dtype("int64"), np.dtype("float64"), np.dtype("float32")
+_SHORT = (bfloat16, float16, float32)  # floats whose sums have more digits than they
 
 
 class Group:
@@ -145,10 +142,10 @@ class _Builder:
             operand = nest.op("not_equal", (operand, zero), bool_)
         if not self.has_rows:
             return operand
-        if name in ("sum", "prod") and (dtype in NARROW or dtype == _FLOAT32):
+        if name in ("sum", "prod") and dtype in _SHORT:
             # narrow ones go by float32, and a sum of float32 has a result of float64
-            result = _FLOAT64 if name == "sum" else _FLOAT32
-            wide = nest.expr("reduce", name, (self._cast(operand, dtype, _FLOAT32),), (), result)
+            result = float64 if name == "sum" else float32
+            wide = nest.expr("reduce", name, (self._cast(operand, dtype, float32),), (), result)
             return self._cast(wide, result, dtype)
         return nest.expr("reduce", name, (operand,), (), dtype)
 
@@ -157,12 +154,12 @@ class _Builder:
         form = index[params["axis"]]
         start, step = params["start"], params["step"]
         if dtype.kind in "iu":
-            number = nest.expr("index", "", (), scale(form, int(step), int(start)), _INT64)
-            return self._cast(number, _INT64, dtype)
-        number = self._cast(nest.expr("index", "", (), form, _INT64), _INT64, _FLOAT64)
-        scaled = nest.op("multiply", (number, nest.constant(step, _FLOAT64)), _FLOAT64)
-        moved = nest.op("add", (scaled, nest.constant(start, _FLOAT64)), _FLOAT64)
-        return self._cast(moved, _FLOAT64, dtype)
+            number = nest.expr("index", "", (), scale(form, int(step), int(start)), int64)
+            return self._cast(number, int64, dtype)
+        number = self._cast(nest.expr("index", "", (), form, int64), int64, float64)
+        scaled = nest.op("multiply", (number, nest.constant(step, float64)), float64)
+        moved = nest.op("add", (scaled, nest.constant(start, float64)), float64)
+        return self._cast(moved, float64, dtype)
 
     def _cast(self, e: int, source: Any, dtype: Any) -> int:
         if source == dtype:

@@ -13,33 +13,34 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.compiler.copying import Copy, Target
+from fx.compiler.copying import Copy, Draft
 from fx.compiler.extents import larger, smaller
 from fx.compiler.maps import Form, add, strides_of
 from fx.compiler.nest import Nest, canonical
 from fx.compiler.plan import plan_of
+from fx.compiler.target import Target
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
 
 Parts = tuple[Nest, list[Value], list[Value]]
 
 
-def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
+def halves(nest: Nest, reads: list[Value], writes: list[Value], target: Target) -> list[Parts]:
     """The nest itself, or two that do the same one after the other."""
     whole = [(nest, reads, writes)]
     sizes = nest.sizes
     if not nest.rows or nest.sinks or prod(sizes) <= limits.HALVES_CHUNK or not simple(nest):
         return whole
-    plan = plan_of(nest)
+    plan = plan_of(nest, target)
     length = prod([sizes[d] for d in nest.rows])
     wide = not plan.in_rows and sizes[plan.vector] >= limits.HALVES_COLUMNS
     if wide and length > limits.HALVES_ROWS:
-        host = Target()
+        host = Draft()
         host.nest.sizes = [sizes[d] for d in (*nest.rows, *nest.outer)]
         host.nest.outer = list(range(len(nest.rows)))
         host.nest.rows = list(range(len(nest.rows), len(sizes)))
         second = sunk(host, nest, reads, writes)
-        return [host.parts(), *halves(*second.parts())]
+        return [host.parts(), *halves(*second.parts(), target)]
     # a long row is added up in stretches
     most = limits.HALVES_LONG if plan.in_rows else limits.HALVES_ADDS
     few = plan.items < limits.HALVES_TASKS and plan.cost > limits.HALVES_WORK
@@ -54,7 +55,8 @@ def halves(nest: Nest, reads: list[Value], writes: list[Value]) -> list[Parts]:
         size = max(1, size // lane) * lane
     if size >= sizes[d]:
         return whole
-    return _split(nest, reads, writes, d, size, plan.in_rows)
+    begun, rest = _split(nest, reads, writes, d, size, plan.in_rows)
+    return [begun, *halves(*rest, target)]
 
 
 def simple(nest: Nest) -> bool:
@@ -73,7 +75,7 @@ def _in_row(nest: Nest, form: Form) -> bool:
 
 def _split(
     nest: Nest, reads: list[Value], writes: list[Value], d: int, size: int, in_rows: bool
-) -> list[Parts]:
+) -> tuple[Parts, Parts]:
     """Chunks of ``size`` iterations of the loop ``d``, which are joined by a second nest."""
     sizes = nest.sizes
     chunks = -(-sizes[d] // size)
@@ -85,7 +87,7 @@ def _split(
                 return add(form, (0, ((chunk, c * size),)))
         return form
 
-    first = Target()
+    first = Draft()
     first.nest.sizes = [*sizes, chunks]
     first.nest.sizes[d] = size
     first.nest.outer, first.nest.rows = [chunk, *nest.outer], list(nest.rows)
@@ -105,7 +107,7 @@ def _split(
         if _in_row(nest, form):
             first.output(writes[w], chunked(form), copy.expr(i))
     second = _joined(nest, reads, writes, partials, place, [*sizes, chunks], chunk)
-    return [first.parts(), *halves(*second.parts())]
+    return first.parts(), second.parts()
 
 
 def _joined(
@@ -116,9 +118,9 @@ def _joined(
     place: Form,
     sizes: list[int],
     chunk: int,
-) -> Target:
+) -> Draft:
     """What follows the reductions of a nest, once their partial results are known."""
-    second = Target()
+    second = Draft()
     second.nest.sizes = sizes
     second.nest.outer, second.nest.rows = list(nest.outer), [chunk]
     copy = Copy(nest, reads, second)
@@ -136,12 +138,12 @@ def _joined(
 
 
 def sunk(
-    host: Target,
+    host: Draft,
     nest: Nest,
     reads: list[Value],
     writes: list[Value],
     instead: dict[Any, int] | None = None,
-) -> Target:
+) -> Draft:
     """Move the reductions of a nest into a host whose outer loops are its rows; what follows them.
 
     Args:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fx.backends.cpu.llvm.loops.reduce import REDUCTIONS
 from fx.compiler.maps import VIEWS
 from fx.compiler.plan import HEAVY, weight
+from fx.compiler.target import Target
 from fx.dtypes import COMPLEX
 from fx.graph.ir import Graph, Node, Value
+
+# loose_max: where one of two is NaN it gives either
+REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "loose_max"))
 
 
 def from_reductions(graph: Graph) -> set[Value]:
@@ -52,7 +55,7 @@ def is_alias(node: Node) -> bool:
     return all(x.shape[a] == 1 for a in params["axes"])  # flip
 
 
-def kind_of(node: Node) -> str:
+def kind_of(node: Node, target: Target) -> str:
     """``view``, ``pointwise``, ``reduction`` or ``opaque``."""
     name = node.primitive.name
     values = (*node.inputs, *node.outs)
@@ -70,9 +73,6 @@ def kind_of(node: Node) -> str:
         return "opaque" if any(node.params["inside"]) else "pointwise"
     if name == "concatenate":
         return "pointwise" if len(node.inputs) <= 8 else "opaque"
-    from fx.backends.cpu.llvm.vecmath.table import EMIT, supported
-
     dtypes = [v.spec.dtype for v in node.inputs]
-    if name in EMIT and supported(name, dtypes, node.outs[0].spec.dtype, node.params):
-        return "pointwise"
-    return "opaque"
+    known = target.has_element(name, dtypes, node.outs[0].spec.dtype, node.params)
+    return "pointwise" if known else "opaque"

@@ -198,11 +198,10 @@ class Planner:
         """
         last, passed = -1, set()
         for t, step in enumerate(self.steps):
-            if getattr(step, "status", None) is None:
+            if step.status is None:
                 continue
-            checks = getattr(step, "checks", None)
-            if checks is not None:
-                key = (self.root(checks[0]), checks[1])
+            if step.checks is not None:
+                key = (self.root(step.checks[0]), step.checks[1])
                 if key in passed:
                     continue
                 passed.add(key)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.compiler.copying import Copy, Target
+from fx.compiler.copying import Copy, Draft
 from fx.compiler.halves import simple, sunk
 from fx.compiler.maps import Form, strides_of
 from fx.compiler.nest import Nest, rewrite
@@ -144,15 +144,15 @@ def joined(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | Non
     return _side_by_side(a, b, root) or _crossed(a, b, root) or _crossed(b, a, root, swapped=True)
 
 
-def _stored(target: Target) -> dict[Any, int]:
+def _stored(draft: Draft) -> dict[Any, int]:
     """What a nest stores: its expressions by value and form."""
-    return {(target.root(target.writes[w]), form): e for w, form, e in target.nest.outputs}
+    return {(draft.root(draft.writes[w]), form): e for w, form, e in draft.nest.outputs}
 
 
-def _fresh(a: Kernel, root: Callable[[Value], Value]) -> Target:
+def _fresh(a: Kernel, root: Callable[[Value], Value]) -> Draft:
     """A copy of a kernel's nest that may be changed."""
-    target = Target(_copied(a.nest), a.reads, a.writes, root)
-    return target
+    draft = Draft(_copied(a.nest), a.reads, a.writes, root)
+    return draft
 
 
 def _copied(nest: Nest) -> Nest:
@@ -171,7 +171,7 @@ def _shape(nest: Nest, loops: list[int]) -> list[int]:
 
 def _sound(b: Kernel, copy: Copy, a_writes: set[Value], root: Callable[[Value], Value]) -> bool:
     """Whether each load of ``b`` from what ``a`` writes was replaced by its expression."""
-    return not any(root(v) in a_writes for v in copy.target.reads)
+    return not any(root(v) in a_writes for v in copy.draft.reads)
 
 
 def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | None:
@@ -195,13 +195,13 @@ def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kerne
     def renamed(form: Form) -> Form:
         return form[0], tuple(sorted([(number[d], c) for d, c in form[1]]))
 
-    target = Target(nest, a.reads, a.writes, root)
-    copy = Copy(other, b.reads, target, renamed, _stored(target))
+    draft = Draft(nest, a.reads, a.writes, root)
+    copy = Copy(other, b.reads, draft, renamed, _stored(draft))
     for w, form, e in other.outputs:
-        target.output(b.writes[w], renamed(form), copy.expr(e))
-    if not _sound(b, copy, set(a.writes), root) or not _bearable(target.nest):
+        draft.output(b.writes[w], renamed(form), copy.expr(e))
+    if not _sound(b, copy, set(a.writes), root) or not _bearable(draft.nest):
         return None
-    made = Kernel(*target.parts(), a.names | b.names, a.lines | b.lines)
+    made = Kernel(*draft.parts(), a.names | b.names, a.lines | b.lines)
     made.after = list(a.after)
     return made
 
@@ -234,16 +234,16 @@ def _crossed(
         return None
     if _shape(nest, nest.outer) != outer or _shape(nest, nest.rows) != rows:
         return None
-    target = Target(nest, a.reads, a.writes, root)
+    draft = Draft(nest, a.reads, a.writes, root)
     number = dict(zip((*b.nest.rows, *b.nest.outer), (*nest.outer, *nest.rows)))
     turned = _copied(b.nest)
     rewrite(turned, lambda f: (f[0], tuple(sorted([(number[d], c) for d, c in f[1]]))))
     if not _related(a, b, nest, turned, root):
         return None
-    second = sunk(target, b.nest, b.reads, b.writes, _stored(target))
-    if any(root(v) in set(a.writes) for v in (*target.reads, *second.reads)):
+    second = sunk(draft, b.nest, b.reads, b.writes, _stored(draft))
+    if any(root(v) in set(a.writes) for v in (*draft.reads, *second.reads)):
         return None
-    made = Kernel(*target.parts(), a.names | b.names, a.lines | b.lines)
+    made = Kernel(*draft.parts(), a.names | b.names, a.lines | b.lines)
     made.after = [*a.after, Kernel(*second.parts(), b.names, b.lines)]
     return made
 

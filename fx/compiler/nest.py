@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fx.compiler.maps import Form
-from fx.dtypes import ALL
+from fx.dtypes import ALL, float64
 
 NAMES = {dtype: dtype.name for dtype in ALL}  # asking NumPy takes microseconds
 
@@ -238,3 +238,8 @@ def _join(sizes: list[int], loops: list[int], strides: list[dict[int, int]]) -> 
         if all(terms.get(a, 0) == terms.get(b, 0) * n for terms in strides):
             sizes[b] = sizes[a] * n
             del loops[i]
+
+
+def mixed(dtype: Any, source: Any) -> bool:
+    """Whether a reduction to ``dtype`` has more digits than its elements, of ``source``."""
+    return bool(dtype == float64 and source != float64)

@@ -6,11 +6,10 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.reduce import mixed
-from fx.backends.cpu.llvm.vecmath.types import vector_bytes
 from fx.compiler.extents import is_known
 from fx.compiler.maps import Form
-from fx.compiler.nest import Nest, accesses, form_of
+from fx.compiler.nest import Nest, accesses, form_of, mixed
+from fx.compiler.target import Target
 from fx.dtypes import bool_
 from fx.primitive import registry
 
@@ -26,10 +25,10 @@ def weight(name: str) -> int:
     return 1 if primitive is None else primitive.weight
 
 
-def plan_of(nest: Nest) -> Plan:
+def plan_of(nest: Nest, target: Target) -> Plan:
     """The plan of a nest that does not change any more."""
     if nest.plan is None:
-        nest.plan = Plan(nest)
+        nest.plan = Plan(nest, target)
     return nest.plan  # type: ignore[no-any-return]
 
 
@@ -61,8 +60,8 @@ class Plan:
         fetches: what the pass ``fetching`` fetches into the cache for the next one.
     """
 
-    def __init__(self, nest: Nest) -> None:
-        self.nest = nest
+    def __init__(self, nest: Nest, target: Target) -> None:
+        self.nest, self.target = nest, target
         self.deps = nest.loops_of()
         self.phases = nest.phases()
         self._choose_vector()
@@ -110,7 +109,7 @@ class Plan:
                 size = max(4, e.dtype.itemsize) if e.dtype.kind in "fV" else e.dtype.itemsize
                 counts[size] = counts.get(size, 0) + 1 + (e.kind == "op") * weight(e.name)
         widest = max(counts, key=lambda s: (counts[s], s), default=4)
-        self.lanes = min(32, vector_bytes() // widest)
+        self.lanes = min(32, self.target.vector_bytes // widest)
 
     def _choose_tile(self) -> None:
         """Reads whose elements lie side by side along another loop are transposed in tiles."""
@@ -179,7 +178,7 @@ class Plan:
         outer = prod([sizes[d] for d in nest.outer])
         reads = sum([n * d.itemsize for d, n in (*nest.reads, *nest.writes)])
         vectors = outer * inner / self.lanes
-        near, far = reads < limits.NEAR_MEMORY, reads < limits.FAR_MEMORY
+        near, far = reads < self.target.near, reads < self.target.far
         speed = 60.0 if near else 30.0 if far else 14.0  # bytes a nanosecond
         self.cost = max(reads / speed, vectors * (0.4 + 0.3 * self.body)) + 20.0
         reduces = any(e.kind == "reduce" for e in nest.exprs)

@@ -1,6 +1,6 @@
 """Step: one kernel of a schedule. The contract between what emits kernels and the driver.
 
-A kernel is one LLVM function
+A kernel is one function of C's kind
 
     void kernel(i64 begin, i64 end, ptr scratch, ptr read_0, ..., ptr write_0, ...)
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from fx.graph.ir import Graph, Value
+from fx.graph.ir import Graph, Node, Value
 
 
 class Step:
@@ -34,6 +34,9 @@ class Step:
         inplace: pairs ``(write, read)`` of positions: that write may be given the memory of that
             read (same number of bytes), if nothing else uses the read afterwards.
         lines: the user's lines that asked for it.
+        status: the position in ``writes`` of the words that tell of unfit values; None where it
+            meets none.
+        checks: the indices that it finds to be in range, and the size of their axis.
     """
 
     name: str
@@ -45,14 +48,15 @@ class Step:
     key: Hashable
     inplace: tuple[tuple[int, int], ...] = ()
     lines: tuple[str, ...] = ()
+    status: int | None = None
+    checks: tuple[Value, int] | None = None
 
     def emit(self, module: Any, name: str) -> Any:
-        """Add the kernel to an ``llvmlite.ir.Module`` under ``name``; the ``ir.Function``.
-
-        External functions are declared in the module by the names of
-        ``fx.backends.cpu.llvm.externals``, which knows their addresses in this process.
-        """
+        """Add the kernel to a module of the backend under ``name``; the function."""
         raise NotImplementedError
+
+    def speak_of(self, name: str, where: str) -> None:
+        """Let a check of indices tell of the operation ``name`` that the user wrote."""
 
 
 class PythonStep(Step):
@@ -72,6 +76,18 @@ class PythonStep(Step):
         self.writes = tuple(writes)
         self.lines = tuple(lines)
         self.key = name
+
+
+def python_step(node: Node) -> PythonStep:
+    """A node by its eager kernel on NumPy arrays."""
+    primitive, params = node.primitive, node.params
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        found = primitive.cpu(*arrays, **params)
+        return tuple(found) if primitive.multiple else (found,)
+
+    lines = (node.line,) if node.line else ()
+    return PythonStep(f"python: {primitive.name}", run, node.inputs, node.outs, lines)
 
 
 class Schedule:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.compiler.step import PythonStep
 from fx.dtypes import FLOATING, bfloat16, bool_, complex64, float16, float32, float64
@@ -48,7 +49,7 @@ def has_python_step(one: Primitive, sample: Sample, dtype: np.dtype) -> bool | N
         return None
     if any(not v.spec.size for v in (*graph.inputs, *graph.outputs)):
         return False  # nothing is computed
-    return any(isinstance(step, PythonStep) for step in schedule(optimize(graph)).steps)
+    return any(isinstance(step, PythonStep) for step in schedule(optimize(graph), this_cpu()).steps)
 
 
 def python_steps(one: Primitive, examples: int = 4) -> dict[str, bool]:

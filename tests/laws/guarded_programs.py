@@ -15,6 +15,7 @@ import numpy as np
 import fx
 import fx.nn.functional as F
 from fx import limits
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.dtypes import bfloat16, float16
 from fx.tensor import new_tensor
@@ -88,7 +89,7 @@ def steps(side):
         print("steps:", seed, [node.primitive.name for node in program.nodes], flush=True)
         arrays = [rng.standard_normal(v.spec.shape).astype("f4") for v in program.inputs]
         with limits.tiny() if seed % 2 else nullcontext():
-            got = run_schedule(schedule(program.graph), *arrays)
+            got = run_schedule(schedule(program.graph, this_cpu()), *arrays)
         want = program.graph.run(*map(new_tensor, arrays))
         for mine, tensor in zip(got, want, strict=True):
             np.testing.assert_allclose(

@@ -73,7 +73,7 @@ def scheduler(
     python: tuple[str, ...] = (), steps: list[Step] | None = None, **told: Any
 ) -> Callable[[Graph], Schedule]:
     """A scheduler: reshapes are aliases, known operations native, the rest runs in Python."""
-    from fx.compiler.schedule import python_step
+    from fx.compiler.step import python_step
 
     def schedule(graph: Graph) -> Schedule:
         found: list[Step] = []

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import fx
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.compiler.step import PythonStep, Schedule
 from fx.graph.ir import Graph
@@ -54,7 +55,7 @@ def check(graph: Graph, *arrays: np.ndarray, tolerance: float = 1e-5, pieces: in
     arrays = (
         *arrays, *[np.ones(v.spec.shape, v.spec.dtype) for v in graph.inputs[len(arrays) :]]
     )  # fmt: skip
-    plan = schedule(graph)
+    plan = schedule(graph, this_cpu())
     got = run_schedule(plan, *arrays, pieces=pieces)
     want = graph.run(*[new_tensor(a) for a in arrays])
     for mine, tensor in zip(got, want, strict=True):

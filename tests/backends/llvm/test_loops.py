@@ -8,6 +8,7 @@ from llvmlite import ir
 
 import fx
 import fx.nn.functional as F
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph
 from tests.backends.llvm.run_step import node_of
@@ -153,7 +154,7 @@ def test_truth():
 def test_long_reductions_have_the_same_bits_on_any_number_of_threads(shape, axis):
     x = floats(*shape)
     graph = staged(lambda x: (fx.sum(x * 2, axis=axis), fx.max(x, axis=axis)), x)
-    plan = schedule(graph)
+    plan = schedule(graph, this_cpu())
     one, many = (run_schedule(plan, x, pieces=n) for n in (1, 5))
     for a, b in zip(one, many, strict=True):
         assert a.tobytes() == b.tobytes()
@@ -170,11 +171,13 @@ def test_a_wide_maximum_beside_what_it_is_taken_of():
 
 def test_sums_of_many_numbers_do_not_drift():
     x = np.full(4_000_000, 0.1, np.float32)
-    (total,) = run_schedule(schedule(staged(lambda x: fx.sum(x), x)), x)
+    (total,) = run_schedule(schedule(staged(lambda x: fx.sum(x), x), this_cpu()), x)
     exact = float(np.float32(0.1)) * x.size
     assert abs(total - exact) <= 2 * abs(np.sum(x) - exact) + np.spacing(np.float32(exact))
     columns = np.full((100_000, 40), 0.1, np.float32)
-    (totals,) = run_schedule(schedule(staged(lambda x: fx.sum(x, axis=0), columns)), columns)
+    (totals,) = run_schedule(
+        schedule(staged(lambda x: fx.sum(x, axis=0), columns), this_cpu()), columns
+    )
     assert np.abs(totals / (float(np.float32(0.1)) * 100_000) - 1).max() < 1e-6
 
 
@@ -225,7 +228,7 @@ def test_cross_entropy_reads_the_logits_once():
 def test_an_index_out_of_range_is_refused_by_the_name_of_the_operation():
     x, y = floats(6, 100), np.array([0, 1, 2, 100, 3, 4])
     graph = staged(lambda x, y: fx.take_along_axis(fx.softmax(x, axis=1), y[:, None], axis=1), x, y)
-    plan = schedule(graph)
+    plan = schedule(graph, this_cpu())
     (checks,) = [step for step in plan.steps if hasattr(step, "failure")] or [None]
     if checks is not None:
         assert str(checks.error(100)).startswith("take_along_axis: index 100 is out of range")
@@ -252,7 +255,7 @@ def test_quotients_by_a_row_are_right_at_the_edges():
     for dtype in (np.float32, np.float64):
         r = np.array(special, dtype)
         x = np.broadcast_to(r, (len(r), len(r))).copy()
-        (got,) = run_schedule(schedule(staged(lambda x, r: x / r[:, None], x, r)), x, r)
+        (got,) = run_schedule(schedule(staged(lambda x, r: x / r[:, None], x, r), this_cpu()), x, r)
         with np.errstate(all="ignore"):
             want = x / r[:, None]
         np.testing.assert_allclose(got, want, rtol=2 * np.finfo(dtype).eps, atol=0)

@@ -8,6 +8,7 @@ import pytest
 import fx
 import fx.nn.functional as F
 from fx import limits
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from tests.backends.llvm.schedules import run_schedule, staged
 
@@ -66,7 +67,7 @@ def check(layout, reduction, dtype, n, pieces=1):
         def function(x, axis=axis):
             return REDUCTIONS[reduction](fx, LAYOUTS[layout](fx, x, n), axis)
 
-        (got,) = run_schedule(schedule(staged(function, line)), line, pieces=pieces)
+        (got,) = run_schedule(schedule(staged(function, line), this_cpu()), line, pieces=pieces)
         want = REDUCTIONS[reduction](np, operand, axis)
         # relative to what a sum adds up, of which an element out of place is one part
         if reduction in ("sum", "padded"):
@@ -143,5 +144,5 @@ def test_passes_over_rows_that_repeat_their_values(view):
         axis = draw.randrange(operand.ndim)
         graph = staged(lambda x, f=function, a=axis: f(REPEATED[view](fx, x), a), x)
         with limits.tiny() if draw.random() < 0.3 else limits.given():
-            (got,) = run_schedule(schedule(graph), x)
+            (got,) = run_schedule(schedule(graph, this_cpu()), x)
         np.testing.assert_allclose(got, oracle(operand, axis), 1e-9, 1e-11, err_msg=name)

@@ -5,6 +5,7 @@ import pytest
 
 import fx
 import fx.nn.functional as F
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph, Node, input_value
 from fx.primitive import registry
@@ -32,14 +33,15 @@ def test_a_chain_is_one_kernel():
 def test_nodes_that_no_output_needs_are_left_out():
     x = input_value(TensorSpec((8,), np.dtype("float32")))
     lost, kept = (Node(registry[name], (x,), {}) for name in ("exp", "tanh"))
-    plan = schedule(Graph((x,), (lost, kept), kept.outs))
+    plan = schedule(Graph((x,), (lost, kept), kept.outs), this_cpu())
     assert [v for step in plan.steps for v in step.writes] == [kept.out]
 
 
 def test_what_is_cheap_is_computed_again_and_what_is_heavy_is_kept():
     x, w = floats(64, 48), floats(48, 48)
     # two sums over different axes read the same array
-    light = schedule(staged(lambda x: (fx.sum(x * 2, axis=0), fx.sum(x * 2, axis=1)), x))
+    sums = staged(lambda x: (fx.sum(x * 2, axis=0), fx.sum(x * 2, axis=1)), x)
+    light = schedule(sums, this_cpu())
     assert not any((64, 48) in [v.spec.shape for v in s.writes] for s in light.steps)
     heavy = check(staged(lambda x, w: fx.tanh(x) @ w + fx.tanh(x), x, w), x, w)
     assert sum("tanh" in s.name for s in heavy.steps) >= 1
@@ -92,7 +94,7 @@ def test_equal_blocks_share_code():
             x = fx.cumsum(fx.softmax(x, axis=1) * 2, axis=0)
         return x
 
-    plan = schedule(staged(blocks, x))
+    plan = schedule(staged(blocks, x), this_cpu())
     keys = [step.key for step in plan.steps if "exp" in step.name]
     assert len(keys) == 3 and len(set(keys)) == 1
 
@@ -132,12 +134,12 @@ def test_the_order_of_kernels_respects_who_reads_what():
 
 def test_in_place_pairs_name_reads_that_are_read_only_where_they_are_written():
     x, y = floats(40, 30), floats(30, 40)
-    (step,) = schedule(staged(lambda x, y: x * 2 + y.T, x, y)).steps
+    (step,) = schedule(staged(lambda x, y: x * 2 + y.T, x, y), this_cpu()).steps
     pairs = [(step.writes[w].spec.shape, step.reads[r]) for w, r in step.inplace]
     graph_x = [r for shape, r in pairs if r.spec.shape == (40, 30)]
     assert len(graph_x) == 1 and len(pairs) == 1
     z = floats(80, 64)
-    (row,) = schedule(staged(lambda z: (fx.softmax(z, axis=1), fx.exp(z)), z)).steps
+    (row,) = schedule(staged(lambda z: (fx.softmax(z, axis=1), fx.exp(z)), z), this_cpu()).steps
     assert [row.writes[w].node.primitive.name for w, _ in row.inplace] == ["multiply"]
 
 
@@ -146,10 +148,12 @@ def test_one_array_under_two_shapes_is_not_overwritten_while_it_is_read():
     # a reshape that tears the rows apart: the same memory is read at two places
     graph = staged(lambda x: fx.exp(x) + fx.exp(x).T.reshape(4, 9).reshape(6, 6), x)
     (*_, last) = check(graph, x).steps
-    roots = [schedule(graph).root(v) for v in last.reads]
+    roots = [schedule(graph, this_cpu()).root(v) for v in last.reads]
     assert len(set(roots)) == len(roots)
     w = floats(6, 6)
-    (step, *_) = schedule(staged(lambda x, w: x @ w + x.reshape(36).reshape(6, 6), x, w)).steps
+    (step, *_) = schedule(
+        staged(lambda x, w: x @ w + x.reshape(36).reshape(6, 6), x, w), this_cpu()
+    ).steps
     assert step.inplace == ()
 
 
@@ -165,7 +169,7 @@ def test_long_chains_are_cut():
     for i in range(3000):
         nodes.append(Node(registry[("tanh", "negative", "sin")[i % 3]], (value,), {}))
         value = nodes[-1].out
-    plan = schedule(Graph((x,), nodes, (value,)))
+    plan = schedule(Graph((x,), nodes, (value,)), this_cpu())
     assert 10 < len(plan.steps) < 60
     available = {x}
     for step in plan.steps:
@@ -175,5 +179,5 @@ def test_long_chains_are_cut():
 
 def test_a_listing_shows_steps_shapes_and_lines():
     x = floats(64, 48)
-    text = str(schedule(staged(lambda x: fx.softmax(x, axis=1), x)))
+    text = str(schedule(staged(lambda x: fx.softmax(x, axis=1), x), this_cpu()))
     assert "loop: exp" in text and "float32[64,48]" in text and "test_schedule.py" in text

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph, Node, constant_value, input_value
 from fx.primitive import registry
@@ -155,7 +156,7 @@ def test_random_graphs(seed):
     draw = np.random.default_rng(seed)
     arrays = [draw.uniform(-1, 1, v.spec.shape).astype(F32) for v in graph.inputs]
     want = graph.run(*[new_tensor(a) for a in arrays])
-    plan = schedule(graph)
+    plan = schedule(graph, this_cpu())
     got = run_schedule(plan, *arrays)
     threads = run_schedule(plan, *arrays, pieces=3)
     for mine, other, tensor in zip(got, threads, want, strict=True):

@@ -180,11 +180,11 @@ def test_indices_that_are_known_need_no_words():
 
     x = input_value(fx.TensorSpec((4, 6), fx.float32))
     places = Node(registry["argmax"], (x,), {"axis": 1, "keepdims": True})
-    assert not hasattr(_taken(x, places.out, "take_along_axis"), "status")
+    assert _taken(x, places.out, "take_along_axis").status is None
     inside = constant_value(fx.asarray(np.array([[1], [-6], [5], [0]])))
-    assert not hasattr(_taken(x, inside, "take_along_axis"), "status")
+    assert _taken(x, inside, "take_along_axis").status is None
     outside = constant_value(fx.asarray(np.array([[1], [-7], [5], [0]])))
-    assert hasattr(_taken(x, outside, "take_along_axis"), "status")
+    assert _taken(x, outside, "take_along_axis").status is not None
 
 
 def _taken(x, idx, name):

@@ -149,8 +149,8 @@ class Builder:
             self.parallel |= chunk > 0
             kernel = self.kernels.name(step)
             call = Call(kernel, places, scratch, step.tasks, chunk, step.scratch)
-            if (status := getattr(step, "status", None)) is not None:  # it may meet unfit values
-                call.status = places[len(step.reads) + status]
+            if step.status is not None:  # it may meet unfit values
+                call.status = places[len(step.reads) + step.status]
                 call.failure = step.failure  # type: ignore[attr-defined]
             calls.append(call)
         self.plans.append(planner.plan)

@@ -41,11 +41,12 @@ class Body:
         fixed: Sequence[int] = (),
         runs: bool = False,
     ) -> None:
+        from fx.backends.cpu.llvm.this_cpu import this_cpu
         from fx.compiler.schedule import schedule
 
         if [v.spec for v in graph.inputs] != list(specs):
             raise Unfit
-        plan = schedule(graph)
+        plan = schedule(graph, this_cpu())
         if (
             any(isinstance(s, PythonStep) for s in plan.steps)
             or len(plan.steps) > limits.LOOP_BODY_STEPS
@@ -176,7 +177,7 @@ IN_BODY = {  # messages of a loop or branch in which several steps may fail, by 
 
 def is_checked(step: Any) -> bool:
     """Whether a step may meet an unfit value, and says so in words that it writes."""
-    return getattr(step, "status", None) is not None
+    return step.status is not None
 
 
 def caller(builder: ir.IRBuilder, kernels: dict[Any, Any], words: Any) -> Call:
@@ -187,7 +188,7 @@ def caller(builder: ir.IRBuilder, kernels: dict[Any, Any], words: Any) -> Call:
         begin, end = ir.Constant(I64, 0), ir.Constant(I64, step.tasks)
         builder.call(kernels[step.key], [begin, end, scratch, *args])
         if is_checked(step):
-            place = len(step.reads) + step.status  # type: ignore[attr-defined]
+            place = len(step.reads) + step.status  # type: ignore[operator]
             _look(builder, args[place], step.tasks, words)
 
     return call

@@ -49,9 +49,10 @@ def compile_graph(
     if scheduler is not None:
         program, python = Builder(scheduler(graph), graph, donated).build()
         return _finish(program, graph, python)
+    from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.schedule import schedule
 
-    builder = Builder(schedule(graph), graph, donated)
+    builder = Builder(schedule(graph, this_cpu()), graph, donated)
     program, python = builder.build()
     if builder.shareable and _is_whole(program.recipe):
         _remember(key, donated, program, builder.code, builder.listing)
@@ -137,7 +138,7 @@ def _from_disk(name: str, graph: Graph) -> Program | None:
 
 def _in_python(node: Any) -> Callable[..., Any]:
     """What a node does in Python; the scheduler is imported only where a graph has such nodes."""
-    from fx.compiler.schedule import python_step
+    from fx.compiler.step import python_step
 
     return python_step(node).run
 

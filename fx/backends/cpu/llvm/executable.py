@@ -171,9 +171,9 @@ def link(
 
 def _know_externals() -> None:
     """Import what registers external functions: the tables of the schedule."""
-    from fx.compiler import schedule
+    from fx.backends.cpu.llvm.this_cpu import this_cpu
 
-    schedule._tables()
+    this_cpu()
 
 
 def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Arena) -> Run:

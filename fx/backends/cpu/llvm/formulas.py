@@ -114,12 +114,13 @@ def _made(
     from fx.backends.cpu.llvm.kernels import module_of_this_cpu
     from fx.backends.cpu.llvm.loops.emit import emit_table
     from fx.backends.cpu.llvm.loops.step import LoopStep
+    from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.extents import NoExtentsError
     from fx.compiler.schedule import schedule
 
     sizes = dict(zip(_PRIMES[len(names)], names))
     graph = _staged(name, formula, shapes, chars, params, {n: p for p, n in sizes.items()})
-    planned = schedule(graph, sizes)
+    planned = schedule(graph, this_cpu(), sizes)
     places = {v: i for i, v in enumerate(graph.inputs)}
     for v in graph.outputs:
         v = planned.root(v)

@@ -98,9 +98,10 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     """What must be known of the code, and the code."""
     from fx.backends.cpu.llvm.kernels import module_of_this_cpu
     from fx.backends.cpu.llvm.loops.flat import FlatStep
+    from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.schedule import schedule
 
-    found = schedule(graph)
+    found = schedule(graph, this_cpu())
     if len(found.steps) != 1 or not isinstance(found.steps[0], FlatStep):
         raise ValueError(f"not one flat loop: {found}")
     step = found.steps[0]
@@ -125,6 +126,8 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
 def _without(step: Any, wanted: Sequence[bool]) -> Any:
     """A flat step that stores only some of its values: those in between have no memory here."""
     from fx.backends.cpu.llvm.loops.flat import FlatStep
+    from fx.backends.cpu.llvm.this_cpu import this_cpu
+    from fx.compiler.plan import plan_of
 
     if all(wanted):
         return step
@@ -133,7 +136,8 @@ def _without(step: Any, wanted: Sequence[bool]) -> Any:
     nest.outputs = [(numbers[w], form, e) for w, form, e in nest.outputs if w in numbers]
     nest.writes = [nest.writes[k] for k in numbers]
     nest.plan = None
-    return FlatStep(nest, [(reads, [writes[k] for k in numbers])], step.name, step.lines)
+    parts = [(reads, [writes[k] for k in numbers])]
+    return FlatStep(plan_of(nest, this_cpu()), parts, step.name, step.lines)
 
 
 def _driver(body: str, places: Sequence[int], width: int, chunk: int) -> str:

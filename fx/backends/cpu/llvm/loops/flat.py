@@ -15,7 +15,7 @@ from llvmlite import ir
 from fx import limits
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.compiler.nest import NAMES, Nest, form_of
-from fx.compiler.plan import plan_of
+from fx.compiler.plan import Plan
 from fx.compiler.step import Step
 from fx.graph.ir import Value
 
@@ -49,7 +49,7 @@ class FlatStep(Step):
     """Flat nests of one body, one after the other.
 
     Args:
-        nest: one of them.
+        plan: of one of them.
         parts: for each the values that it reads and those that it writes.
         name: for listings.
         lines: the user's lines that asked for it.
@@ -58,14 +58,14 @@ class FlatStep(Step):
 
     def __init__(
         self,
-        nest: Nest,
+        plan: Plan,
         parts: Sequence[tuple[Sequence[Value], Sequence[Value]]],
         name: str,
         lines: Sequence[str] = (),
         root: Callable[[Value], Value] = lambda v: v,
     ) -> None:
-        self.nest, self.parts = nest, list(parts)
-        self.plan = plan = plan_of(nest)
+        self.plan, self.parts = plan, list(parts)
+        self.nest = nest = plan.nest
         self.lengths = [writes[0].spec.size for _, writes in parts]
         self.body = flat_key(nest)
         total = sum(self.lengths)
@@ -190,5 +190,5 @@ def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:
             largest = max(group, key=lambda s: sum(s.lengths))  # type: ignore[attr-defined]
             for i in some:
                 out[i] = None
-            out[some[-1]] = FlatStep(largest.nest, parts, group[0].name, lines, root)  # type: ignore[attr-defined]
+            out[some[-1]] = FlatStep(largest.plan, parts, group[0].name, lines, root)  # type: ignore[attr-defined]
     return [s for s in out if s is not None]

@@ -14,11 +14,10 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.vecmath.types import F64, constant, like, llvm_type, suffix
-from fx.dtypes import FLOATING, bool_, float64
+from fx.compiler.nest import mixed
+from fx.dtypes import FLOATING, bool_
 
 _I32 = ir.IntType(32)
-# loose_max: where one of two is NaN it gives either
-REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "loose_max"))
 
 
 def identity(name: str, dtype: Any) -> Any:
@@ -73,11 +72,6 @@ def halved(b: Any, name: str, dtype: Any, x: Any) -> Any:
         )
         x = combine(b, name, dtype, low, high)
     return b.extract_element(x, ir.Constant(_I32, 0))
-
-
-def mixed(dtype: Any, source: Any) -> bool:
-    """Whether a reduction to ``dtype`` has more digits than its elements, of ``source``."""
-    return bool(dtype == float64 and source != float64)
 
 
 class Accumulator:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fx.compiler.nest import Nest
-from fx.compiler.plan import Plan, plan_of
+from fx.compiler.plan import Plan
 from fx.compiler.step import Step
 from fx.graph.ir import Value
 
@@ -15,7 +14,7 @@ class LoopStep(Step):
     """One fused loop nest.
 
     Args:
-        nest: what it computes.
+        plan: of the nest that it runs.
         reads: the values of the nest's reads.
         writes: the values of the nest's writes.
         name: for listings.
@@ -24,18 +23,17 @@ class LoopStep(Step):
 
     def __init__(
         self,
-        nest: Nest,
+        plan: Plan,
         reads: Sequence[Value],
         writes: Sequence[Value],
         name: str,
         lines: Sequence[str] = (),
     ) -> None:
-        self.nest = nest
-        self.plan = plan = plan_of(nest)
+        self.plan, self.nest = plan, plan.nest
         self.reads, self.writes = tuple(reads), tuple(writes)
         self.name, self.lines = name, tuple(lines)
         self.tasks, self.cost, self.scratch = plan.tasks, plan.cost, plan.scratch
-        self.key = ("loop", nest.key())
+        self.key = ("loop", plan.nest.key())
         self.inplace = inplace(plan)
 
     def emit(self, module: Any, name: str) -> Any:

@@ -24,13 +24,10 @@ class CheckedStep(SpecialStep):
     """A kernel that may meet an index out of range, or a divisor that is 0.
 
     Attributes:
-        status: the position in ``writes`` of the words that tell.
         failure: the message as a format of C, which may take the index as 64 bits.
         words: what it may tell of (``llvm/failures.py``).
-        checks: the indices and the size of their axis; None for those of a step within it.
     """
 
-    checks: tuple[Value, int] | None = None
     words: tuple[int, ...] = (BAD_INDEX,)
 
     def __init__(self, node: Node, body: Callable[[Frame], None], failure: str, **more: Any):
@@ -39,6 +36,11 @@ class CheckedStep(SpecialStep):
         super().__init__(node, body, writes=(*node.outs, words), **more)
         self.status = len(node.outs)
         self.failure = failure
+
+    def speak_of(self, name: str, where: str) -> None:
+        """Let the message name what the user wrote, where this is the node of a check."""
+        (node,) = {v.node for v in self.writes}
+        self.failure = message(name, node.params["size"], where, node.inputs[0].spec.dtype)
 
     def error(self, index: int) -> FxError:
         """What to raise where it fails."""

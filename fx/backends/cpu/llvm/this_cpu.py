@@ -1,0 +1,57 @@
+"""What the compiler is told about this CPU (``fx/compiler/target.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from fx import limits
+from fx.backends.cpu.llvm import control, conv, gemm, special
+from fx.backends.cpu.llvm.loops.epilogue import NestEpilogue
+from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
+from fx.backends.cpu.llvm.loops.step import LoopStep
+from fx.backends.cpu.llvm.vecmath.table import supported
+from fx.backends.cpu.llvm.vecmath.types import vector_bytes
+from fx.compiler.extents import is_known
+from fx.compiler.nest import Nest
+from fx.compiler.plan import plan_of
+from fx.compiler.step import Step
+from fx.compiler.target import Target
+from fx.graph.ir import Node, Value
+
+
+@cache
+def this_cpu() -> Target:
+    """This CPU, within the limits."""
+    return Target(
+        vector_bytes=vector_bytes(),
+        near=limits.NEAR_MEMORY,
+        far=limits.FAR_MEMORY,
+        has_element=supported,
+        kernels=_kernels(),
+        products={"matmul": gemm.product},
+        epilogue=NestEpilogue,
+        loop=_loop,
+        together=merged,
+    )
+
+
+limits.on_change(this_cpu.cache_clear)
+
+
+def _kernels() -> dict[str, list[Callable[[Node], Any]]]:
+    found: dict[str, list[Callable[[Node], Any]]] = {}
+    for room in (control, gemm, conv, special):
+        for primitive, builder in room.STEPS.items():
+            found.setdefault(primitive, []).append(builder)
+    return found
+
+
+def _loop(
+    nest: Nest, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
+) -> Step:
+    plan = plan_of(nest, this_cpu())
+    if is_flat(nest) and is_known(*nest.sizes):
+        return FlatStep(plan, [(reads, writes)], name, lines)
+    return LoopStep(plan, reads, writes, name, lines)

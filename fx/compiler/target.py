@@ -1,0 +1,40 @@
+"""Target: all that the compiler asks about the device that it compiles for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from fx.compiler.step import Step
+from fx.graph.ir import Node
+
+
+@attrs.frozen
+class Target:
+    """A device, as the scheduler sees it: a few numbers, and what makes steps.
+
+    Attributes:
+        vector_bytes: of a vector, whose lanes are iterations of a loop.
+        near, far: bytes that are reckoned to lie in the second cache, and in the third.
+        has_element: ``(name, dtypes, out_dtype, params)``: whether a loop can compute a primitive
+            element by element.
+        kernels: for each primitive what may make the steps of a node, ``(node) -> steps or None``,
+            the most particular first. A node that none of them takes, and no loop, runs in Python.
+        products: those of which a step can go on with what follows: ``(node, epilogue) -> steps``,
+            or None.
+        epilogue: ``fx.compiler.epilogue.Epilogue``, or what this device makes of it.
+        loop: ``(nest, reads, writes, name, lines) -> step``.
+        together: ``(steps, root) -> steps``: small steps joined.
+    """
+
+    vector_bytes: int
+    near: int
+    far: int
+    has_element: Callable[[str, Sequence[Any], Any, Mapping[str, Any]], bool]
+    kernels: Mapping[str, Sequence[Callable[[Node], Any]]]
+    products: Mapping[str, Callable[[Node, Any], Sequence[Step] | None]]
+    epilogue: Callable[..., Any]
+    loop: Callable[..., Step]
+    together: Callable[..., list[Step]]
