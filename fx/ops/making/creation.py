@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -317,7 +318,7 @@ def arange(
     if exact:
         size = len(range(start, stop, step))
     else:
-        size = max(0, ceil((stop - start) / step))
+        size = index(max(0, ceil((stop - start) / step)))
     if dtype is None:
         wanted = dtypes.int64 if exact else default_dtype()
     else:
