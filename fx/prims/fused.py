@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-from numpy import asarray, ndarray
+from numpy import asarray, broadcast_shapes, ndarray
 
 from fx.backward_pass import backward_pass
 from fx.config import modes
@@ -171,7 +171,8 @@ def _of_elements(name: str, reference: Rule, words: Sequence[str]) -> Rule:
 
     def slope(i: int) -> Fused:
         def formula(ct: Any, *xs: Any, **numbers: Any) -> Any:
-            full = registry["broadcast_to"](xs[i], shape=ct.shape)
+            shape = broadcast_shapes(ct.shape, *[x.shape for x in xs])  # of one number ct has none
+            ct, full = [registry["broadcast_to"](x, shape=shape) for x in (ct, xs[i])]
             needs = [True if k == i else None for k in range(len(xs))]
             return whole(needs, *xs[:i], full, *xs[i + 1 :], **numbers)(ct)[i]
 

@@ -216,3 +216,25 @@ def test_a_signal_handler_in_a_file_of_fx_is_a_signal_handler():
 def test_primitives_4242_450():
     """Padding behind a window as long as its line: there are two windows and not one."""
     single.primitive("window_sum", 200, "float32")
+
+
+def test_numbers_20261123_63():
+    """The length of a range is an int, also where it is computed of a number that is staged."""
+
+    def f(x, n):
+        return [fx.arange(abs(n) % 6)]
+
+    compare.calls(f, (values.tensor((2, 3), "float32", 1), 1e39))
+
+
+def test_derivatives_20261123_74():
+    """A kernel with values between its steps has memory for them, also if there is one step."""
+    x0 = values.tensor((2, 3), "float64", 66) + 0.0625
+
+    with limits.tiny():
+        derived.check(lambda x: fx.sum(fx.sin(fx.nn.functional.silu(x))), x0, "g")
+
+
+@pytest.mark.parametrize("n", [3, 1000])
+def test_a_cotangent_that_is_one_number_everywhere(n):
+    derived.check(lambda x: fx.sum(fx.nn.functional.silu(x)), fx.linspace(-1, 1, n), "g")

@@ -48,7 +48,7 @@ class Program:
         self.between = [
             (_measure(names, *shape), np.dtype(dtype)) for shape, dtype in head["between"]
         ]
-        if len(self.steps) == 1:
+        if len(self.steps) == 1 and not self.between:
             self.run = _alone(*self.steps[0])  # type: ignore[method-assign]
 
     def run(self, arrays: list[Any], sizes: tuple[int, ...]) -> None:
