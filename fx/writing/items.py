@@ -8,12 +8,13 @@ import numpy as np
 
 from fx.config import modes
 from fx.ops.convert import as_tensor
+from fx.ops.indexing.putting import is_basic
 from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, overlaps, place_in
 from fx.writing.noting import start
-from fx.writing.records import Storage, View, record_of, view_of
+from fx.writing.records import Storage, View, leads_to, record_of, view_of
 from fx.writing.storing import is_plain, memory, plain_record, store
 from fx.writing.views import index_of, noted
 
@@ -87,11 +88,10 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
     own = view_of(value)
     if own.family is not record.family or modes.stage is not None:
         return False
-    n = len(record.path)
-    if len(own.path) == n + 1 and type(index) is int and own.leaf is None:
-        primitive, params = own.path[n]
-        if primitive is index_of and type(params["index"]) is int and params["index"] == index:
-            return all(a is b for a, b in zip(record.path, own.path))
+    if own.leaf is None and own.path and is_basic(index):
+        primitive, params = own.path[-1]
+        if primitive is index_of and params["index"] == index:
+            return leads_to(record.path, own.path, 1)
     base = record.family.cell.value
     if type(base) is not Tensor or type(base._a) is not np.ndarray:
         return False

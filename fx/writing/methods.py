@@ -26,7 +26,7 @@ from fx.writing.checking import check
 from fx.writing.items import put_all, set_item
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, seen, share, tell
-from fx.writing.records import CUT, detached, record_of
+from fx.writing.records import CUT, detached, leads_to, record_of
 from fx.writing.storing import refill, renew
 from fx.writing.who import writes
 from fx.writing.written import begin
@@ -113,17 +113,13 @@ _LOOKS = {
 }  # fmt: skip
 
 
-def _allowed(name: str) -> None:
-    if not writes(_getframe(2)):
-        raise InPlaceError(
-            f"x.{name}() would change x, and tensors never change; write {line_for(name)} (only "
-            f"code that imports fx.torch writes)"
-        )
-
-
 def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _allowed(name)
+        if not writes(_getframe(1)):
+            raise InPlaceError(
+                f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
+                f"(only code that imports fx.torch writes)"
+            )
         if getattr(self, "_view", CUT).kept:
             tell(self)
         if modes.stage is not None and getrefcount(self) <= _ALONE[1] and _is_detached(self):
@@ -272,10 +268,10 @@ def _set_data(self: Any, value: Any) -> None:
 
     if not writes(_getframe(1)):
         _refuse_data(self, value)
-    value = as_tensor(value)
-    node = self._node
     if value is self or _is_data_of(value, self):  # as `x.data -= v` ends
         return
+    value = as_tensor(value)
+    node = self._node
     record = getattr(self, "_view", None)
     if self.written and getattr(record.family.cell, "kept", False):
         refill(self, value)
@@ -292,14 +288,9 @@ def _set_data(self: Any, value: Any) -> None:
 def _is_data_of(x: Any, owner: Any) -> bool:
     """Whether ``x`` is what ``owner.data`` gives."""
     mine, its = getattr(x, "_view", None), getattr(owner, "_view", None)
-    return (
-        mine is not None
-        and its is not None
-        and mine.family is its.family
-        and len(mine.path) == len(its.path) + 1
-        and mine.path[-1][0] is stop_gradient
-        and all(a is b for a, b in zip(mine.path, its.path))
-    )
+    if mine is None or its is None or mine.family is not its.family or not mine.path:
+        return False
+    return mine.path[-1][0] is stop_gradient and leads_to(its.path, mine.path, 1)
 
 
 _refuse_data: Any = None

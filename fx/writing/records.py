@@ -12,6 +12,7 @@ from typing import Any
 from weakref import ref
 
 from fx.levels import newest_level
+from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
@@ -144,6 +145,24 @@ def record_of(x: Any) -> View:
     if found is None or found is CUT:
         x._view = found = View(Family(x), (), None, False)
     return found
+
+
+def is_whole(path: Any) -> bool:
+    """Whether what a path leads to is all of the family, as it lies: at most detached."""
+    for primitive, _ in path:
+        if primitive is not stop_gradient:
+            return False
+    return True
+
+
+def leads_to(path: Any, other: Any, more: int) -> bool:
+    """Whether ``other`` is a path with so many steps more."""
+    if len(other) != len(path) + more:
+        return False
+    for a, b in zip(path, other):
+        if a is not b:
+            return False
+    return True
 
 
 def twin(x: Any) -> Any:

@@ -24,7 +24,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, place_in
-from fx.writing.records import Family, Storage, View, record_of, twin, view_of
+from fx.writing.records import Family, Storage, View, is_whole, record_of, twin, view_of
 from fx.writing.replacing import changed, replaced
 from fx.writing.written import UNTOLD, begin, convert, looked, next_number, with_history
 
@@ -66,7 +66,7 @@ def _renewed(x: Any, value: Tensor) -> bool:
         return False
     if array.shape != record.shape:
         return False
-    if record.path or host.is_shared(family.cell):
+    if not is_whole(record.path) or host.is_shared(family.cell):
         place = place_in(record, memory(family))
         if place is None:
             return False
@@ -309,7 +309,7 @@ def plain_record(x: Any, alone: bool = False) -> View | None:
     base = cell.value
     if type(base) is not Tensor or type(base._a) is not np.ndarray:
         return None
-    if base._node is not None and modes.barrier < 0:  # recorded, or refused
+    if base._node is not None and modes.barrier < 0 and not record.cut:  # recorded, or refused
         return None
     if record.path and first_expanded(record.path) < len(record.path):
         return None

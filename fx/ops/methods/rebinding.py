@@ -13,6 +13,7 @@ from typing import Any
 from fx.dtypes import FLOATING, bool_, int64
 from fx.errors import DTypeError, InPlaceError
 from fx.ops.methods.inplace import NAMES, line_for
+from fx.prims.creation import filled
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor
@@ -58,6 +59,8 @@ def _refused(name: str) -> Callable[..., Cell]:
 
 def copy_(self: Cell, source: Any, non_blocking: bool = False) -> Cell:
     """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
+    if type(source) in _NUMBERS and self._dtype in FLOATING:
+        return self._renew("copy_", filled(self._shape, source, self._dtype, self.device.name))
     from fx.ops.convert import as_tensor, to_device
     from fx.ops.operands import own
     from fx.prims.shape import stretched
@@ -72,6 +75,9 @@ def copy_(self: Cell, source: Any, non_blocking: bool = False) -> Cell:
     if given and not (self.written and self._view.path):  # else it is written into its place
         value = own(value)
     return self._renew("copy_", value)
+
+
+_NUMBERS = frozenset((int, float, bool))
 
 
 def fill_(self: Cell, value: Any) -> Cell:
