@@ -149,20 +149,14 @@ def record_of(x: Any) -> View:
 
 def is_whole(path: Any) -> bool:
     """Whether what a path leads to is all of the family, as it lies: at most detached."""
-    for primitive, _ in path:
-        if primitive is not stop_gradient:
-            return False
-    return True
+    return not path or all(primitive is stop_gradient for primitive, _ in path)
 
 
 def leads_to(path: Any, other: Any, more: int) -> bool:
     """Whether ``other`` is a path with so many steps more."""
     if len(other) != len(path) + more:
         return False
-    for a, b in zip(path, other):
-        if a is not b:
-            return False
-    return True
+    return not path or all(a is b for a, b in zip(path, other))
 
 
 def twin(x: Any) -> Any:
