@@ -13,6 +13,7 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import engine, guarded
+from fx.backends.cpu.llvm.machines import host
 
 
 @cache
@@ -42,7 +43,7 @@ class Compiled:
         parsed = llvm.parse_assembly(self.text)
         parsed.verify()
         if optimise == 2:
-            engine._Tools(2).optimise(parsed)
+            engine._Tools(2, host()).optimise(parsed)
         elif optimise:
             options = llvm.create_pipeline_tuning_options(speed_level=optimise)
             options.loop_vectorization = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,7 @@ import fx
 from fx import limits
 from fx.backends.cpu import conv as eager
 from fx.backends.cpu.llvm import conv as room
-from fx.backends.cpu.llvm.conv import lines, taps, weight_grad
-from fx.backends.cpu.llvm.conv.target import Target
+from fx.backends.cpu.llvm.machines import emitting_for, host
 from fx.prims import convolution
 from tests.backends.llvm.conv_steps import Steps, run, setting
 from tests.backends.llvm.run_step import node_of
@@ -80,12 +81,11 @@ def test_float64_agrees_with_torch(case):
     against_torch(case, np.float64)
 
 
-@pytest.mark.parametrize("target", [(16, 16), (32, 16)], ids=["sse", "avx2"])
-def test_narrower_vectors_agree_with_torch(target, monkeypatch):
-    for module in (taps, weight_grad, lines):
-        monkeypatch.setattr(module, "host", lambda: Target(*target))
-    for case in CASES[1::4]:
-        against_torch(case, np.float32)
+@pytest.mark.parametrize("nbytes", [16, 32], ids=["sse", "avx2"])
+def test_narrower_vectors_agree_with_torch(nbytes):
+    with emitting_for(replace(host(), vector_bytes=nbytes, registers=16)):
+        for case in CASES[1::4]:
+            against_torch(case, np.float32)
 
 
 def test_small_bands_agree_with_torch():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu.llvm.gemm import STEPS, product, vectors
+from fx.backends.cpu.llvm.gemm import STEPS, product
+from fx.backends.cpu.llvm.machines import emitting_for, host
 from fx.graph.ir import Node, input_value
 from fx.prims.linear import matmul
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
@@ -228,8 +230,8 @@ def test_bits_do_not_depend_on_how_tasks_are_split(dtype, lead):
 
 
 @pytest.mark.parametrize("nbytes", [16, 32, 64])
-def test_every_width_of_vectors(nbytes, monkeypatch):
-    monkeypatch.setattr(vectors, "vector_bytes", lambda: nbytes)
+def test_every_width_of_vectors(nbytes):
+    machine = replace(host(), vector_bytes=nbytes, registers=16 if nbytes < 64 else 32)
     rng = np.random.default_rng(8)
     for shape, dtype in (((13, 21, 18), "float32"), ((9, 14, 11), "float64"),
                          ((30, 17, 6), BFLOAT16), ((1, 40, 23), "float32")):  # fmt: skip
@@ -237,7 +239,8 @@ def test_every_width_of_vectors(nbytes, monkeypatch):
         for left, right in itertools.product((False, True), repeat=2):
             x, x_in, x_value, x_seen = laid_out(rng, (m, k), dtype, left)
             y, y_in, y_value, y_seen = laid_out(rng, (k, n), dtype, right)
-            (out,) = run(product(Node(matmul, [x_value, y_value], {})), {x_in: x, y_in: y})
+            with emitting_for(machine):
+                (out,) = run(product(Node(matmul, [x_value, y_value], {})), {x_in: x, y_in: y})
             check(x_seen, y_seen, out)
 
 

@@ -1,10 +1,13 @@
 """Every emitter of the table against the eager kernel, for every dtype that it takes."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import fx
+from fx.backends.cpu.llvm.machines import emitting_for, host
 from fx.backends.cpu.llvm.vecmath.table import BINARY, EMIT, UNARY, supported
 from fx.dtypes import ALL, COMPLEX, FLOATING, INTEGRAL
 from fx.errors import FxError
@@ -87,6 +90,8 @@ def test_emitter_agrees_with_the_eager_kernel(name):
         xs = [_numbers(d, seed) for seed, d in enumerate(dtypes)]
         if name in ("power", "logaddexp"):  # where the result is near 0, what counts is its sum
             xs = [np.abs(x) for x in xs]
+        if name in ("floor_divide", "fmod", "remainder") and dtypes[1] in INTEGRAL:
+            xs[1] = np.where(xs[1] == 0, np.ones_like(xs[1]), xs[1])
         got = element_kernel(name, dtypes, out, 16, params)(*xs)
         want = registry[name].cpu(*xs, **dict(params))
         right = _agree(got, want, name, out)
@@ -126,19 +131,17 @@ def test_every_16_bit_number_goes_through_a_register(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_rounding_without_the_instructions_of_this_cpu(dtype, monkeypatch):
-    from fx.backends.cpu.llvm.vecmath import casts
-
+def test_rounding_without_the_instructions_of_this_cpu(dtype):
     dtype = fx.dtypes.as_dtype(dtype)
-    monkeypatch.setattr(casts, "has_half", lambda: False)
     r = np.random.default_rng(0)
     some = np.arange(2**16, dtype=np.uint16).view(dtype).astype(np.float32)
     ties = (some[:-1] + some[1:]) / 2
     x = np.concatenate([r.integers(0, 2**32, 100_000, dtype=np.uint64).astype(np.uint32).view("f4"),
                         ties, np.nextafter(ties, np.float32(0)), some])  # fmt: skip
     element_kernel.cache_clear()
-    got = element_kernel("astype", ("f4",), dtype, 8, (("dtype", dtype),))(x)
-    back = element_kernel("astype", (dtype,), "f4", 8, (("dtype", np.dtype("f4")),))(got)
+    with emitting_for(replace(host(), half=False)):
+        got = element_kernel("astype", ("f4",), dtype, 8, (("dtype", dtype),))(x)
+        back = element_kernel("astype", (dtype,), "f4", 8, (("dtype", np.dtype("f4")),))(got)
     element_kernel.cache_clear()
     want = x.astype(dtype)
     assert np.array_equal(got.astype(np.float32), want.astype(np.float32), equal_nan=True)

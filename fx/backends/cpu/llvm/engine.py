@@ -1,10 +1,11 @@
-"""Engine: LLVM IR as text to object code for this CPU, and object code to addresses."""
+"""Engine: LLVM IR as text to object code, and object code of this CPU to addresses."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -16,53 +17,56 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from fx import forking
+from fx.backends.cpu.llvm.machines import Machine, host, target
 from fx.backends.cpu.threads import get_num_threads, started
 from fx.errors import CompileError
 
 
-def _machine(level: int = 2) -> Any:
+def _machine(level: int, of: Machine) -> Any:
+    if of.triple != host().triple:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # kernels may hold inline assembly
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=features(),
-        opt=level,
-        jit=True,
-        codemodel="jitdefault",
+    return llvm.Target.from_triple(of.triple).create_target_machine(
+        cpu=of.cpu, features=of.features, opt=level, jit=True, codemodel="jitdefault"
     )
 
 
 @cache
-def target() -> Any:
-    """The target machine of the CPU that runs this."""
-    return _machine()
+def _this_cpu() -> Any:
+    return _machine(2, host())
 
 
 @cache
-def features() -> str:
-    """The features of this CPU, in LLVM's words."""
-    return str(llvm.get_host_cpu_features().flatten())
+def _layout(of: Machine) -> str:
+    return str(_machine(2, of).target_data)
 
 
-def triple() -> str:
-    """The platform, such as ``x86_64-unknown-linux-gnu``."""
-    return str(llvm.get_default_triple())
+def head() -> str:
+    """What a module of the target begins with: its platform, and how types lie in memory there."""
+    of = target()
+    return f'target triple = "{of.triple}"\ntarget datalayout = "{_layout(of)}"\n'
 
 
-def data_layout() -> str:
-    """How types lie in memory on this platform, in LLVM's words."""
-    return str(target().target_data)
+def new_module() -> Any:
+    """An empty module for the target."""
+    import llvmlite.ir as ir  # what is found on disk needs none of it
+
+    module = ir.Module(name="graph")
+    module.triple, module.data_layout = target().triple, _layout(target())
+    return module
 
 
 def description() -> str:
     """What object code depends on besides its source."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    return f"{triple()} {llvm.get_host_cpu_name()} {features()} LLVM {version}"
+    return f"{target()!r} LLVM {version}"
 
 
 def compile_text(text: str, level: int = 2) -> bytes:
-    """Object code of a module.
+    """Object code of a module, for the target.
 
     Args:
         text: its IR.
@@ -75,12 +79,13 @@ def compile_text(text: str, level: int = 2) -> bytes:
     context = llvm.create_context()
     try:
         with _parsed(text, context) as module:
-            tools = _tools(level)
+            of = target()
+            tools = _tools(level, of)
             try:
                 tools.optimise(module)
                 return _emit(module, tools.machine)
             finally:
-                _idle[level].append(tools)
+                _idle[level, str(of)].append(tools)
     except RuntimeError as error:
         raise CompileError(f"LLVM refuses what a kernel became: {error}") from None
     finally:
@@ -119,8 +124,8 @@ class _Tools:
     Passes and their builder leave 5 KB behind when they go.
     """
 
-    def __init__(self, level: int) -> None:
-        self.machine = _machine(level)
+    def __init__(self, level: int, of: Machine) -> None:
+        self.machine = _machine(level, of)
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         self._builder = llvm.create_pass_builder(self.machine, options)
         passes = self._passes = llvm.create_new_module_pass_manager()
@@ -140,15 +145,15 @@ class _Tools:
         forking.in_llvm(run, self._passes, module, self._builder)
 
 
-_idle: dict[int, list[_Tools]] = {0: [], 2: []}  # by the level of code generation
+_idle: defaultdict[tuple[int, str], list[_Tools]] = defaultdict(list)
 
 
-def _tools(level: int) -> _Tools:
+def _tools(level: int, of: Machine) -> _Tools:
     """Tools that no thread uses."""
     try:
-        return _idle[level].pop()
+        return _idle[level, str(of)].pop()
     except IndexError:
-        return _Tools(level)
+        return _Tools(level, of)
 
 
 def _emit(module: Any, machine: Any) -> bytes:
@@ -223,8 +228,8 @@ def in_process(name: str) -> bool:
 
 
 def assembly(text: str) -> str:
-    """The assembly of a module, for reading."""
-    tools = _Tools(2)
+    """The assembly of a module for the target, for reading."""
+    tools = _Tools(2, target())
     with _parsed(text, None) as module:
         tools.optimise(module)
         return str(tools.machine.emit_assembly(module))
@@ -239,7 +244,7 @@ class _Linker:
     """
 
     def __init__(self, libraries: int) -> None:
-        self.jit = llvm.create_lljit_compiler(target())
+        self.jit = llvm.create_lljit_compiler(_this_cpu())
         self.jit._owned = True  # by the process: its code may run until that ends
         self.room = [None] * libraries  # for those that are still to be linked
         self.left = [None] * libraries  # that have not been dropped
@@ -278,7 +283,7 @@ def _linker() -> _Linker:
 @cache
 def _lasting() -> Any:
     """The instance of LLJIT for what is never dropped."""
-    linker = llvm.create_lljit_compiler(target())
+    linker = llvm.create_lljit_compiler(_this_cpu())
     linker._owned = True
     return linker
 

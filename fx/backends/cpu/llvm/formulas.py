@@ -111,7 +111,6 @@ def _made(
     name: str, formula: Any, shapes: Sequence[Shape], chars: str, params: Any, names: Sequence[str]
 ) -> tuple[bytes, Any]:
     from fx.backends.cpu.llvm import engine
-    from fx.backends.cpu.llvm.kernels import module_of_this_cpu
     from fx.backends.cpu.llvm.loops.emit import emit_table
     from fx.backends.cpu.llvm.loops.step import LoopStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
@@ -128,7 +127,7 @@ def _made(
             raise NoExtentsError(f"{name} gives one array twice, or back")
         places[v] = len(places)
     between: list[Any] = []
-    module, steps = module_of_this_cpu(), []
+    module, steps = engine.new_module(), []
     for step in planned.steps:
         if not isinstance(step, LoopStep):
             raise NoExtentsError(f"{name}: {step.name}")

@@ -34,7 +34,7 @@ class Kernels:
         name = self._names.get(step.key)
         if name is None:
             if self._module is None:
-                self._module = module_of_this_cpu()
+                self._module = engine.new_module()
             name = f"kernel{len(self._names)}"
             function = step.emit(self._module, name)
             function.linkage = "external"
@@ -70,11 +70,7 @@ class Kernels:
         declared = [
             f"declare void @{name}(i64, i64, ptr{', ptr' * self._arguments[name]})" for name in used
         ]
-        head = [
-            f'target triple = "{engine.triple()}"',
-            f'target datalayout = "{engine.data_layout()}"',
-        ]
-        self._add("\n".join([*head, *declared, text]), 0)
+        self._add("\n".join([engine.head(), *declared, text]), 0)
 
     def objects(self) -> list[bytes]:
         """The object code of all modules."""
@@ -83,14 +79,6 @@ class Kernels:
     def close(self) -> None:
         """End what is still being compiled."""
         self._workshop.close()
-
-
-def module_of_this_cpu() -> Any:
-    """An empty module."""
-    module = ir.Module(name="graph")
-    module.triple = engine.triple()
-    module.data_layout = engine.data_layout()
-    return module
 
 
 def _instructions(module: Any) -> int:

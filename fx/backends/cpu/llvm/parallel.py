@@ -26,6 +26,7 @@ from typing import Any
 
 from fx.backends.cpu import threads
 from fx.backends.cpu.llvm import disk_cache, engine
+from fx.backends.cpu.llvm.machines import host
 
 # words of the pool, a cache line of 8 for what different threads write
 NEXT, ACTIVE, LOCK, COUNT, SLEEPERS, LIMIT, MUTEX, COND, WORDS = 0, 8, 16, 24, 32, 40, 48, 56, 72
@@ -53,11 +54,8 @@ def _word(name: str, place: int) -> str:
 
 
 def _text() -> str:
-    triple = engine.triple()
-    kind = "x86" if triple.startswith(("x86", "i")) else "arm" if "arm" in triple[:8] else ""
-    if triple.startswith("aarch64"):
-        kind = "arm"
-    pause = _PAUSE.get(kind, "")
+    machine = host()
+    pause = _PAUSE["x86"] if machine.is_x86 else _PAUSE["arm"] if machine.is_arm else ""
     places = {
         "next": NEXT, "active": ACTIVE, "lock": LOCK, "count": COUNT, "sleepers": SLEEPERS,
         "limit": LIMIT, "mutex": MUTEX, "cond": COND, "function": FUNCTION, "block": BLOCK,

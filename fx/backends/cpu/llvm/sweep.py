@@ -96,7 +96,6 @@ class Sweep:
 
 def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any], str]:
     """What must be known of the code, and the code."""
-    from fx.backends.cpu.llvm.kernels import module_of_this_cpu
     from fx.backends.cpu.llvm.loops.flat import FlatStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.schedule import schedule
@@ -111,7 +110,7 @@ def _emit(graph: Graph, width: int, into: Sequence[int]) -> tuple[dict[str, Any]
     reads, writes = step.parts[0]
     if not inputs.keys() >= {found.root(v) for v in reads}:
         raise ValueError(f"it reads what it has stored: {found}")
-    module = module_of_this_cpu()
+    module = engine.new_module()
     body = step._body(module)
     body.linkage = "internal"
     places = [inputs[found.root(v)] for v in reads] + [outputs[found.root(v)] for v in writes]

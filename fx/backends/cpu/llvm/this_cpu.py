@@ -8,11 +8,11 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm import control, conv, gemm, special
+from fx.backends.cpu.llvm.ir import Machine, target
 from fx.backends.cpu.llvm.loops.epilogue import NestEpilogue
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.vecmath.table import supported
-from fx.backends.cpu.llvm.vecmath.types import vector_bytes
 from fx.compiler.extents import is_known
 from fx.compiler.nest import Nest
 from fx.compiler.plan import plan_of
@@ -21,13 +21,17 @@ from fx.compiler.target import Target
 from fx.graph.ir import Node, Value
 
 
-@cache
 def this_cpu() -> Target:
-    """This CPU, within the limits."""
+    """This CPU, or the machine that is emitted for, within the limits."""
+    return _told_of(target())
+
+
+@cache
+def _told_of(machine: Machine) -> Target:
     return Target(
-        vector_bytes=vector_bytes(),
-        near=limits.NEAR_MEMORY,
-        far=limits.FAR_MEMORY,
+        vector_bytes=machine.vector_bytes,
+        near=machine.near,
+        far=machine.far,
         has_element=supported,
         kernels=_kernels(),
         products={"matmul": gemm.product},
@@ -37,7 +41,7 @@ def this_cpu() -> Target:
     )
 
 
-limits.on_change(this_cpu.cache_clear)
+limits.on_change(_told_of.cache_clear)
 
 
 def _kernels() -> dict[str, list[Callable[[Node], Any]]]:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, table
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.plan import Job
+from fx.backends.cpu.llvm.ir import Index, const, i64, internal, pointer, table
 
 
 class Region(NamedTuple):
@@ -31,7 +32,7 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
     ``region`` says what a task computes; its rows and columns may go past the last ones.
     """
     one = _emit_output(module, f"{name}_output", job)
-    function = internal(module, name, [I64, I64, PTR, PTR, PTR])
+    function = internal(module, name, [i64, i64, pointer, pointer, pointer])
     e = Emitter(function, job.dtype)
     begin, end, x, w, y = function.args
     tables = []
@@ -41,19 +42,19 @@ def emit_exact(module: Any, name: str, job: Job, region: Callable[[Emitter, Any]
 
     def output(n: Index, o: Index, f: int, place: tuple[Index, ...]) -> None:
         phase = job.phases[f]
-        to = e.add(e.mul(n, job.groups * job.M), o)
+        to = e.add(e.times(n, job.groups * job.M), o)
         for size, at, s, first in zip(job.out, place, job.spread, phase.first):
-            to = e.add(e.mul(to, size), e.mul(at, s), first)
-        reads = [e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip(place, job.step, job.low)]
-        numbers = [e.i(n), e.i(o), *reads, e.i(len(phase.taps))]
+            to = e.add(e.times(to, size), e.times(at, s), first)
+        reads = [const(e.add(e.times(at, s), lo)) for at, s, lo in zip(place, job.step, job.low)]
+        numbers = [const(n), const(o), *reads, const(len(phase.taps))]
         e.b.call(one, [x, w, e.at(y, to), tables[f], *numbers])
 
     def task(index: Any) -> None:
         at = region(e, index)
         for f, phase in enumerate(job.phases):
-            depth = e.least(e.add(at.d, 1), phase.counts[0])
-            h1 = e.least(at.rows[1], phase.counts[1])
-            w1 = e.least(at.columns[1], phase.counts[2])
+            depth = e.smaller(e.add(at.d, 1), phase.counts[0])
+            h1 = e.smaller(at.rows[1], phase.counts[1])
+            w1 = e.smaller(at.columns[1], phase.counts[2])
 
             def plane(o: Any, f: int = f, depth: Index = depth, h1: Any = h1, w1: Any = w1) -> None:
                 def row(z: Any, h: Any) -> None:
@@ -78,33 +79,33 @@ def _emit_output(module: Any, name: str, job: Job) -> Any:
 
     A tap is four numbers: its place in the window, and which weight it is.
     """
-    function = internal(module, name, [PTR] * 4 + [I64] * 6)
+    function = internal(module, name, [pointer] * 4 + [i64] * 6)
     e = Emitter(function, job.dtype)
     x, w, out, taps, n, o, *place, count = function.args
-    g, m = e.divmod(o, job.M)
+    g, m = e.split(o, job.M)
 
     def tap(i: Any, k: Any, total: Any) -> Any:
-        entry = e.at(taps, e.mul(i, 4), I64)
+        entry = e.at(taps, e.times(i, 4), i64)
         at, ok = [], None
         for j, size in enumerate(job.source):
-            off = e.b.load(e.at(entry, j, I64), typ=I64, align=8)
-            at.append(e.i(e.add(place[j], off)))
-            inside = e.b.icmp_unsigned("<", at[-1], e.i(size))
+            off = e.b.load(e.at(entry, j, i64), typ=i64, align=8)
+            at.append(const(e.add(place[j], off)))
+            inside = e.b.icmp_unsigned("<", at[-1], const(size))
             ok = inside if ok is None else e.b.and_(ok, inside)
-        t = e.b.load(e.at(entry, 3, I64), typ=I64, align=8)
+        t = e.b.load(e.at(entry, 3, i64), typ=i64, align=8)
         before = e.b.block
         yes, after = e.b.append_basic_block("in"), e.b.append_basic_block("on")
         e.b.cbranch(ok, yes, after)
         e.b.position_at_end(yes)
-        from_ = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k)
-        row = e.mul(e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), m), job.window)
+        from_ = e.add(e.times(e.add(e.times(n, job.groups), g), job.K), k)
+        row = e.times(e.add(e.times(e.add(e.times(g, job.K), k), job.M), m), job.window)
         for size, a in zip(job.source, at):
-            from_ = e.add(e.mul(from_, size), a)
+            from_ = e.add(e.times(from_, size), a)
         weight = e.load(e.at(w, e.add(row, t)))
-        more = e.muladd(e.load(e.at(x, from_)), weight, total)
+        more = e.multiply_add(e.load(e.at(x, from_)), weight, total)
         e.b.branch(after)
         e.b.position_at_end(after)
-        sum_ = e.b.phi(e.scalar)
+        sum_ = e.b.phi(e.kind)
         sum_.add_incoming(total, before)
         sum_.add_incoming(more, yes)
         return (sum_,)
@@ -112,7 +113,7 @@ def _emit_output(module: Any, name: str, job: Job) -> Any:
     def over(k: Any, total: Any) -> Any:
         return e.loop(0, count, lambda i, t: tap(i, k, t), (total,))
 
-    (total,) = e.loop(0, job.K, over, (ir.Constant(e.scalar, 0.0),))
+    (total,) = e.loop(0, job.K, over, (ir.Constant(e.kind, 0.0),))
     e.store(total, out)
     e.b.ret_void()
     return function

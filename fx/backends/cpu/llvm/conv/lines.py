@@ -12,12 +12,13 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.conv.emit import I32, I64, Emitter, Index, kernel, table
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, Job, tap_ranges
-from fx.backends.cpu.llvm.conv.target import host, scalar_type
+from fx.backends.cpu.llvm.ir import Index, const, i32, i64, kernel, table, target
 from fx.compiler.step import Step
+from fx.dtypes import as_dtype
 from fx.graph.ir import Value
 
 
@@ -29,7 +30,7 @@ def suits(job: Job) -> bool:
     """
     if job.window > limits.CONV_LINES_TAPS or job.step[2] > limits.CONV_LINES_STEP:
         return False
-    lanes = host().bytes // scalar_type(job.dtype)[1]
+    lanes = target().vector_bytes // as_dtype(job.dtype).itemsize
     long = job.counts[2]
     used = long / (-(-long // lanes) * lanes)
     return job.M <= 2 or (lanes // 2 >= job.M and used >= 1.7 * job.M / lanes)
@@ -49,11 +50,11 @@ class LinesStep(Step):
     """``conv`` or ``conv_input_grad``; a task is a band of one group of one sample."""
 
     def __init__(self, job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]) -> None:
-        self.job, self.target = job, host()
+        self.job, self.target = job, target()
         self.name = "conv by lines: input gradient" if job.transposed else "conv by lines"
         self.reads, self.writes, self.lines = (x, w), (out,), lines
         size = x.spec.dtype.itemsize
-        self.lanes = self.target.bytes // size
+        self.lanes = self.target.vector_bytes // size
         self.tall = _rows(job)
         rows = job.counts[1]
         while (
@@ -79,10 +80,10 @@ class LinesStep(Step):
 
     def task(self, e: Emitter, index: Any) -> tuple[Index, Index, Index, Index]:
         """Sample, group, depth and first row of a task."""
-        rest, band = e.divmod(index, self.bands)
-        rest, d = e.divmod(rest, self.job.counts[0])
-        n, g = e.divmod(rest, self.job.groups)
-        return n, g, d, e.mul(band, self.rows)
+        rest, band = e.split(index, self.bands)
+        rest, d = e.split(rest, self.job.counts[0])
+        n, g = e.split(rest, self.job.groups)
+        return n, g, d, e.times(band, self.rows)
 
     def emit(self, module: Any, name: str) -> Any:
         return _Lines(self, module, name).function
@@ -113,11 +114,11 @@ class _Lines:
 
         def task(index: Any) -> None:
             n, g, d, h0 = step.task(e, index)
-            from_ = e.at(x, e.mul(e.mul(e.add(e.mul(n, job.groups), g), job.K), volume))
+            from_ = e.at(x, e.times(e.times(e.add(e.times(n, job.groups), g), job.K), volume))
             start = [
-                e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip((d, h0, 0), job.step, job.low)
+                const(e.add(e.times(at, s), lo)) for at, s, lo in zip((d, h0, 0), job.step, job.low)
             ]
-            e.b.call(pack, [from_, scratch, e.i(job.K), *start])
+            e.b.call(pack, [from_, scratch, const(job.K), *start])
             for f in range(len(job.phases)):
                 self.phase(f, scratch, n, g, d, h0)
 
@@ -128,7 +129,7 @@ class _Lines:
 
                     def region(e: Emitter, index: Any) -> Region:
                         n, g, d, h0 = step.task(e, index)
-                        first = e.mul(g, job.M)
+                        first = e.times(g, job.M)
                         rows = (h0, e.add(h0, step.rows))
                         channels = (first, e.add(first, job.M))
                         return Region((n, e.add(n, 1)), d, rows, (0, job.counts[2]), channels)
@@ -155,39 +156,40 @@ class _Lines:
 
         whole = count // lanes * lanes
         (many,) = e.loop(0, whole, over(lanes), (e.zero(lanes),), step=lanes)
-        (one,) = e.loop(whole, count, over(1), (e.scalar(0.0),))
+        (one,) = e.loop(whole, count, over(1), (e.kind(0.0),))
         for i in range(lanes):
-            one = e.b.fadd(one, e.b.extract_element(many, ir.Constant(I32, i)))
+            one = e.b.fadd(one, e.b.extract_element(many, ir.Constant(i32, i)))
         return e.b.fcmp_unordered("uno", one, one)
 
     def phase(self, f: int, planes: Any, n: Index, g: Index, d: Index, h0: Index) -> None:
         """The outputs of one phase in a task's band."""
         e, job, lanes = self.e, self.job, self.step.lanes
         phase = job.phases[f]
-        h1 = e.least(e.add(h0, self.step.rows), phase.counts[1])
+        h1 = e.smaller(e.add(h0, self.step.rows), phase.counts[1])
         if phase.counts[0] < job.counts[0]:
-            h1 = e.b.select(e.b.icmp_signed("<", e.i(d), e.i(phase.counts[0])), e.i(h1), e.i(h0))
+            inside = e.b.icmp_signed("<", const(d), const(phase.counts[0]))
+            h1 = e.b.select(inside, const(h1), const(h0))
         long, step = phase.counts[2], job.step[2]
         volume = prod(job.out)
-        first = e.mul(e.add(e.mul(n, job.groups), g), job.M)
-        place = e.add(e.mul(d, job.spread[0]), phase.first[0])
+        first = e.times(e.add(e.times(n, job.groups), g), job.M)
+        place = e.add(e.times(d, job.spread[0]), phase.first[0])
         tall = self.step.tall
-        full = e.add(h0, e.mul(e.divmod(e.i(e.sub(h1, h0)), tall)[0], tall))
+        full = e.add(h0, e.times(e.split(const(e.sub(h1, h0)), tall)[0], tall))
 
         def rows(h: Index, count: int) -> None:
-            line = e.at(planes, e.mul(e.mul(e.sub(h, h0), job.step[1]), self.plane[2]))
-            entry = e.at(self.ranges[f], e.mul(h if job.span[0] == 1 else d, 2), I64)
-            at = e.add(e.mul(h, job.spread[1]), phase.first[1])
-            to = e.add(e.mul(e.add(e.mul(place, job.out[1]), at), job.out[2]), phase.first[2])
+            line = e.at(planes, e.times(e.times(e.sub(h, h0), job.step[1]), self.plane[2]))
+            entry = e.at(self.ranges[f], e.times(h if job.span[0] == 1 else d, 2), i64)
+            at = e.add(e.times(h, job.spread[1]), phase.first[1])
+            to = e.add(e.times(e.add(e.times(place, job.out[1]), at), job.out[2]), phase.first[2])
 
             def piece(c: Index, some: int) -> None:
-                x = e.at(line, e.mul(c, step))
+                x = e.at(line, e.times(c, step))
                 if tall == 1:
                     sums = self.sums_by_rows(f, x, g, entry)
                 else:
                     sums = self.sums(phase, x, g, count)
                 for (m, r), value in sums.items():
-                    out = e.add(e.mul(e.add(first, m), volume), to, e.mul(c, job.spread[2]))
+                    out = e.add(e.times(e.add(first, m), volume), to, e.times(c, job.spread[2]))
                     out = e.add(out, r * job.spread[1] * job.out[2])
                     e.store_apart(value, e.at(self.y, out), job.spread[2], some)
 
@@ -206,26 +208,26 @@ class _Lines:
         phase = job.phases[f]
         if not phase.taps:
             return {(m, 0): e.zero(lanes) for m in range(job.M)}
-        first = e.b.load(entry, typ=I64, align=8)
-        last = e.add(first, e.b.load(e.at(entry, 1, I64), typ=I64, align=8))
+        first = e.b.load(entry, typ=i64, align=8)
+        last = e.add(first, e.b.load(e.at(entry, 1, i64), typ=i64, align=8))
         row = [i for i, o in enumerate(phase.offsets) if o[:2] == phase.offsets[0][:2]]
         shifts = [phase.offsets[i][2] - phase.offsets[0][2] for i in row]
         taps = [phase.taps[i] - phase.taps[0] for i in row]
 
         def channel(k: Any, *held: Any) -> list[Any]:
-            plane = e.at(x, e.mul(k, prod(self.plane)))
-            weights = e.at(self.w, e.mul(self.base(g, k), job.window))
+            plane = e.at(x, e.times(k, prod(self.plane)))
+            weights = e.at(self.w, e.times(self.base(g, k), job.window))
 
             def some(t: Any, *sums: Any) -> list[Any]:
-                told = e.at(self.tables[f], e.mul(t, 2), I64)
-                line = e.at(plane, e.b.load(told, typ=I64, align=8))
-                own = e.at(weights, e.b.load(e.at(told, 1, I64), typ=I64, align=8))
+                told = e.at(self.tables[f], e.times(t, 2), i64)
+                line = e.at(plane, e.b.load(told, typ=i64, align=8))
+                own = e.at(weights, e.b.load(e.at(told, 1, i64), typ=i64, align=8))
                 new = list(sums)
                 for shift, tap in zip(shifts, taps):
                     value = e.apart(e.at(line, shift), job.step[2], lanes)
                     for m in range(job.M):
                         weight = e.load(e.at(own, self.channel_step * m + tap))
-                        new[m] = e.muladd(value, e.splat(weight, lanes), new[m])
+                        new[m] = e.multiply_add(value, e.splat(weight, lanes), new[m])
                 return new
 
             return e.loop(first, last, some, held, step=len(row))
@@ -237,8 +239,8 @@ class _Lines:
         """The row of weights of the first output channel of a group and source channel k."""
         e, job = self.e, self.job
         if job.transposed:
-            return e.mul(e.add(e.mul(g, job.K), k), job.M)
-        return e.add(e.mul(e.mul(g, job.M), job.K), k)
+            return e.times(e.add(e.times(g, job.K), k), job.M)
+        return e.add(e.times(e.times(g, job.M), job.K), k)
 
     def sums(self, phase: Any, x: Any, g: Index, rows: int) -> dict[tuple[int, int], Any]:
         """A vector of outputs for each channel and each of some rows."""
@@ -248,10 +250,10 @@ class _Lines:
             return {key: e.zero(lanes) for key in keys}
 
         def channel(k: Any, *held: Any) -> list[Any]:
-            plane = e.at(x, e.mul(k, prod(self.plane)))
+            plane = e.at(x, e.times(k, prod(self.plane)))
             sums = dict(zip(keys, held))
             seen: dict[int, Any] = {}
-            weights = e.at(self.w, e.mul(self.base(g, k), job.window))
+            weights = e.at(self.w, e.times(self.base(g, k), job.window))
             for offset, tap in zip(phase.offsets, phase.taps):
                 for r in range(rows):
                     high = offset[0] * self.plane[1] + offset[1] + r * job.step[1]
@@ -264,7 +266,7 @@ class _Lines:
                     for r in range(rows):
                         high = offset[0] * self.plane[1] + offset[1] + r * job.step[1]
                         at = high * self.plane[2] + offset[2]
-                        sums[m, r] = e.muladd(seen[at], wide, sums[m, r])
+                        sums[m, r] = e.multiply_add(seen[at], wide, sums[m, r])
             return [sums[key] for key in keys]
 
         found = e.sums(job.K, channel, len(keys), lanes, len(phase.taps))
@@ -275,11 +277,11 @@ class LinesGradStep(Step):
     """``conv_weight_grad``; a task is the weights of one output and one source channel."""
 
     def __init__(self, job: Job, x: Value, g: Value, out: Value, lines: tuple[str, ...]) -> None:
-        self.job, self.target = job, host()
+        self.job, self.target = job, target()
         self.name = "conv by lines: weight gradient"
         self.reads, self.writes, self.lines = (x, g), (out,), lines
         size = x.spec.dtype.itemsize
-        self.lanes = self.target.bytes // size
+        self.lanes = self.target.vector_bytes // size
         self.plane: Ints = tuple(
             [(n - 1) * s + span if i else span
              for i, (n, s, span) in enumerate(zip(job.out, job.step, job.span))]
@@ -305,18 +307,19 @@ class LinesGradStep(Step):
         runs = [offsets[i : i + sums] for i in range(0, len(offsets), sums)]
 
         def task(index: Any) -> None:
-            o, k = e.divmod(index, job.K)
-            group = e.divmod(o, job.M)[0]
+            o, k = e.split(index, job.K)
+            group = e.split(o, job.M)[0]
             held = e.room(len(offsets) * lanes)
             for i in range(len(offsets)):
                 e.store(e.zero(lanes), e.at(held, i * lanes))
 
             def depth(n: Any, d: Any) -> None:
-                from_ = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), group), job.K), k), volume)
-                start = [e.i(e.add(e.mul(d, job.step[0]), job.low[0])), e.i(job.low[1])]
-                e.b.call(pack, [e.at(x, from_), scratch, e.i(1), *start, e.i(job.low[2])])
-                at = e.add(e.mul(e.add(e.mul(n, job.groups * job.M), o), job.out[0]), d)
-                cotangents = e.at(g, e.mul(at, job.out[1] * long))
+                plane = e.add(e.times(n, job.groups), group)
+                from_ = e.times(e.add(e.times(plane, job.K), k), volume)
+                start = [const(e.add(e.times(d, job.step[0]), job.low[0])), const(job.low[1])]
+                e.b.call(pack, [e.at(x, from_), scratch, const(1), *start, const(job.low[2])])
+                at = e.add(e.times(e.add(e.times(n, job.groups * job.M), o), job.out[0]), d)
+                cotangents = e.at(g, e.times(at, job.out[1] * long))
                 for i, run in enumerate(runs):
                     self.band(e, scratch, cotangents, run, e.at(held, i * sums * lanes))
 
@@ -324,14 +327,14 @@ class LinesGradStep(Step):
                 0, job.out[0], lambda d: depth(n, d)) and None)  # fmt: skip
 
             def total(i: Any) -> None:
-                value = e.load(e.at(held, e.mul(i, lanes)), lanes)
+                value = e.load(e.at(held, e.times(i, lanes)), lanes)
                 size = lanes
                 while size > 1:
                     size //= 2
-                    low = e.shuffle(value, None, range(size))
-                    value = e.b.fadd(low, e.shuffle(value, None, range(size, 2 * size)))
-                one = e.b.extract_element(value, ir.Constant(I32, 0))
-                e.store(one, e.at(out, e.add(e.mul(index, job.window), i)))
+                    low = e.shuffle(value, value, range(size))
+                    value = e.b.fadd(low, e.shuffle(value, value, range(size, 2 * size)))
+                one = e.b.extract_element(value, ir.Constant(i32, 0))
+                e.store(one, e.at(out, e.add(e.times(index, job.window), i)))
 
             e.loop(0, len(offsets), total)
 
@@ -345,19 +348,19 @@ class LinesGradStep(Step):
         homes = [e.at(held, i * lanes) for i in range(len(offsets))]
 
         def row(r: Any, *sums: Any) -> list[Any]:
-            line = e.at(planes, e.mul(r, job.step[1] * plane[2]))
-            vectors = e.at(g, e.mul(r, long))
+            line = e.at(planes, e.times(r, job.step[1] * plane[2]))
+            vectors = e.at(g, e.times(r, long))
 
             def piece(c: Index, count: int, sums: Any) -> list[Any]:
                 ct = e.load_first(e.at(vectors, c), lanes, count)
-                at = e.at(line, e.mul(c, job.step[2]))
+                at = e.at(line, e.times(c, job.step[2]))
                 new = []
                 for offset, held in zip(offsets, sums):
                     value = e.apart(e.at(at, offset), job.step[2], lanes)
                     if count < lanes:  # what lies behind the row meets zeros; it must be finite
                         places = [*range(count), *[lanes] * (lanes - count)]
                         value = e.shuffle(value, e.zero(lanes), places)
-                    new.append(e.muladd(value, ct, held))
+                    new.append(e.multiply_add(value, ct, held))
                 return new
 
             whole = long // lanes * lanes

@@ -7,15 +7,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, PTR, Emitter, Index, internal, kernel
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, blocks
-from fx.backends.cpu.llvm.conv.target import Target
 from fx.backends.cpu.llvm.conv.transpose import turn
+from fx.backends.cpu.llvm.ir import Index, Machine, const, i1, i32, i64, internal, kernel, pointer
 
 
 def emit_planes(
     module: Any, name: str, dtype: str, source: Ints, plane: Ints, channel_step: int,
-    target: Target, exact: bool = False,
+    target: Machine, exact: bool = False,
 ) -> Any:  # fmt: skip
     """``name(from, to, channels, d, h, w)``: copy channels into zero-padded planes.
 
@@ -23,31 +23,31 @@ def emit_planes(
     (d, h, w) is the place in the input of its first element. Up to one vector of zeros follows
     the last plane, unless ``exact``.
     """
-    function = internal(module, name, [PTR, PTR, I64, I64, I64, I64])
+    function = internal(module, name, [pointer, pointer, i64, i64, i64, i64])
     e = Emitter(function, dtype)
     from_, to, channels, d0, h0, w0 = function.args
     depth, height, width = source
-    lanes = target.bytes // e.itemsize
-    numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
+    lanes = target.vector_bytes // e.itemsize
+    numbers = ir.Constant(ir.VectorType(i32, lanes), list(range(lanes)))
 
     def row(i: Any, h: Any, channel: Any, d: Any, d_ok: Any) -> None:
         """Padded row h of a plane of which ``channel`` is the input."""
         b = e.b
         at = e.add(h0, h)
-        inside = b.and_(d_ok, b.icmp_unsigned("<", at, e.i(height)))
-        limit = b.select(inside, ir.Constant(I32, width), ir.Constant(I32, 0))
+        inside = b.and_(d_ok, b.icmp_unsigned("<", at, const(height)))
+        limit = b.select(inside, ir.Constant(i32, width), ir.Constant(i32, 0))
         limits = e.splat(limit, lanes)
-        line = e.at(channel, e.add(e.mul(d, height * width), e.mul(at, width), w0))
-        first = e.splat(b.trunc(w0, I32), lanes)
+        line = e.at(channel, e.add(e.times(d, height * width), e.times(at, width), w0))
+        first = e.splat(b.trunc(w0, i32), lanes)
 
         def piece(j: Index) -> None:
-            place = e.splat(b.trunc(e.i(j), I32), lanes)
+            place = e.splat(b.trunc(const(j), i32), lanes)
             mask = b.icmp_unsigned("<", b.add(b.add(first, place), numbers), limits)
-            value = e.load_where(e.at(line, j), lanes, mask)
+            value = e.load(e.at(line, j), lanes, mask)
             if exact and isinstance(j, int) and j + lanes > plane[2]:
-                kind = ir.VectorType(I1, lanes)
+                kind = ir.VectorType(i1, lanes)
                 some = ir.Constant(kind, [int(j + k < plane[2]) for k in range(lanes)])
-                e.store_where(value, e.at(i, j), some)
+                e.store(value, e.at(i, j), some)
             else:
                 e.store(value, e.at(i, j))
 
@@ -61,13 +61,15 @@ def emit_planes(
                 piece(whole)
 
     def one_depth(c: Any, z: Any) -> None:
-        channel = e.at(from_, e.mul(c, depth * height * width))
+        channel = e.at(from_, e.times(c, depth * height * width))
         d = e.add(d0, z)
-        d_ok = e.b.icmp_unsigned("<", e.i(d), e.i(depth))
-        start = e.at(to, e.add(e.mul(c, channel_step), e.mul(z, plane[1] * plane[2])))
-        e.loop(
-            0, plane[1], lambda h: row(e.at(start, e.mul(h, plane[2])), e.i(h), channel, d, d_ok)
-        )
+        d_ok = e.b.icmp_unsigned("<", const(d), const(depth))
+        start = e.at(to, e.add(e.times(c, channel_step), e.times(z, plane[1] * plane[2])))
+
+        def one_row(h: Any) -> None:
+            row(e.at(start, e.times(h, plane[2])), const(h), channel, d, d_ok)
+
+        e.loop(0, plane[1], one_row)
 
     e.loop(0, channels, lambda c: e.loop(0, plane[0], lambda z: one_depth(c, z)) and None)
     e.b.ret_void()
@@ -85,7 +87,7 @@ class WeightLayout:
         size: elements in all.
     """
 
-    def __init__(self, job: Job, itemsize: int, target: Target) -> None:
+    def __init__(self, job: Job, itemsize: int, target: Machine) -> None:
         self.count, self.whole, self.last = blocks(job.M, itemsize, target)
         self.per_group = self.count + (self.last is not None)
         self.lanes = self.count * self.whole.width + (self.last.width if self.last else 0)
@@ -98,7 +100,7 @@ class WeightLayout:
         self.size = at + job.groups * self.per_group
 
 
-def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target: Target) -> Any:
+def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target: Machine) -> Any:
     """The kernel of the step that packs weights; a task is one block of one group."""
     function = kernel(module, name, 2)
     e = Emitter(function, job.dtype)
@@ -116,25 +118,25 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
     def one_block(block: Block, g: Any, b: Any) -> Any:
         """Pack one block, square by square of channels and taps (or k and taps)."""
         lanes = block.lanes
-        before = e.add(e.mul(g, layout.lanes), e.mul(b, layout.whole.width))  # channels
-        channel = e.mul(b, layout.whole.width)
+        before = e.add(e.times(g, layout.lanes), e.times(b, layout.whole.width))  # channels
+        channel = e.times(b, layout.whole.width)
         if job.transposed:
-            base = e.mul(e.add(e.mul(g, job.K * job.M), channel), T)
+            base = e.times(e.add(e.times(g, job.K * job.M), channel), T)
         else:
-            base = e.mul(e.add(e.mul(g, job.M), channel), job.K * T)
+            base = e.times(e.add(e.times(g, job.M), channel), job.K * T)
         source = e.at(w, base)
         parts = [(v * lanes, min(lanes, block.valid - v * lanes)) for v in range(block.vectors)]
 
         if not job.transposed:  # [m][k, tap] -> [k, tap][m]
             columns = job.K * T
-            to = e.at(out, e.mul(before, columns))
+            to = e.at(out, e.times(before, columns))
 
             def square(j: Any) -> None:
-                count = e.least(e.sub(columns, j), lanes)
+                count = e.smaller(e.sub(columns, j), lanes)
                 for m, valid in parts:
                     turn(
                         e, lanes, e.at(source, e.add(m * columns, j)), columns, valid, count,
-                        e.at(to, e.add(e.mul(j, block.width), m)), block.width, count, lanes,
+                        e.at(to, e.add(e.times(j, block.width), m)), block.width, count, lanes,
                     )  # fmt: skip
 
             e.loop(0, columns, square, step=lanes)
@@ -143,8 +145,8 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
 
             def straight(k: Any) -> None:
                 for m, valid in parts:
-                    value = e.load_first(e.at(source, e.add(m, e.mul(k, job.M))), lanes, valid)
-                    to = e.add(e.mul(before, job.K), e.mul(k, block.width), m)
+                    value = e.load_first(e.at(source, e.add(m, e.times(k, job.M))), lanes, valid)
+                    to = e.add(e.times(before, job.K), e.times(k, block.width), m)
                     e.store(value, e.at(out, to))
 
             if 0 in where:
@@ -158,7 +160,7 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
             for m, valid in parts:
                 for j in range(0, T, lanes):
                     count = min(lanes, T - j)
-                    from_ = e.at(source, e.add(e.mul(k, job.M * T), m * T + j))
+                    from_ = e.at(source, e.add(e.times(k, job.M * T), m * T + j))
                     turn(e, lanes, from_, T, valid, count, held, lanes, count, lanes)
                     for t in range(j, j + count):
                         if t not in where:
@@ -166,7 +168,7 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
                         taps = steps_of(t)
                         to = e.add(
                             start_of(block, t) + m,
-                            e.mul(before, job.K * taps), e.mul(k, block.width * taps),
+                            e.times(before, job.K * taps), e.times(k, block.width * taps),
                         )  # fmt: skip
                         e.store(e.load(e.at(held, (t - j) * lanes), lanes), e.at(out, to))
 
@@ -174,14 +176,14 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
 
     def check(g: Any, b: Any) -> Any:
         """0 if all weights of a block are finite, else NaN."""
-        lanes = target.bytes // e.itemsize
-        channel = e.mul(b, layout.whole.width)
-        count = e.mul(e.least(e.sub(job.M, channel), layout.whole.width), T)
+        lanes = target.vector_bytes // e.itemsize
+        channel = e.times(b, layout.whole.width)
+        count = e.times(e.smaller(e.sub(job.M, channel), layout.whole.width), T)
 
         def row(k: Any, bad: Any) -> Any:
-            at = e.add(e.mul(e.add(e.mul(g, job.K), k), job.M), channel)
-            from_ = e.at(w, e.mul(at, T))
-            whole = e.mul(e.divmod(count, lanes)[0], lanes)
+            at = e.add(e.times(e.add(e.times(g, job.K), k), job.M), channel)
+            from_ = e.at(w, e.times(at, T))
+            whole = e.times(e.split(count, lanes)[0], lanes)
 
             def over(size: int) -> Any:
                 def more(i: Any, bad: Any) -> Any:
@@ -197,18 +199,18 @@ def emit_weights(module: Any, name: str, job: Job, layout: WeightLayout, target:
         def pair(k: Any, many: Any, one: Any) -> Any:
             return row(k, (many, one))
 
-        many, one = e.loop(0, job.K, pair, (e.zero(lanes), ir.Constant(e.scalar, 0.0)))
+        many, one = e.loop(0, job.K, pair, (e.zero(lanes), ir.Constant(e.kind, 0.0)))
         for i in range(lanes):
-            one = e.b.fadd(one, e.b.extract_element(many, ir.Constant(I32, i)))
+            one = e.b.fadd(one, e.b.extract_element(many, ir.Constant(i32, i)))
         return one
 
     def task(u: Any) -> None:
-        g, b = e.divmod(u, layout.per_group)
+        g, b = e.split(u, layout.per_group)
         by_block(e, layout, b, lambda block: one_block(block, g, b))
         if job.transposed and job.pads:
             e.store(check(g, b), e.at(out, e.add(layout.flags, u)))
         else:
-            e.store(ir.Constant(e.scalar, 0.0), e.at(out, e.add(layout.flags, u)))
+            e.store(ir.Constant(e.kind, 0.0), e.at(out, e.add(layout.flags, u)))
 
     e.loop(begin, end, task)
     e.b.ret_void()
@@ -222,7 +224,7 @@ def by_block(e: Emitter, layout: WeightLayout, b: Index, of: Callable[[Block], N
     elif layout.count == 0:
         of(layout.last)
     else:
-        is_last = e.b.icmp_signed("==", e.i(b), e.i(layout.count))
+        is_last = e.b.icmp_signed("==", const(b), const(layout.count))
         with e.b.if_else(is_last) as (then, other):
             with then:
                 of(layout.last)

@@ -18,7 +18,7 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm.conv.target import Target
+from fx.backends.cpu.llvm.ir import Machine
 
 Ints = tuple[int, ...]
 
@@ -148,9 +148,9 @@ class Block:
         return self.vectors * self.lanes
 
 
-def blocks(channels: int, itemsize: int, target: Target) -> tuple[int, Block, Block | None]:
+def blocks(channels: int, itemsize: int, target: Machine) -> tuple[int, Block, Block | None]:
     """How many whole blocks make up the channels of a group, the whole one, and the last one."""
-    lanes = target.bytes // itemsize
+    lanes = target.vector_bytes // itemsize
     whole = Block(2, lanes, 2 * lanes)
     count, rest = divmod(channels, 2 * lanes)
     if not rest:

@@ -13,10 +13,10 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.conv.emit import I1, I32, I64, Emitter, Index, kernel
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.packing import emit_planes
 from fx.backends.cpu.llvm.conv.plan import Ints, lifted
-from fx.backends.cpu.llvm.conv.target import host
+from fx.backends.cpu.llvm.ir import Index, const, i1, i32, i64, kernel, target
 from fx.compiler.step import Step
 from fx.graph.ir import Value
 
@@ -64,13 +64,13 @@ class PoolStep(Step):
         self, kind: str, win: Windows, reads: tuple[Value, ...], writes: tuple[Value, ...],
         lines: tuple[str, ...],
     ) -> None:  # fmt: skip
-        self.kind, self.win, self.target = kind, win, host()
+        self.kind, self.win, self.target = kind, win, target()
         self.name, self.lines = kind.replace("_", " "), lines
         self.reads, self.writes = reads, writes
         dtype = reads[0].spec.dtype
         self.dtype = dtype.name
         self.tasks = prod(reads[0].spec.shape[:2])
-        self.lanes = self.target.bytes // dtype.itemsize
+        self.lanes = self.target.vector_bytes // dtype.itemsize
         room = prod(win.plane) + self.lanes * (max(win.stride[2], 1) + 1)
         self.scratch = room * dtype.itemsize
         taps = prod(win.window) * prod(win.out)
@@ -108,8 +108,8 @@ class _Emission:
         pack = e.module.globals.get(name)
         if pack is None:
             pack = emit_planes(e.module, name, e.dtype, win.size, win.plane, 0, self.target)
-        start = [e.i(-lo) for lo in win.low]
-        e.b.call(pack, [e.at(from_, e.mul(p, prod(win.size))), scratch, e.i(1), *start])
+        start = [const(-lo) for lo in win.low]
+        e.b.call(pack, [e.at(from_, e.times(p, prod(win.size))), scratch, const(1), *start])
 
     def rows(self, of: Any) -> None:
         """``of(z, y)`` for each row of outputs."""
@@ -127,9 +127,9 @@ class _Emission:
     def line(self, plane: Any, z: Index, y: Index, kd: Index, kh: Index) -> Any:
         """Where tap row (kd, kh) of output row (z, y) begins in a padded plane."""
         e, win = self.e, self.win
-        d = e.add(e.mul(z, win.stride[0]), e.mul(kd, win.dilation[0]))
-        h = e.add(e.mul(y, win.stride[1]), e.mul(kh, win.dilation[1]))
-        return e.at(plane, e.mul(e.add(e.mul(d, win.plane[1]), h), win.plane[2]))
+        d = e.add(e.times(z, win.stride[0]), e.times(kd, win.dilation[0]))
+        h = e.add(e.times(y, win.stride[1]), e.times(kh, win.dilation[1]))
+        return e.at(plane, e.times(e.add(e.times(d, win.plane[1]), h), win.plane[2]))
 
     def apart(self, pointer: Any) -> Any:
         """A vector of elements one stride apart."""
@@ -139,7 +139,7 @@ class _Emission:
         out = e.zero(lanes)
         for i in range(lanes):
             one = e.load(e.at(pointer, min(i, self.win.out[2] - 1) * s))
-            out = e.b.insert_element(out, one, ir.Constant(I32, i))
+            out = e.b.insert_element(out, one, ir.Constant(i32, i))
         return out
 
     def put(self, value: Any, pointer: Any, count: int) -> None:
@@ -149,12 +149,12 @@ class _Emission:
             return
         if isinstance(value.type.element, ir.IntType):
             for i in range(count):
-                one = self.e.b.extract_element(value, ir.Constant(I32, i))
+                one = self.e.b.extract_element(value, ir.Constant(i32, i))
                 self.e.b.store(one, self.e.at(pointer, i, value.type.element), align=8)
             return
-        kind = ir.VectorType(I1, value.type.count)
+        kind = ir.VectorType(i1, value.type.count)
         mask = ir.Constant(kind, [int(i < count) for i in range(kind.count)])
-        self.e.store_where(value, pointer, mask)
+        self.e.store(value, pointer, mask)
 
     # the primitives -----------------------------------------------------------------------------
 
@@ -163,51 +163,53 @@ class _Emission:
         e, win, lanes, b = self.e, self.win, self.lanes, self.e.b
         _, H, W = win.size
         self.copied(p, scratch, from_)
-        ints = ir.VectorType(I32, lanes)
+        ints = ir.VectorType(i32, lanes)
         numbers = ir.Constant(ints, [i * win.stride[2] for i in range(lanes)])
         lanes_ = ir.Constant(ints, list(range(lanes)))
         none, zeros = ir.Constant(ints, [-1] * lanes), ir.Constant(ints, [0] * lanes)
-        lowest = ir.Constant(e.vector(lanes), [float("-inf")] * lanes)
+        lowest = ir.Constant(ir.VectorType(e.kind, lanes), [float("-inf")] * lanes)
 
         def inside(at: Any, i: int) -> tuple[Index, Index]:
             """The taps [first, last) of a dimension that lie inside, where tap 0 lies at ``at``."""
             taps, dilation, size = win.window[i], win.dilation[i], win.size[i]
             if not win.low[i] and win.plane[i] <= size:
                 return 0, taps
-            reach = e.add(e.mul(at, -1), dilation - 1)
-            first = e.divmod(e.i(e.most(reach, 0)), dilation)[0]
-            last = e.divmod(e.i(e.most(e.add(e.sub(size, at), dilation - 1), 0)), dilation)[0]
-            return e.least(first, taps), e.least(last, taps)
+            reach = e.add(e.times(at, -1), dilation - 1)
+            first = e.split(const(e.larger(reach, 0)), dilation)[0]
+            last = e.split(const(e.larger(e.add(e.sub(size, at), dilation - 1), 0)), dilation)[0]
+            return e.smaller(first, taps), e.smaller(last, taps)
 
         def row(z: Any, y: Any) -> None:
-            d0 = e.sub(e.mul(z, win.stride[0]), win.low[0])
-            h0 = e.sub(e.mul(y, win.stride[1]), win.low[1])
-            d_range = inside(e.i(d0), 0)
-            h_range = inside(e.i(h0), 1)
-            to = e.add(e.mul(p, prod(win.out)), e.mul(e.add(e.mul(z, win.out[1]), y), win.out[2]))
+            d0 = e.sub(e.times(z, win.stride[0]), win.low[0])
+            h0 = e.sub(e.times(y, win.stride[1]), win.low[1])
+            d_range = inside(const(d0), 0)
+            h_range = inside(const(h0), 1)
+            to = e.add(
+                e.times(p, prod(win.out)), e.times(e.add(e.times(z, win.out[1]), y), win.out[2])
+            )
 
             def piece(j: Index, count: int) -> None:
                 def taps(kd: Index, kh: Index, best: Any, where: Any) -> list[Any]:
                     line = self.line(scratch, z, y, kd, kh)
-                    d = e.add(d0, e.mul(kd, win.dilation[0]))
-                    h = e.add(h0, e.mul(kh, win.dilation[1]))
-                    at = e.add(e.mul(e.add(e.mul(d, H), h), W), e.mul(j, win.stride[2]))
+                    d = e.add(d0, e.times(kd, win.dilation[0]))
+                    h = e.add(h0, e.times(kh, win.dilation[1]))
+                    at = e.add(e.times(e.add(e.times(d, H), h), W), e.times(j, win.stride[2]))
                     for kw in range(win.window[2]):
                         offset = kw * win.dilation[2] - win.low[2]  # where output 0 reads
                         first = max(0, -(offset // win.stride[2]))
                         last = min(win.out[2], max(0, (W - 1 - offset) // win.stride[2] + 1))
                         if first >= last:
                             continue
-                        start = e.add(e.mul(j, win.stride[2]), kw * win.dilation[2])
+                        start = e.add(e.times(j, win.stride[2]), kw * win.dilation[2])
                         value = self.apart(e.at(line, start))
-                        mine = e.splat(b.trunc(e.i(e.add(at, offset)), I32), lanes)
+                        mine = e.splat(b.trunc(const(e.add(at, offset)), i32), lanes)
                         mine = b.add(mine, numbers)
                         better = b.fcmp_ordered(">", value, best)
                         better = b.or_(better, b.fcmp_unordered("uno", value, value))
                         better = b.or_(better, b.icmp_signed("<", where, zeros))
                         if (first, last) != (0, win.out[2]):
-                            t = b.add(e.splat(b.trunc(e.i(e.sub(j, first)), I32), lanes), lanes_)
-                            bound = e.splat(ir.Constant(I32, last - first), lanes)
+                            t = b.add(e.splat(b.trunc(const(e.sub(j, first)), i32), lanes), lanes_)
+                            bound = e.splat(ir.Constant(i32, last - first), lanes)
                             better = b.and_(better, b.icmp_unsigned("<", t, bound))
                         best = b.select(better, value, best)
                         where = b.select(better, mine, where)
@@ -220,13 +222,13 @@ class _Emission:
                 )
                 where = b.select(b.icmp_signed("<", where, zeros), zeros, where)
                 self.put(best, e.at(values, e.add(to, j)), count)
-                out = e.at(places, e.add(to, j), I64)
+                out = e.at(places, e.add(to, j), i64)
                 half = lanes // 2
                 for i in range(0, lanes, half):
                     if count > i:
-                        part = e.shuffle(where, None, range(i, i + half))
-                        wide = b.sext(part, ir.VectorType(I64, half))
-                        self.put(wide, e.at(out, i, I64), min(half, count - i))
+                        part = e.shuffle(where, where, range(i, i + half))
+                        wide = b.sext(part, ir.VectorType(i64, half))
+                        self.put(wide, e.at(out, i, i64), min(half, count - i))
 
             self.pieces(piece)
 
@@ -241,13 +243,15 @@ class _Emission:
         self.copied(p, scratch, from_)
 
         def row(z: Any, y: Any) -> None:
-            to = e.add(e.mul(p, prod(win.out)), e.mul(e.add(e.mul(z, win.out[1]), y), win.out[2]))
+            to = e.add(
+                e.times(p, prod(win.out)), e.times(e.add(e.times(z, win.out[1]), y), win.out[2])
+            )
 
             def piece(j: Index, count: int) -> None:
                 def taps(kd: Index, kh: Index, total: Any) -> list[Any]:
                     line = self.line(scratch, z, y, kd, kh)
                     for kw in range(win.window[2]):
-                        start = e.add(e.mul(j, win.stride[2]), kw * win.dilation[2])
+                        start = e.add(e.times(j, win.stride[2]), kw * win.dilation[2])
                         total = b.fadd(total, self.apart(e.at(line, start)))
                     return [total]
 
@@ -268,7 +272,7 @@ class _Emission:
         """The sum of a whole plane."""
         e, lanes, b = self.e, self.lanes, self.e.b
         volume = prod(self.win.size)
-        start = e.at(from_, e.mul(p, volume))
+        start = e.at(from_, e.times(p, volume))
         whole = volume // (4 * lanes) * (4 * lanes)
 
         def more(i: Any, *held: Any) -> list[Any]:
@@ -286,15 +290,15 @@ class _Emission:
         size = lanes
         while size > 1:
             size //= 2
-            low = e.shuffle(sum_, None, range(size))
-            sum_ = b.fadd(low, e.shuffle(sum_, None, range(size, 2 * size)))
-        e.store(b.extract_element(sum_, ir.Constant(I32, 0)), e.at(out, p))
+            low = e.shuffle(sum_, sum_, range(size))
+            sum_ = b.fadd(low, e.shuffle(sum_, sum_, range(size, 2 * size)))
+        e.store(b.extract_element(sum_, ir.Constant(i32, 0)), e.at(out, p))
 
     def spread(self, p: Any, scratch: Any, from_: Any, out: Any) -> None:
         """The transpose of ``sums``: each cotangent is added to what its window saw."""
         e, win, lanes = self.e, self.win, self.lanes
         volume, count = prod(win.size), prod(win.out)
-        to = e.at(out, e.mul(p, volume))
+        to = e.at(out, e.times(p, volume))
         if win.whole:
             value = e.splat(e.load(e.at(from_, p)), lanes)
             full = volume // lanes * lanes
@@ -305,7 +309,7 @@ class _Emission:
         e.loop(0, prod(win.plane), lambda i: e.store(e.zero(lanes), e.at(scratch, i)), step=lanes)
 
         def row(z: Any, y: Any) -> None:
-            at = e.add(e.mul(p, count), e.mul(e.add(e.mul(z, win.out[1]), y), win.out[2]))
+            at = e.add(e.times(p, count), e.times(e.add(e.times(z, win.out[1]), y), win.out[2]))
 
             def piece(j: Index, some: int) -> None:
                 value = e.load_first(e.at(from_, e.add(at, j)), lanes, some)
@@ -313,7 +317,7 @@ class _Emission:
                 def taps(kd: Index, kh: Index) -> None:
                     line = self.line(scratch, z, y, kd, kh)
                     for kw in range(win.window[2]):
-                        start = e.add(e.mul(j, win.stride[2]), kw * win.dilation[2])
+                        start = e.add(e.times(j, win.stride[2]), kw * win.dilation[2])
                         self.add_apart(e.at(line, start), value, some)
 
                 e.loop(0, win.window[0], lambda kd: e.loop(
@@ -329,7 +333,7 @@ class _Emission:
         e, s, lanes, b = self.e, self.win.stride[2], self.lanes, self.e.b
         if not self.strided:
             for i in range(count):
-                one = b.extract_element(value, ir.Constant(I32, i))
+                one = b.extract_element(value, ir.Constant(i32, i))
                 at = e.at(pointer, i * s)
                 e.store(b.fadd(e.load(at), one), at)
             return
@@ -354,5 +358,5 @@ class _Emission:
             copy = emit_planes(
                 e.module, name, e.dtype, win.plane, win.size, 0, self.target, exact=True
             )
-        start = [e.i(lo) for lo in win.low]
-        e.b.call(copy, [scratch, to, e.i(1), *start])
+        start = [const(lo) for lo in win.low]
+        e.b.call(copy, [scratch, to, const(1), *start])

@@ -8,8 +8,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from fx.backends.cpu.llvm.conv.emit import I64, Emitter, kernel
-from fx.backends.cpu.llvm.conv.target import host
+from fx.backends.cpu.llvm.conv.emit import Emitter
+from fx.backends.cpu.llvm.ir import i64, kernel, target
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
@@ -57,16 +57,16 @@ class UnpoolStep(Step):
         function = kernel(module, name, len(self.reads) + 1)
         e = Emitter(function, self.dtype)
         begin, end, _, idx, updates, *x, out = function.args
-        lanes = host().bytes // e.itemsize
+        lanes = target().vector_bytes // e.itemsize
         whole = self.row // lanes * lanes
 
         def task(r: Any) -> None:
-            row = e.at(out, e.mul(r, self.row))
-            source = e.at(x[0], e.mul(r, self.row)) if x else None
+            row = e.at(out, e.times(r, self.row))
+            source = e.at(x[0], e.times(r, self.row)) if x else None
 
             def copy(size: int) -> Any:
                 def one(i: Any) -> None:
-                    value = e.zero(size) if size > 1 else e.scalar(0.0)
+                    value = e.zero(size) if size > 1 else e.kind(0.0)
                     if source is not None:
                         value = e.load(e.at(source, i), size)
                     e.store(value, e.at(row, i))
@@ -75,10 +75,10 @@ class UnpoolStep(Step):
 
             e.loop(0, whole, copy(lanes), step=lanes)
             e.loop(whole, self.row, copy(1))
-            start = e.mul(r, self.count)
+            start = e.times(r, self.count)
 
             def add(j: Any) -> None:
-                at = e.b.load(e.at(idx, e.add(start, j), I64), typ=I64, align=8)
+                at = e.b.load(e.at(idx, e.add(start, j), i64), typ=i64, align=8)
                 to = e.at(row, at)
                 more = e.load(e.at(updates, e.add(start, j)))
                 e.store(e.b.fadd(e.load(to), more), to)

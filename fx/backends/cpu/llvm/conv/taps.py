@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, kernel, table
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.exact import Region, emit_exact
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes, emit_weights
 from fx.backends.cpu.llvm.conv.plan import (
@@ -24,8 +24,18 @@ from fx.backends.cpu.llvm.conv.plan import (
     tap_ranges,
     tiles,
 )  # fmt: skip
-from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.conv.transpose import turn
+from fx.backends.cpu.llvm.ir import (
+    Index,
+    Machine,
+    const,
+    i64,
+    internal,
+    kernel,
+    pointer,
+    table,
+    target,
+)
 from fx.compiler.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -33,13 +43,13 @@ from fx.spec import TensorSpec
 
 def steps(job: Job, x: Value, w: Value, out: Value, lines: tuple[str, ...]) -> list[Step]:
     """The steps that compute ``out`` from planes ``x`` and weights ``w``."""
-    target = host()
+    machine = target()
     itemsize = x.spec.dtype.itemsize
-    layout = WeightLayout(job, itemsize, target)
+    layout = WeightLayout(job, itemsize, machine)
     packed = input_value(TensorSpec((layout.size,), x.spec.dtype))
     return [
-        PackStep(job, layout, target, w, packed, lines),
-        TapsStep(job, layout, target, (x, w, packed), out, lines),
+        PackStep(job, layout, machine, w, packed, lines),
+        TapsStep(job, layout, machine, (x, w, packed), out, lines),
     ]
 
 
@@ -47,7 +57,7 @@ class PackStep(Step):
     """Weights into the layout of ``WeightLayout``."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, target: Target, w: Value, packed: Value,
+        self, job: Job, layout: WeightLayout, target: Machine, w: Value, packed: Value,
         lines: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.job, self.layout, self.target = job, layout, target
@@ -67,7 +77,7 @@ class TapsStep(Step):
     """The convolution itself; see the module and ``plan``."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, target: Target,
+        self, job: Job, layout: WeightLayout, target: Machine,
         reads: tuple[Value, Value, Value], out: Value, lines: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.job, self.layout, self.target = job, layout, target
@@ -82,9 +92,9 @@ class TapsStep(Step):
         cut_ = self.cut
         stacks = -(-job.samples // cut_.together)
         self.tasks = stacks * job.counts[0] * cut_.bands * cut_.strips * cut_.parts
-        self.scratch = cut_.scratch * itemsize + target.bytes
+        self.scratch = cut_.scratch * itemsize + target.vector_bytes
         taps = sum([p.counts[0] * p.counts[1] * p.counts[2] * len(p.taps) for p in job.phases])
-        lanes = target.bytes // itemsize
+        lanes = target.vector_bytes // itemsize
         work = job.samples * job.groups * job.K * taps * layout.lanes / lanes
         self.cost = work / 3 + out.spec.size * 0.1
         self.key = ("conv taps", job, cut_)
@@ -129,7 +139,7 @@ class _Emission:
                 flag = e.load(e.at(self.packed, e.add(self.layout.flags, u)))
                 return (e.b.fadd(seen, flag),)
 
-            (seen,) = e.loop(0, units, gather, (ir.Constant(e.scalar, 0.0),))
+            (seen,) = e.loop(0, units, gather, (ir.Constant(e.kind, 0.0),))
             exact = e.b.fcmp_unordered("uno", seen, seen)
             with e.b.if_else(exact) as (then, other):
                 with then:
@@ -143,34 +153,36 @@ class _Emission:
 
     def task(self, index: Any) -> None:
         e, job, cut_ = self.e, self.job, self.cut
-        rest, part = e.divmod(index, cut_.parts)
-        rest, strip = e.divmod(rest, cut_.strips)
-        rest, band = e.divmod(rest, cut_.bands)
-        stack, d = e.divmod(rest, job.counts[0])
-        n0 = e.mul(stack, cut_.together)
-        n1 = e.least(e.add(n0, cut_.together), job.samples)
+        rest, part = e.split(index, cut_.parts)
+        rest, strip = e.split(rest, cut_.strips)
+        rest, band = e.split(rest, cut_.bands)
+        stack, d = e.split(rest, job.counts[0])
+        n0 = e.times(stack, cut_.together)
+        n1 = e.smaller(e.add(n0, cut_.together), job.samples)
         units = job.groups * self.layout.per_group
-        u0 = e.divmod(e.mul(part, units), cut_.parts)[0]
-        u1 = e.divmod(e.mul(e.add(part, 1), units), cut_.parts)[0]
-        g0 = e.divmod(u0, self.layout.per_group)[0]
-        g1 = e.add(e.divmod(e.sub(u1, 1), self.layout.per_group)[0], 1)
-        h0, w0 = e.mul(band, cut_.rows), e.mul(strip, cut_.columns)
+        u0 = e.split(e.times(part, units), cut_.parts)[0]
+        u1 = e.split(e.times(e.add(part, 1), units), cut_.parts)[0]
+        g0 = e.split(u0, self.layout.per_group)[0]
+        g1 = e.add(e.split(e.sub(u1, 1), self.layout.per_group)[0], 1)
+        h0, w0 = e.times(band, cut_.rows), e.times(strip, cut_.columns)
         volume = job.source[0] * job.source[1] * job.source[2]
-        start = [e.i(e.add(e.mul(at, s), lo)) for at, s, lo in zip((d, h0, w0), job.step, job.low)]
-        channels = e.i(e.mul(e.sub(g1, g0), job.K))
+        start = [
+            const(e.add(e.times(at, s), lo)) for at, s, lo in zip((d, h0, w0), job.step, job.low)
+        ]
+        channels = const(e.times(e.sub(g1, g0), job.K))
 
         def pack(n: Index) -> None:
-            channel = e.mul(e.add(e.mul(n, job.groups), g0), job.K * volume)
-            to = e.at(self.scratch, e.mul(e.sub(n, n0), cut_.sample_step))
+            channel = e.times(e.add(e.times(n, job.groups), g0), job.K * volume)
+            to = e.at(self.scratch, e.times(e.sub(n, n0), cut_.sample_step))
             e.b.call(self.pack, [e.at(self.x, channel), to, channels, *start])
 
         def unit(u: Any) -> None:
-            g, b = e.divmod(u, self.layout.per_group)
-            planes = e.at(self.scratch, e.mul(e.sub(g, g0), job.K * cut_.channel_step))
+            g, b = e.split(u, self.layout.per_group)
+            planes = e.at(self.scratch, e.times(e.sub(g, g0), job.K * cut_.channel_step))
 
             def of(block: Block) -> None:
                 def sample(n: Index) -> None:
-                    own = e.at(planes, e.mul(e.sub(n, n0), cut_.sample_step))
+                    own = e.at(planes, e.times(e.sub(n, n0), cut_.sample_step))
                     self.block(block, own, n, g, b, d, h0, w0)
 
                 self.each(n0, n1, sample)
@@ -194,16 +206,16 @@ class _Emission:
         """All tiles of a band for one block of channels."""
         e, job = self.e, self.job
         width = self.layout.whole.width
-        before = e.add(e.mul(g, self.layout.lanes), e.mul(b, width))
+        before = e.add(e.times(g, self.layout.lanes), e.times(b, width))
         volume = job.out[0] * job.out[1] * job.out[2]
-        channel = e.add(e.mul(e.add(e.mul(n, job.groups), g), job.M), e.mul(b, width))
-        to = e.at(self.y, e.mul(channel, volume))
+        channel = e.add(e.times(e.add(e.times(n, job.groups), g), job.M), e.times(b, width))
+        to = e.at(self.y, e.times(channel, volume))
         for f, phase in enumerate(job.phases):
-            weights = e.mul(before, job.K * len(phase.taps))
+            weights = e.times(before, job.K * len(phase.taps))
             weights = e.at(self.packed, e.add(self.layout.starts[f], weights))
             cover = partial(self.cover, block, f, planes, weights, to, d, h0, w0)
             if phase.counts[0] < job.counts[0]:
-                with e.b.if_then(e.b.icmp_signed("<", e.i(d), e.i(phase.counts[0]))):
+                with e.b.if_then(e.b.icmp_signed("<", const(d), const(phase.counts[0]))):
                     cover()
             else:
                 cover()
@@ -219,25 +231,25 @@ class _Emission:
             phase.counts, self.step.positions, inner_rows(job, phase),
             bands=cut_.bands > 1, strips=cut_.strips > 1,
         )  # fmt: skip
-        h1 = e.least(e.add(h0, cut_.rows), phase.counts[1])
-        w1 = e.least(e.add(w0, cut_.columns), phase.counts[2])
+        h1 = e.smaller(e.add(h0, cut_.rows), phase.counts[1])
+        w1 = e.smaller(e.add(w0, cut_.columns), phase.counts[2])
         full = len(phase.taps) * block.width
-        place = [e.add(e.mul(d, job.spread[0]), phase.first[0]), 0, 0]
+        place = [e.add(e.times(d, job.spread[0]), phase.first[0]), 0, 0]
 
         def row(h: Index, rows: int) -> None:
-            entry = e.at(self.ranges[f], e.mul(h if job.span[0] == 1 else d, 2), I64)
-            first = e.b.load(entry, typ=I64, align=8)
-            count = e.b.load(e.at(entry, 1, I64), typ=I64, align=8)
-            taps = e.at(self.tables[f], first, I64)
-            own = e.at(weights, e.mul(first, block.width))
-            line = e.at(planes, e.mul(e.mul(e.sub(h, h0), job.step[1]), cut_.plane[2]))
-            at = e.add(e.mul(h, job.spread[1]), phase.first[1])
-            y = e.at(to, e.mul(e.add(e.mul(place[0], job.out[1]), at), job.out[2]))
+            entry = e.at(self.ranges[f], e.times(h if job.span[0] == 1 else d, 2), i64)
+            first = e.b.load(entry, typ=i64, align=8)
+            count = e.b.load(e.at(entry, 1, i64), typ=i64, align=8)
+            taps = e.at(self.tables[f], first, i64)
+            own = e.at(weights, e.times(first, block.width))
+            line = e.at(planes, e.times(e.times(e.sub(h, h0), job.step[1]), cut_.plane[2]))
+            at = e.add(e.times(h, job.spread[1]), phase.first[1])
+            y = e.at(to, e.times(e.add(e.times(place[0], job.out[1]), at), job.out[2]))
 
             def tile(w: Index, function: Any) -> None:
-                x = e.at(line, e.mul(e.sub(w, w0), job.step[2]))
-                out = e.at(y, e.add(e.mul(w, job.spread[2]), phase.first[2]))
-                e.b.call(function, [x, own, out, taps, count, e.i(full)])
+                x = e.at(line, e.times(e.sub(w, w0), job.step[2]))
+                out = e.at(y, e.add(e.times(w, job.spread[2]), phase.first[2]))
+                e.b.call(function, [x, own, out, taps, count, const(full)])
 
             for start, columns, stop in columns_of:
                 profile: tuple[range, ...] = (range(columns),)
@@ -245,12 +257,12 @@ class _Emission:
                     profile = column_profile(job, phase)
                 function = self.tile(block, rows, columns, profile)
                 e.loop(
-                    e.most(w0, start), e.least(w1, stop), partial(tile, function=function),
+                    e.larger(w0, start), e.smaller(w1, stop), partial(tile, function=function),
                     step=columns,
                 )  # fmt: skip
 
         for start, rows, stop in rows_of:
-            e.loop(e.most(h0, start), e.least(h1, stop), partial(row, rows=rows), step=rows)
+            e.loop(e.larger(h0, start), e.smaller(h1, stop), partial(row, rows=rows), step=rows)
 
     # a tile -------------------------------------------------------------------------------------
 
@@ -265,7 +277,9 @@ class _Emission:
             return self.made[key]
         job, cut_ = self.job, self.cut
         name = f"{self.name}_tile{len(self.made)}"
-        function = self.made[key] = internal(self.module, name, [PTR, PTR, PTR, PTR, I64, I64])
+        function = self.made[key] = internal(
+            self.module, name, [pointer, pointer, pointer, pointer, i64, i64]
+        )
         e = Emitter(function, job.dtype)
         x, w, y, offsets, taps, weights_step = function.args
         pitch, lanes = cut_.plane[2], block.lanes
@@ -287,19 +301,19 @@ class _Emission:
                 value = e.splat(e.load(e.at(x, place)), lanes)
                 for v, weight in enumerate(weights):
                     i = p * block.vectors + v
-                    new[i] = e.muladd(value, weight, sums[i])
+                    new[i] = e.multiply_add(value, weight, sums[i])
             return new
 
         def channel(c: Any, *sums: Any) -> list[Any]:
-            plane = e.at(x, e.mul(c, cut_.channel_step))
-            own = e.at(w, e.mul(c, weights_step))
+            plane = e.at(x, e.times(c, cut_.channel_step))
+            own = e.at(w, e.times(c, weights_step))
 
             def some(t: Any, w: Any, *sums: Any) -> list[Any]:
                 # each tap's offset is loaded, so that no number is held in a register for the next
                 held = list(sums)
                 for j, seen in enumerate(profile):
-                    entry = e.at(offsets, e.add(e.i(t), j), I64)
-                    offset = e.b.load(entry, typ=I64, align=8)
+                    entry = e.at(offsets, e.add(const(t), j), i64)
+                    offset = e.b.load(entry, typ=i64, align=8)
                     held = tap(e.at(plane, offset), e.at(w, j * block.width), held, seen)
                 return [e.at(w, len(profile) * block.width), *held]
 
@@ -328,15 +342,15 @@ class _Emission:
                 )  # fmt: skip
             if not dense:
                 e.loop(0, valid, lambda m, v=v: self.spread(
-                    e, e.at(rows_, e.mul(m, count)), rows, columns,
-                    e.at(y, e.mul(e.add(m, v * lanes), volume)),
+                    e, e.at(rows_, e.times(m, count)), rows, columns,
+                    e.at(y, e.times(e.add(m, v * lanes), volume)),
                 ))  # fmt: skip
         e.b.ret_void()
         return function
 
     def spread(self, e: Emitter, from_: Any, rows: int, columns: int, to: Any) -> None:
         """One channel of a tile whose outputs do not lie side by side."""
-        job, lanes = self.job, self.target.bytes // e.itemsize
+        job, lanes = self.job, self.target.vector_bytes // e.itemsize
         for r in range(rows):
             line = e.at(to, r * job.spread[1] * job.out[2])
             for c in range(0, columns, lanes):
@@ -352,16 +366,16 @@ class _Emission:
         units = job.groups * self.layout.per_group
 
         def region(e: Emitter, index: Any) -> Region:
-            rest, part = e.divmod(index, cut_.parts)
-            rest, strip = e.divmod(rest, cut_.strips)
-            rest, band = e.divmod(rest, cut_.bands)
-            stack, d = e.divmod(rest, job.counts[0])
-            n0 = e.mul(stack, cut_.together)
-            u0 = e.divmod(e.mul(part, units), cut_.parts)[0]
-            u1 = e.divmod(e.mul(e.add(part, 1), units), cut_.parts)[0]
-            h0, w0 = e.mul(band, cut_.rows), e.mul(strip, cut_.columns)
+            rest, part = e.split(index, cut_.parts)
+            rest, strip = e.split(rest, cut_.strips)
+            rest, band = e.split(rest, cut_.bands)
+            stack, d = e.split(rest, job.counts[0])
+            n0 = e.times(stack, cut_.together)
+            u0 = e.split(e.times(part, units), cut_.parts)[0]
+            u1 = e.split(e.times(e.add(part, 1), units), cut_.parts)[0]
+            h0, w0 = e.times(band, cut_.rows), e.times(strip, cut_.columns)
             return Region(
-                (n0, e.least(e.add(n0, cut_.together), job.samples)), d,
+                (n0, e.smaller(e.add(n0, cut_.together), job.samples)), d,
                 (h0, e.add(h0, cut_.rows)), (w0, e.add(w0, cut_.columns)),
                 (self.channel_of(e, u0), self.channel_of(e, u1)),
             )  # fmt: skip
@@ -370,5 +384,5 @@ class _Emission:
 
     def channel_of(self, e: Emitter, unit: Index) -> Index:
         """The first output channel of a unit."""
-        g, b = e.divmod(unit, self.layout.per_group)
-        return e.add(e.mul(g, self.job.M), e.mul(b, self.layout.whole.width))
+        g, b = e.split(unit, self.layout.per_group)
+        return e.add(e.times(g, self.job.M), e.times(b, self.layout.whole.width))

@@ -6,7 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.conv.emit import I1, I64, PTR, Emitter, Index, internal
+from fx.backends.cpu.llvm.conv.emit import Emitter
+from fx.backends.cpu.llvm.ir import Index, const, i1, i64, internal, pointer
 
 
 def turn(
@@ -19,7 +20,7 @@ def turn(
     columns as rows, the first ``length`` elements of each. Steps are elements from row to row.
     """
     numbers = [from_step, rows, count, to_step, columns, length]
-    a, b, c, d, f, g = [e.i(n) for n in numbers]
+    a, b, c, d, f, g = [const(n) for n in numbers]
     e.b.call(_transposer(e, lanes), [from_, a, b, c, to, d, f, g])
 
 
@@ -30,29 +31,29 @@ def _transposer(outer: Emitter, lanes: int) -> Any:
     found = module.globals.get(name)
     if found is not None:
         return found
-    found = internal(module, name, [PTR, I64, I64, I64, PTR, I64, I64, I64])
+    found = internal(module, name, [pointer, i64, i64, i64, pointer, i64, i64, i64])
     e = Emitter(found, dtype)
     from_, from_step, rows, count, to, to_step, columns, length = found.args
-    bits, kind = ir.IntType(lanes), ir.VectorType(I1, lanes)
+    bits, kind = ir.IntType(lanes), ir.VectorType(i1, lanes)
 
     def first(n: Any) -> Any:
         """The first n lanes, as bits."""
-        return e.b.trunc(e.b.sub(e.b.shl(e.i(1), n), e.i(1)), bits)
+        return e.b.trunc(e.b.sub(e.b.shl(const(1), n), const(1)), bits)
 
     def where(i: int, limit: Any, wanted: Any) -> Any:
         """``wanted`` for a row below the limit, else no lane."""
-        some = e.b.select(e.b.icmp_signed("<", e.i(i), limit), wanted, ir.Constant(bits, 0))
+        some = e.b.select(e.b.icmp_signed("<", const(i), limit), wanted, ir.Constant(bits, 0))
         return e.b.bitcast(some, kind)
 
     wanted = first(count)
     square = [
-        e.load_where(e.at(from_, e.mul(from_step, i)), lanes, where(i, rows, wanted))
+        e.load(e.at(from_, e.times(from_step, i)), lanes, where(i, rows, wanted))
         for i in range(lanes)
     ]
     wanted = first(length)
     # whole rows are stored: 16 channels of a plane may lie in one set of the cache
     for i, column in enumerate(_transposed(e, square)):
-        e.store_where(column, e.at(to, e.mul(to_step, i)), where(i, columns, wanted))
+        e.store(column, e.at(to, e.times(to_step, i)), where(i, columns, wanted))
     e.b.ret_void()
     return found
 

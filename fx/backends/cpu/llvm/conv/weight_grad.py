@@ -12,12 +12,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from fx.backends.cpu.llvm.conv.emit import I64, PTR, Emitter, Index, internal, kernel
+from fx.backends.cpu.llvm.conv.emit import Emitter
 from fx.backends.cpu.llvm.conv.grad_plan import GradCut, grad_cut
 from fx.backends.cpu.llvm.conv.packing import WeightLayout, by_block, emit_planes
 from fx.backends.cpu.llvm.conv.plan import Block, Ints, Job, split
-from fx.backends.cpu.llvm.conv.target import Target, host
 from fx.backends.cpu.llvm.conv.transpose import turn
+from fx.backends.cpu.llvm.ir import Index, Machine, const, i64, internal, kernel, pointer, target
 from fx.compiler.step import Step
 from fx.graph.ir import Value, input_value
 from fx.spec import TensorSpec
@@ -27,16 +27,16 @@ def steps(
     job: Job, window: Ints, dilation: Ints, x: Value, g: Value, out: Value, lines: tuple[str, ...]
 ) -> list[Step]:
     """The steps that compute ``out`` from inputs ``x`` and cotangents ``g``; job is ``conv``'s."""
-    target = host()
+    machine = target()
     itemsize = x.spec.dtype.itemsize
-    layout = WeightLayout(job, itemsize, target)
+    layout = WeightLayout(job, itemsize, machine)
     units = job.groups * layout.per_group
     width = layout.whole.width if layout.count else layout.last.width  # type: ignore[union-attr]
     cut_ = grad_cut(job, window, dilation, units, width, itemsize)
     partial = input_value(TensorSpec((cut_.sums, layout.flags), x.spec.dtype))
     return [
-        GradStep(job, layout, cut_, target, (x, g), partial, lines),
-        SumStep(job, layout, cut_, target, partial, out, lines),
+        GradStep(job, layout, cut_, machine, (x, g), partial, lines),
+        SumStep(job, layout, cut_, machine, partial, out, lines),
     ]
 
 
@@ -44,7 +44,7 @@ class GradStep(Step):
     """Sums over parts of the samples, in the layout of packed weights."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, cut: GradCut, target: Target,
+        self, job: Job, layout: WeightLayout, cut: GradCut, target: Machine,
         reads: tuple[Value, Value], out: Value, lines: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.job, self.layout, self.cut, self.target = job, layout, cut, target
@@ -52,7 +52,7 @@ class GradStep(Step):
         self.reads, self.writes, self.lines = reads, (out,), lines
         self.tasks = cut.sums * job.groups * layout.per_group * cut.parts
         itemsize = reads[0].spec.dtype.itemsize
-        lanes = target.bytes // itemsize
+        lanes = target.vector_bytes // itemsize
         self.planes = 0 if cut.direct else cut.together * cut.sample_step + lanes
         self.places = cut.together * cut.rows * job.out[2]
         width = layout.whole.width
@@ -69,7 +69,7 @@ class SumStep(Step):
     """The sum of all parts, in the layout of weights."""
 
     def __init__(
-        self, job: Job, layout: WeightLayout, cut: GradCut, target: Target, partial: Value,
+        self, job: Job, layout: WeightLayout, cut: GradCut, target: Machine, partial: Value,
         out: Value, lines: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.job, self.layout, self.cut, self.target = job, layout, cut, target
@@ -94,31 +94,31 @@ def _emit_sum(module: Any, name: str, step: SumStep) -> Any:
     held = e.room(lanes_ * lanes_)
 
     def task(u: Any) -> None:
-        g, b = e.divmod(u, layout.per_group)
+        g, b = e.split(u, layout.per_group)
 
         def of(block: Block) -> None:
             lanes = block.lanes
             width = layout.whole.width
-            before = e.add(e.mul(g, layout.lanes), e.mul(b, width))
-            source = e.at(partial, e.mul(before, columns))
-            channel = e.add(e.mul(g, job.M), e.mul(b, width))
-            to = e.at(out, e.mul(channel, columns))
+            before = e.add(e.times(g, layout.lanes), e.times(b, width))
+            source = e.at(partial, e.times(before, columns))
+            channel = e.add(e.times(g, job.M), e.times(b, width))
+            to = e.at(out, e.times(channel, columns))
 
             def square(j: Any) -> None:
-                count = e.least(e.sub(columns, j), lanes)
+                count = e.smaller(e.sub(columns, j), lanes)
                 for v in range(block.vectors):
                     m = v * lanes
-                    from_ = e.at(source, e.add(e.mul(j, block.width), m))
+                    from_ = e.at(source, e.add(e.times(j, block.width), m))
                     from_step = block.width
                     if step.cut.sums > 1:
 
                         def row(i: Any, from_: Any = from_) -> None:
-                            at = e.at(from_, e.mul(i, block.width))
+                            at = e.at(from_, e.times(i, block.width))
                             total = e.load(at, lanes)
                             for s in range(1, step.cut.sums):
                                 more = e.load(e.at(at, s * layout.flags), lanes)
                                 total = e.b.fadd(total, more)
-                            e.store(total, e.at(held, e.mul(i, lanes)))
+                            e.store(total, e.at(held, e.times(i, lanes)))
 
                         e.loop(0, count, row)
                         from_, from_step = held, lanes
@@ -154,15 +154,15 @@ class _Emission:
 
     def task(self, index: Any) -> None:
         e, job, cut, layout = self.e, self.job, self.cut, self.layout
-        rest, part = e.divmod(index, cut.parts)
-        s, u = e.divmod(rest, job.groups * layout.per_group)
-        g, b = e.divmod(u, layout.per_group)
-        k0 = e.mul(part, cut.part)
-        k1 = e.least(e.add(k0, cut.part), job.K)
+        rest, part = e.split(index, cut.parts)
+        s, u = e.split(rest, job.groups * layout.per_group)
+        g, b = e.split(u, layout.per_group)
+        k0 = e.times(part, cut.part)
+        k1 = e.smaller(e.add(k0, cut.part), job.K)
         stacks = -(-job.samples // cut.together)
         bands = stacks * job.out[0] * cut.bands
-        first = e.divmod(e.mul(s, bands), cut.sums)[0]
-        last = e.divmod(e.mul(e.add(s, 1), bands), cut.sums)[0]
+        first = e.split(e.times(s, bands), cut.sums)[0]
+        last = e.split(e.times(e.add(s, 1), bands), cut.sums)[0]
 
         def of(block: Block) -> None:
             self.owned(block, s, g, b, k0, k1, first, last)
@@ -175,54 +175,55 @@ class _Emission:
     ) -> None:  # fmt: skip
         """The sums of one task: its block of channels, source channels k0 to k1."""
         e, job, cut, layout = self.e, self.job, self.cut, self.layout
-        before = e.add(e.mul(g, layout.lanes), e.mul(b, layout.whole.width))
-        own = e.add(e.mul(s, layout.flags), e.mul(before, job.K * job.window))
+        before = e.add(e.times(g, layout.lanes), e.times(b, layout.whole.width))
+        own = e.add(e.times(s, layout.flags), e.times(before, job.K * job.window))
         sums = e.at(self.out, own)  # [k][tap][block]
         count = job.window * block.width
         lanes = block.lanes
 
         e.loop(
-            e.mul(k0, count), e.mul(k1, count),
+            e.times(k0, count), e.times(k1, count),
             lambda i: e.store(e.zero(lanes), e.at(sums, i)), step=lanes,
         )  # fmt: skip
         places = e.at(self.scratch, self.step.planes)
         lay_out = self.cotangents(block)
         x_volume, g_volume = prod(job.source), prod(job.out)
-        channel = e.add(e.mul(g, job.M), e.mul(b, layout.whole.width))
+        channel = e.add(e.times(g, job.M), e.times(b, layout.whole.width))
 
         def band(i: Any) -> None:
-            rest, h = e.divmod(i, cut.bands)
-            stack, d = e.divmod(rest, job.out[0])
-            n0 = e.mul(stack, cut.together)
-            n1 = e.least(e.add(n0, cut.together), job.samples)
-            h0 = e.mul(h, cut.rows)
-            rows = e.sub(e.least(e.add(h0, cut.rows), job.out[1]), h0)
+            rest, h = e.split(i, cut.bands)
+            stack, d = e.split(rest, job.out[0])
+            n0 = e.times(stack, cut.together)
+            n1 = e.smaller(e.add(n0, cut.together), job.samples)
+            h0 = e.times(h, cut.rows)
+            rows = e.sub(e.smaller(e.add(h0, cut.rows), job.out[1]), h0)
             start = [
-                e.i(e.add(e.mul(at, st), lo)) for at, st, lo in zip((d, h0, 0), job.step, job.low)
+                const(e.add(e.times(at, st), lo))
+                for at, st, lo in zip((d, h0, 0), job.step, job.low)
             ]
 
             def plane(n: Index) -> Any:
-                at = e.mul(e.add(e.mul(e.add(e.mul(n, job.groups), g), job.K), k0), x_volume)
+                at = e.times(e.add(e.times(e.add(e.times(n, job.groups), g), job.K), k0), x_volume)
                 return e.at(self.x, at)
 
             def sample(n: Any) -> None:
                 j = e.sub(n, n0)
                 if not cut.direct:
-                    to = e.at(self.scratch, e.mul(j, cut.sample_step))
-                    e.b.call(self.pack, [plane(n), to, e.i(e.sub(k1, k0)), *start])
-                at = e.mul(e.add(e.mul(n, job.groups * job.M), channel), g_volume)
-                at = e.add(at, e.mul(e.add(e.mul(d, job.out[1]), h0), job.out[2]))
-                to = e.at(places, e.mul(j, cut.rows * job.out[2] * block.width))
-                e.b.call(lay_out, [e.at(self.g, at), to, e.i(e.mul(rows, job.out[2]))])
+                    to = e.at(self.scratch, e.times(j, cut.sample_step))
+                    e.b.call(self.pack, [plane(n), to, const(e.sub(k1, k0)), *start])
+                at = e.times(e.add(e.times(n, job.groups * job.M), channel), g_volume)
+                at = e.add(at, e.times(e.add(e.times(d, job.out[1]), h0), job.out[2]))
+                to = e.at(places, e.times(j, cut.rows * job.out[2] * block.width))
+                e.b.call(lay_out, [e.at(self.g, at), to, const(e.times(rows, job.out[2]))])
 
             e.loop(n0, n1, sample)
             planes = self.scratch
             if cut.direct:
                 _, high, wide = job.source
-                at = e.add(e.mul(e.add(e.mul(start[0], high), start[1]), wide), start[2])
+                at = e.add(e.times(e.add(e.times(start[0], high), start[1]), wide), start[2])
                 planes = e.at(plane(n0), at)
-            count = e.i(e.sub(n1, n0))
-            self.weights(block, sums, planes, places, count, e.i(rows), h0, k0, k1)
+            count = const(e.sub(n1, n0))
+            self.weights(block, sums, planes, places, count, const(rows), h0, k0, k1)
 
         e.loop(first, last, band)
 
@@ -248,7 +249,7 @@ class _Emission:
             high = split(KH, max(1, most // (size * wide)))
 
             def one(k: Any) -> None:
-                plane = e.at(planes, e.mul(e.sub(k, k0), cut.channel_step))
+                plane = e.at(planes, e.times(e.sub(k, k0), cut.channel_step))
 
                 def depth(z: Index) -> None:
                     h_edge = 0
@@ -259,20 +260,22 @@ class _Emission:
                             skipped, left = 0, rows
                             if taps_h == 1 and job.pads:
                                 skipped, left = self.seen(h, h0, rows)
-                            begin = e.mul(skipped, job.step[1] * cut.plane[2])
-                            held = e.at(places, e.mul(skipped, job.out[2] * block.width))
+                            begin = e.times(skipped, job.step[1] * cut.plane[2])
+                            held = e.at(places, e.times(skipped, job.out[2] * block.width))
                             w_edge = 0
                             for taps_w, w_count in runs:
                                 w_next = w_edge + taps_w * w_count
                                 function = self.micro(block, size, taps_h, taps_w)
 
                                 def run(w: Index, function: Any = function) -> None:
-                                    at = e.add(e.mul(z, dil[0] * cut.plane[1]), e.mul(h, dil[1]))
-                                    at = e.add(e.mul(at, cut.plane[2]), e.mul(w, dil[2]), begin)
-                                    tap = e.add(e.mul(e.add(e.mul(z, KH), h), KW), w)
-                                    to = e.mul(e.add(e.mul(k, job.window), tap), block.width)
+                                    at = e.add(
+                                        e.times(z, dil[0] * cut.plane[1]), e.times(h, dil[1])
+                                    )
+                                    at = e.add(e.times(at, cut.plane[2]), e.times(w, dil[2]), begin)
+                                    tap = e.add(e.times(e.add(e.times(z, KH), h), KW), w)
+                                    to = e.times(e.add(e.times(k, job.window), tap), block.width)
                                     arrays = [e.at(plane, at), held, e.at(sums, to)]
-                                    e.b.call(function, [*arrays, samples, e.i(left)])
+                                    e.b.call(function, [*arrays, samples, const(left)])
 
                                 e.loop(w_edge, w_next, run, step=taps_w)
                                 w_edge = w_next
@@ -285,7 +288,7 @@ class _Emission:
             e.loop(start, stop, one, step=size)
 
         # a part may have fewer channels than the others, and a block fewer than fit
-        rest = e.divmod(e.sub(k1, k0), channels)[1] if channels > 1 else 0
+        rest = e.split(e.sub(k1, k0), channels)[1] if channels > 1 else 0
         whole = e.sub(k1, rest)
         blocks_of(channels, k0, whole)
         if not (isinstance(rest, int) and rest == 0) and (cut.part % channels or job.K % cut.part):
@@ -300,11 +303,11 @@ class _Emission:
         """
         e, job = self.e, self.job
         step = job.step[1]
-        at = e.add(job.low[1], e.mul(h, self.cut.dilation[1]))  # where output row 0 reads
-        first = e.divmod(e.most(e.add(e.mul(at, -1), step - 1), 0), step)[0]
-        last = e.divmod(e.most(e.add(e.mul(at, -1), job.source[1] - 1 + step), 0), step)[0]
-        first = e.least(e.most(e.sub(first, h0), 0), rows)
-        last = e.least(e.most(e.sub(last, h0), first), rows)
+        at = e.add(job.low[1], e.times(h, self.cut.dilation[1]))  # where output row 0 reads
+        first = e.split(e.larger(e.add(e.times(at, -1), step - 1), 0), step)[0]
+        last = e.split(e.larger(e.add(e.times(at, -1), job.source[1] - 1 + step), 0), step)[0]
+        first = e.smaller(e.larger(e.sub(first, h0), 0), rows)
+        last = e.smaller(e.larger(e.sub(last, h0), first), rows)
         return first, e.sub(last, first)
 
     def micro(self, block: Block, channels: int, high: int, wide: int) -> Any:
@@ -314,7 +317,7 @@ class _Emission:
             return self.made[key]
         job, cut = self.job, self.cut
         function = self.made[key] = internal(
-            self.module, f"{self.name}_block{len(self.made)}", [PTR, PTR, PTR, I64, I64]
+            self.module, f"{self.name}_block{len(self.made)}", [pointer, pointer, pointer, i64, i64]
         )
         e = Emitter(function, job.dtype)
         x, g, sums, samples, rows = function.args
@@ -332,22 +335,22 @@ class _Emission:
         long = job.out[2]
 
         def sample(n: Any, *totals: Any) -> Any:
-            planes = e.at(x, e.mul(n, cut.sample_step))
-            places = e.at(g, e.mul(n, cut.rows * long * width))
+            planes = e.at(x, e.times(n, cut.sample_step))
+            places = e.at(g, e.times(n, cut.rows * long * width))
 
             def row(r: Any, *totals: Any) -> Any:
-                line = e.at(planes, e.mul(r, job.step[1] * cut.plane[2]))
-                vectors = e.at(places, e.mul(r, long * width))
+                line = e.at(planes, e.times(r, job.step[1] * cut.plane[2]))
+                vectors = e.at(places, e.times(r, long * width))
 
                 def place(q: Any, *totals: Any) -> Any:
-                    at = e.at(line, e.mul(q, job.step[2]))
-                    from_ = e.at(vectors, e.mul(q, width))
+                    at = e.at(line, e.times(q, job.step[2]))
+                    from_ = e.at(vectors, e.times(q, width))
                     ct = [e.load(e.at(from_, v * lanes), lanes) for v in range(block.vectors)]
                     new = []
                     for i, offset in enumerate(offsets):
                         value = e.splat(e.load(e.at(at, offset)), lanes)
                         for v in range(block.vectors):
-                            new.append(e.muladd(value, ct[v], totals[i * block.vectors + v]))
+                            new.append(e.multiply_add(value, ct[v], totals[i * block.vectors + v]))
                     return new
 
                 return e.loop(0, long, place, totals)
@@ -367,19 +370,19 @@ class _Emission:
             return self.made[key]
         job = self.job
         function = self.made[key] = internal(
-            self.module, f"{self.name}_block{len(self.made)}", [PTR, PTR, I64]
+            self.module, f"{self.name}_block{len(self.made)}", [pointer, pointer, i64]
         )
         e = Emitter(function, job.dtype)
         from_, to, count = function.args
         lanes, volume = block.lanes, prod(job.out)
 
         def square(j: Any) -> None:
-            wanted = e.least(e.sub(count, j), lanes)
+            wanted = e.smaller(e.sub(count, j), lanes)
             for m in range(0, block.width, lanes):
                 turn(
                     e, lanes, e.at(from_, e.add(m * volume, j)), volume,
                     min(lanes, block.valid - m), wanted,
-                    e.at(to, e.add(e.mul(j, block.width), m)), block.width, wanted, lanes,
+                    e.at(to, e.add(e.times(j, block.width), m)), block.width, wanted, lanes,
                 )  # fmt: skip
 
         e.loop(0, count, square, step=lanes)

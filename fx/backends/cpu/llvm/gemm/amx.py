@@ -24,24 +24,26 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
-from fx.backends.cpu.llvm.vecmath.types import host_features
+from fx.backends.cpu.llvm import ir as v
 from fx.dtypes import float16
 
 LINES, DEEP = 16, 32  # of a tile
 TILE = 2 * LINES * DEEP  # bytes
 SIDE = 2  # panels of a block, down and across
-_NEEDED = frozenset(("amx-tile", "amx-bf16", "avx512bf16", "avx512bw", "avx512vl"))
+_NEEDED = ("amx-tile", "amx-bf16", "avx512bf16", "avx512bw", "avx512vl")
 _EXPONENT, _HIGH = 0x7F800000, -0x10000
 _PRCTL, _ASK, _TILE_DATA = 158, 0x1023, 18  # Linux on x86-64: arch_prctl, for the state of tiles
 
 
-@cache
 def available() -> bool:
-    """Whether this process may use the tiles of the CPU: Linux gives them to those who ask."""
-    features = host_features()
-    if not features.issuperset(_NEEDED):
-        return False
+    """Whether kernels may use the tiles of the CPU."""
+    machine = v.target()
+    return machine.has(*_NEEDED) and (machine is not v.host() or _granted())
+
+
+@cache
+def _granted() -> bool:
+    """Whether this process may: Linux gives tiles to those who ask."""
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         return False
     try:
@@ -195,7 +197,7 @@ HELD = _ROW * SIDE * LINES  # bytes of the sums of a block
 def _call(b: Any, name: str, *words: Any) -> None:
     """An instruction; tiles are named by numbers of 8 bits."""
     words = tuple([ir.Constant(v.i8, w) if isinstance(w, int) else w for w in words])
-    b.call(v.intrinsic(b, f"llvm.x86.{name}", ir.VoidType(), *[w.type for w in words]), words)
+    v.intrinsic(b, "x86", v.void, words, name)
 
 
 def begin(b: Any) -> None:
@@ -289,8 +291,8 @@ def rounded(b: Any, x: Any, dtype: Any) -> Any:
     if dtype == float16:
         return v.narrow(b, x, dtype)
     kind = ir.VectorType(_BFloat(), LINES)
-    name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
-    return b.bitcast(b.call(v.intrinsic(b, name, kind, x.type), [x]), ir.VectorType(v.i16, LINES))
+    found = v.intrinsic(b, "x86", kind, [x], "avx512bf16.cvtneps2bf16.512")
+    return b.bitcast(found, ir.VectorType(v.i16, LINES))
 
 
 def by_vectors(b: Any, *words: Any) -> None:

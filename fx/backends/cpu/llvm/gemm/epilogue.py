@@ -34,7 +34,7 @@ from typing import Any, Protocol
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.graph.ir import Value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm.epilogue import Place
 from fx.backends.cpu.llvm.gemm.problem import Problem
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm.frame import Frame
 from fx.backends.cpu.llvm.gemm.micro import Left, Right, Tile, accumulate
 from fx.backends.cpu.llvm.gemm.pack import pack_across, pack_lines, side

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 
 
 class Tile(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 
 
 def pack_lines(

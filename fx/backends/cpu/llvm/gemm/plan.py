@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fx import limits
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm.problem import Problem
 
 
@@ -35,7 +35,7 @@ def plan(p: Problem) -> Plan:
     """The blocks for a product: by its sizes and strides alone."""
     kind = v.compute_type(p.x.dtype)
     size = v.size_of(kind)
-    width = v.vector_bytes() // size
+    width = v.target().vector_bytes // size
     narrow = v.memory_type(p.x.dtype) != kind
     rows, across = tile(p, width)
     row_tiles, column_tiles = -(-p.m // rows), -(-p.n // (across * width))
@@ -104,7 +104,7 @@ def _even(total: int, most: int) -> int:
 
 def tile(p: Problem, width: int) -> tuple[int, int]:
     """Rows and vectors of the tile that takes the least time."""
-    registers = v.registers()
+    registers = v.target().registers
     vectors = -(-p.n // width)
     best, found = float("inf"), (1, 1)
     for across in range(1, min(vectors, 8) + 1):

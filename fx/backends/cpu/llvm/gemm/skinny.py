@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm.frame import Frame
 from fx.backends.cpu.llvm.gemm.problem import Problem
 
@@ -37,7 +37,7 @@ class SkinnyPlan(NamedTuple):
 def skinny_plan(p: Problem) -> SkinnyPlan | None:
     """A plan, if the product is better off here than in tiles."""
     memory = p.y.dtype.itemsize
-    width = v.vector_bytes() // v.size_of(v.compute_type(p.y.dtype))
+    width = v.target().vector_bytes // v.size_of(v.compute_type(p.y.dtype))
     if p.y.row == 1 and (p.y.column != 1 or p.n == 1) and p.k > 1:
         # transposing a square costs about as much as 16 dot products of as many elements
         if p.m <= limits.SKINNY_ROWS and (p.m == 1 or 6 * p.m <= p.k):
@@ -55,7 +55,7 @@ def skinny_plan(p: Problem) -> SkinnyPlan | None:
     ):
         # some pages of each row
         columns = _evenly(p.n, limits.SKINNY_COLUMNS * (1 + (p.n >= limits.SKINNY_WIDE)), width)
-        deep = min(8, max(2, (v.registers() - 4) // p.m))
+        deep = min(8, max(2, (v.target().registers - 4) // p.m))
         return SkinnyPlan("sums", width, p.m, 1, deep, columns)
     return None
 

@@ -12,8 +12,8 @@ from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals, parts_of
 from fx.backends.cpu.llvm.gemm.plan import Plan, plan
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
 from fx.backends.cpu.llvm.gemm.skinny import Dots, SkinnyPlan, Sums, skinny_plan
-from fx.backends.cpu.llvm.gemm.vectors import vector_bytes
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
+from fx.backends.cpu.llvm.ir import target
 from fx.compiler.step import Step
 from fx.dtypes import float32
 from fx.graph.ir import Node, Value, input_value
@@ -95,7 +95,7 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
         extra, writes = tuple(epilogue.reads), tuple(epilogue.writes)
         specs = [(v.spec.shape, v.spec.dtype) for v in (*extra, *writes)]
         key = (shape, epilogue.key, inplace(epilogue), len(extra), *specs)
-    key = ("matmul", vector_bytes(), p, plan_, *key)
+    key = ("matmul", target().vector_bytes, p, plan_, *key)
     name = f"matmul: {f'{p.batches} x ' if p.batches > 1 else ''}({p.m}, {p.k}, {p.n})"
     cost = _cost(p, epilogue)
     temporary = float32 if out.dtype.itemsize < 4 else out.dtype

@@ -114,9 +114,8 @@ def _entry() -> Any:
     symbols = {**python_api.symbols(), "fx_take": memory.take, "fx_give": memory.give}
     symbols["fx_parallel"] = parallel.address()
     symbols["PyLong_AsLongLong"] = python_api._address(ctypes.pythonapi.PyLong_AsLongLong)
-    head = f'target triple = "{engine.triple()}"\ntarget datalayout = "{engine.data_layout()}"\n'
-    loaded = engine.Loaded([disk_cache.code_of(head + TEXT)], ("fx_run", "fx_empty"), symbols, True)
-    return loaded
+    code = [disk_cache.code_of(engine.head() + TEXT)]
+    return engine.Loaded(code, ("fx_run", "fx_empty"), symbols, lasting=True)
 
 
 def _limits_of(group: str) -> str:
@@ -157,11 +156,10 @@ def _entry_of(group: str, name: str, dtype: str) -> str | None:
 
 def _code_of(group: str, name: str, dtype: str) -> bytes:
     from fx.backends.cpu.llvm import engine
-    from fx.backends.cpu.llvm.kernels import module_of_this_cpu
 
     if group in irregular.GROUPS:
         return irregular.code_of(group, name, dtype)
-    module = module_of_this_cpu()
+    module = engine.new_module()
     import_module(f"{__name__}.{group}").emit(module, np.dtype(dtype), name)
     return engine.compile_text(str(module))
 

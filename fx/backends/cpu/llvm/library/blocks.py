@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 
@@ -31,7 +31,7 @@ class Rows:
     ) -> None:
         self.kind = v.memory_type(dtype)
         self.size = v.size_of(self.kind)
-        self.width = v.vector_bytes() // self.size
+        self.width = v.target().vector_bytes // self.size
         self.stretch = limits.SUM_VECTORS * self.width  # elements
         kinds = [v.pointer, v.i64, v.i64, v.pointer]
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
@@ -18,7 +18,7 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
     table, begin, end, _ = function.args
     source, out = [b.load(v.at(b, table, i, v.i64), typ=v.pointer, align=8) for i in (0, 1)]
     n = b.load(v.at(b, table, 2, v.i64), typ=v.i64, align=8)
-    half, width = v.memory_type(dtype), max(v.vector_bytes() // 4, 4)
+    half, width = v.memory_type(dtype), max(v.target().vector_bytes // 4, 4)
     taken, given = (half, v.f32) if name == "widen" else (v.f32, half)
 
     def some(i: Any, mask: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.library.blocks import Rows
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 

@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 
 ROWS = 6
 # the words of both kernels
@@ -23,12 +23,12 @@ ROWS = 6
 
 def across() -> int:
     """How many vectors a tile is wide."""
-    return 4 if v.registers() >= 32 else 2
+    return 4 if v.target().registers >= 32 else 2
 
 
 def wide(size: int) -> int:
     """How many columns of elements of ``size`` bytes a tile has."""
-    return across() * v.vector_bytes() // size
+    return across() * v.target().vector_bytes // size
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
@@ -40,7 +40,7 @@ class _Kernels:
     def __init__(self, module: ir.Module, dtype: Any) -> None:
         self.module = module
         self.kind = v.memory_type(dtype)
-        self.width = v.vector_bytes() // v.size_of(self.kind)
+        self.width = v.target().vector_bytes // v.size_of(self.kind)
         self.across = across()
         self.wide = self.across * self.width
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm import amx
-from fx.backends.cpu.llvm.gemm import vectors as v
 from fx.backends.cpu.llvm.gemm.amx import LINES, SIDE
 
 _BLOCK = SIDE * LINES  # rows and columns of a block

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:

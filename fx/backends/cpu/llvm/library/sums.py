@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.gemm import vectors as v
+from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.library.blocks import Rows
 
 _VECTORS = 4  # side by side, each with accumulators of its own
@@ -29,7 +29,7 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
 
 def block_of(itemsize: int) -> int:
     """How many columns a task takes."""
-    return _VECTORS * v.vector_bytes() // itemsize
+    return _VECTORS * v.target().vector_bytes // itemsize
 
 
 _KINDS = {"float32": v.f32, "float64": v.f64}

@@ -9,6 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
+from fx.backends.cpu.llvm.ir import constant, llvm_type
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
@@ -20,10 +21,6 @@ from fx.backends.cpu.llvm.loops.vectors import (
     splat,
 )
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
-from fx.backends.cpu.llvm.vecmath.types import (
-    constant,
-    llvm_type,
-)
 from fx.compiler.extents import Extent
 from fx.compiler.plan import Plan
 

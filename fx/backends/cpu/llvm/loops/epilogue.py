@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import Splat, constant, llvm_type, storage_type
 from fx.backends.cpu.llvm.loops.blocks import const
 from fx.backends.cpu.llvm.loops.vectors import masked_load, splat
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
-from fx.backends.cpu.llvm.vecmath.types import Splat, constant, llvm_type, storage_type
 from fx.compiler.epilogue import Epilogue
 from fx.compiler.maps import Form, strides_of
 

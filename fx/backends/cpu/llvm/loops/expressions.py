@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import Splat, constant, llvm_type, storage_type
 from fx.backends.cpu.llvm.loops.blocks import I64, Levels, const
 from fx.backends.cpu.llvm.loops.vectors import (
     POINTER,
@@ -19,7 +20,6 @@ from fx.backends.cpu.llvm.loops.vectors import (
     splat,
 )
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
-from fx.backends.cpu.llvm.vecmath.types import constant, llvm_type, storage_type
 from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
 from fx.compiler.plan import Plan
@@ -175,8 +175,6 @@ class Expressions:
         x = values[0]
         lanes = self.plan.lanes
         if isinstance(x, ir.Constant):
-            from fx.backends.cpu.llvm.vecmath.types import Splat
-
             return [Splat(ir.VectorType(x.type, lanes), x)] * self.copies
         return [splat(self.b, x, lanes)] * self.copies
 

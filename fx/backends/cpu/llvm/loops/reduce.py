@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.vecmath.types import F64, constant, like, llvm_type, suffix
+from fx.backends.cpu.llvm.ir import constant, f64, like, llvm_type, suffix
 from fx.compiler.nest import mixed
 from fx.dtypes import FLOATING, bool_
 
@@ -138,7 +138,7 @@ class Accumulator:
         return combine(self.b, self.e.name, self.source if self.mixed else self.e.dtype, x, y)
 
     def _widened(self, x: Any) -> Any:
-        kind = like(x.type, F64)
+        kind = like(x.type, f64)
         return x if not self.mixed or x.type == kind else self.b.fpext(x, kind)
 
     def _tree(self, xs: list[Any]) -> Any:
@@ -150,4 +150,4 @@ class Accumulator:
         return xs[0]
 
     def _dtype(self, xs: list[Any]) -> Any:
-        return self.source if self.mixed and xs[0].type != like(xs[0].type, F64) else self.e.dtype
+        return self.source if self.mixed and xs[0].type != like(xs[0].type, f64) else self.e.dtype

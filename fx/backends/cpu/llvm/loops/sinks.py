@@ -14,21 +14,12 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
+from fx.backends.cpu.llvm.ir import constant, f32, f64, i8, like, llvm_type, storage_type, widened
 from fx.backends.cpu.llvm.loops.blocks import I64, const
 from fx.backends.cpu.llvm.loops.reduce import combine, identity
 from fx.backends.cpu.llvm.loops.stores import Stores
 from fx.backends.cpu.llvm.loops.vectors import masked_load, masked_store, splat
 from fx.backends.cpu.llvm.vecmath.table import load_convert, store_convert
-from fx.backends.cpu.llvm.vecmath.types import (
-    F32,
-    F64,
-    I8,
-    constant,
-    like,
-    llvm_type,
-    storage_type,
-    widened,
-)
 from fx.dtypes import float32, float64
 
 
@@ -51,8 +42,8 @@ class Sinks(Stores):
             first = store_convert(b, constant(llvm_type(dtype), identity(name, dtype)), dtype)
             self._fill(self.sinks[-1], splat(b, first, plan.lanes), first, row, dtype.itemsize)
             if k in plan.kept:
-                near = b.gep(self.scratch, [self.number(plan.kept[k])], source_etype=I8)
-                one = constant(F32, 0.0)
+                near = b.gep(self.scratch, [self.number(plan.kept[k])], source_etype=i8)
+                one = constant(f32, 0.0)
                 self._fill(near, splat(b, one, plan.lanes), one, row, 4)
                 self.near[k] = near
         low = b.mul(task, self.number(plan.per_task), flags=("nsw",))
@@ -86,9 +77,9 @@ class Sinks(Stores):
         whole, left = count // lanes * lanes, count % lanes
 
         def some(i: Any, width: int | None, mask: Any) -> None:
-            here = b.gep(near, [i], source_etype=F32)
-            there = b.gep(total, [i], source_etype=F64)
-            narrow, wide = widened(F32, width), widened(F64, width)
+            here = b.gep(near, [i], source_etype=f32)
+            there = b.gep(total, [i], source_etype=f64)
+            narrow, wide = widened(f32, width), widened(f64, width)
             if mask is None:
                 x, y = b.load(here, typ=narrow), b.load(there, typ=wide)
                 x.align, y.align = 4, 8
@@ -152,8 +143,8 @@ class Sinks(Stores):
         offset = self._offset(form)
         align = dtype.itemsize
         for j, x in enumerate(self._spread(values)):
-            if dtype == float64 and x.type.element != F64:
-                x = b.fpext(x, like(x.type, F64))
+            if dtype == float64 and x.type.element != f64:
+                x = b.fpext(x, like(x.type, f64))
             at = b.add(offset, const(j * plan.lanes)) if j else offset
             place = b.gep(row, [at], source_etype=kind.element)
             if self.mask is None:

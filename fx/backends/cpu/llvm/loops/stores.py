@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import storage_type
 from fx.backends.cpu.llvm.loops.blocks import const
 from fx.backends.cpu.llvm.loops.expressions import Expressions
 from fx.backends.cpu.llvm.loops.vectors import (
@@ -19,7 +20,6 @@ from fx.backends.cpu.llvm.loops.vectors import (
     transposed,
 )
 from fx.backends.cpu.llvm.vecmath.table import store_convert
-from fx.backends.cpu.llvm.vecmath.types import storage_type
 
 
 class Stores(Expressions):

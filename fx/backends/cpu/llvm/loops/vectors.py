@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.vecmath.types import constant, suffix
+from fx.backends.cpu.llvm.ir import constant, suffix
 
 _I1, I32 = ir.IntType(1), ir.IntType(32)
 POINTER = ir.PointerType()

@@ -8,8 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.failures import BAD_INDEX, failed
-from fx.backends.cpu.llvm.special.kernel import Frame, SpecialStep, i64, load, store
-from fx.backends.cpu.llvm.vecmath.types import I1, I64
+from fx.backends.cpu.llvm.ir import Frame, i1, i64, load_item, store_item
+from fx.backends.cpu.llvm.special.kernel import SpecialStep
 from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
 from fx.errors import FxError
@@ -102,14 +102,14 @@ class Guard:
         self.b, self.array, self.dtype, self.n, self.status = frame.b, array, dtype, n, status
         if status is not None:
             self.word = self.b.mul(task, i64(2))
-            store(self.b, i64(0), status, self.word, int64)
+            store_item(self.b, i64(0), status, self.word, int64)
 
     def _wide(self, place: Any) -> Any:
         b = self.b
-        raw = load(b, self.array, place, self.dtype)
+        raw = load_item(b, self.array, place, self.dtype)
         if self.dtype.itemsize == 8:
             return raw
-        return (b.sext if self.dtype.kind == "i" else b.zext)(raw, I64)
+        return (b.sext if self.dtype.kind == "i" else b.zext)(raw, i64)
 
     def _front(self, index: Any) -> Any:
         """A negative index from the front."""
@@ -134,8 +134,8 @@ class Guard:
         inside = b.icmp_unsigned("<", index, i64(self.n))
         b.cbranch(_likely(b, inside), right, wrong)
         b.position_at_end(wrong)
-        store(b, i64(BAD_INDEX), self.status, self.word, int64)
-        store(b, wide, self.status, b.add(self.word, i64(1)), int64)
+        store_item(b, i64(BAD_INDEX), self.status, self.word, int64)
+        store_item(b, wide, self.status, b.add(self.word, i64(1)), int64)
         b.branch(bad)
         b.position_at_end(right)
         return index
@@ -146,8 +146,8 @@ def _likely(b: Any, condition: Any) -> Any:
     name = "llvm.expect.i1"
     function = b.module.globals.get(name)
     if function is None:
-        function = ir.Function(b.module, ir.FunctionType(I1, [I1, I1]), name)
-    return b.call(function, [condition, ir.Constant(I1, 1)])
+        function = ir.Function(b.module, ir.FunctionType(i1, [i1, i1]), name)
+    return b.call(function, [condition, ir.Constant(i1, 1)])
 
 
 def reports() -> bool:

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from fx.backends.cpu.llvm.failures import DIVIDED
+from fx.backends.cpu.llvm.ir import Frame, i64, load_item, part, store_item, turns
 from fx.backends.cpu.llvm.special.checked import CheckedStep, reports
-from fx.backends.cpu.llvm.special.kernel import (
-    Frame,
-    has_elements,
-    i64,
-    load,
-    loop,
-    part,
-    store,
-    tasks_for,
-)
+from fx.backends.cpu.llvm.special.kernel import has_elements, tasks_for
 from fx.compiler.step import Step
 from fx.dtypes import int64
 from fx.errors import DIVIDED_BY_0
@@ -36,11 +28,11 @@ def divisor(node: Node) -> Step | None:
         source, target, status = frame.reads[0], *frame.writes
         with frame.tasks() as task:
             word = b.mul(task, i64(2))
-            store(b, i64(0), status, word, int64)
-            with loop(b, *part(b, task, tasks, spec.size)) as i:
-                value = load(b, source, i, spec.dtype)
-                store(b, value, target, i, spec.dtype)
+            store_item(b, i64(0), status, word, int64)
+            with turns(b, *part(b, task, tasks, spec.size)) as i:
+                value = load_item(b, source, i, spec.dtype)
+                store_item(b, value, target, i, spec.dtype)
                 with b.if_then(b.icmp_signed("==", value, value.type(0)), likely=False):
-                    store(b, i64(DIVIDED), status, word, int64)
+                    store_item(b, i64(DIVIDED), status, word, int64)
 
     return _DivisorStep(node, body, DIVIDED_BY_0, tasks=tasks, cost=float(spec.size))

@@ -6,23 +6,27 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.special.kernel import (
-    Fold,
+from fx.backends.cpu.llvm.ir import (
     Frame,
+    Turns,
+    constant,
+    i32,
+    i64,
+    in_vectors,
+    lanes_for,
+    load_item,
+    store_item,
+    turns,
+)
+from fx.backends.cpu.llvm.special.kernel import (
     SpecialStep,
     around,
-    columns,
     has_elements,
-    i64,
-    load,
-    loop,
     rows_and_columns,
-    store,
     tasks_for,
 )
 from fx.backends.cpu.llvm.vecmath.algebra import any_lane
 from fx.backends.cpu.llvm.vecmath.casts import load_convert
-from fx.backends.cpu.llvm.vecmath.types import I32, I64, constant, lanes_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, FLOATING, bool_, int64
 from fx.graph.ir import Node
@@ -57,7 +61,7 @@ def place(node: Node) -> Step | None:
         b = frame.b
         with frame.tasks() as task:
             rows, span = rows_and_columns(b, task, tasks, before, after, block)
-            with loop(b, *rows) as row:
+            with turns(b, *rows) as row:
                 if after == 1:
                     _in_row(frame, row, n, dtype, most)
                 else:
@@ -68,7 +72,7 @@ def place(node: Node) -> Step | None:
 
 def _read(frame: Frame, index: Any, dtype: Any, lanes: int | None) -> Any:
     b = frame.b
-    raw = load(b, frame.reads[0], index, dtype, lanes)
+    raw = load_item(b, frame.reads[0], index, dtype, lanes)
     return raw if dtype == bool_ else load_convert(b, raw, dtype)
 
 
@@ -78,12 +82,12 @@ def _in_row(frame: Frame, row: Any, n: int, dtype: Any, most: bool) -> None:
     base = b.mul(row, i64(n))
     lanes = min(lanes_for(dtype), 16)
     whole = n - n % lanes
-    fold = Fold(b, [_read(frame, base, dtype, None)])
+    fold = Turns(b, [_read(frame, base, dtype, None)])
     if whole:
         side = 4 if n >= 8 * lanes else 1  # vectors at a time, so that none waits for another
         whole = n - n % (side * lanes)
         starts = [b.add(base, i64(k * lanes)) for k in range(side)]
-        wide = Fold(b, [_read(frame, start, dtype, lanes) for start in starts])
+        wide = Turns(b, [_read(frame, start, dtype, lanes) for start in starts])
         with wide.range(side * lanes, whole, side * lanes) as i:
             found = []
             for start, best in zip(starts, wide.values):
@@ -93,7 +97,7 @@ def _in_row(frame: Frame, row: Any, n: int, dtype: Any, most: bool) -> None:
         vector, *others = wide.values
         for x in others:
             vector = b.select(_beats(b, most, dtype, x, vector), x, vector)
-        fold = Fold(b, [b.extract_element(vector, ir.Constant(I32, 0))])
+        fold = Turns(b, [b.extract_element(vector, ir.Constant(i32, 0))])
         with fold.range(1, lanes) as i:
             x = b.extract_element(vector, i)
             (best,) = fold.values
@@ -123,24 +127,24 @@ def _store_first(
     if whole:
         lane = ir.Constant(ir.VectorType(best.type, lanes), ir.Undefined)
         for k in range(lanes):
-            lane = b.insert_element(lane, best, ir.Constant(I32, k))
+            lane = b.insert_element(lane, best, ir.Constant(i32, k))
         mask_type = ir.IntType(lanes)
-        with loop(b, 0, whole, lanes) as i:
+        with turns(b, 0, whole, lanes) as i:
             x = _read(frame, b.add(base, i), dtype, lanes)
             hits = _same(b, dtype, x, lane)
             hit, miss = b.append_basic_block("hit"), b.append_basic_block("miss")
             b.cbranch(any_lane(b, hits), hit, miss)
             b.position_at_end(hit)
             zeros = b.cttz(b.bitcast(hits, mask_type), ir.Constant(ir.IntType(1), 1))
-            store(b, b.add(i, b.zext(zeros, I64)), frame.writes[0], row, int64)
+            store_item(b, b.add(i, b.zext(zeros, i64)), frame.writes[0], row, int64)
             b.branch(done)
             b.position_at_end(miss)
-    with loop(b, whole, n) as i:
+    with turns(b, whole, n) as i:
         x = _read(frame, b.add(base, i), dtype, None)
         hit, miss = b.append_basic_block("hit"), b.append_basic_block("miss")
         b.cbranch(_same(b, dtype, x, best), hit, miss)
         b.position_at_end(hit)
-        store(b, i, frame.writes[0], row, int64)
+        store_item(b, i, frame.writes[0], row, int64)
         b.branch(done)
         b.position_at_end(miss)
     b.branch(done)
@@ -157,14 +161,14 @@ def _down_columns(
 
     def column(c: Any, width: int | None) -> None:
         start = b.add(base, c)
-        kind = I64 if width is None else ir.VectorType(I64, width)
-        fold = Fold(b, [_read(frame, start, dtype, width), constant(kind, 0), constant(kind, 0)])
+        kind = i64 if width is None else ir.VectorType(i64, width)
+        fold = Turns(b, [_read(frame, start, dtype, width), constant(kind, 0), constant(kind, 0)])
         with fold.range(1, n) as k:
             best, where, now = fold.values
             now = b.add(now, constant(kind, 1))
             x = _read(frame, b.add(start, b.mul(k, i64(after))), dtype, width)
             wins = _beats(b, most, dtype, x, best)
             fold.values = [b.select(wins, x, best), b.select(wins, now, where), now]
-        store(b, fold.values[1], frame.writes[0], b.add(b.mul(row, i64(after)), c), int64)
+        store_item(b, fold.values[1], frame.writes[0], b.add(b.mul(row, i64(after)), c), int64)
 
-    columns(b, *span, lanes if after >= lanes else 1, column)
+    in_vectors(b, *span, lanes if after >= lanes else 1, column)

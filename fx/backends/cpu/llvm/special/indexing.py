@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
 from fx.backends.cpu.llvm.special.checked import CheckedStep, Guard, in_range, message, reports
-from fx.backends.cpu.llvm.special.kernel import (
-    Frame,
-    SpecialStep,
-    around,
-    copy,
-    has_elements,
-    i64,
-    load,
-    loop,
-    offset,
-    part,
-    store,
-    tasks_for,
-)
+from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements, tasks_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node
@@ -65,8 +53,8 @@ def wrap_index(node: Node) -> Step | None:
         b = frame.b
         guard = Guard(frame, frame.reads[0], dtype, n, status, task)
         end = b.append_basic_block("end")
-        with loop(b, *part(b, task, tasks, size)) as i:
-            store(b, guard.read(i, end), frame.writes[0], i, int64)
+        with turns(b, *part(b, task, tasks, size)) as i:
+            store_item(b, guard.read(i, end), frame.writes[0], i, int64)
         b.branch(end)
         b.position_at_end(end)
 
@@ -77,10 +65,10 @@ def _move(b: Any, source: Any, place: Any, target: Any, to: Any, dtype: Any) -> 
     """One element to another array; registers hold no complex numbers."""
     if dtype in COMPLEX:
         size = dtype.itemsize
-        moved = offset(b, source, b.mul(place, i64(size)))
-        copy(b, offset(b, target, b.mul(to, i64(size))), moved, size)
+        moved = at(b, source, b.mul(place, i64(size)), i8)
+        copy(b, at(b, target, b.mul(to, i64(size)), i8), moved, size)
     else:
-        store(b, load(b, source, place, dtype), target, to, dtype)
+        store_item(b, load_item(b, source, place, dtype), target, to, dtype)
 
 
 def take(node: Node) -> Step | None:
@@ -99,15 +87,15 @@ def take(node: Node) -> Step | None:
         source, indices, target = *frame.reads, frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
-        with loop(b, *part(b, task, tasks, rows)) as row:
+        with turns(b, *part(b, task, tasks, rows)) as row:
             place = guard.read(row if before == 1 else b.urem(row, i64(m)), end)
             if before > 1:
                 place = b.add(b.mul(b.udiv(row, i64(m)), i64(n)), place)
             if after == 1:
                 _move(b, source, place, target, row, x.dtype)
             else:
-                moved = offset(b, source, b.mul(place, i64(nbytes)))
-                copy(b, offset(b, target, b.mul(row, i64(nbytes))), moved, nbytes)
+                moved = at(b, source, b.mul(place, i64(nbytes)), i8)
+                copy(b, at(b, target, b.mul(row, i64(nbytes)), i8), moved, nbytes)
         b.branch(end)
         b.position_at_end(end)
 
@@ -130,9 +118,9 @@ def take_along_axis(node: Node) -> Step | None:
         source, indices, target = *frame.reads, frame.writes[0]
         guard = Guard(frame, indices, idx.dtype, n, status, task)
         end = b.append_basic_block("end")
-        with loop(b, *part(b, task, tasks, rows)) as row:
+        with turns(b, *part(b, task, tasks, rows)) as row:
             first = b.mul(row if m == 1 else b.udiv(row, i64(m)), i64(n))
-            with loop(b, 0, after) as column:
+            with turns(b, 0, after) as column:
                 here = b.add(b.mul(row, i64(after)), column)
                 place = b.add(first, guard.read(here, end))
                 place = b.add(b.mul(place, i64(after)), column)

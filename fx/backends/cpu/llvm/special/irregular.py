@@ -11,8 +11,8 @@ from llvmlite import ir
 from fx import limits
 from fx.backends.cpu import sort
 from fx.backends.cpu.llvm import externals
-from fx.backends.cpu.llvm.special.kernel import Frame, P, SpecialStep, around, has_elements, i64
-from fx.backends.cpu.llvm.vecmath.types import I64
+from fx.backends.cpu.llvm.ir import Frame, i64, pointer
+from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements
 from fx.compiler.step import Step
 from fx.graph.ir import Node
 
@@ -20,12 +20,12 @@ from fx.graph.ir import Node
 def call(frame: Frame, kernel: tuple[str, str, str], words: Sequence[Any]) -> None:
     """Do the tasks by a kernel: (group, name, char), and its words as addresses or numbers."""
     b = frame.b
-    table = b.alloca(ir.ArrayType(I64, len(words)))
+    table = b.alloca(ir.ArrayType(i64, len(words)))
     for i, word in enumerate(words):
-        word = i64(int(word)) if isinstance(word, int) else b.ptrtoint(word, I64)
+        word = i64(int(word)) if isinstance(word, int) else b.ptrtoint(word, i64)
         b.store(word, b.gep(table, [i64(0), i64(i)]))
     function = externals.declare(b.module, ".".join(("fx", *kernel)))
-    b.call(function, [table, frame.begin, frame.end, ir.Constant(P, None)])
+    b.call(function, [table, frame.begin, frame.end, ir.Constant(pointer, None)])
     b.ret_void()
 
 

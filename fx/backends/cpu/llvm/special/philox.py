@@ -12,24 +12,23 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.special.kernel import (
-    Fold,
+from fx.backends.cpu.llvm.ir import (
     Frame,
-    P,
-    SpecialStep,
+    Turns,
     at,
     copy,
-    has_elements,
+    i32,
     i64,
-    load,
-    loop,
+    load_item,
     part,
-    spread,
-    store,
-    tasks_for,
+    pointer,
+    splat,
+    store_item,
+    target,
+    turns,
 )
+from fx.backends.cpu.llvm.special.kernel import SpecialStep, has_elements, tasks_for
 from fx.backends.cpu.llvm.vecmath.algebra import Int
-from fx.backends.cpu.llvm.vecmath.types import I32, I64, vector_bytes
 from fx.compiler.step import Step
 from fx.dtypes import uint32
 from fx.graph.ir import Node
@@ -44,7 +43,7 @@ Words = tuple[Int, Int, Int, Int]
 
 def lanes() -> int:
     """Blocks computed side by side."""
-    return max(4, vector_bytes() // 4)
+    return max(4, target().vector_bytes // 4)
 
 
 def buffer_bytes() -> int:
@@ -55,7 +54,7 @@ def buffer_bytes() -> int:
 def _block(counter: Words, k0: Int, k1: Int) -> Words:
     """Philox of a counter with a key, in 64-bit lanes; upper halves may hold anything."""
     b = k0.b
-    fold = Fold(b, [w.v for w in (*counter, k0, k1)])
+    fold = Turns(b, [w.v for w in (*counter, k0, k1)])
     with fold.range(0, 10):
         c0, c1, c2, c3, k0, k1 = (Int(b, v) for v in fold.values)
         p0, p1 = (c0 & _LOW) * _M0, (c2 & _LOW) * _M1
@@ -70,8 +69,8 @@ def state(b: Any, key: Any) -> Words:
     name = "fx.philox_state"
     function = b.module.globals.get(name)
     if function is None:
-        result = ir.ArrayType(I64, 4)
-        function = ir.Function(b.module, ir.FunctionType(result, [P]), name)
+        result = ir.ArrayType(i64, 4)
+        function = ir.Function(b.module, ir.FunctionType(result, [pointer]), name)
         function.linkage = "internal"
         inside = ir.IRBuilder(function.append_basic_block())
         words = [_word(inside, function.args[0], i) for i in range(KEY)]
@@ -86,7 +85,7 @@ def state(b: Any, key: Any) -> Words:
 
 
 def _word(b: Any, key: Any, i: int) -> Int:
-    return Int(b, b.zext(load(b, key, i64(i), uint32), I64))
+    return Int(b, b.zext(load_item(b, key, i64(i), uint32), i64))
 
 
 def fill(b: Any, own: Words, first: Any, count: Any, target: Any) -> None:
@@ -104,23 +103,23 @@ def _fill(module: Any) -> Any:
     function = module.globals.get(name)
     if function is not None:
         return function
-    kind = ir.FunctionType(ir.VoidType(), [P, I64, I64, *[I64] * 4])
+    kind = ir.FunctionType(ir.VoidType(), [pointer, i64, i64, *[i64] * 4])
     function = ir.Function(module, kind, name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     target, first, groups, *own = function.args
     b = ir.IRBuilder(function.append_basic_block())
     n = lanes()
-    wide = ir.VectorType(I64, n)
-    k0, k1, c2, c3 = (Int(b, spread(b, w, n)) for w in own)
-    lane = Int(b, ir.Constant(wide, [I64(i) for i in range(n)]))
-    with loop(b, 0, groups) as group:
-        block = Int(b, spread(b, b.add(first, b.mul(group, i64(n))), n)) + lane
-        words = [b.trunc(w.v, ir.VectorType(I32, n)) for w in _block(
+    wide = ir.VectorType(i64, n)
+    k0, k1, c2, c3 = (Int(b, splat(b, w, n)) for w in own)
+    lane = Int(b, ir.Constant(wide, [i64(i) for i in range(n)]))
+    with turns(b, 0, groups) as group:
+        block = Int(b, splat(b, b.add(first, b.mul(group, i64(n))), n)) + lane
+        words = [b.trunc(w.v, ir.VectorType(i32, n)) for w in _block(
             (block, block.lshr(32), c2, c3), k0, k1
         )]  # fmt: skip
         row = _interleaved(b, words, n)
-        b.store(row, at(b, target, b.mul(group, i64(4 * n)), uint32), align=4)
+        b.store(row, at(b, target, b.mul(group, i64(4 * n)), i32), align=4)
     b.ret_void()
     return function
 
@@ -129,7 +128,7 @@ def _interleaved(b: Any, words: Sequence[Any], n: int) -> Any:
     """Four vectors, lane by lane one after the other."""
 
     def shuffle(x: Any, y: Any, order: Sequence[int]) -> Any:
-        mask = ir.Constant(ir.VectorType(I32, len(order)), [I32(i) for i in order])
+        mask = ir.Constant(ir.VectorType(i32, len(order)), [i32(i) for i in order])
         return b.shuffle_vector(x, y, mask)
 
     together = list(range(2 * n))
@@ -146,7 +145,7 @@ def random_bits(node: Node) -> Step | None:
     def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
         b = frame.b
         fill(b, own, b.udiv(start, i64(4)), count, frame.scratch)
-        target = at(b, frame.writes[0], b.add(b.mul(row, i64(n)), start), uint32)
+        target = at(b, frame.writes[0], b.add(b.mul(row, i64(n)), start), i32)
         copy(b, target, frame.scratch, b.mul(count, i64(4)))
 
     return drawing(node, n, piece, buffers=1, price=0.6)
@@ -171,12 +170,12 @@ def drawing(node: Node, n: int, piece: Any, buffers: int, price: float) -> Step:
 
     def body(frame: Frame) -> None:
         b = frame.b
-        with frame.tasks() as task, loop(b, *part(b, task, tasks, pieces)) as number:
+        with frame.tasks() as task, turns(b, *part(b, task, tasks, pieces)) as number:
             row = number if a_row == 1 else b.udiv(number, i64(a_row))
             start = i64(0) if a_row == 1 else b.mul(b.urem(number, i64(a_row)), i64(most))
             left = b.sub(i64(n), start)
             count = b.select(b.icmp_signed("<", left, i64(most)), left, i64(most))
-            own = state(b, at(b, frame.reads[0], b.mul(row, i64(KEY)), uint32))
+            own = state(b, at(b, frame.reads[0], b.mul(row, i64(KEY)), i32))
             piece(frame, own, row, start, count)
 
     return SpecialStep(node, body, tasks=tasks, cost=cost, scratch=buffers * buffer_bytes())
@@ -194,18 +193,20 @@ def _of_rows(node: Node, make: Any) -> Step | None:
 
     def body(frame: Frame) -> None:
         b = frame.b
-        with frame.tasks() as _, loop(b, 0, rows) as row:
+        with frame.tasks() as _, turns(b, 0, rows) as row:
             place = _broadcast(b, row, shape, node.inputs[0].spec.shape[:-1])
-            key = at(b, frame.reads[0], b.mul(place, i64(KEY)), uint32)
+            key = at(b, frame.reads[0], b.mul(place, i64(KEY)), i32)
             number = None
             if len(node.inputs) > 1:
                 spec = node.inputs[1].spec
-                raw = load(b, frame.reads[1], _broadcast(b, row, shape, spec.shape), spec.dtype)
-                number = Int(b, raw).to(I64, signed=spec.dtype.kind == "i")
+                raw = load_item(
+                    b, frame.reads[1], _broadcast(b, row, shape, spec.shape), spec.dtype
+                )
+                number = Int(b, raw).to(i64, signed=spec.dtype.kind == "i")
             target = b.mul(row, i64(KEY))
             for i, word in enumerate(make(b, key, number)):
-                raw = b.trunc(word.v, I32)
-                store(b, raw, frame.writes[0], b.add(target, i64(i)), uint32)
+                raw = b.trunc(word.v, i32)
+                store_item(b, raw, frame.writes[0], b.add(target, i64(i)), uint32)
 
     return SpecialStep(node, body, cost=30.0 * rows)
 

@@ -6,8 +6,8 @@ their sources are; nothing is fused, so that samples do not depend on who draws 
 
 from __future__ import annotations
 
+from fx.backends.cpu.llvm.ir import f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
-from fx.backends.cpu.llvm.vecmath.types import F32, F64
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _LOG64 = (
@@ -29,7 +29,7 @@ def _horner(x: Num, coefficients: tuple[float, ...]) -> Num:
 def log64(x: Num) -> Num:
     """log x of a normal positive float64."""
     shifted = x.bits() + (0x3FF0000000000000 - 0x3FE6A09E00000000)
-    k = ((shifted >> 52) - 1023).to_float(F64)
+    k = ((shifted >> 52) - 1023).to_float(f64)
     m = ((shifted & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E00000000).as_float()
     return _log(k, m - 1.0, _LOG64, _LN2_HIGH, _LN2_LOW)
 
@@ -37,7 +37,7 @@ def log64(x: Num) -> Num:
 def log32(x: Num) -> Num:
     """log x of a normal positive float32."""
     shifted = x.bits() + (0x3F800000 - 0x3F3504F3)
-    k = ((shifted >> 23) - 127).to_float(F32)
+    k = ((shifted >> 23) - 127).to_float(f32)
     m = ((shifted & 0x007FFFFF) + 0x3F3504F3).as_float()
     return _log(k, m - 1.0, _LOG32, 6.9313812256e-01, 9.0580006145e-06)
 
@@ -117,19 +117,19 @@ def normal32(q: Num, tail: Num) -> Num:
 
 def uniform32(w: Int) -> Num:
     """[0, 1) in steps of 2 ** -24, from words as i32."""
-    return w.lshr(8).to_float(F32) * 2.0**-24
+    return w.lshr(8).to_float(f32) * 2.0**-24
 
 
 def uniform64(high: Int, low: Int) -> Num:
     """[0, 1) in steps of 2 ** -53, from words in i64."""
-    return ((high << 21) | low.lshr(11)).to_float(F64) * 2.0**-53
+    return ((high << 21) | low.lshr(11)).to_float(f64) * 2.0**-53
 
 
 def normal32_of(w: Int) -> Num:
     """A standard normal, from words as i32."""
     y = w ^ (w >> 31)
-    q = (w.to_float(F32) + 0.5) * 2.0**-32
-    tail = ((0x7FFFFFFF - y).to_float(F32) + 0.5) * 2.0**-32
+    q = (w.to_float(f32) + 0.5) * 2.0**-32
+    tail = ((0x7FFFFFFF - y).to_float(f32) + 0.5) * 2.0**-32
     return normal32(q, tail)
 
 
@@ -137,16 +137,16 @@ def normal64_of(high: Int, low: Int) -> Num:
     """A standard normal, from words in i64."""
     x = (high << 32) | low
     y = x ^ (x >> 63)
-    q = (x.to_float(F64) + 0.5) * 2.0**-64
-    tail = ((0x7FFFFFFFFFFFFFFF - y).to_float(F64) + 0.5) * 2.0**-64
+    q = (x.to_float(f64) + 0.5) * 2.0**-64
+    tail = ((0x7FFFFFFFFFFFFFFF - y).to_float(f64) + 0.5) * 2.0**-64
     return normal64(q, tail)
 
 
 def open_unit(high: Int, low: Int | None) -> Num:
     """A float64 in (0, 1), from words in i64: 52 bits, or 32 without a low half."""
     if low is None:
-        return (high.to_float(F64) + 0.5) * 2.0**-32
-    return (((high << 20) | low.lshr(12)).to_float(F64) + 0.5) * 2.0**-52
+        return (high.to_float(f64) + 0.5) * 2.0**-32
+    return (((high << 20) | low.lshr(12)).to_float(f64) + 0.5) * 2.0**-52
 
 
 def exponential(u: Num) -> Num:

@@ -12,26 +12,32 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.special.kernel import (
-    Fold,
+from fx.backends.cpu.llvm.ir import (
+    NARROW,
     Frame,
+    Turns,
+    constant,
+    f32,
+    f64,
+    i64,
+    in_vectors,
+    lanes_for,
+    load_item,
+    splat,
+    store_item,
+    turns,
+)
+from fx.backends.cpu.llvm.special.kernel import (
     SpecialStep,
     around,
-    columns,
     has_elements,
-    i64,
-    load,
-    loop,
     rows_and_columns,
-    spread,
-    store,
     tasks_for,
 )
 from fx.backends.cpu.llvm.vecmath import arithmetic, logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
-from fx.backends.cpu.llvm.vecmath.types import F32, F64, I64, NARROW, constant, lanes_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, FLOATING, float64
 from fx.graph.ir import Node
@@ -67,18 +73,18 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
     scratch = 8 * after * len(node.outs) if carries_wide and side_by_side else 0
 
     def read_term(b: Any, array: Any, at: Any, dtype: Any, width: int | None) -> Any:
-        found = term(b, load_convert(b, load(b, array, at, dtype, width), dtype), dtype)
-        return found.to(F64) if carries_wide else found
+        found = term(b, load_convert(b, load_item(b, array, at, dtype, width), dtype), dtype)
+        return found.to(f64) if carries_wide else found
 
     def write_term(b: Any, value: Any, array: Any, at: Any, dtype: Any) -> None:
-        value = value.to(F32) if carries_wide else value
+        value = value.to(f32) if carries_wide else value
         value = rounded(value, dtype) if dtype in NARROW else value
-        store(b, store_convert(b, value.v, dtype), array, at, dtype)
+        store_item(b, store_convert(b, value.v, dtype), array, at, dtype)
 
     def walk(frame: Frame, row: Any, column: Any, width: int | None, k: Any) -> None:
         """Element k of lines, for k > 0; element 0 for None."""
         b = frame.b
-        kind = I64 if width is None else ir.VectorType(I64, width)
+        kind = i64 if width is None else ir.VectorType(i64, width)
         step = after if not reverse else -after
 
         def terms(arrays: Any, values: Any, at: Any) -> list[Any]:
@@ -90,24 +96,26 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
         number = i64(0) if k is None else k
         from_front = b.sub(i64(n - 1), number) if reverse else number
         at = b.add(b.add(b.mul(row, i64(n * after)), b.mul(from_front, i64(after))), column)
-        place = Int(b, from_front if width is None else spread(b, from_front, width))
+        place = Int(b, from_front if width is None else splat(b, from_front, width))
         assert place.type == kind
         elements = terms(frame.reads, node.inputs, at)
         if k is None:
             new = first(place, elements, [])
         elif carries_wide:
-            raw = [load(b, frame.scratch, kept(i), float64, width) for i in range(len(node.outs))]
+            raw = [
+                load_item(b, frame.scratch, kept(i), float64, width) for i in range(len(node.outs))
+            ]
             new = following(place, elements, [term(b, r, float64) for r in raw])
         else:
             new = following(place, elements, terms(frame.writes, node.outs, b.sub(at, i64(step))))
         for i, (array, value, out) in enumerate(zip(frame.writes, new, node.outs)):
             write_term(b, value, array, at, out.spec.dtype)
             if carries_wide:
-                store(b, value.v, frame.scratch, kept(i), float64)
+                store_item(b, value.v, frame.scratch, kept(i), float64)
 
     def line(frame: Frame, row: Any, column: Any, width: int | None) -> None:
         b = frame.b
-        kind = I64 if width is None else ir.VectorType(I64, width)
+        kind = i64 if width is None else ir.VectorType(i64, width)
         base = b.add(b.mul(row, i64(n * after)), column)
 
         def at(k: Any) -> Any:
@@ -126,7 +134,7 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
         place = Int(b, constant(kind, n - 1 if reverse else 0))
         carried = first(place, read(i64(0)), [])
         write(i64(0), carried)
-        fold = Fold(b, [place.v, *[c.v for c in carried]])
+        fold = Turns(b, [place.v, *[c.v for c in carried]])
         with fold.range(1, n) as k:
             place = Int(b, fold.values[0]) + (-1 if reverse else 1)
             old = [type(c)(b, v) for c, v in zip(carried, fold.values[1:])]
@@ -140,16 +148,16 @@ def _scan(node: Node, first: Rule, following: Rule, price: float, wide: bool = T
             rows, span = rows_and_columns(
                 b, task, tasks, before, after, limits.SCAN_VECTORS * lanes
             )
-            with loop(b, *rows) as row:
+            with turns(b, *rows) as row:
                 if after == 1:
                     line(frame, row, i64(0), None)
                 elif side_by_side:
-                    columns(b, *span, lanes, lambda c, width: walk(frame, row, c, width, None))
-                    with loop(b, 1, n) as k:
-                        columns(b, *span, lanes, lambda c, width: walk(frame, row, c, width, k))
+                    in_vectors(b, *span, lanes, lambda c, width: walk(frame, row, c, width, None))
+                    with turns(b, 1, n) as k:
+                        in_vectors(b, *span, lanes, lambda c, width: walk(frame, row, c, width, k))
                 else:
                     wide = lanes if after >= lanes else 1
-                    columns(b, *span, wide, lambda c, width: line(frame, row, c, width))
+                    in_vectors(b, *span, wide, lambda c, width: line(frame, row, c, width))
 
     return SpecialStep(node, body, tasks=tasks, cost=cost, scratch=scratch)
 

@@ -7,26 +7,26 @@ from typing import Any
 import numpy as np
 
 from fx import limits
+from fx.backends.cpu.llvm.ir import (
+    NARROW,
+    Frame,
+    at,
+    clear,
+    copy,
+    i8,
+    i64,
+    in_vectors,
+    lanes_for,
+    load_item,
+    part,
+    store_item,
+    turns,
+)
 from fx.backends.cpu.llvm.special.checked import Guard
 from fx.backends.cpu.llvm.special.indexing import checked_step, named
-from fx.backends.cpu.llvm.special.kernel import (
-    Frame,
-    around,
-    clear,
-    columns,
-    copy,
-    has_elements,
-    i64,
-    load,
-    loop,
-    offset,
-    part,
-    store,
-    tasks_for,
-)
+from fx.backends.cpu.llvm.special.kernel import around, has_elements, tasks_for
 from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
-from fx.backends.cpu.llvm.vecmath.types import I64, NARROW, lanes_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float32
 from fx.graph.ir import Node, Value
@@ -58,14 +58,14 @@ class _Cells:
         row, target = i64(self.after * self.dtype.itemsize), frame.writes[0]
         start, nbytes = b.mul(self.first, row), b.mul(b.sub(self.last, self.first), row)
         if is_zero(self.source):
-            clear(b, offset(b, target, start), nbytes)
+            clear(b, at(b, target, start, i8), nbytes)
             return
         source = frame.reads[0]
         apart, done = b.append_basic_block("apart"), b.append_basic_block("copied")
-        same = b.icmp_unsigned("==", b.ptrtoint(source, I64), b.ptrtoint(target, I64))
+        same = b.icmp_unsigned("==", b.ptrtoint(source, i64), b.ptrtoint(target, i64))
         b.cbranch(same, done, apart)
         b.position_at_end(apart)
-        copy(b, offset(b, target, start), offset(b, source, start), nbytes)
+        copy(b, at(b, target, start, i8), at(b, source, start, i8), nbytes)
         b.branch(done)
         b.position_at_end(done)
 
@@ -77,10 +77,10 @@ class _Cells:
             return
 
         def widen(i: Any, width: int | None) -> None:
-            raw = load(b, frame.reads[0], b.add(start, i), self.dtype, width)
-            store(b, load_convert(b, raw, self.dtype), frame.scratch, i, float32)
+            raw = load_item(b, frame.reads[0], b.add(start, i), self.dtype, width)
+            store_item(b, load_convert(b, raw, self.dtype), frame.scratch, i, float32)
 
-        columns(b, 0, count, lanes_for(float32), widen)
+        in_vectors(b, 0, count, lanes_for(float32), widen)
 
     def _elements(self) -> tuple[Any, Any]:
         b = self.b
@@ -94,14 +94,14 @@ class _Cells:
         if self.wide:
             row, base = b.sub(row, self.first), self.frame.scratch
         here = b.add(b.mul(row, i64(self.after)), column)
-        raw = load(b, self.frame.reads[-1], update, dtype, width)
+        raw = load_item(b, self.frame.reads[-1], update, dtype, width)
         if self.mode == "set":
-            store(b, raw, base, here, dtype)
+            store_item(b, raw, base, here, dtype)
             return
         kept = float32 if self.wide else dtype
         u = term(b, load_convert(b, raw, dtype), dtype)
-        x = term(b, load_convert(b, load(b, base, here, kept, width), kept), kept)
-        store(b, store_convert(b, self._combined(x, u).v, kept), base, here, kept)
+        x = term(b, load_convert(b, load_item(b, base, here, kept, width), kept), kept)
+        store_item(b, store_convert(b, self._combined(x, u).v, kept), base, here, kept)
 
     def _combined(self, x: Any, u: Any) -> Any:
         mode, dtype = self.mode, self.dtype
@@ -120,11 +120,11 @@ class _Cells:
         start, count = self._elements()
 
         def narrow(i: Any, width: int | None) -> None:
-            x = term(b, load(b, frame.scratch, i, float32, width), float32)
+            x = term(b, load_item(b, frame.scratch, i, float32, width), float32)
             raw = store_convert(b, rounded(x, self.dtype).v, self.dtype)
-            store(b, raw, frame.writes[0], b.add(start, i), self.dtype)
+            store_item(b, raw, frame.writes[0], b.add(start, i), self.dtype)
 
-        columns(b, 0, count, lanes_for(float32), narrow)
+        in_vectors(b, 0, count, lanes_for(float32), narrow)
 
 
 def in_wide(node: Node) -> bool:
@@ -179,13 +179,13 @@ def scatter(node: Node) -> Step | None:
         guard = Guard(frame, frame.reads[-2], idx.dtype, n, status, task)
         end = b.append_basic_block("end")
         if status is not None:  # before anything changes: x may lie in the same memory
-            with loop(b, 0, m) as j:
+            with turns(b, 0, m) as j:
                 guard.read(j, end)
         first, last = (b.mul(v, i64(size)) for v in part(b, task, tasks, pieces))
         cells = _Cells(frame, node, first, last, after)
         cells.begin()
         sides = part(b, task, tasks, pieces) if before > 1 else (i64(0), i64(1))
-        with loop(b, *sides) as a, loop(b, 0, m) as j:
+        with turns(b, *sides) as a, turns(b, 0, m) as j:
             row = b.add(b.mul(a, i64(n)), guard.known(j))
             own, others = b.append_basic_block("own"), b.append_basic_block("others")
             inside = b.icmp_unsigned("<", b.sub(row, first), b.sub(last, first))
@@ -196,7 +196,7 @@ def scatter(node: Node) -> Step | None:
             def combine(column: Any, width: int | None) -> None:
                 cells.combine(row, column, b.add(update, column), width)
 
-            columns(b, 0, after, lanes if after >= lanes else 1, combine)
+            in_vectors(b, 0, after, lanes if after >= lanes else 1, combine)
             b.branch(others)
             b.position_at_end(others)
         cells.end()
@@ -226,11 +226,11 @@ def scatter_along_axis(node: Node) -> Step | None:
         end = b.append_basic_block("end")
         first, last = part(b, task, tasks, before)
         if status is not None:
-            with loop(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
+            with turns(b, b.mul(first, i64(m * after)), b.mul(last, i64(m * after))) as place:
                 guard.read(place, end)
         cells = _Cells(frame, node, b.mul(first, i64(n)), b.mul(last, i64(n)), after)
         cells.begin()
-        with loop(b, first, last) as a, loop(b, 0, m) as j, loop(b, 0, after) as column:
+        with turns(b, first, last) as a, turns(b, 0, m) as j, turns(b, 0, after) as column:
             here = b.add(b.mul(b.add(b.mul(a, i64(m)), j), i64(after)), column)
             row = b.add(b.mul(a, i64(n)), guard.known(here))
             cells.combine(row, column, here, None)

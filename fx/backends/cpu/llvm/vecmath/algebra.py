@@ -12,15 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.vecmath.types import (
-    I1,
-    bit_width,
-    constant,
-    element_of,
-    has_fma,
-    intrinsic,
-    like,
-)
+from fx.backends.cpu.llvm.ir import bit_width, constant, element_of, i1, intrinsic, like, target
 
 
 class Term:
@@ -234,7 +226,7 @@ class Num(Term):
 
     def mad(self, y: Any, z: Any) -> Num:
         """self * y + z, rounded once where that is one instruction."""
-        return self.fma(y, z) if has_fma() else self * y + z
+        return self.fma(y, z) if target().fma else self * y + z
 
     def sqrt(self) -> Num:
         """The square root, rounded exactly."""
@@ -299,7 +291,7 @@ def estrin(x: Num, coefficients: Sequence[float]) -> Num:
 
 def any_lane(b: Any, mask: Any) -> Any:
     """One i1: whether some lane of a mask is true."""
-    if mask.type == I1:
+    if mask.type == i1:
         return mask
     bits = ir.IntType(mask.type.count)
     return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))

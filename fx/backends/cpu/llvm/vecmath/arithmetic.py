@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fx.backends.cpu.llvm.ir import constant, i1, like
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num
 from fx.backends.cpu.llvm.vecmath.casts import rounded
-from fx.backends.cpu.llvm.vecmath.types import I1, like
 
 
 def _unsigned(dtype: Any) -> bool:
@@ -126,9 +126,7 @@ def logical_not(dtype: Any, x: Any) -> Mask:
 
 
 def _constant_mask(x: Any, value: int) -> Mask:
-    from fx.backends.cpu.llvm.vecmath.types import constant
-
-    return Mask(x.b, constant(like(x.type, I1), value))
+    return Mask(x.b, constant(like(x.type, i1), value))
 
 
 def isnan(dtype: Any, x: Any) -> Mask:

@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, Term
-from fx.backends.cpu.llvm.vecmath.types import (
-    F32,
-    F64,
-    I16,
-    I32,
-    I64,
+from fx.backends.cpu.llvm.ir import (
+    constant,
     element_of,
-    has_half,
+    f32,
+    f64,
+    i16,
+    i32,
+    i64,
     lanes_of,
     like,
     llvm_type,
     storage_type,
+    target,
 )
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, Term
 from fx.dtypes import FLOATING, bfloat16, bool_, float16
 
 
@@ -34,10 +35,10 @@ def term(b: Any, value: Any, dtype: Any) -> Any:
 def load_convert(b: Any, raw: Any, dtype: Any) -> Any:
     """The register value of what was loaded from memory."""
     if dtype == bool_:
-        return b.icmp_unsigned("!=", raw, _zero(raw.type))
+        return b.icmp_unsigned("!=", raw, constant(raw.type, 0))
     if dtype == bfloat16:
-        wide = b.shl(b.zext(raw, like(raw.type, I32)), _full(like(raw.type, I32), 16))
-        return b.bitcast(wide, like(raw.type, F32))
+        wide = b.shl(b.zext(raw, like(raw.type, i32)), constant(like(raw.type, i32), 16))
+        return b.bitcast(wide, like(raw.type, f32))
     if dtype == float16:
         return _from_half(Int(b, raw)).v
     return raw
@@ -48,7 +49,7 @@ def store_convert(b: Any, value: Any, dtype: Any) -> Any:
     if dtype == bool_:
         return b.zext(value, storage_type(dtype, lanes_of(value.type)))
     if dtype == bfloat16:  # rounded before, so the lower half is zero
-        return b.trunc(Num(b, value).bits().lshr(16).v, like(value.type, I16))
+        return b.trunc(Num(b, value).bits().lshr(16).v, like(value.type, i16))
     if dtype == float16:
         return _to_half(Num(b, value)).v
     return value
@@ -67,8 +68,8 @@ def rounded(x: Num, dtype: Any) -> Num:
 
 def _to_half(x: Num) -> Int:
     b = x.b
-    if has_half():
-        return Int(b, b.bitcast(b.fptrunc(x.v, like(x.type, ir.HalfType())), like(x.type, I16)))
+    if target().half:
+        return Int(b, b.bitcast(b.fptrunc(x.v, like(x.type, ir.HalfType())), like(x.type, i16)))
     bits = x.bits()
     sign = bits.lshr(16) & 0x8000
     magnitude = bits & 0x7FFFFFFF
@@ -78,18 +79,18 @@ def _to_half(x: Num) -> Int:
     out = magnitude.below(113 << 23).pick(small, normal)
     out = magnitude.below(0x477FF000).pick(out, 0x7C00)
     out = (magnitude > 0x7F800000).pick(0x7E00, out)
-    return (out | sign).to(I16)
+    return (out | sign).to(i16)
 
 
 def _from_half(h: Int) -> Num:
     b = h.b
-    if has_half():
-        return Num(b, b.fpext(b.bitcast(h.v, like(h.type, ir.HalfType())), like(h.type, F32)))
-    bits = h.to(I32, signed=False)
+    if target().half:
+        return Num(b, b.fpext(b.bitcast(h.v, like(h.type, ir.HalfType())), like(h.type, f32)))
+    bits = h.to(i32, signed=False)
     sign, magnitude = (bits & 0x8000) << 16, bits & 0x7FFF
     normal = (magnitude << 13) + (112 << 23)
     special = normal + (112 << 23)
-    small = (magnitude.to_float(F32) * 2.0**-24).bits()
+    small = (magnitude.to_float(f32) * 2.0**-24).bits()
     out = (magnitude < 0x400).pick(small, (magnitude >= 0x7C00).pick(special, normal))
     return (out | sign).as_float()
 
@@ -104,7 +105,7 @@ def convert(x: Any, source: Any, dtype: Any) -> Any:
     target = element_of(llvm_type(dtype))
     if source == bool_:
         if dtype in FLOATING:
-            return Mask(b, x.v).pick(Num(b, _full(like(x.type, target), 1)), 0.0)
+            return Mask(b, x.v).pick(Num(b, constant(like(x.type, target), 1)), 0.0)
         return Int(b, b.zext(x.v, like(x.type, target)))
     if source in FLOATING:
         if dtype not in FLOATING:
@@ -129,13 +130,13 @@ def _to_integer(x: Num, dtype: Any) -> Int:
     """What the CPU's conversion gives: truncated; the least integer where it does not fit."""
     bits = 8 * dtype.itemsize
     if bits <= 16 or dtype == np.int32:
-        return _truncated(x, I32).to(ir.IntType(bits))
+        return _truncated(x, i32).to(ir.IntType(bits))
     if dtype == np.uint64:
-        x = x if x.width == 64 else x.to(F64)
+        x = x if x.width == 64 else x.to(f64)
         high = x >= 2.0**63
-        low = _truncated(high.pick(x - 2.0**63, x), I64)
-        return low ^ high.pick(Int(x.b, _full(low.type, -(2**63))), 0)
-    return _truncated(x, I64).to(ir.IntType(bits))
+        low = _truncated(high.pick(x - 2.0**63, x), i64)
+        return low ^ high.pick(Int(x.b, constant(low.type, -(2**63))), 0)
+    return _truncated(x, i64).to(ir.IntType(bits))
 
 
 def _truncated(x: Num, scalar: ir.IntType) -> Int:
@@ -144,16 +145,6 @@ def _truncated(x: Num, scalar: ir.IntType) -> Int:
     if scalar.width == 32 and x.width == 64:  # -2147483648.5 is cut to a number that fits
         fits = (x > -limit - 1.0) & (x < limit)
     return fits.pick(fits.pick(x, 0.0).to_int(scalar), -(2 ** (scalar.width - 1)))
-
-
-def _zero(typ: ir.Type) -> Any:
-    return _full(typ, 0)
-
-
-def _full(typ: ir.Type, value: Any) -> Any:
-    from fx.backends.cpu.llvm.vecmath.types import constant
-
-    return constant(typ, value)
 
 
 __all__ = ["Term", "convert", "load_convert", "rounded", "store_convert", "term"]

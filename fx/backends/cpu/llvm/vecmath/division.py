@@ -6,10 +6,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import f32, f64, i64
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, any_lane
 from fx.backends.cpu.llvm.vecmath.exponential import scaled
 from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane, outlined
-from fx.backends.cpu.llvm.vecmath.types import F32, F64, I64
 
 _INF = float("inf")
 _FAR = 2.0**52  # quotients below it are known to one
@@ -61,7 +61,7 @@ def _divided(dtype: Any, x: Int, y: Int) -> tuple[Int, Int]:
 def _fmod(x: Num, y: Num) -> Num:
     if x.width == 32:
         # the fence keeps LLVM from rounding straight to 16 bits, for which there is no instruction
-        return _fmod(x.to(F64), y.to(F64)).to(F32).call("arithmetic.fence")
+        return _fmod(x.to(f64), y.to(f64)).to(f32).call("arithmetic.fence")
     a, b = abs(x), abs(y)
     quotient = (a / b).call("trunc")
     rest = (-quotient).fma(b, a)  # exact
@@ -104,24 +104,24 @@ def _long_fmod(x: Num, y: Num) -> tuple[Num]:
     b = x.b
     m, e = _decoded(x)
     n, f = _decoded(y)
-    divisor = (n | n.eq(0).pick(Int(b, I64(1)), 0)).v  # no lane divides by zero, wanted or not
+    divisor = (n | n.eq(0).pick(Int(b, i64(1)), 0)).v  # no lane divides by zero, wanted or not
     first = b.urem(m.v, divisor)
     entry = b.block
     loop, body, done = (b.append_basic_block(s) for s in ("loop", "body", "done"))
     count = (e - f).v
     b.branch(loop)
     b.position_at_end(loop)
-    left, rest = b.phi(I64), b.phi(I64)
+    left, rest = b.phi(i64), b.phi(i64)
     left.add_incoming(count, entry)
     rest.add_incoming(first, entry)
-    b.cbranch(b.icmp_signed(">", left, I64(0)), body, done)
+    b.cbranch(b.icmp_signed(">", left, i64(0)), body, done)
     b.position_at_end(body)
-    step = b.select(b.icmp_signed("<", left, I64(11)), left, I64(11))
+    step = b.select(b.icmp_signed("<", left, i64(11)), left, i64(11))
     rest.add_incoming(b.urem(b.shl(rest, step), divisor), body)
     left.add_incoming(b.sub(left, step), body)
     b.branch(loop)
     b.position_at_end(done)
-    out = scaled(Int(b, rest).to_float(F64), f - 1075)
+    out = scaled(Int(b, rest).to_float(f64), f - 1075)
     return ((x < y).pick(x, out),)
 
 

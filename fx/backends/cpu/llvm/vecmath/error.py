@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fx.backends.cpu.llvm.ir import f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import exp_of_pair, power_of_two, reduced
 from fx.backends.cpu.llvm.vecmath.logarithm import log_of_parts, split
-from fx.backends.cpu.llvm.vecmath.types import F32, F64
 
 # erf x = x + x * p(x * x) for |x| <= 0.95 and 0.9
 _NEAR = {
@@ -122,9 +122,9 @@ def erfc(x: Num) -> Num:
     At most 0.52 ulp in float32, 2.74 in float64.
     """
     if x.width == 32:
-        wide = x.to(F64)
+        wide = x.to(f64)
         tail = _tail(abs(wide).smaller(11.0), _TAIL_SHORT)
-        return (wide < 0.0).pick(2.0 - tail, tail).to(F32)
+        return (wide < 0.0).pick(2.0 - tail, tail).to(f32)
     a = abs(x)
     tail = _tail(a.smaller(28.0), _TAIL)
     far = (x < 0.0).pick(2.0 - tail, tail)
@@ -138,7 +138,7 @@ def erfinv(x: Num) -> Num:
     At most 0.65 ulp in float32, 3.30 in float64.
     """
     if x.width == 32:
-        return _erfinv(x.to(F64), 32).to(F32)
+        return _erfinv(x.to(f64), 32).to(f32)
     return _erfinv(x, 64)
 
 

@@ -10,8 +10,8 @@ import math
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import i32, intrinsic, lanes_of, target
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, estrin, polynomial
-from fx.backends.cpu.llvm.vecmath.types import I32, host_features, intrinsic, lanes_of
 
 LOG2E = math.log2(math.e)
 # e ** r = 1 + r + r * r * q(r)
@@ -49,15 +49,15 @@ def scaled_by(y: Num, k: Num) -> Num:
     """``scaled`` for a whole number, in one instruction where there is one."""
     lanes, width = lanes_of(y.type), y.width
     bits = (lanes or 0) * width
-    features = host_features()
-    if "avx512f" not in features or not (
-        bits == 512 or (bits in (128, 256) and "avx512vl" in features)
+    machine = target()
+    if not (machine.has("avx512f") and bits == 512) and not (
+        machine.has("avx512f", "avx512vl") and bits in (128, 256)
     ):
         magic = _ROUND[width]
         return scaled(y, (k + magic).bits() - y.full(magic).bits())
     b = y.b
     mask = ir.Constant(ir.IntType(max(8, lanes)), -1)
-    args = [y.v, k.v, y.v, mask] + ([ir.Constant(I32, 4)] if bits == 512 else [])
+    args = [y.v, k.v, y.v, mask] + ([ir.Constant(i32, 4)] if bits == 512 else [])
     name = f"x86.avx512.mask.scalef.p{'s' if width == 32 else 'd'}"
     return Num(b, intrinsic(b, name, y.type, args, str(bits)))
 

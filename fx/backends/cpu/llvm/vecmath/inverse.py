@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from fx.backends.cpu.llvm.ir import f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.logarithm import log1p, log_of_parts, split
-from fx.backends.cpu.llvm.vecmath.types import F32, F64
 
 _INF = math.inf
 _HALF_PI, _HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
@@ -103,7 +103,7 @@ def arctan2(y: Num, x: Num) -> Num:
     At most 0.50 ulp in float32, 2.19 in float64.
     """
     if x.width == 32:
-        return arctan2(y.to(F64), x.to(F64)).to(F32)
+        return arctan2(y.to(f64), x.to(f64)).to(f32)
     a, b = abs(y), abs(x)
     both = a.eq(b) & (a.eq(0.0) | a.eq(_INF))
     angle = _angle(*_comparable(both.pick(1.0, a), both.pick(1.0, b)))
@@ -132,7 +132,7 @@ def arcsinh(x: Num) -> Num:
     At most 0.50 ulp in float32, 1.70 in float64.
     """
     if x.width == 32:
-        return arcsinh(x.to(F64)).to(F32)
+        return arcsinh(x.to(f64)).to(f32)
     a = abs(x)
     b = a.smaller(1e150)
     z = b * b
@@ -152,7 +152,7 @@ def arccosh(x: Num) -> Num:
     At most 0.50 ulp in float32, 1.83 in float64.
     """
     if x.width == 32:
-        return arccosh(x.to(F64)).to(F32)
+        return arccosh(x.to(f64)).to(f32)
     t = x.smaller(1e150) - 1.0
     near = log1p(t + (t + t + t * t).sqrt())
     return (x < 1.0).pick(math.nan, (x > 1e10).pick(_log_twice(x), near))
@@ -164,6 +164,6 @@ def arctanh(x: Num) -> Num:
     At most 0.50 ulp in float32, 1.94 in float64.
     """
     if x.width == 32:
-        return arctanh(x.to(F64)).to(F32)
+        return arctanh(x.to(f64)).to(f32)
     a = abs(x)
     return (0.5 * log1p((a + a) / (1.0 - a))).copysign(x)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
+from fx.backends.cpu.llvm.ir import element_of, f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import exp
-from fx.backends.cpu.llvm.vecmath.types import F32, F64, element_of
 
 _INF = math.inf
 # log(1 + f) = f - f * f / 2 + f ** 3 * p(f)
@@ -128,9 +128,9 @@ def _by(x: Num, high: float, low: float) -> Num:
 
 def _in_base(x: Num, high: float, low: float) -> Num:
     if x.width == 32:
-        wide = x.to(F64)
+        wide = x.to(f64)
         e, m = split(wide)
-        return outside(x, (log_of_parts(e, m - 1.0) * high).to(F32))
+        return outside(x, (log_of_parts(e, m - 1.0) * high).to(f32))
     return outside(x, _by(x, high, low))
 
 
@@ -165,7 +165,7 @@ def logaddexp(x: Num, y: Num) -> Num:
     argument; float32 goes by float64.
     """
     if x.width == 32:
-        return logaddexp(x.to(F64), y.to(F64)).to(F32)
+        return logaddexp(x.to(f64), y.to(f64)).to(f32)
     gap = x - y
     out = (gap > 0.0).pick(x, y) + log1p(exp(-abs(gap)))
     out = x.eq(y).pick(x + math.log(2), out)  # gap is NaN for two infinities

@@ -7,8 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import element_of, i32, lanes_of, suffix
 from fx.backends.cpu.llvm.vecmath.algebra import Num, Term
-from fx.backends.cpu.llvm.vecmath.types import I32, element_of, lanes_of, suffix
 
 
 def outlined(name: str, formula: Callable[..., Any], *args: Any) -> Any:
@@ -81,17 +81,17 @@ def _of_vectors(module: Any, name: str, scalar: Any, lanes: int) -> Any:
         entry, head, done = b.block, *[b.append_basic_block() for _ in range(2)]
         b.branch(head)
         b.position_at_end(head)
-        i = b.phi(I32)
-        i.add_incoming(I32(0), entry)
+        i = b.phi(i32)
+        i.add_incoming(i32(0), entry)
         sums = [b.phi(t) for t in result.elements]
         found = b.call(scalar, [b.extract_element(v, i) for v in function.args])
         for k, total in enumerate(sums):
             total.add_incoming(ir.Constant(total.type, ir.Undefined), entry)
             following = b.insert_element(total, b.extract_value(found, k), i)
             total.add_incoming(following, head)
-        after = b.add(i, I32(1))
+        after = b.add(i, i32(1))
         i.add_incoming(after, head)
-        b.cbranch(b.icmp_unsigned("<", after, I32(lanes)), head, done)
+        b.cbranch(b.icmp_unsigned("<", after, i32(lanes)), head, done)
         b.position_at_end(done)
         out: Any = ir.Constant(result, ir.Undefined)
         for k, total in enumerate(sums):

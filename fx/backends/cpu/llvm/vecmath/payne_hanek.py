@@ -10,8 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.llvm.ir import f64, i64
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
-from fx.backends.cpu.llvm.vecmath.types import F64, I64
 
 _WORDS = 21  # 64 zeros, then 2 / pi
 _I128 = ir.IntType(128)
@@ -50,7 +50,7 @@ def _table(module: Any) -> Any:
     if table is None:
         value = two_over_pi(64 * (_WORDS - 1))
         words = [value >> (64 * i) & (2**64 - 1) for i in reversed(range(_WORDS))]
-        kind = ir.ArrayType(I64, _WORDS)
+        kind = ir.ArrayType(i64, _WORDS)
         table = ir.GlobalVariable(module, kind, name)
         table.linkage = "internal"
         table.global_constant = True
@@ -70,8 +70,8 @@ def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
     table = _table(b.module)
 
     def load(i: int) -> Int:
-        at = b.gep(table, [I64(0), (word + i).v], source_etype=ir.ArrayType(I64, _WORDS))
-        return Int(b, b.load(at, typ=I64))
+        at = b.gep(table, [i64(0), (word + i).v], source_etype=ir.ArrayType(i64, _WORDS))
+        return Int(b, b.load(at, typ=i64))
 
     def fraction(i: int) -> Int:  # 64 bits of 2 / pi, from bit `first` + 64 * i on
         a, c = load(i), load(i + 1)
@@ -81,7 +81,7 @@ def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
         return Int(b, b.zext(i.v, _I128))
 
     def low_word(i: Int) -> Int:
-        return Int(b, b.trunc(i.v, I64))
+        return Int(b, b.trunc(i.v, i64))
 
     low = wide(m) * wide(fraction(2))
     middle = wide(m) * wide(fraction(1)) + low.lshr(64)
@@ -90,13 +90,13 @@ def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
     whole = (wide(high) << 64) | wide(low_word(middle))
     part = (whole << 2) | wide(low_word(low).lshr(62))
     negative = part < 0
-    k = high.lshr(62) + Int(b, b.zext(negative.v, I64))
+    k = high.lshr(62) + Int(b, b.zext(negative.v, i64))
     size = negative.pick(0 - part, part)
     zeros = Int(b, b.ctlz(size.v, ir.Constant(ir.IntType(1), 0)))
     top = low_word((size << zeros).lshr(64))
     # top * 2 ** (-64 - zeros) * pi / 2 in pairs of numbers
-    big = top.lshr(11).to_float(F64) * 2048.0
-    rest = (top & 2047).to_float(F64)
+    big = top.lshr(11).to_float(f64) * 2048.0
+    rest = (top & 2047).to_float(f64)
     p = big * _PI_2[0]
     p_low = big.fma(_PI_2[0], -p) + (big * _PI_2[1] + rest * _PI_2[0])
     scale = ((1023 - 64 - low_word(zeros)) << 52).as_float()
@@ -105,4 +105,4 @@ def _reduce(b: Any, x: Num) -> tuple[Num, Num]:
     r = (negative ^ minus).pick(-r, r)
     k = minus.pick(0 - k, k) & 3
     r = inside.pick(r, float("nan"))
-    return r, k.to_float(F64)
+    return r, k.to_float(f64)

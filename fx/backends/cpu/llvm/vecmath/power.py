@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fx.backends.cpu.llvm.ir import f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin
 from fx.backends.cpu.llvm.vecmath.exponential import exp_of_pair, power_of_two, whole_part
 from fx.backends.cpu.llvm.vecmath.logarithm import log_pair, split
-from fx.backends.cpu.llvm.vecmath.types import F32, F64
 
 _INF = math.inf
 
@@ -19,7 +19,7 @@ def power(x: Num, y: Num) -> Num:
     """
     a = abs(x)
     if x.width == 32:
-        size = _exp2(y.to(F64) * _edges(a.to(F64), _log2(a)))
+        size = _exp2(y.to(f64) * _edges(a.to(f64), _log2(a)))
     else:
         high, low = log_pair(a)
         high = _edges(a, high)
@@ -57,15 +57,15 @@ _EXP2 = (
 def _log2(a: Num) -> Num:
     """log2 of a positive finite float32, as a float64."""
     e, m = split(a)
-    f = m.to(F64) - 1.0
-    return f.mad(estrin(f, _LOG2), e.to(F64))
+    f = m.to(f64) - 1.0
+    return f.mad(estrin(f, _LOG2), e.to(f64))
 
 
 def _exp2(t: Num) -> Num:
     """2 ** t of a float64, as a float32."""
     t = t.larger(-160.0).smaller(130.0)
     k, whole = whole_part(t, 1.0)
-    return (estrin(t - k, _EXP2) * power_of_two(whole)).to(F32)
+    return (estrin(t - k, _EXP2) * power_of_two(whole)).to(f32)
 
 
 def hypot(x: Num, y: Num) -> Num:
@@ -75,8 +75,8 @@ def hypot(x: Num, y: Num) -> Num:
     """
     a, b = abs(x), abs(y)
     if x.width == 32:
-        wide, other = x.to(F64), y.to(F64)
-        out = (wide * wide + other * other).sqrt().to(F32)
+        wide, other = x.to(f64), y.to(f64)
+        out = (wide * wide + other * other).sqrt().to(f32)
     else:
         high, low = (a > b).pick(a, b), (a > b).pick(b, a)
         t = low / high

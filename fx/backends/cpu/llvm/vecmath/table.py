@@ -26,6 +26,7 @@ import fx.backends.cpu.llvm.vecmath.inverse as inverse
 import fx.backends.cpu.llvm.vecmath.logarithm as logarithm
 import fx.backends.cpu.llvm.vecmath.power as power
 import fx.backends.cpu.llvm.vecmath.trigonometric as trigonometric
+from fx.backends.cpu.llvm.ir import NARROW, llvm_type, storage_type
 from fx.backends.cpu.llvm.vecmath.casts import (
     convert,
     load_convert,
@@ -34,7 +35,6 @@ from fx.backends.cpu.llvm.vecmath.casts import (
     term,
 )
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
-from fx.backends.cpu.llvm.vecmath.types import NARROW, llvm_type, storage_type
 from fx.dtypes import COMPLEX, FLOATING, INTEGRAL, bool_
 
 __all__ = [

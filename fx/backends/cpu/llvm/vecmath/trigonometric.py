@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fx.backends.cpu.llvm.ir import f32, f64, i32
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, any_lane, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import whole_part
 from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane
 from fx.backends.cpu.llvm.vecmath.payne_hanek import remainder
-from fx.backends.cpu.llvm.vecmath.types import F32, F64, I32
 
 _PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 _FAR = 2.0**40
@@ -75,8 +75,8 @@ def _cos(r: Num) -> Num:
 def quarter(x: Num) -> tuple[Num, Int]:
     """r in about [-pi/4, pi/4] and an integer k, of which the low two bits count: k * pi/2 + r."""
     if x.width == 32:
-        r, k = _quarter64(x.to(F64))
-        return r.to(F32), k.to(I32)
+        r, k = _quarter64(x.to(f64))
+        return r.to(f32), k.to(i32)
     return _quarter64(x)
 
 
@@ -115,7 +115,7 @@ def tan(x: Num) -> Num:
     At most 0.50 ulp in float32, 2.64 in float64.
     """
     if x.width == 32:
-        return _tan64(x.to(F64)).to(F32)
+        return _tan64(x.to(f64)).to(f32)
     return _tan64(x)
 
 
