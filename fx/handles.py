@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from fx.autograd.resting import at_rest
 from fx.config import modes
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BackwardError, InPlaceError
+from fx.gradients import at_rest
 from fx.levels import newest_level
 from fx.state import Cell, free_value
 from fx.tape import CELL, Leaf

@@ -15,11 +15,11 @@ from functools import wraps
 from itertools import count
 from typing import Any, TypeVar
 
-from fx.autograd.methods import plan_gradients
 from fx.away import Away, pause
 from fx.blocks import Block
 from fx.commit import Stores
 from fx.config import modes
+from fx.gradients import plan_gradients
 from fx.numbers import Numbers
 from fx.state import Cell, plan_rebinds
 from fx.tensor import Tensor

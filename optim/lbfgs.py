@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fx import tree
-from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
 from fx.config import enable_grad, modes, no_grad
 from fx.dtypes import int64
+from fx.gradients import plan_gradients
 from fx.ops.shapes.joining import concat
 from fx.optim._flat import dot, flat, largest, length_one, parts
 from fx.optim._line_search import Point, strong_wolfe

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
-from fx.autograd.methods import drop_gradients, set_gradients
 from fx.config import enable_grad, modes, no_grad
 from fx.errors import StateError
+from fx.gradients import drop_gradients, set_gradients
 from fx.holding import register
 from fx.optim._held import Groups, Slots, States
 from fx.optim._holding import Steps

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import count, repeat
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 from weakref import ref
 
 from fx.autograd.engine import backward_from
-from fx.autograd.resting import at_rest, rest, woken
 from fx.away import Away, gradient_of
-from fx.commit import Stores
 from fx.config import modes
 from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
+from fx.gradients import at_rest, rest, woken
 from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
 from fx.tape import CELL, Leaf, Node, Select, extra_of, grad_tracer
@@ -217,49 +215,6 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         node.grad = value
     else:
         node.extra.grad = value
-
-
-def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]) -> bool:
-    """List the stores of gradients; False where each must be set itself."""
-    if modes.stage is not None:
-        return False
-    for owner, grad in pairs:
-        leaf = owner._node or at_rest(owner)
-        if leaf is None and grad is None:
-            continue
-        if type(leaf) is not Leaf or not (grad is None or type(grad) is Tensor):
-            return False
-        if type(leaf.grad) is Away:
-            gradient_of(leaf)
-        stores.add(leaf, "grad", grad)
-    return True
-
-
-def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
-    """Set gradients, all at once: what interrupts it finds each as before, or each after.
-
-    They are of the shapes and dtypes of their owners.
-    """
-    stores = Stores()
-    if plan_gradients(stores, pairs):
-        stores.commit()
-        return
-    for owner, grad in pairs:
-        owner.grad = grad  # type: ignore[attr-defined]
-
-
-def drop_gradients(owners: Sequence[Tensor]) -> None:
-    """Set gradients to None, all at once."""
-    leaves = [node for x in owners if (node := x._node or at_rest(x)) is not None]
-    if modes.stage is None and all(type(leaf) is Leaf for leaf in leaves):
-        before = [leaf.grad for leaf in leaves]  # held until the end, which may run anything
-        if not any(type(grad) is Away for grad in before):
-            deque(map(setattr, leaves, _GRAD, _NONE), 0)
-            return
-    set_gradients([(x, None) for x in owners])
-
-
-_GRAD, _NONE = repeat("grad"), repeat(None)
 
 
 def retain_grad(self: Tensor) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fx.graph.ir import Graph, Node, Value, input_value
+from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value, input_value
 from fx.spec import TensorSpec
+from fx.tensor import Tensor
 
 Specs = tuple[TensorSpec, ...]
 
@@ -89,3 +90,17 @@ def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> G
 
 def _key(params: dict[str, Any]) -> Any:
     return tuple([(k, params[k]) for k in sorted(params)])
+
+
+def closed(graph: Graph, captured: Sequence[Tensor]) -> Graph:
+    """The graph with the tensors that it takes last as constants: what rules made of nothing."""
+    if not captured:
+        return graph
+    rewriter = Rewriter(graph)
+    count = len(graph.inputs) - len(captured)
+    for value, x in zip(graph.inputs[count:], captured):
+        rewriter.replace(value, constant_value(x))
+    for node in graph.nodes:
+        rewriter.keep(node)
+    done = rewriter.done()
+    return Graph(graph.inputs[:count], done.nodes, done.outputs, graph.name)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Self
 
-from fx.autograd.methods import set_gradients
 from fx.errors import FxError
+from fx.gradients import set_gradients
 from fx.holding import register
 from fx.nn.base import hooks as _hooks
 from fx.nn.base import skeleton as _skeleton

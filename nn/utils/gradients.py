@@ -9,9 +9,9 @@ from typing import Any
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
-from fx.autograd.methods import set_gradients
 from fx.config import no_grad
 from fx.errors import BackwardError, ShapeError
+from fx.gradients import set_gradients
 from fx.ops.operands import argument
 from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant, constant_like

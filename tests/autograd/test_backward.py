@@ -355,7 +355,7 @@ def test_what_requires_grad_no_more_keeps_its_gradient():
 def test_a_gradient_at_rest_goes_with_its_tensor():
     import gc
 
-    from fx.autograd.resting import leaves
+    from fx.gradients import leaves
 
     gc.collect()
     before = len(leaves)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fx.dtypes import INEXACT
-from fx.graph.bodies import Specs, distinct, live_nodes, used_inputs
-from fx.graph.ir import Graph, Node, Rewriter, constant_value
+from fx.graph.bodies import Specs, closed, distinct, live_nodes, used_inputs
+from fx.graph.ir import Graph, Node, Rewriter
 from fx.graph.passes.effects import is_effectful
 from fx.graph.staging import stage
 from fx.levels import Level
@@ -49,16 +49,7 @@ def derive(
             ends = [v for node in graph.nodes if is_effectful(node) for v in node.outs]
             nodes = live_nodes(graph, [*graph.outputs, *ends])
         graph = Graph(graph.inputs, nodes, graph.outputs, name)
-    if not captured:
-        return graph
-    count = len(specs)
-    rewriter = Rewriter(graph)
-    for value, x in zip(graph.inputs[count:], captured, strict=True):
-        rewriter.replace(value, constant_value(x))
-    for node in graph.nodes:
-        rewriter.keep(node)
-    done = rewriter.done()
-    return Graph(graph.inputs[:count], done.nodes, done.outputs, name)
+    return closed(graph, captured)
 
 
 # which values a property spreads to ---------------------------------------------------------------

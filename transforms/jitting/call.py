@@ -12,8 +12,9 @@ from typing import Any
 from fx.config import modes, writing
 from fx.dtypes import FLOATING
 from fx.errors import BackwardError
+from fx.graph.bodies import closed
 from fx.graph.cost import cheap
-from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
+from fx.graph.ir import Graph, Node, Value
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, stage
@@ -119,7 +120,7 @@ class GraphCall(Application):
                 for v, d in zip(self.graph.inputs, dims)
             ]
             batched = lanes_first(lambda *xs: self.graph.run(*xs), size, axis_name, dims)
-            found = self.graph.cache[key] = _closed(*stage(batched, specs, self.graph.name))
+            found = self.graph.cache[key] = closed(*stage(batched, specs, self.graph.name))
         return call_of(found)
 
 
@@ -144,20 +145,6 @@ def _is_linear(x: Tensor) -> bool:
 
 def _inserted(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim:])
-
-
-def _closed(graph: Graph, captured: list[Tensor]) -> Graph:
-    """The graph with the tensors that rules made of nothing, such as indices, as constants."""
-    if not captured:
-        return graph
-    rewriter = Rewriter(graph)
-    count = len(graph.inputs) - len(captured)
-    for value, x in zip(graph.inputs[count:], captured):
-        rewriter.replace(value, constant_value(x))
-    for node in graph.nodes:
-        rewriter.keep(node)
-    closed = rewriter.done()
-    return Graph(graph.inputs[:count], closed.nodes, closed.outputs, graph.name)
 
 
 def call_of(graph: Graph) -> GraphCall:
@@ -210,7 +197,7 @@ def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
 
         specs = [v.spec for v in graph.inputs]
         specs += [graph.inputs[i].spec for i in active]
-        found = graph.cache[key] = (_closed(*stage(push, specs, graph.name)), moving)
+        found = graph.cache[key] = (closed(*stage(push, specs, graph.name)), moving)
     return found  # type: ignore[no-any-return]
 
 
@@ -303,7 +290,7 @@ def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
         return [*outs, *pullback(list(cts))]
 
     specs = [v.spec for v in graph.inputs] + [graph.outputs[i].spec for i in floating]
-    joint = _closed(*stage(both, specs, graph.name))
+    joint = closed(*stage(both, specs, graph.name))
     return optimize(joint, keep_derivatives=True), floating
 
 

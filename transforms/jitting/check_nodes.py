@@ -60,14 +60,10 @@ def _of_kernels(graph: Graph, inputs: list[Tensor]) -> str:
     """The first node whose compiled value is another than that of its primitive."""
     from fx.transforms.jitting.check import TOLERANCE, alike, two
 
-    values: dict[Any, Any] = dict(zip(graph.inputs, inputs))
-    expected: list[tuple[Node, Any, Any]] = []
-    for node in graph.nodes:
-        known = [v.constant if v.constant is not None else values[v] for v in node.inputs]
-        outs = node.primitive(*known, **node.params)
-        outs = outs if node.primitive.multiple else (outs,)
-        values.update(zip(node.outs, outs))
-        expected += [(node, v, x) for v, x in zip(node.outs, outs)]
+    made = [(node, v) for node in graph.nodes for v in node.outs]
+    results = Graph(graph.inputs, graph.nodes, [v for _, v in made], graph.name).run(*inputs)
+    expected = [(node, v, x) for (node, v), x in zip(made, results)]
+    values: dict[Any, Any] = {**dict(zip(graph.inputs, inputs)), **{v: x for _, v, x in expected}}
 
     def differs(entry: tuple[Node, Any, Any]) -> str:
         node, value, x = entry

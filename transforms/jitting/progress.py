@@ -7,9 +7,9 @@ from typing import Any
 from numpy import ndarray
 
 from fx import limits, tree
-from fx.autograd.methods import plan_gradients
 from fx.commit import Stores
 from fx.config import modes, writing
+from fx.gradients import plan_gradients
 from fx.graph.ir import Value, input_value
 from fx.graph.staging import StageTracer
 from fx.numbers import on_host

@@ -37,14 +37,3 @@ def iota(
     line = (start + step * index).astype(dtype)
     line = line.reshape([n if i == axis else 1 for i in range(len(shape))])
     return np.broadcast_to(line, shape).copy() if len(shape) > 1 else line
-
-
-def eye(n: int, m: int, k: int, dtype: Any) -> np.ndarray:
-    """An (n, m) matrix with ones on its diagonal ``k``."""
-    out = _zeros((n, m), dtype)
-    row, column = max(-k, 0), max(k, 0)
-    count = min(n - row, m - column)
-    if count > 0:
-        first = row * m + column
-        out.reshape(-1)[first : first + (count - 1) * (m + 1) + 1 : m + 1] = 1
-    return out

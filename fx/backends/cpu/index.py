@@ -200,19 +200,6 @@ def one_hot(x: np.ndarray, *, count: int, dtype: np.dtype) -> np.ndarray | None:
     return out if bad.item() < 0 else None
 
 
-def places(x: np.ndarray) -> np.ndarray:
-    """Where x is not 0, in C order: int64 (count, ndim)."""
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)
-    columns = x.nonzero() if x.ndim else ()
-    if not columns:
-        return np.zeros((int(bool(x)), 0), np.int64)
-    out = np.empty((columns[0].size, x.ndim), np.int64)
-    for i, column in enumerate(columns):
-        out[:, i] = column
-    return out
-
-
 def wrap_index(idx: np.ndarray, *, size: int) -> np.ndarray:
     """`idx` as int64 in [0, size), negative ones counted from the end.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
 from numpy import ndarray
 
-import fx.backends.cpu.index as kernels
 import fx.prims.compare as compare
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
@@ -146,12 +146,25 @@ def argwhere(x: Any) -> Tensor:
     """
     x = argument("argwhere", x)
     if type(x) is Tensor and type(x._a) is ndarray:
-        return new_tensor(kernels.places(x._a))
+        return new_tensor(_true_places(x._a))
     flat = true_places("nonzero", truth(x))
     columns = [shape_prims.reshaped(c, (*c.shape, 1)) for c in _coordinates(flat, x._shape)]
     if not columns:
         return shape_prims.reshaped(along(flat, 0, 0, 0), (0, 0))
     return shape_prims.concatenate(*columns, axis=1)
+
+
+def _true_places(x: np.ndarray) -> np.ndarray:
+    """Where x is not 0, in C order: int64 (count, ndim)."""
+    if x.dtype.kind == "V":
+        x = x.astype(np.float32)
+    columns = x.nonzero() if x.ndim else ()
+    if not columns:
+        return np.zeros((int(bool(x)), 0), np.int64)
+    out = np.empty((columns[0].size, x.ndim), np.int64)
+    for i, column in enumerate(columns):
+        out[:, i] = column
+    return out
 
 
 # selection --------------------------------------------------------------------------------------

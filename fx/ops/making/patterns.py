@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import fx.backends.cpu.creation as creation
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.creation as prims
 import fx.prims.shape as shape_prims
@@ -69,10 +70,21 @@ def eye(
     out = None
     if where == "cpu" and modes.stage is None:
         with suppress(ValueError):  # too large for an address, which the steps refuse by name
-            out = new_tensor(creation.eye(n, m, k, wanted))
+            out = new_tensor(_eye(n, m, k, wanted))
     if out is None:
         out = compare.astype(compare.equal(*_places(n, m, k, where)), dtype=wanted)
     return with_grad(out, "eye") if requires_grad else out
+
+
+def _eye(n: int, m: int, k: int, dtype: Any) -> np.ndarray:
+    """An (n, m) matrix with ones on its diagonal ``k``."""
+    out = np.zeros((n, m), dtype)
+    row, column = max(-k, 0), max(k, 0)
+    count = min(n - row, m - column)
+    if count > 0:
+        first = row * m + column
+        out.reshape(-1)[first : first + (count - 1) * (m + 1) + 1 : m + 1] = 1
+    return out
 
 
 def tri(

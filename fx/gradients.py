@@ -1,0 +1,96 @@
+"""Gradients of leaves: how many are set at once, and what tensors have that require grad no more.
+
+``requires_grad_(False)`` leaves ``x.grad`` and the hooks of ``x`` where they are, and
+``requires_grad_()`` goes on with them. A tensor that requires no grad has no node, so its leaf
+waits here, as long as the tensor lives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
+from weakref import ref
+
+from fx.away import Away, gradient_of
+from fx.commit import Stores
+from fx.config import modes
+from fx.tape import Leaf
+from fx.tensor import Tensor
+
+# by the id of the tensor: a weak reference to it, its leaf
+leaves: dict[int, tuple[Any, Leaf]] = {}
+
+
+def rest(x: Any, leaf: Leaf) -> None:
+    """Keep the leaf of a tensor that will require grad no more, if there is anything in it."""
+    if leaf.grad is None and leaf.extra is None:
+        return
+    number = id(x)
+
+    def gone(_: Any, forget: Any = leaves.pop) -> None:  # at exit modules are empty
+        forget(number, None)
+
+    leaves[number] = ref(x, gone), leaf
+
+
+def woken(x: Any) -> Leaf | None:
+    """The leaf of a tensor that is about to require grad again; None if none waits."""
+    found = leaves.pop(id(x), None)
+    return None if found is None else found[1]
+
+
+def at_rest(x: Any) -> Leaf | None:
+    """The leaf that waits for a tensor; None if there is none, as nearly always."""
+    if not leaves:
+        return None
+    found = leaves.get(id(x))
+    if found is None:
+        return None
+    if modes.stage is not None:
+        modes.stage.give_up("it reads the gradient of a tensor that requires grad no more")
+    return found[1]
+
+
+def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]) -> bool:
+    """List the stores of gradients; False where each must be set itself."""
+    if modes.stage is not None:
+        return False
+    for owner, grad in pairs:
+        leaf = owner._node or at_rest(owner)
+        if leaf is None and grad is None:
+            continue
+        if type(leaf) is not Leaf or not (grad is None or type(grad) is Tensor):
+            return False
+        if type(leaf.grad) is Away:
+            gradient_of(leaf)
+        stores.add(leaf, "grad", grad)
+    return True
+
+
+def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
+    """Set gradients, all at once: what interrupts it finds each as before, or each after.
+
+    They are of the shapes and dtypes of their owners.
+    """
+    stores = Stores()
+    if plan_gradients(stores, pairs):
+        stores.commit()
+        return
+    for owner, grad in pairs:
+        owner.grad = grad  # type: ignore[attr-defined]
+
+
+def drop_gradients(owners: Sequence[Tensor]) -> None:
+    """Set gradients to None, all at once."""
+    leaves = [node for x in owners if (node := x._node or at_rest(x)) is not None]
+    if modes.stage is None and all(type(leaf) is Leaf for leaf in leaves):
+        before = [leaf.grad for leaf in leaves]  # held until the end, which may run anything
+        if not any(type(grad) is Away for grad in before):
+            deque(map(setattr, leaves, _GRAD, _NONE), 0)
+            return
+    set_gradients([(x, None) for x in owners])
+
+
+_GRAD, _NONE = repeat("grad"), repeat(None)
