@@ -8,7 +8,8 @@ import pytest
 from llvmlite import ir
 
 import fx
-from fx.backends.cpu.llvm.gemm import product, vectors
+from fx.backends.cpu.llvm import ir as v
+from fx.backends.cpu.llvm.gemm import product
 from fx.graph.ir import Node, input_value
 from fx.prims.linear import matmul
 from fx.prims.shape import transpose
@@ -35,11 +36,11 @@ class Sum:
     def emit(self, b, x, at):
         for i in range(len(self.reads)):
             x = b.fadd(x, at.operand(i))
-        zero = vectors.zeros(x.type.element, at.width)
+        zero = v.zeros(x.type.element, at.width)
         positive = b.fcmp_ordered(">", x, zero)
         out = [b.select(positive, x, zero)]
         if len(self.writes) == 2:
-            out.append(b.zext(positive, ir.VectorType(vectors.i8, at.width)))
+            out.append(b.zext(positive, ir.VectorType(v.i8, at.width)))
         return out
 
 

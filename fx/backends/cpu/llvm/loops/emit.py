@@ -9,17 +9,19 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.ir import constant, llvm_type
-from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.ir import (
+    const,
+    constant,
+    first_lanes,
+    i64,
+    kernel,
+    known,
+    llvm_type,
+    pointer,
+)
 from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
 from fx.backends.cpu.llvm.loops.sinks import Sinks
-from fx.backends.cpu.llvm.loops.vectors import (
-    I32,
-    POINTER,
-    is_zero,
-    splat,
-)
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.compiler.extents import Extent
 from fx.compiler.plan import Plan
@@ -28,16 +30,14 @@ from fx.compiler.plan import Plan
 def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
     """Add the kernel of a planned nest to ``module``."""
     count = len(plan.nest.reads) + len(plan.nest.writes)
-    kind = ir.FunctionType(ir.VoidType(), [I64, I64, POINTER] + [POINTER] * count)
-    function = ir.Function(module, kind, name)
-    function.attributes.add("nounwind")
+    function = kernel(module, name, count)
     Kernel(plan, function).run()
     return function
 
 
 def emit_table(plan: Plan, module: ir.Module, name: str, table: Table) -> None:
     """Add ``void name(ptr table, i64 begin, i64 end, ptr)``, whose extents stand in the table."""
-    kind = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, POINTER])
+    kind = ir.FunctionType(ir.VoidType(), [pointer, i64, i64, pointer])
     function = ir.Function(module, kind, name)
     function.attributes.add("nounwind")
     Kernel(plan, function, table=table).run()
@@ -142,17 +142,15 @@ class Kernel(Sinks):
         def part(i: Any, values: list[Any]) -> list[Any]:
             self.index[d] = i
             self.copies = 1
-            left = b.trunc(b.sub(stop, i), I32)
-            numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-            self.mask = b.icmp_signed("<", numbers, splat(b, left, lanes))
+            self.mask = first_lanes(b, b.sub(stop, i), lanes)
             out = body(values)
             self.mask = None
             return out
 
         if type(count) is int:
-            stop = b.add(start, const(count)) if not is_zero(start) else const(count)
+            stop = b.add(start, const(count)) if known(start) != 0 else const(count)
             steps = count // step
-            main = b.add(start, const(steps * step)) if not is_zero(start) else const(steps * step)
+            main = b.add(start, const(steps * step)) if known(start) != 0 else const(steps * step)
             if steps == 1:
                 found = levels.scope(lambda: whole(start, found))
             elif steps:

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.ir import Splat, constant, llvm_type, storage_type
-from fx.backends.cpu.llvm.loops.blocks import const
-from fx.backends.cpu.llvm.loops.vectors import masked_load, splat
+from fx.backends.cpu.llvm.ir import Splat, const, constant, llvm_type, load, splat, storage_type
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.compiler.epilogue import Epilogue
@@ -59,13 +57,7 @@ class NestEpilogue(Epilogue):
         address = b.gep(pointer, [offset], source_etype=kind)
         if dict(form[1]).get(at.axis, 0) == 0:
             return splat(b, load_convert(b, b.load(address, typ=kind), dtype), at.width)
-        wide = ir.VectorType(kind, at.width)
-        if at.mask is None:
-            raw = b.load(address, typ=wide)
-            raw.align = dtype.itemsize
-        else:
-            raw = masked_load(b, address, at.mask, wide, dtype.itemsize)
-        return load_convert(b, raw, dtype)
+        return load_convert(b, load(b, address, kind, at.width, at.mask), dtype)
 
 
 def _dense(shape: tuple[int, ...]) -> Form:

@@ -8,17 +8,22 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.ir import Splat, constant, llvm_type, storage_type
-from fx.backends.cpu.llvm.loops.blocks import I64, Levels, const
-from fx.backends.cpu.llvm.loops.vectors import (
-    POINTER,
+from fx.backends.cpu.llvm.ir import (
+    Splat,
     backwards,
     both,
+    const,
+    constant,
     gather,
-    is_zero,
-    masked_load,
+    i64,
+    known,
+    llvm_type,
+    load,
+    pointer,
     splat,
+    storage_type,
 )
+from fx.backends.cpu.llvm.loops.levels import Levels
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
@@ -80,10 +85,10 @@ class Expressions:
         table, begin, end, _ = args
 
         def word(i: int, kind: Any) -> Any:
-            return b.load(b.gep(table, [const(i)], source_etype=I64), typ=kind)
+            return b.load(b.gep(table, [const(i)], source_etype=i64), typ=kind)
 
-        found = [word(i, POINTER) for i in arrays]
-        self.extents = {name: word(i, I64) for name, i in sizes.items()}
+        found = [word(i, pointer) for i in arrays]
+        self.extents = {name: word(i, i64) for name, i in sizes.items()}
         scratch = None
         if self.plan.scratch:
             scratch = b.alloca(_I8, self.number(self.plan.scratch))
@@ -112,7 +117,7 @@ class Expressions:
             )
         quotient = b.sdiv(left, right)
         rest = b.sub(left, b.mul(quotient, right))  # rounded down, as in Python
-        return b.add(quotient, b.sext(b.icmp_signed("<", rest, const(0)), I64))
+        return b.add(quotient, b.sext(b.icmp_signed("<", rest, const(0)), i64))
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]
@@ -189,10 +194,10 @@ class Expressions:
 
             def emit(total: Any = total, d: int = d, c: int = c) -> Any:
                 x = self.index[d]
-                if is_zero(x):
+                if known(x) == 0:
                     return total
                 part = x if c == 1 else self.b.mul(x, self.number(c), flags=("nsw",))
-                return part if is_zero(total) else self.b.add(total, part, flags=("nsw",))
+                return part if known(total) == 0 else self.b.add(total, part, flags=("nsw",))
 
             total = self.levels.known(depth[d], (form[0], tuple(prefix)), emit)
         return total
@@ -216,7 +221,7 @@ class Expressions:
     def _along(self, first: Any, stride: int, skipped: int) -> Any:
         """A vector of numbers that are ``stride`` apart, without the first ``skipped``."""
         b, lanes = self.b, self.plan.lanes
-        kind = ir.VectorType(I64, lanes)
+        kind = ir.VectorType(i64, lanes)
         if type(stride) is Extent:
             places = ir.Constant(kind, [skipped + j for j in range(lanes)])
             steps = b.mul(splat(b, self.number(stride), lanes), places)
@@ -243,7 +248,6 @@ class Expressions:
             return [load_convert(b, raw, e.dtype)]
         lanes = plan.lanes
         wide = ir.VectorType(kind, lanes)
-        align = e.dtype.itemsize
         out = []
         guards = self._spread(guard) if guard is not None else [None] * self.copies
         for k in range(self.copies):
@@ -254,20 +258,16 @@ class Expressions:
                     at -= lanes - 1
                 place = b.gep(pointer, [b.add(offset, const(at)) if at else offset],
                               source_etype=kind)  # fmt: skip
-                if mask is None:
-                    raw = b.load(place, typ=wide)
-                    raw.align = align
-                else:
-                    if stride == -1:
-                        mask = backwards(b, mask)
-                    if guards[k] is not None:  # outside of it not even an address: see README
-                        place = b.select(_any(b, guards[k]), place, pointer)
-                    raw = masked_load(b, place, mask, wide, align)
+                if mask is not None and stride == -1:
+                    mask = backwards(b, mask)
+                if guards[k] is not None:  # outside of it not even an address: see README
+                    place = b.select(_any(b, guards[k]), place, pointer)
+                raw = load(b, place, kind, lanes, mask)
                 if stride == -1:
                     raw = backwards(b, raw)
             else:
                 places = self._along(offset, stride, k * lanes)
-                raw = gather(b, pointer, places, mask, wide, align)
+                raw = gather(b, pointer, places, mask, wide)
             out.append(load_convert(b, raw, e.dtype))
         return out
 

@@ -13,13 +13,12 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.ir import const, i64, kernel, larger, pointer, smaller, times, void
 from fx.compiler.nest import NAMES, Nest, form_of
 from fx.compiler.plan import Plan
 from fx.compiler.step import Step
 from fx.graph.ir import Value
 
-_POINTER = ir.PointerType()
 _LINE = (0, ((0, 1),))
 _SCALAR: tuple[int, tuple[()]] = (0, ())
 
@@ -112,8 +111,7 @@ class FlatStep(Step):
     def emit(self, module: Any, name: str) -> Any:
         """Add the kernel to ``module``, and its body where that is not there yet."""
         count = len(self.reads) + len(self.writes)
-        kind = ir.FunctionType(ir.VoidType(), [I64, I64, _POINTER] + [_POINTER] * count)
-        function = ir.Function(module, kind, name)
+        function = kernel(module, name, count)
         body = self._body(module)
         b = ir.IRBuilder(function.append_basic_block())
         begin, end = function.args[:2]
@@ -127,8 +125,8 @@ class FlatStep(Step):
             w = len(self.reads) + k * width
             mine += arrays[w : w + width]
             if len(self.parts) > 1:
-                first = _most(b, first, const(0))
-                last = _least(b, last, const(tasks))
+                first = larger(b, first, 0)
+                last = smaller(b, last, tasks)
                 inside = b.icmp_signed("<", first, last)
                 with b.if_then(inside):
                     self._call(b, body, first, last, n, mine)
@@ -138,8 +136,8 @@ class FlatStep(Step):
         return function
 
     def _call(self, b: Any, body: Any, first: Any, last: Any, n: int, arrays: list[Any]) -> None:
-        low = b.mul(first, const(self.chunk), flags=("nsw",))
-        high = _least(b, b.mul(last, const(self.chunk), flags=("nsw",)), const(n))
+        low = times(b, first, self.chunk)
+        high = smaller(b, times(b, last, self.chunk), n)
         b.call(body, [low, high, *arrays])
 
     def _body(self, module: Any) -> Any:
@@ -149,7 +147,7 @@ class FlatStep(Step):
         found = module.globals.get(name)
         if found is None:
             count = len(self.nest.reads) + len(self.nest.writes)
-            kind = ir.FunctionType(ir.VoidType(), [I64, I64] + [_POINTER] * count)
+            kind = ir.FunctionType(void, [i64, i64, *[pointer] * count])
             found = ir.Function(module, kind, name)
             found.linkage = "internal"
             found.attributes.add("nounwind")
@@ -157,14 +155,6 @@ class FlatStep(Step):
             args = found.args
             Kernel(self.plan, found, (args[0], args[1], None, *args[2:])).run_range()
         return found
-
-
-def _least(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.icmp_signed("<", x, y), x, y)
-
-
-def _most(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.icmp_signed(">", x, y), x, y)
 
 
 def merged(steps: list[Step], root: Callable[[Value], Value]) -> list[Step]:

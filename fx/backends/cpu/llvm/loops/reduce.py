@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.ir import constant, f64, like, llvm_type, suffix
+from fx.backends.cpu.llvm.ir import constant, f64, i32, like, llvm_type, suffix
 from fx.compiler.nest import mixed
 from fx.dtypes import FLOATING, bool_
-
-_I32 = ir.IntType(32)
 
 
 def identity(name: str, dtype: Any) -> Any:
@@ -67,11 +65,11 @@ def halved(b: Any, name: str, dtype: Any, x: Any) -> Any:
     while n > 1:
         n //= 2
         low, high = (
-            b.shuffle_vector(x, x, ir.Constant(ir.VectorType(_I32, n), list(range(k, k + n))))
+            b.shuffle_vector(x, x, ir.Constant(ir.VectorType(i32, n), list(range(k, k + n))))
             for k in (0, n)
         )
         x = combine(b, name, dtype, low, high)
-    return b.extract_element(x, ir.Constant(_I32, 0))
+    return b.extract_element(x, ir.Constant(i32, 0))
 
 
 class Accumulator:

@@ -14,11 +14,24 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.ir import constant, f32, f64, i8, like, llvm_type, storage_type, widened
-from fx.backends.cpu.llvm.loops.blocks import I64, const
+from fx.backends.cpu.llvm.ir import (
+    const,
+    constant,
+    f32,
+    f64,
+    i8,
+    i64,
+    like,
+    llvm_type,
+    load,
+    splat,
+    storage_type,
+    store,
+    widened,
+    zeros,
+)
 from fx.backends.cpu.llvm.loops.reduce import combine, identity
 from fx.backends.cpu.llvm.loops.stores import Stores
-from fx.backends.cpu.llvm.loops.vectors import masked_load, masked_store, splat
 from fx.backends.cpu.llvm.vecmath.table import load_convert, store_convert
 from fx.dtypes import float32, float64
 
@@ -79,20 +92,9 @@ class Sinks(Stores):
         def some(i: Any, width: int | None, mask: Any) -> None:
             here = b.gep(near, [i], source_etype=f32)
             there = b.gep(total, [i], source_etype=f64)
-            narrow, wide = widened(f32, width), widened(f64, width)
-            if mask is None:
-                x, y = b.load(here, typ=narrow), b.load(there, typ=wide)
-                x.align, y.align = 4, 8
-            else:
-                x = masked_load(b, here, mask, narrow, 4)
-                y = masked_load(b, there, mask, wide, 8)
-            z, nothing = b.fadd(y, b.fpext(x, wide)), constant(narrow, 0.0)
-            if mask is None:
-                b.store(z, there).align = 8
-                b.store(nothing, here).align = 4
-            else:
-                masked_store(b, z, there, mask, 8)
-                masked_store(b, nothing, here, mask, 4)
+            x, y = load(b, here, f32, width, mask), load(b, there, f64, width, mask)
+            store(b, b.fadd(y, b.fpext(x, widened(f64, width))), there, mask)
+            store(b, zeros(f32, width), here, mask)
 
         def vectors(i: Any, carried: list[Any]) -> list[Any]:
             some(i, lanes, None)
@@ -103,7 +105,7 @@ class Sinks(Stores):
             stop = self.number(whole)
             self.levels.loop(const(0), stop, lanes, (), vectors, surely=known)
         if not known:
-            numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
+            numbers = ir.Constant(ir.VectorType(i64, lanes), list(range(lanes)))
             rest = b.icmp_signed("<", numbers, splat(b, self.number(left), lanes))
             some(self.number(whole), lanes, rest)
         elif left == 1:
@@ -138,7 +140,7 @@ class Sinks(Stores):
         b, plan, nest = self.b, self.plan, self.nest
         w, form, _, name = nest.sinks[k]
         dtype = float32 if k in self.near else nest.writes[w][0]
-        kind = ir.VectorType(storage_type(dtype), plan.lanes)
+        kind = storage_type(dtype)
         row = self.near.get(k, self.sinks[k])
         offset = self._offset(form)
         align = dtype.itemsize
@@ -146,16 +148,10 @@ class Sinks(Stores):
             if dtype == float64 and x.type.element != f64:
                 x = b.fpext(x, like(x.type, f64))
             at = b.add(offset, const(j * plan.lanes)) if j else offset
-            place = b.gep(row, [at], source_etype=kind.element)
-            if self.mask is None:
-                raw = b.load(place, typ=kind)
-                raw.align = align
-            else:
-                raw = masked_load(b, place, self.mask, kind, align)
+            place = b.gep(row, [at], source_etype=kind)
+            raw = load(b, place, kind, plan.lanes, self.mask)
             x = store_convert(b, combine(b, name, dtype, load_convert(b, raw, dtype), x), dtype)
-            if self.mask is None:
-                b.store(x, place).align = align
-            elif self.single:
+            if self.single and self.mask is not None:
                 self._store_first(x, place, align)
             else:
-                masked_store(b, x, place, self.mask, align)
+                store(b, x, place, self.mask)

@@ -6,19 +6,19 @@ from typing import Any
 
 from llvmlite import ir
 
-from fx.backends.cpu.llvm.ir import storage_type
-from fx.backends.cpu.llvm.loops.blocks import const
-from fx.backends.cpu.llvm.loops.expressions import Expressions
-from fx.backends.cpu.llvm.loops.vectors import (
-    I32,
+from fx.backends.cpu.llvm.ir import (
     backwards,
-    masked_load,
-    masked_store,
+    const,
+    first_lanes,
+    i32,
+    load,
     prefetch,
     scatter,
-    splat,
-    transposed,
+    storage_type,
+    store,
+    transpose,
 )
+from fx.backends.cpu.llvm.loops.expressions import Expressions
 from fx.backends.cpu.llvm.vecmath.table import store_convert
 
 
@@ -58,7 +58,7 @@ class Stores(Expressions):
             x = store_convert(b, self._spread(values)[0], dtype)
             self._store_first(x, b.gep(pointer, [offset], source_etype=kind), dtype.itemsize)
             return
-        lanes, align = plan.lanes, dtype.itemsize
+        lanes = plan.lanes
         for j, x in enumerate(self._spread(values)):
             x = store_convert(b, x, dtype)
             at = j * lanes * stride
@@ -70,19 +70,16 @@ class Stores(Expressions):
                     mask = None if mask is None else backwards(b, mask)
                 place = b.gep(pointer, [b.add(offset, const(at)) if at else offset],
                               source_etype=kind)  # fmt: skip
-                if mask is None:
-                    b.store(x, place).align = align
-                else:
-                    masked_store(b, x, place, mask, align)
+                store(b, x, place, mask)
             else:
-                scatter(b, x, pointer, self._along(offset, stride, j * lanes), mask, align)
+                scatter(b, x, pointer, self._along(offset, stride, j * lanes), mask)
 
     def _store_first(self, x: Any, place: Any, align: int) -> None:
         """Store the first lane, the only one that the mask leaves.
 
         LLVM 22 stores too many bytes for a narrowed vector and a constant mask of one lane.
         """
-        self.b.store(self.b.extract_element(x, ir.Constant(I32, 0)), place).align = align
+        self.b.store(self.b.extract_element(x, ir.Constant(i32, 0)), place).align = align
 
     def _fetch(self) -> None:
         """Fetch memory that is needed soon into the cache."""
@@ -133,8 +130,7 @@ class Stores(Expressions):
             last = b.sub(const(nest.sizes[plan.vector] - 1), self.index[plan.vector])
         mask = None
         if count is not None:
-            numbers = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
-            mask = b.icmp_signed("<", numbers, splat(b, b.trunc(count, I32), lanes))
+            mask = first_lanes(b, count, lanes)
         rows = []
         for j in range(lanes):
             step: Any = const(j * stride)
@@ -142,11 +138,7 @@ class Stores(Expressions):
                 least = b.select(b.icmp_signed("<", const(j), last), const(j), last)
                 step = b.mul(least, const(stride))
             place = b.gep(self.reads[read], [b.add(offset, step)], source_etype=kind)
-            if mask is None:
-                rows.append(b.load(place, typ=wide))
-                rows[-1].align = e.dtype.itemsize
-            else:
-                rows.append(masked_load(b, place, mask, wide, e.dtype.itemsize))
+            rows.append(load(b, place, kind, lanes, mask))
         buffer = self._tile_buffer(i, wide)
-        for j, x in enumerate(transposed(b, rows)):
+        for j, x in enumerate(transpose(b, rows)):
             b.store(x, b.gep(buffer, [const(j)], source_etype=wide))

@@ -11,12 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-I64 = ir.IntType(64)
-
-
-def const(value: int) -> ir.Constant:
-    """An i64."""
-    return ir.Constant(I64, value)
+from fx.backends.cpu.llvm.ir import i64
 
 
 class Level:
@@ -116,7 +111,7 @@ class Levels:
         self.stack[-1].block = b.block
         head = append()
         b.position_at_end(head)
-        i = b.phi(I64)
+        i = b.phi(i64)
         phis = [b.phi(v.type) for v in carried]
         if not surely:
             inside, after = append(), append()
@@ -124,7 +119,7 @@ class Levels:
             b.position_at_end(inside)
         self._push(b.block, hidden)
         found = list(body(i, list(phis)))
-        following = b.add(i, const(step), flags=("nsw",))
+        following = b.add(i, i64(step), flags=("nsw",))
         end = b.block
         if surely:
             after = append()
