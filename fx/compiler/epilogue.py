@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.compiler.fusion import Opaque
+from fx.compiler.group import Opaque
 from fx.compiler.maps import VIEWS, Form, strides_of
 from fx.compiler.merge import Kernel
 from fx.compiler.plan import weight

@@ -3,6 +3,12 @@
 Nodes are visited from the outputs back. A node joins the kernel of one that needs it, if its result
 is needed there in the order in which that kernel's loops run, if no other kernel stands between the
 two, and if nothing expensive is computed twice. ``Fusion.units`` are the kernels in order.
+
+For ``softmax(x, 1) @ w`` with x (n, k): the product needs the quotients in memory, so they get a
+group of their own with loops i (n) and j (k). ``exp`` is used there at (i, j) and joins. ``sum`` is
+used at (i,), while its operand lies at (i, j): j becomes a loop of the rows, and ``sum`` joins. So
+does ``max``, whose operand runs along the same rows. One kernel is left, which passes over each row
+three times.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from math import prod
 from typing import Any
 
 from fx import limits
-from fx.compiler.group import Group
+from fx.compiler.group import Group, Opaque
 from fx.compiler.kinds import cheap, from_reductions, is_alias, kind_of
 from fx.compiler.maps import (
     ZERO,
@@ -28,30 +34,6 @@ from fx.compiler.order import END, Order
 from fx.compiler.plan import HEAVY, weight
 from fx.compiler.target import Target
 from fx.graph.ir import Graph, Node, Value
-
-
-class Opaque:
-    """A kernel of another table, or a primitive that runs in Python."""
-
-    __slots__ = ("after", "before", "node", "place", "steps")
-
-    def __init__(self, node: Node, steps: list[Any]) -> None:
-        self.node = node
-        self.steps = steps
-        self.after: set[Any] = set()
-        self.before: set[Any] = set()
-        self.place = 0
-
-    @property
-    def reads(self) -> list[Value]:
-        """What the steps need from before."""
-        written = set(self.writes)
-        return [v for step in self.steps for v in step.reads if v not in written]
-
-    @property
-    def writes(self) -> list[Value]:
-        """What the steps write."""
-        return [v for step in self.steps for v in step.writes]
 
 
 class Fusion:
@@ -240,7 +222,7 @@ class Fusion:
 
     def _host(self, v: Value, uses: dict[Group, list[Map]], needs: set[Any]) -> Group | None:
         """A group that may compute and store ``v`` for all of its users."""
-        for group in sorted(uses, key=lambda g: -g.place):
+        for group in sorted(uses, key=lambda g: -g.place):  # the first to run could serve them all
             maps = uses[group]
             if len(maps) > 1 or self._closed(v, group, needs):
                 continue
@@ -249,6 +231,7 @@ class Fusion:
             loops = group.live([*group.outer, *(group.rows or ())])
             rows = None
             if not covers(space, index, v.spec.shape, loops):
+                # v has fewer axes than the loops: one element for each iteration of the outer ones
                 outer = group.live(group.outer)
                 if group.rows is None and v in self.reduced:  # its reduction may run here
                     mine = space.loops_of(index)
@@ -331,7 +314,12 @@ class Fusion:
     def _fold(
         self, node: Node, group: Group, index: Map
     ) -> tuple[Map, list[int], list[int]] | None:
-        """How a reduction whose result lies at ``index`` runs in the loops of a group."""
+        """How a reduction whose result lies at ``index`` runs in the loops of a group.
+
+        It gives the map of the operand, the outer loops and the rows. With loops (i, j) and a
+        result at (i,) the rows are j, if j runs over as many elements as are reduced; a result at
+        (i, j) gets new loops for its rows, as the group has none.
+        """
         space, params = group.space, node.params
         operand = node.inputs[0]
         shape, axes = operand.spec.shape, params["axes"]
@@ -339,7 +327,7 @@ class Fusion:
         outer, rows = group.live(group.outer), group.live(group.rows or ())
         total = operand.spec.size
         length = prod([shape[a] for a in axes])
-        if any(f[0] or any(c < 0 for _, c in f[1]) for f in index):
+        if any(f[0] or any(c < 0 for _, c in f[1]) for f in index):  # sliced or flipped
             return None
         if length == 1:
             return None

@@ -1,4 +1,7 @@
-"""Group: the nodes of a graph that one loop kernel computes, and the nest that says how."""
+"""Group: the nodes of a graph that one loop kernel computes, and the nest that says how.
+
+Beside it ``Opaque``, what stands in the order of kernels for a node that no loop computes.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +72,30 @@ class Group:
             built = _Builder(self).build()
             if len(self.space.splits) == known:
                 return built
+
+
+class Opaque:
+    """A kernel of another table, or a primitive that runs in Python."""
+
+    __slots__ = ("after", "before", "node", "place", "steps")
+
+    def __init__(self, node: Node, steps: list[Any]) -> None:
+        self.node = node
+        self.steps = steps
+        self.after: set[Any] = set()
+        self.before: set[Any] = set()
+        self.place = 0
+
+    @property
+    def reads(self) -> list[Value]:
+        """What the steps need from before."""
+        written = set(self.writes)
+        return [v for step in self.steps for v in step.reads if v not in written]
+
+    @property
+    def writes(self) -> list[Value]:
+        """What the steps write."""
+        return [v for step in self.steps for v in step.writes]
 
 
 class _Builder:

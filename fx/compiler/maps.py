@@ -77,6 +77,9 @@ class Space:
     def reshape(self, index: Map, new: Sequence[int], old: Sequence[int]) -> Map:
         """Through ``reshape``: a map of the shape ``new`` as one of the shape ``old``.
 
+        The linear index falls apart into digits, the last axis of ``old`` first: (i, j) of (4, 6)
+        is 6i + j; in (2, 12) that is (i // 2, 6 (i % 2) + j), so that i is split in two loops.
+
         Raises:
             NoMap: if the parts of the linear index do not fall into the axes of ``old``.
         """

@@ -112,14 +112,14 @@ class _Merger:
         if len(a.reads) + len(b.reads) + len(a.writes) + len(b.writes) > limits.MERGE_ARRAYS:
             return False
         wanted = [self.written.get(v, -1) for v in self._reads(b)]
-        if all(p <= i for p in wanted):
+        if all(p <= i for p in wanted):  # all that b reads is there when a runs
             place, gone = i, j
         elif all(
             p >= j
             for v in a.all_writes()
             for p in self.readers.get(v, ())
             if p != i and self.units[p] is not None
-        ):
+        ):  # nobody reads what a writes before b runs
             place, gone = j, i
         else:
             return False
@@ -177,7 +177,7 @@ def _sound(b: Kernel, copy: Copy, a_writes: set[Value], root: Callable[[Value], 
 def _side_by_side(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | None:
     """Both in the same loops."""
     nest, other = _copied(a.nest), _copied(b.nest)
-    if bool(nest.rows) != bool(other.rows):
+    if bool(nest.rows) != bool(other.rows):  # (n * k) elements beside rows: loops (n) and rows (k)
         whole, plain = (nest, other) if nest.rows else (other, nest)
         if not _with_rows(plain, _shape(whole, whole.outer), _shape(whole, whole.rows)):
             return None
@@ -221,7 +221,12 @@ def _related(a: Kernel, b: Kernel, nest: Nest, other: Nest, root: Callable[[Valu
 def _crossed(
     a: Kernel, b: Kernel, root: Callable[[Value], Value], swapped: bool = False
 ) -> Kernel | None:
-    """Reductions of ``b`` over what are the outer loops of ``a``, as sinks of ``a``."""
+    """Reductions of ``b`` over what are the outer loops of ``a``, as sinks of ``a``.
+
+    With x (n, k): ``a`` goes through x row by row, outer (n), rows (k) or none; ``b`` sums its
+    columns, outer (k), rows (n). As a sink of ``a`` each task adds its rows to a row (k) of its
+    own, and ``second`` adds up what the tasks have, (tasks, k) -> (k).
+    """
     if b.nest.sinks or b.after or not b.nest.rows or not simple(b.nest):
         return None
     if swapped and {root(v) for v in a.reads} & set(b.writes):

@@ -111,6 +111,26 @@ class Nest:
             tuple([(NAMES[d], n) for d, n in (*self.reads, *self.writes)]),
         )  # fmt: skip
 
+    def __str__(self) -> str:
+        """The loops, then a line an expression; ``r`` are arrays that are read, ``w`` written."""
+        loops = [f"i{d} < {self.sizes[d]}" for d in self.outer]
+        rows = [f"i{d} < {self.sizes[d]}" for d in self.rows]
+        lines = [f"for {', '.join(loops) or 'once'}" + f"; row {', '.join(rows)}" * bool(rows)]
+        for i, e in enumerate(self.exprs):
+            args = ", ".join([f"e{a}" for a in e.args])
+            form = form_of(e)
+            told = f"{e.kind} {e.name}({args})" if e.kind in ("op", "reduce") else e.kind
+            if e.kind == "load":
+                told = f"r{e.data[0]}[{written(form)}]" + f" if {args}" * bool(args)
+            elif form is not None:
+                told += f" {written(form)}"
+            elif e.kind == "const":
+                told = f"{np.frombuffer(e.data, e.dtype)[0]}"
+            lines.append(f"    e{i} = {told}: {NAMES[e.dtype]}")
+        lines += [f"    w{w}[{written(f)}] = e{e}" for w, f, e in self.outputs]
+        lines += [f"    w{w}[task, {written(f)}] {name}= e{e}" for w, f, e, name in self.sinks]
+        return "\n".join(lines)
+
     def forms(self) -> list[Form]:
         """Every affine function of the loops in it."""
         found = [f for _, f, _ in self.outputs] + [f for _, f, _, _ in self.sinks]
@@ -139,6 +159,12 @@ class Nest:
             phase = max([found[a] for a in e.args], default=0)
             found.append(phase + (e.kind == "reduce"))
         return found
+
+
+def written(form: Form) -> str:
+    """A form as text, such as ``70*i0 + i1``."""
+    terms = [f"{c}*i{d}" if c != 1 else f"i{d}" for d, c in form[1]]
+    return " + ".join([*terms, *([str(form[0])] if form[0] or not terms else ())])
 
 
 def form_of(e: Expr) -> Any:

@@ -1,4 +1,12 @@
-"""Plan: how a nest runs, which loop is the vector, what a task is, what it costs."""
+"""Plan: how a nest runs, which loop is the vector, what a task is, what it costs.
+
+A softmax of x (30, 70), outer i0 (30) and rows i1 (70), with vectors of 16: elements lie side by
+side along i1, so that is the vector (``in_rows``); ``max`` is known after a pass over the row,
+``sum`` after a second one, and the quotients are stored by a third (``passes``). ``exp`` is heavy
+and needed by two of them, so that a row of it is kept in ``scratch``. An *item* is one row, a task
+some of them. The column sums of x have outer i0 (70) and rows i1 (30): the vector is the outer
+loop, an item is a block of columns, and there is one pass.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +105,7 @@ class Plan:
                 if d in near and abs(c) == 1:
                     near[d] += bytes_
         self.vector = max(candidates, key=lambda d: (near[d], nest.sizes[d]))
-        if len(candidates) == 2:
+        if len(candidates) == 2:  # a short one leaves most lanes empty
             other = candidates[1 - candidates.index(self.vector)]
             short = 8 if not any(self._in_row(f) for _, f, _ in nest.outputs) else 3
             if nest.sizes[self.vector] <= short and nest.sizes[other] >= limits.SHORT_BESIDE:
@@ -134,6 +142,11 @@ class Plan:
             self.tiled = {i: k for k, i in enumerate(found[best])}
 
     def _choose_depths(self) -> None:
+        """How deep each loop stands, and so how often each expression is computed.
+
+        0 is the whole kernel, 1 an item (2 with sinks), then the vector loop where it is an outer
+        one, then the rows: what depends on i0 alone is computed once an item.
+        """
         nest = self.nest
         at = 2 if nest.sinks else 1  # with sinks the tasks are a level of their own
         depth = dict.fromkeys(nest.outer, at)
@@ -251,6 +264,7 @@ class Plan:
             row = row // line * -(-line // lanes) * lanes
         else:
             row *= lanes
+        # a pass computes what its roots need; what an earlier pass has is read again if it is heavy
         weights = self._weights()
         stored = [e for _, _, e in nest.outputs] + [e for _, _, e, _ in nest.sinks]
         computed: dict[int, int] = {}

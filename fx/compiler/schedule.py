@@ -10,10 +10,11 @@ from fx.compiler.copying import with_reads
 from fx.compiler.decompose import decompose
 from fx.compiler.epilogue import fuse_products
 from fx.compiler.extents import named
-from fx.compiler.fusion import Fusion, Opaque
-from fx.compiler.group import Group
+from fx.compiler.fusion import Fusion
+from fx.compiler.group import Group, Opaque
 from fx.compiler.halves import halves
 from fx.compiler.merge import Kernel, merge
+from fx.compiler.plan import plan_of
 from fx.compiler.quotients import with_reciprocals
 from fx.compiler.step import Schedule, Step, python_step
 from fx.compiler.target import Target
@@ -99,7 +100,7 @@ def loop_steps(kernel: Kernel, target: Target) -> list[Step]:
     found: list[Step] = []
     with_reciprocals(kernel.nest)
     for nest, reads, writes in halves(kernel.nest, kernel.reads, kernel.writes, target):
-        found.append(target.loop(nest, reads, writes, name, lines))
+        found.append(target.loop(plan_of(nest, target), reads, writes, name, lines))
     for following in kernel.after:
         found += loop_steps(following, target)
     return found

@@ -25,7 +25,7 @@ class Target:
         products: those of which a step can go on with what follows: ``(node, epilogue) -> steps``,
             or None.
         epilogue: ``fx.compiler.epilogue.Epilogue``, or what this device makes of it.
-        loop: ``(nest, reads, writes, name, lines) -> step``.
+        loop: ``(plan, reads, writes, name, lines) -> step``: a nest, by its plan.
         together: ``(steps, root) -> steps``: small steps joined.
     """
 

@@ -21,8 +21,8 @@ from fx.dtypes import bfloat16, float16
 from fx.tensor import new_tensor
 from fx.testing import all_primitives, draw
 from fx.testing.compiled import compiled_in
-from tests.backends.llvm.schedules import run_schedule
 from tests.backends.llvm.test_schedule_random import _Program
+from tests.compiler.schedules import run_schedule
 
 WIDE = np.lib.stride_tricks.as_strided
 # of a dense array one with the same shape that lies otherwise, and ends or begins where its memory

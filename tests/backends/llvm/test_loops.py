@@ -12,7 +12,7 @@ from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph
 from tests.backends.llvm.run_step import node_of
-from tests.backends.llvm.schedules import check, close, run_schedule, staged
+from tests.compiler.schedules import check, close, run_schedule, staged
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ import fx.nn.functional as F
 from fx import limits
 from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
-from tests.backends.llvm.schedules import run_schedule, staged
+from tests.compiler.schedules import run_schedule, staged
 
 # what is reduced, given a line of numbers and how many: the same function for fx and for NumPy, as
 # far as they agree on names

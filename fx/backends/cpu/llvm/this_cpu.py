@@ -14,8 +14,7 @@ from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.vecmath.table import supported
 from fx.compiler.extents import is_known
-from fx.compiler.nest import Nest
-from fx.compiler.plan import plan_of
+from fx.compiler.plan import Plan
 from fx.compiler.step import Step
 from fx.compiler.target import Target
 from fx.graph.ir import Node, Value
@@ -53,9 +52,8 @@ def _kernels() -> dict[str, list[Callable[[Node], Any]]]:
 
 
 def _loop(
-    nest: Nest, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
+    plan: Plan, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
 ) -> Step:
-    plan = plan_of(nest, this_cpu())
-    if is_flat(nest) and is_known(*nest.sizes):
+    if is_flat(plan.nest) and is_known(*plan.nest.sizes):
         return FlatStep(plan, [(reads, writes)], name, lines)
     return LoopStep(plan, reads, writes, name, lines)

@@ -12,7 +12,7 @@ from fx.graph.ir import Graph, Node, constant_value, input_value
 from fx.primitive import registry
 from fx.spec import TensorSpec
 from fx.tensor import new_tensor
-from tests.backends.llvm.schedules import close, run_schedule
+from tests.compiler.schedules import close, run_schedule
 
 F32 = np.dtype("float32")
 _SIZES = (1, 2, 3, 4, 6, 8, 17, 33, 40, 100, 257)

@@ -10,7 +10,7 @@ from fx.compiler.schedule import schedule
 from fx.graph.ir import Graph, Node, input_value
 from fx.primitive import registry
 from fx.spec import TensorSpec
-from tests.backends.llvm.schedules import check, staged
+from tests.compiler.schedules import check, staged
 
 RNG = np.random.default_rng(1)
 
