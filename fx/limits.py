@@ -254,6 +254,15 @@ SCATTER_SCRATCH = _limit(1 << 24, 256,
     "bytes: of scratch of a task that scatters; else it is the eager kernel")
 SCATTER_TASKS = _limit(16, 3, "tasks: of a scatter")
 
+ATTENTION_FROM = _limit(4096, 3,
+    "scores a feature: of a head, from which attention goes by blocks; a fourth if it is causal")
+ATTENTION_FEATURES = _limit(64, 2, "features: with fewer it is from as many scores")
+ATTENTION_ROWS = _limit(8, 2, "queries: from which it does")
+ATTENTION_QUERIES = _limit(64, 3, "queries: of a block of attention, side by side")
+ATTENTION_KEYS = _limit(192, 4, "keys: of a block of attention, one after the other")
+ATTENTION_TASKS = _limit(8, 3,
+    "tasks: of a gradient of attention with fewer heads of keys, which has so many sums")
+
 # graphs and loops -------------------------------------------------------------------------------
 FOLD_RESULT = _limit(4096, 6, "elements: of results that constant folding computes")
 FOLD_OPERANDS = _limit(1 << 20, 16, "elements: that folding one node may read")

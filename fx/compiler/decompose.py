@@ -57,8 +57,8 @@ def _rule(node: Node, target: Target) -> Callable[..., Any] | None:
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
         rule = _of_one if all(shape[a] == 1 for a in node.params["axes"]) else None
-    elif node.primitive.formula is not None and name not in target.kernels:
-        rule = _formula if _has_no_loop(node, target) else rule
+    elif node.primitive.formula is not None and _has_no_loop(node, target):
+        rule = _formula if target.steps_of(node) is None else rule
     return rule if rule is not None and node.inputs[0].spec.size else None
 
 

@@ -108,8 +108,5 @@ def loop_steps(kernel: Kernel, target: Target) -> list[Step]:
 
 def steps_of(node: Node, target: Target) -> list[Any]:
     """The steps of a node that no loop computes."""
-    for builder in target.kernels.get(node.primitive.name, ()):
-        found = builder(node)
-        if found is not None:
-            return list(found) if isinstance(found, list | tuple) else [found]
-    return [python_step(node)]
+    found = target.steps_of(node)
+    return [python_step(node)] if found is None else found

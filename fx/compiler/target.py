@@ -21,7 +21,8 @@ class Target:
         has_element: ``(name, dtypes, out_dtype, params)``: whether a loop can compute a primitive
             element by element.
         kernels: for each primitive what may make the steps of a node, ``(node) -> steps or None``,
-            the most particular first. A node that none of them takes, and no loop, runs in Python.
+            the most particular first. A node that none of them takes, and no loop, is written
+            out by its formula, or runs in Python.
         products: those of which a step can go on with what follows: ``(node, epilogue) -> steps``,
             or None.
         epilogue: ``fx.compiler.epilogue.Epilogue``, or what this device makes of it.
@@ -38,3 +39,11 @@ class Target:
     epilogue: Callable[..., Any]
     loop: Callable[..., Step]
     together: Callable[..., list[Step]]
+
+    def steps_of(self, node: Node) -> list[Any] | None:
+        """The steps of a node by kernels of its own; None if there are none."""
+        for builder in self.kernels.get(node.primitive.name, ()):
+            found = builder(node)
+            if found is not None:
+                return list(found) if isinstance(found, list | tuple) else [found]
+        return None

@@ -16,6 +16,8 @@ from fx.graph.printing import subgraphs
 CHEAPEST = 26  # operations an element up to which a value is cheap: about a trip to memory and back
 # where (*arguments, result) hold the output of the forward convolution, and its weight
 _CONVOLUTIONS = {"conv": (2, 1), "conv_input_grad": (0, 1), "conv_weight_grad": (1, 2)}
+# the first of query, key and value among arguments, and products of all scores with one of them
+_ATTENTIONS = {"attention": (0, 2), "attention_grad": (1, 5)}
 
 
 @attrs.frozen
@@ -89,6 +91,10 @@ def _flops(node: Node, name: str) -> int:
     if name in _CONVOLUTIONS:
         gradient, weight = [(*node.inputs, node.out)[k].spec for k in _CONVOLUTIONS[name]]
         return 2 * gradient.size * (weight.size // max(1, weight.shape[0]))
+    if name in _ATTENTIONS:
+        first, products = _ATTENTIONS[name]
+        q, k, v = [x.spec for x in node.inputs[first : first + 3]]
+        return products * q.size * k.shape[2] * (q.shape[3] + v.shape[3]) // max(1, q.shape[3])
     if primitive.kind not in ("elementwise", "creation"):
         size = max([size, *[v.spec.size for v in node.inputs]])
     return primitive.weight * size

@@ -10,12 +10,18 @@ import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.linear as linear_prims
 import fx.prims.reduction as reduction
-from fx.dtypes import bool_, int64
+from fx import limits
+from fx.dtypes import bool_, float32, float64, int64
 from fx.errors import ShapeError
 from fx.nn.functional.dropout import dropout
 from fx.ops.autocasting import in_half
 from fx.ops.operands import argument
+from fx.prims.attention import attention
+from fx.prims.families import broadcast_shapes
+from fx.prims.shape import broadcast_to
 from fx.tensor import Tensor
+
+_NAME = "scaled_dot_product_attention"
 
 
 @in_half
@@ -58,7 +64,7 @@ def scaled_dot_product_attention(
         >>> fx.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
         (1, 2, 4)
     """
-    name = "scaled_dot_product_attention"
+    name = _NAME
     q, k, v = argument(name, query), argument(name, key), argument(name, value)
     if (
         min(q.ndim, k.ndim, v.ndim) < 2
@@ -69,26 +75,105 @@ def scaled_dot_product_attention(
             f"{name} takes query (..., targets, features), key (..., sources, features) and value "
             f"(..., sources, value features), got {q.shape}, {k.shape} and {v.shape}"
         )
-    if enable_gqa:
-        k, v = _shared(name, k, q), _shared(name, v, q)
-    if scale is None:
-        scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
     if is_causal and attn_mask is not None:
         raise ValueError(f"{name}: give either attn_mask or is_causal=True, not both")
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"{name}: dropout_p must be in [0, 1], got {dropout_p}")
+    if enable_gqa:
+        _check_heads(k, q)
+        _check_heads(v, q)
+    if scale is None:
+        scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
+    mask = None if attn_mask is None else argument(name, attn_mask)
+    if not dropout_p and _suits_blocks(q, k, v, mask, is_causal):
+        return _in_blocks(q, k, v, mask, float(scale), is_causal, enable_gqa)
+    if enable_gqa:
+        k, v = _shared(k, q), _shared(v, q)
+    return _at_once(q, k, v, mask, float(scale), is_causal, dropout_p)
+
+
+def _at_once(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, causal: bool, p: float
+) -> Tensor:
+    """Attention with all weights in memory."""
     scores = linear_prims.matmul(q * scale, linear_prims.swap_last(k))  # (..., targets, sources)
     some = None
-    if is_causal:
+    if causal:
         seen = _causal(*scores.shape[-2:], device=scores.device.name)
         scores = compare.where(seen, scores, creation.constant_like(-math.inf, scores))
-    elif attn_mask is not None:
-        scores, some = _masked(scores, argument(name, attn_mask))
+    elif mask is not None:
+        scores, some = _masked(scores, mask)
     weights = reduction.softmax(scores, axis=scores.ndim - 1)
-    if dropout_p:
-        weights = dropout(weights, dropout_p)
+    if p:
+        weights = dropout(weights, p)
     out = linear_prims.matmul(weights, v)
     return out if some is None else compare.where(some, out, creation.constant_like(0.0, out))
+
+
+# in blocks --------------------------------------------------------------------------------------
+
+
+def _suits_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> bool:
+    """Whether attention in blocks is the faster way, which sizes and dtypes alone decide.
+
+    It computes scores once more on the way back: what that costs grows with the features, and what
+    memory costs does not. Half of what is causal is left out.
+    """
+    targets, sources, dtype = q._shape[-2], k._shape[-2], q._dtype
+    scores = targets * sources * (4 if causal else 1)
+    least = limits.ATTENTION_FROM * max(q._shape[-1], v._shape[-1], limits.ATTENTION_FEATURES)
+    if targets < limits.ATTENTION_ROWS or scores < least:
+        return False
+    if k._dtype != dtype or v._dtype != dtype or dtype not in _BLOCKS:
+        return False
+    if mask is None:
+        return True
+    fits = all(m in (1, n) for m, n in zip(mask._shape[-2:], (targets, sources)[-mask.ndim :]))
+    return fits and mask._dtype in (bool_, dtype)
+
+
+_BLOCKS = frozenset((float32, float64))
+
+
+def _in_blocks(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, causal: bool, grouped: bool
+) -> Tensor:
+    """Attention by its primitive, on (batch, heads, ...)."""
+    if grouped and k._shape[-3] != v._shape[-3]:
+        k, v, grouped = _shared(k, q), _shared(v, q), False
+    masks = [] if mask is None else [_as_added(mask, q._dtype)]
+    own = max([x.ndim for x in (q, k, v, *masks)])
+    q, k, v, *masks = [_ones_before(x, max(own, 3)) for x in (q, k, v, *masks)]
+    heads = [x._shape[-3:-2] for x in (q, k, v, *masks)]
+    of_q = of_kv = heads[0] if grouped else broadcast_shapes(_NAME, *heads)
+    if grouped:
+        of_kv = heads[1]
+    batch = broadcast_shapes(_NAME, *[x._shape[:-3] for x in (q, k, v, *masks)])
+    four = [_merged(q, batch + of_q)] + [_merged(x, batch + of_kv) for x in (k, v)]
+    masks = [x if x.ndim == 4 else _merged(x, batch + x._shape[-3:-2]) for x in masks]
+    out = attention(*four, *masks, causal=causal, scale=scale)[0]
+    lead = (batch + of_q)[max(own, 3) - own :]
+    return out if own == 4 else out.reshape(lead + out._shape[2:])
+
+
+def _as_added(mask: Tensor, dtype: Any) -> Tensor:
+    """What is added to scores: -inf where a bool mask is False."""
+    if mask._dtype != bool_:
+        return mask
+    number = lambda x: creation.constant(x, dtype, mask.device.name)
+    return compare.where(mask, number(0.0), number(-math.inf))
+
+
+def _ones_before(x: Tensor, rank: int) -> Tensor:
+    """x with axes of 1 before its own."""
+    return x if x.ndim == rank else x.reshape((1,) * (rank - x.ndim) + x._shape)
+
+
+def _merged(x: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """x (..., rows, features) broadcast to ``lead``, with all but the last axis of that as one."""
+    shape = lead + x._shape[-2:]
+    x = x if x._shape == shape else broadcast_to(x, shape=shape)
+    return x if x.ndim == 4 else x.reshape((math.prod(lead[:-1]), lead[-1], *shape[-2:]))
 
 
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -116,13 +201,17 @@ def _causal(targets: int, sources: int, device: str) -> Tensor:
     return row >= column
 
 
-def _shared(name: str, x: Tensor, q: Tensor) -> Tensor:
-    """Heads of ``x`` repeated so that each serves its group of query heads."""
+def _check_heads(x: Tensor, q: Tensor) -> None:
+    """Refuse heads of keys or values that do not serve as many query heads each."""
     if min(x.ndim, q.ndim) < 3 or q._shape[-3] % x._shape[-3]:
         raise ShapeError(
-            f"{name}: with enable_gqa the {q.shape[-3:-2]} query heads must be a multiple of the "
+            f"{_NAME}: with enable_gqa the {q.shape[-3:-2]} query heads must be a multiple of the "
             f"{x.shape[-3:-2]} key and value heads"
         )
+
+
+def _shared(x: Tensor, q: Tensor) -> Tensor:
+    """Heads of ``x`` repeated so that each serves its group of query heads."""
     heads, times = x._shape[-3], q._shape[-3] // x._shape[-3]
     idx = creation.iota(
         shape=(heads, times), axis=0, start=0, step=1, dtype=int64, device=x.device.name

@@ -18,6 +18,7 @@ from fx import limits
 from fx.backends.cpu.llvm.this_cpu import this_cpu
 from fx.compiler.schedule import schedule
 from fx.dtypes import bfloat16, float16
+from fx.prims.attention import attention, attention_grad
 from fx.tensor import new_tensor
 from fx.testing import all_primitives, draw
 from fx.testing.compiled import compiled_in
@@ -37,11 +38,16 @@ LAYOUTS = {
     "repeated": lambda x: np.broadcast_to(x[..., :1], x.shape),
     "overlapping": lambda x: WIDE(x.reshape(-1), x.shape, x.ndim * (x.itemsize,)),
 }
+CAUSAL = {"causal": True, "scale": 0.5}
 # functions of x (m, n), y (n, m) and numbers i (n,) below m
 FUNCTIONS = {
     "product": lambda x, y, i: x @ y,
     "product with a transpose": lambda x, y, i: x.T @ x + y @ y.T,
     "one row": lambda x, y, i: (x[:1] @ y, y @ x[:, 0]),
+    "attention": lambda x, y, i: attention(*[a[None, None] for a in (x, y.T, x)], **CAUSAL),
+    "attention, back": lambda x, y, i: attention_grad(
+        *[a[None, None] for a in (y, y, x.T, x.T, y[:, 0], y[:, -1])], **CAUSAL
+    ),
     "softmax": lambda x, y, i: (fx.softmax(x, axis=1), fx.log_softmax(y, axis=0)),
     "layer norm": lambda x, y, i: F.layer_norm(x, (x.shape[1],), x[0], x[-1]),
     "sums": lambda x, y, i: (x.sum(), x.sum(0), fx.max(y, axis=1), fx.var(x, axis=0)),

@@ -23,6 +23,7 @@ warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 
 # where the kernels are: in each file functions of the names of their primitives
 KERNELS = {
+    "attention": "attention attention_grad",
     "collective": "psum pmax pmin all_gather ppermute",
     "control": "unstack stack cond scan while",
     "conv": "conv conv_input_grad conv_weight_grad",

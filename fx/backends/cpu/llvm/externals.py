@@ -63,7 +63,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     """The declaration of a known function in ``module``."""
     found = module.globals.get(name)
     if found is None:
-        _irregular(name)
+        _of_group(name)
         found = ir.Function(module, _entries[name].type, name)
     return found
 
@@ -73,7 +73,7 @@ def address(name: str) -> int:
     found = _addresses.get(name)
     if found is None:
         if name not in _entries:
-            _irregular(name)
+            _of_group(name)
         if name not in _entries:
             return 0
         found = _addresses[name] = _entries[name].find()
@@ -118,10 +118,13 @@ def of_library(function: str, library: str | None = None) -> Callable[[], int]:
     return find
 
 
-def _irregular(name: str) -> None:
-    """Make a kernel of ``irregular`` known, ``fx.group.name.char``."""
+_CALLED = (*irregular.GROUPS, "attention")
+
+
+def _of_group(name: str) -> None:
+    """Make a kernel of ``library`` known that graphs call, ``fx.group.name.char``."""
     prefix, *parts = name.split(".")
-    if prefix + "." != _PREFIX or len(parts) != 3 or parts[0] not in irregular.GROUPS:
+    if prefix + "." != _PREFIX or len(parts) != 3 or parts[0] not in _CALLED:
         return
     from fx.backends.cpu.llvm import library
 

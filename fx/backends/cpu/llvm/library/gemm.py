@@ -33,10 +33,12 @@ def wide(size: int) -> int:
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
     """Add the kernel ``pack`` or ``product``."""
-    getattr(_Kernels(module, dtype), name)()
+    getattr(Tiles(module, dtype), name)()
 
 
-class _Kernels:
+class Tiles:
+    """Packing and products of one dtype in a module."""
+
     def __init__(self, module: ir.Module, dtype: Any) -> None:
         self.module = module
         self.kind = v.memory_type(dtype)
@@ -72,7 +74,6 @@ class _Kernels:
         """A task is one column tile of one matrix; ``OUT`` is where they go."""
         b, (begin, end), w = self._kernel("pack")
         tiles = self._up(b, w[N], self.wide)
-        side = min(self.width, 8)
 
         def task(t: ir.Value) -> None:
             batch = b.udiv(t, tiles)
@@ -88,7 +89,9 @@ class _Kernels:
                 with then:
                     self._pack_lines(b, source, target, w, live)
                 with otherwise:
-                    self._pack_across(b, source, target, w, live, side)
+                    self.across_lines(
+                        b, source, w[Y_STEP], v.const(1), target, self.wide, w[K], live
+                    )
 
         v.loop(b, begin, end, task, name="task")
         b.ret_void()
@@ -112,14 +115,24 @@ class _Kernels:
 
         v.loop(b, v.const(0), w[K], line, [source, target], name="line")
 
-    def _pack_across(self, b: Any, source: Any, target: Any, w: Any, live: Any, side: int) -> None:
-        """Squares of ``side``; lines past the last live one repeat it."""
+    def across_lines(
+        self, b: Any, source: Any, line: Any, step: Any, target: Any, pitch: Any, count: Any,
+        live: Any,
+    ) -> None:  # fmt: skip
+        """``target[l, j] = source[j, l]`` for l below ``count`` and j below ``live``, by squares.
+
+        ``line`` is from one j of the source to the next, ``step`` from one l, 1 where squares are
+        to pay; rows of the target are ``pitch`` apart and whole vectors long: past the last live
+        line they repeat it.
+        """
+        side = min(self.width, 8)
         last = b.sub(live, v.const(1))
-        whole = b.mul(b.udiv(w[K], v.const(side)), v.const(side))
+        dense = b.icmp_signed("==", step, v.const(1))
+        whole = b.select(dense, b.mul(b.udiv(count, v.const(side)), v.const(side)), v.const(0))
 
         def group(j: Any) -> None:
             lines = [
-                self._at(b, source, (v.smaller(b, b.add(j, v.const(i)), last), w[Y_STEP]))
+                self._at(b, source, (v.smaller(b, b.add(j, v.const(i)), last), line))
                 for i in range(side)
             ]
             to = v.at(b, target, j, self.kind)
@@ -127,38 +140,37 @@ class _Kernels:
             def square(l: Any) -> None:
                 rows = [v.load(b, v.at(b, x, l, self.kind), self.kind, side) for x in lines]
                 for i, row in enumerate(v.transpose(b, rows)):
-                    at = b.mul(b.add(l, v.const(i)), v.const(self.wide))
-                    v.store(b, row, v.at(b, to, at, self.kind))
+                    v.store(b, row, self._at(b, to, (b.add(l, v.const(i)), pitch)))
 
             v.loop(b, v.const(0), whole, square, step=side, name="square")
 
             def single(l: Any) -> None:
-                at = v.at(b, to, b.mul(l, v.const(self.wide)), self.kind)
+                at = self._at(b, to, (l, pitch))
                 for i, x in enumerate(lines):
                     one = b.load(
-                        v.at(b, x, l, self.kind), typ=self.kind, align=v.size_of(self.kind)
+                        self._at(b, x, (l, step)), typ=self.kind, align=v.size_of(self.kind)
                     )
                     b.store(one, v.at(b, at, i, self.kind), align=v.size_of(self.kind))
 
-            v.loop(b, whole, w[K], single, name="single")
+            v.loop(b, whole, count, single, name="single")
 
-        width = v.const(self.width)
-        used = b.mul(self._up(b, live, self.width), width)
-        v.loop(b, v.const(0), used, group, step=side, name="group")
+        v.loop(b, v.const(0), self.whole(b, live), group, step=side, name="group")
+
+    def whole(self, b: Any, n: Any) -> Any:
+        """The lanes of the vectors that ``n`` numbers take."""
+        return b.mul(self._up(b, n, self.width), v.const(self.width))
 
     # products -----------------------------------------------------------------------------------
 
     def product(self) -> None:
         """A task is ``DOWN`` tiles by ``ACROSS`` tiles of one matrix."""
-        tiles = [self._tile(self.across, False)]
-        tiles += [self._tile(count, True) for count in range(1, self.across + 1)]
+        area = self.area()
         b, (begin, end), w = self._kernel("product")
-        row_total = self._up(b, w[M], ROWS)
-        column_total = self._up(b, w[N], self.wide)
         packed = b.icmp_signed("!=", w[PACKED], v.const(0))
         line = b.select(packed, v.const(self.wide), w[Y_ROW])  # from one k to the next
+        tile = b.select(packed, b.mul(w[K], v.const(self.wide)), v.const(self.wide))
         per_matrix = b.mul(w[ROW_TASKS], w[COLUMN_TASKS])
-        panel = b.mul(w[K], v.const(self.wide))
+        down, across = b.mul(w[DOWN], v.const(ROWS)), b.mul(w[ACROSS], v.const(self.wide))
         nothing = ir.Constant(v.pointer, None)
 
         def task(t: Any) -> None:
@@ -168,56 +180,77 @@ class _Kernels:
             row = b.sub(rest, b.mul(column, w[ROW_TASKS]))
             b0 = b.udiv(batch, w[B1])
             b1 = b.sub(batch, b.mul(b0, w[B1]))
-            x = self._at(b, w[X], (b0, w[X0]), (b1, w[X1]))
-            y = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]))
-            out = self._at(b, w[OUT], (batch, b.mul(w[M], w[N])))
-            r0 = b.mul(row, w[DOWN])
-            r1 = v.smaller(b, b.add(r0, w[DOWN]), row_total)
-            c0 = b.mul(column, w[ACROSS])
-            c1 = v.smaller(b, b.add(c0, w[ACROSS]), column_total)
+            i, j = b.mul(row, down), b.mul(column, across)
+            x = self._at(b, w[X], (b0, w[X0]), (b1, w[X1]), (i, w[X_ROW]))
+            y = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]), (b.mul(column, w[ACROSS]), tile))
+            out = self._at(b, w[OUT], (b.add(b.mul(batch, w[M]), i), w[N]), (j, 1))
+            m = v.smaller(b, b.sub(w[M], i), down)
+            n = v.smaller(b, b.sub(w[N], j), across)
+            added = b.icmp_unsigned("!=", w[BIAS], nothing)
+            bias = b.select(added, v.at(b, w[BIAS], j, self.kind), nothing)
 
             def depth(d: Any) -> None:
                 count = v.smaller(b, b.sub(w[K], d), v.const(limits.EAGER_GEMM_DEPTH))
                 more = b.icmp_signed("!=", d, v.const(0))
-                left = self._at(b, x, (d, w[X_STEP]))
-                right = self._at(b, y, (d, line))
                 last = b.icmp_signed("<=", w[K], b.add(d, v.const(limits.EAGER_GEMM_DEPTH)))
-                bias = b.select(last, w[BIAS], nothing)
-                v.loop(b, c0, c1, lambda c: columns(c, left, right, count, more, bias),
-                       name="columns")  # fmt: skip
-
-            def columns(c: Any, left: Any, right: Any, count: Any, more: Any, bias: Any) -> None:
-                first = b.mul(c, v.const(self.wide))
-                here = v.at(b, right, b.select(packed, b.mul(c, panel), first), self.kind)
-                live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
-                full = b.icmp_signed("==", live, v.const(self.wide))
-                target = v.at(b, out, first, self.kind)
-                added = b.icmp_unsigned("!=", bias, nothing)
-                bias = b.select(added, v.at(b, bias, first, self.kind), nothing)
-                done = b.append_basic_block("columns.done")
-                code = b.select(full, v.const(0), self._up(b, live, self.width))
-                switch = b.switch(code, done)
-                for number, function in enumerate(tiles):
-                    case = b.append_basic_block("tiles")
-                    switch.add_case(v.const(number), case)
-                    b.position_at_end(case)
-
-                    def rows(r: Any, function: Any = function) -> None:
-                        i = b.mul(r, v.const(ROWS))
-                        b.call(function, [
-                            self._at(b, left, (i, w[X_ROW])), here, self._at(b, target, (i, w[N])),
-                            count, w[X_ROW], w[X_STEP], line, w[N], live, b.sub(w[M], i), more,
-                            bias,
-                        ])  # fmt: skip
-
-                    v.loop(b, r0, r1, rows, name="rows")
-                    b.branch(done)
-                b.position_at_end(done)
+                b.call(area, [
+                    self._at(b, x, (d, w[X_STEP])), w[X_ROW], w[X_STEP], self._at(b, y, (d, line)),
+                    line, tile, out, w[N], m, n, count, more, b.select(last, bias, nothing),
+                ])  # fmt: skip
 
             v.loop(b, v.const(0), w[K], depth, step=limits.EAGER_GEMM_DEPTH, name="depth")
 
         v.loop(b, begin, end, task, name="task")
         b.ret_void()
+
+    def area(self) -> ir.Function:
+        """A product in tiles, without packing and without blocks of k.
+
+            void area(x, row, step, y, line, tile, out, pitch, m, n, k, more, bias)
+
+        ``out`` (m, n), whose rows are ``pitch`` apart, becomes x (m, k) @ y (k, n), and keeps what
+        it had if ``more``. Strides are counted in elements: ``row`` and ``step`` of x, ``line`` of
+        y, ``tile`` from a tile of columns of y to the next. ``bias`` (n,) may be null.
+        """
+        tiles = [self._tile(self.across, False)]
+        tiles += [self._tile(count, True) for count in range(1, self.across + 1)]
+        p, i = v.pointer, v.i64
+        kinds = [p, i, i, p, i, i, p, i, i, i, i, v.i1, p]
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), "area")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        x, x_row, x_step, y, line, tile, out, pitch, m, n, k, more, bias = function.args
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        nothing = ir.Constant(p, None)
+        added = b.icmp_unsigned("!=", bias, nothing)
+
+        def columns(j: Any, y: Any) -> list[Any]:
+            live = v.smaller(b, b.sub(n, j), v.const(self.wide))
+            full = b.icmp_signed("==", live, v.const(self.wide))
+            target = v.at(b, out, j, self.kind)
+            for_these = b.select(added, v.at(b, bias, j, self.kind), nothing)
+            done = b.append_basic_block("columns.done")
+            code = b.select(full, v.const(0), self._up(b, live, self.width))
+            switch = b.switch(code, done)
+            for number, function in enumerate(tiles):
+                case = b.append_basic_block("tiles")
+                switch.add_case(v.const(number), case)
+                b.position_at_end(case)
+
+                def rows(r: Any, function: Any = function) -> None:
+                    b.call(function, [
+                        self._at(b, x, (r, x_row)), y, self._at(b, target, (r, pitch)), k, x_row,
+                        x_step, line, pitch, live, b.sub(m, r), more, for_these,
+                    ])  # fmt: skip
+
+                v.loop(b, v.const(0), m, rows, step=ROWS, name="rows")
+                b.branch(done)
+            b.position_at_end(done)
+            return [v.at(b, y, tile, self.kind)]
+
+        v.loop(b, v.const(0), n, columns, [y], step=self.wide, name="columns")
+        b.ret_void()
+        return function
 
     def _tile(self, count: int, masked: bool) -> ir.Function:
         """A tile of ``count`` vectors, the last with ``live`` lanes left, and up to 6 rows.

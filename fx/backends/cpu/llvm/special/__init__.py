@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fx.backends.cpu.llvm.special import (
+    attention,
     divisors,
     draws,
     extremes,
@@ -21,7 +22,9 @@ from fx.backends.cpu.llvm.special import (
 from fx.compiler.step import Step
 from fx.graph.ir import Node
 
-STEPS: dict[str, Callable[[Node], Step | None]] = {
+STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
+    "attention": attention.attention,
+    "attention_grad": attention.attention_grad,
     "take": indexing.take,
     "take_along_axis": indexing.take_along_axis,
     "scatter": scattering.scatter,
