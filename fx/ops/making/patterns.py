@@ -155,7 +155,8 @@ def _triangle(name: str, x: Any, k: int, upper: bool) -> Tensor:
     shape = x._shape
     if len(shape) < 2:
         raise ShapeError(f"{name} takes matrices, got shape {shape}; write x[None, :] for a row")
-    return _part(x, integer(name, "k", k), upper)  # type: ignore[no-any-return]
+    part = _upper if upper else _lower
+    return part(x, integer(name, "k", k), upper)  # type: ignore[no-any-return]
 
 
 def _part_in_steps(x: Tensor, *, k: int, upper: bool) -> Tensor:
@@ -166,13 +167,18 @@ def _part_in_steps(x: Tensor, *, k: int, upper: bool) -> Tensor:
     return compare.where(keep, x, prims.constant_like(0, x))
 
 
-_part = quick(  # (x, k, upper): the triangle on and below the diagonal k, or on and above it
-    fuse(
-        "triangle", reference=_part_in_steps, torch_name="Tril",
-        vjp=lambda needs, x, *, k, upper: lambda ct: (_part(ct, k, upper),),
-    ),
-    "k", "upper",
-)  # fmt: skip
+def _part(name: str) -> Any:
+    """``(x, k, upper)``: the triangle on and below the diagonal k, or on and above it."""
+
+    def vjp(needs: Any, x: Tensor, *, k: int, upper: bool) -> Any:
+        return lambda ct: (part(ct, k, upper),)
+
+    triangle = fuse("triangle", reference=_part_in_steps, torch_name=name, vjp=vjp)
+    part = quick(triangle, "k", "upper")
+    return part
+
+
+_lower, _upper = _part("Tril"), _part("Triu")
 
 
 def diag(x: Any, /, k: int = 0) -> Tensor:

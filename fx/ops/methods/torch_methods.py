@@ -24,7 +24,7 @@ from fx.ops.pointwise import composed as pointwise
 from fx.ops.pointwise.elementwise import imag, real
 from fx.ops.products.linear import matmul
 from fx.ops.reductions import cumulative, ordering, statistics
-from fx.ops.reductions.ordering import Found
+from fx.ops.reductions.found import Found
 from fx.ops.reductions.reduction import amax, amin, total
 from fx.ops.shapes import manipulation
 from fx.primitive import bind_two

@@ -16,7 +16,8 @@ from fx.ops.indexing.views import along
 from fx.ops.making.creation import linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
-from fx.ops.reductions.ordering import Found, _shared, lower_median
+from fx.ops.reductions.found import found
+from fx.ops.reductions.ordering import _shared, lower_median
 from fx.ops.reductions.statistics import mean, quantile
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import moveaxis, ravel
@@ -162,7 +163,7 @@ def nanmedian(
     if dim is not None and not x._shape:
         return of_scalar(nanmedian, x, dim)
     if x._dtype not in dtypes.FLOATING:
-        return x.median() if dim is None else lower_median(x, dim, keepdim)
+        return x.median() if dim is None else found("nanmedian", lower_median(x, dim, keepdim))
     flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x._shape))
     order = flat.argsort(at)
     count = (flat == flat).sum(at, keepdim=True)
@@ -172,7 +173,7 @@ def nanmedian(
         return _shared(flat, values.reshape(()))
     if not keepdim:
         values, place = values.squeeze(at), place.squeeze(at)
-    return Found(values, place)
+    return found("nanmedian", (values, place))
 
 
 @in_float32

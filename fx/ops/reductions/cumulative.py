@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import fx.prims.compare as compare
 import fx.prims.cumulative as prims
@@ -22,6 +22,7 @@ from fx.ops.operands import (
     public,
     requested,
 )
+from fx.ops.reductions.found import Found, found
 from fx.primitive import Primitive
 from fx.prims.axes import check_ordered
 from fx.prims.creation import full
@@ -124,14 +125,7 @@ def cumprod(
     return _accumulate("cumprod", prims.cumprod, x, axis if dim is None else dim, dtype)
 
 
-class Records(NamedTuple):
-    """What ``cummax`` and ``cummin`` return."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Records:
+def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Found:
     """The largest element so far along an axis and its (latest) place: ``(values, indices)``.
 
     Example:
@@ -145,10 +139,10 @@ def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     if axis is not None and not x._shape:
         return of_scalar(cummax, x, axis)  # type: ignore[no-any-return]
     at = required_axis("cummax", axis, x._shape)
-    return Records(*prims.cummax(x, axis=at, reverse=False))
+    return found("cummax", prims.cummax(x, axis=at, reverse=False))
 
 
-def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Records:
+def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Found:
     """The smallest element so far along an axis and its (latest) place: ``(values, indices)``.
 
     Example:
@@ -162,7 +156,7 @@ def cummin(x: Any, axis: int | None = None, *, dim: int | None = None) -> Record
     if axis is not None and not x._shape:
         return of_scalar(cummin, x, axis)  # type: ignore[no-any-return]
     at = required_axis("cummin", axis, x._shape)
-    return Records(*prims.cummin(x, axis=at, reverse=False))
+    return found("cummin", prims.cummin(x, axis=at, reverse=False))
 
 
 def logcumsumexp(x: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,21 +32,12 @@ from fx.ops.operands import (
     ordered,
     public,
 )
+from fx.ops.reductions.found import Found, found
 from fx.prims.creation import constant_like
 from fx.prims.cumulative import cummax
 from fx.prims.fused import fuse
 from fx.quick import quick
 from fx.tensor import Tensor
-
-
-class Found(NamedTuple):
-    """Elements and the places they were found at along an axis."""
-
-    values: Tensor
-    indices: Tensor
-
-
-_found = tuple.__new__  # Found(*pair), without the function that takes the pair apart
 
 # order ------------------------------------------------------------------------------------------
 
@@ -86,7 +77,7 @@ def sorted_along(name: str, x: Any, axis: int, descending: bool = False) -> Foun
         return of_scalar(partial(sorted_along, name), x, axis)  # type: ignore[no-any-return]
     shape = x._shape
     at = normal_axis(name, axis, shape)
-    return _found(Found, _first_of(x, shape[at], at, descending))
+    return found(name, _first_of(x, shape[at], at, descending))
 
 
 def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
@@ -174,22 +165,23 @@ def topk(
         raise ShapeError(
             f"topk: k={k} does not lie in 0..{x.shape[at]}, the size of axis {at} of {x.shape}"
         )
-    return _found(Found, _first_of(x, k, at, largest))
+    return found("topk", _first_of(x, k, at, largest))
 
 
-def without_axis(x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
+def without_axis(name: str, x: Tensor, places: Tensor, at: int, keepdims: bool) -> Found:
     """The elements at ``places`` (1 along the axis), with or without that axis."""
     values = indexing.take_along_axis(x, places, axis=at)
     if keepdims:
-        return Found(values, places)
+        return found(name, (values, places))
     shape = (*x._shape[:at], *x._shape[at + 1 :])
-    return Found(shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape))
+    return found(name, (shape_prims.reshaped(values, shape), shape_prims.reshaped(places, shape)))
 
 
 def _extreme_along(name: str, x: Tensor, axis: int, keepdims: bool, largest: bool) -> Found:
     """The largest (or smallest) elements along an axis, and their first places."""
     x = ordered(name, x)
-    return _found(Found, _extreme_of(x, axis, keepdims, largest))
+    of = _largest_of if largest else _smallest_of
+    return found(name, of(x, axis, keepdims, largest))
 
 
 def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) -> Any:
@@ -209,8 +201,8 @@ def _extreme_kernel(x: np.ndarray, *, axis: int, keepdims: bool, largest: bool) 
 
 
 def _extreme_in_steps(x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Found:
-    place = reduction.argmax if largest else reduction.argmin
-    return without_axis(x, place(x, axis=axis, keepdims=True), axis, keepdims)
+    name, place = ("max", reduction.argmax) if largest else ("min", reduction.argmin)
+    return without_axis(name, x, place(x, axis=axis, keepdims=True), axis, keepdims)
 
 
 def _extreme_vjp(needs: Any, x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Any:
@@ -226,12 +218,17 @@ def _extreme_vjp(needs: Any, x: Tensor, *, axis: int, keepdims: bool, largest: b
     return pullback
 
 
-_extreme = fuse(
-    "extreme", cpu=_extreme_kernel, reference=_extreme_in_steps, vjp=_extreme_vjp, multiple=True,
-    torch_name="Max",
-)  # fmt: skip
-_extreme.saves = (1,)
-_extreme_of = quick(_extreme, "axis", "keepdims", "largest")
+def _extreme(name: str, torch_name: str) -> Any:
+    """The quick way of ``(x, axis, keepdims, largest)``, whose node has PyTorch's name."""
+    extreme = fuse(
+        name, cpu=_extreme_kernel, reference=_extreme_in_steps, vjp=_extreme_vjp, multiple=True,
+        torch_name=torch_name,
+    )  # fmt: skip
+    extreme.saves = (1,)
+    return quick(extreme, "axis", "keepdims", "largest")
+
+
+_largest_of, _smallest_of = _extreme("largest", "Max"), _extreme("smallest", "Min")
 
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
@@ -269,7 +266,7 @@ def kthvalue(
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
     order = prims.argsort(x, axis=at, descending=False)
-    return without_axis(x, along(order, at, k - 1, k), at, keepdims or keepdim)
+    return without_axis("kthvalue", x, along(order, at, k - 1, k), at, keepdims or keepdim)
 
 
 def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
@@ -287,7 +284,7 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
         first = compare.where(none, count, n - count)
         nan = indexing.take_along_axis(order, first, axis=at)
         middle = compare.where(none, middle, nan)
-    return without_axis(x, middle, at, keepdims)
+    return without_axis("median", x, middle, at, keepdims)
 
 
 def _shared(x: Any, value: Tensor) -> Tensor:
@@ -333,7 +330,7 @@ def mode(
     begun, _ = cummax(shape_prims.concatenate(first, starts, axis=at), axis=at, reverse=False)
     longest = reduction.argmax(place - begun, axis=at, keepdims=True)
     places = indexing.take_along_axis(order, longest, axis=at)
-    return without_axis(x, places, at, keepdims or keepdim)
+    return without_axis("mode", x, places, at, keepdims or keepdim)
 
 
 __all__ = public(globals(), but=("lower_median", "sorted_along", "without_axis"))
