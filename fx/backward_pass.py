@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from itertools import repeat
 from sys import getrefcount
 from typing import Any
 
 from numpy import ndarray
 
-from fx.config import ENABLED, NEVER, modes, set_modes
+from fx.config import ENABLED, NEVER, modes, set_modes, writing
 from fx.errors import BackwardError
 from fx.tape import Leaf, Node, Select, grad_tracer
 from fx.tensor import Tensor, new_tensor
@@ -242,19 +241,39 @@ def _store(sums: dict[Any, Tensor]) -> None:
     if len(sums) == 1:
         owner, ct = sums.popitem()
         old = owner.grad
-        if _may_write and old is None:
-            ct = _alone(ct)
-        owner.grad = ct if old is None else old + ct
+        name = "grad"
+        if old is None:
+            ct = _alone(ct) if _may_write else ct
+        else:
+            ct = old + ct
+            if old.written:
+                owner, name, ct = _place_of_sum(owner, old, ct)
+        setattr(owner, name, ct)
         return
     before = [owner.grad for owner in sums]  # held until the end, which may run anything
     after = [ct if old is None else old + ct for old, ct in zip(before, sums.values())]
-    owners = list(sums)
+    owners: list[Any] = list(sums)
+    names = ["grad"] * len(owners)
     if _may_write:
         sums.clear()
         for i, old in enumerate(before):
             if old is None:
                 after[i] = _alone(after[i])
-    deque(map(setattr, owners, repeat("grad"), after), 0)
+            elif old.written:
+                owners[i], names[i], after[i] = _place_of_sum(owners[i], old, after[i])
+    deque(map(setattr, owners, names, after), 0)
+
+
+def _place_of_sum(owner: Any, old: Any, new: Any) -> tuple[Any, str, Any]:
+    """Where the sum of an old gradient, that was written, and another is stored.
+
+    As in PyTorch the old one stays the object that it is, where that can be, and holds the sum.
+
+    Returns:
+        an object, the name of its slot, and the value.
+    """
+    found = writing.summed(old, new)
+    return (owner, "grad", new) if found is None else found
 
 
 def _alone(grad: Any) -> Any:

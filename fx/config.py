@@ -55,6 +55,7 @@ class _Writing:
     note: Any = None  # notes that a tensor, just made, is a view of another
     moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
     watched: Any = None  # families of parameters whose views a step may have to tell
+    summed: Any = None  # where the sum of a gradient that was written and another is stored
     stepped: Any = None  # called after an optimizer's step where there are some
     apart: bool = False  # whether a view may lie elsewhere than what it is a view of
     hosted: Any = None  # whether NumPy may write into the memory of an array

@@ -142,6 +142,8 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
     Raises:
         DTypeError: if one is no tensor, array or scalar, or the dtypes have no common one.
     """
+    if type(x) is Tensor and type(y) is Tensor and x._a.dtype is y._a.dtype and not float_only:
+        return x, y
     if isinstance(x, Tensor):
         known = known_scalar(x, y)
         if known is not None:

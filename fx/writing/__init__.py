@@ -16,11 +16,12 @@ def enable() -> None:
         return
     writing.enabled = True
     from fx.backward_pass import note_writing
-    from fx.writing import host, methods, noting
+    from fx.writing import host, methods, noting, storing
 
     note_writing(False)
     noting.watch_views()
     methods.attach()
+    writing.summed = storing.place_of_sum
     host.attach()
 
 

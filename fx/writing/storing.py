@@ -80,6 +80,23 @@ def _renewed(x: Any, value: Tensor) -> bool:
     return True
 
 
+def place_of_sum(old: Any, new: Any) -> Any:
+    """The slot, and its value, by which a written gradient gets another value; None if it cannot.
+
+    Args:
+        new: just computed, of the same shape and dtype.
+    """
+    record = plain_record(old)
+    if record is None or type(new) is not Tensor or new._node is not None:
+        return None
+    family, array = record.family, new._a
+    if not is_whole(record.path) or family.strides is not None or host.is_shared(family.cell):
+        return None
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+        return None
+    return None if family.cell.value._node is not None else (family.cell, "value", new)
+
+
 def store(record: View, value: Any) -> None:
     """Let a member have this value, of its shape and dtype."""
     if value.level == CELL:

@@ -46,6 +46,11 @@ a.index_add_(0, tensor([0, 0]), ones(2, 4))""",
 a = ones(2, 3)
 a.mul_(3).add_(1, alpha=2).sub_(0.5).div_(2).clamp_(0, 1.5).neg_().abs_().sqrt_().exp_()
 a.copy_(arange(3.)); b = a.clone(); b.fill_(4); a.addcmul_(b, b, value=0.1).lerp_(b, 0.25)""",
+    "gradients that are summed": """
+w, u = ones(3, requires_grad=True), ones(2, requires_grad=True)
+(w * w).sum().backward(); a = w.grad; a.zero_(); a[0] = 5; b = a[1:]
+((w * w).sum() + u.sum()).backward(); (w * w).sum().backward()
+c = tensor(1.0 if a is w.grad else 0.0)""",
     "casts": "a = zeros(3, dtype=torch.long); a[1] = 2.7; a += 2; b = zeros(2); b[:] = arange(2)",
     "shapes": "a = arange(6.).reshape(2, 3); b = a[0]; a.t_(); a[0, 0] = 9; a.unsqueeze_(0)",
     "detached": "a = ones(3); b = a.detach(); b[0] = 4; c = a.data; c.mul_(2)",
