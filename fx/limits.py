@@ -15,7 +15,7 @@ with limits.given(LOOP_TASK=10.0, HALVES_CHUNK=16):  # some
 ```
 
 ``FX_LIMITS=tiny`` in the environment does the same for a whole process, and also reaches the few
-that are read but once, when a module is imported (``early``): native memory, Numba's constants.
+that are read but once, when a module is imported (``early``): those of native memory.
 
 Both change the program as a whole, other threads too. Compiled code is kept under the limits that
 it was made with (``key``), on disk and in memory, and what eager calls have compiled is forgotten
@@ -245,9 +245,6 @@ EARLY_CALLS = _limit(20, 0, "calls: that a reference serves before a kernel is m
 DRAW_PIECE = _limit(2048, 16, "words: that a compiled draw makes at a time")
 EARLY_WORDS = _limit(4096, 8, "words: of a draw that NumPy may make while no compiler is loaded")
 EARLY_DRAWS = _limit(100, 2, "draws: of a process that NumPy makes then")
-NUMBA_PIECE = _early(2048, 16, "words: that a draw by Numba makes at a time")
-PHILOX_BLOCKS = _early(64, 4, "blocks: of random words side by side")
-PHILOX_SCALAR = _early(12, 3, "blocks: fewer are made one at a time")
 SCAN_VECTORS = _limit(16, 1, "vectors: of columns of a task of a cumulative operation")
 SCAN_WIDE = _limit(8, 1, "vectors: of columns from which they are done side by side")
 SCATTER_SCRATCH = _limit(1 << 24, 256,
@@ -297,7 +294,6 @@ GUARD_GIVEN = _limit(10_000, 200, "objects: below one that is given to code in C
 TABLE: dict[str, Limit] = dict(
     zip([name for name in globals() if name.isupper()], _rows, strict=True)
 )
-NORMAL_AT_START = _told == "normal"  # what Numba keeps on disk knows nothing of limits
 _listeners: list[Callable[[], object]] = []
 
 

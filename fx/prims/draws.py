@@ -5,10 +5,14 @@ A parameter of a distribution (a span, a shape, a rate) broadcasts to (*B, *shap
 
 from __future__ import annotations
 
+import numpy as np
+
 import fx.prims.shape as shape_prims
 from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint64
 from fx.errors import DTypeError, ShapeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
+from fx.prims.compare import astype, less, where
+from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes, to_front
 from fx.prims.random import check_key, keys
 from fx.prims.sampling import Sample
@@ -138,6 +142,23 @@ random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 *
 )  # fmt: skip
 
 
+def _for_each(key, parameter, shape):
+    """A parameter as float64, of one element or of one for each sample; None if it is so."""
+    out = (*key.shape[:-1], *shape)
+    whole = parameter.shape == out or parameter.size == 1
+    if whole and parameter.dtype == float64:
+        return None
+    wide = astype(parameter, dtype=float64)
+    return wide if whole else shape_prims.stretched(wide, out)
+
+
+def _gamma_formula(key, alpha, *, shape, logarithm):
+    given = _for_each(key, alpha, shape)
+    if given is None:
+        return None
+    return astype(random_gamma(key, given, shape=shape, logarithm=logarithm), dtype=alpha.dtype)
+
+
 def _gamma_spec(key, alpha, *, shape, logarithm):
     return _drawn_for("gamma", key, alpha, shape, alpha.dtype, FLOATING)
 
@@ -149,12 +170,25 @@ def _gamma_sample(d):
 
 
 random_gamma = define(
-    "random_gamma", spec=_gamma_spec,
+    "random_gamma", spec=_gamma_spec, formula=_gamma_formula, dissolves=True,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_gamma),
     sample=_gamma_sample,
 )  # fmt: skip
+
+
+def _poisson_formula(key, rate, *, shape, dtype):
+    given = _for_each(key, rate, shape)
+    if given is None:
+        if dtype == float64:
+            return None
+        given = rate
+    counts = random_poisson(key, given, shape=shape, dtype=float64)
+    if dtype.kind in "iu":
+        fits = less(counts, constant_like(float(np.iinfo(dtype).max), counts))
+        counts = where(fits, counts, constant_like(-1.0, counts))
+    return astype(counts, dtype=dtype)
 
 
 def _poisson_spec(key, rate, *, shape, dtype):
@@ -169,7 +203,7 @@ def _poisson_sample(d):
 
 
 random_poisson = define(
-    "random_poisson", spec=_poisson_spec,
+    "random_poisson", spec=_poisson_spec, formula=_poisson_formula, dissolves=True,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=_key_and_parameter_batch(lambda: random_poisson),

@@ -1,4 +1,4 @@
-"""The first draws of a process, which NumPy makes, and then compiled code: Numba's bits."""
+"""The first draws of a process, which NumPy makes, and then compiled code: the same bits."""
 
 import subprocess
 import sys
@@ -6,44 +6,66 @@ import sys
 import numpy as np
 import pytest
 
-from fx import limits
-from fx.backends.cpu import _np_draws
-
-SCRIPT = """
-import sys
-import numpy as np
 import fx
 from fx import limits
-from fx.backends.cpu import draws
+from fx.backends.cpu import draws, philox
+from fx.prims.draws import FAMILIES
 
-key = fx.random.key(7)._a
-kinds = [
-    (family, shape, np.dtype(dtype))
-    for family in ("uniform", "normal", "exponential", "gumbel", "laplace", "logistic")
-    for shape, dtype in (((), "float32"), ((3, 5), "float64"), ((1000,), "float32"),
-                         ((2049,), "float32"), ((3, 1501), "float64"))
-]
-early = []
-for allowed in (100, 0):
-    with limits.given(EARLY_DRAWS=allowed):
-        early += [draws.random_draw(key, family=f, shape=s, dtype=d) for f, s, d in kinds]
-        made = len(draws._loaded)
-kinds += kinds
-assert "numba" not in sys.modules, "the first draws load Numba"
-draws._native = lambda family, dtype: None
-draws._loaded.clear()
-for (f, s, d), was in zip(kinds, early):
-    now = draws.random_draw(key, family=f, shape=s, dtype=d)
-    assert now.dtype == was.dtype and now.shape == was.shape, (f, s, d)
-    assert now.tobytes() == was.tobytes(), (f, s, d)
-print(made)
-"""
+DTYPES = (fx.float32, fx.float64, fx.float16, fx.bfloat16)
 
 
-def test_they_have_the_same_bits():
-    out = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    assert int(out.stdout) == 12
+def both(draw):
+    """What NumPy and what compiled code gives."""
+    found = []
+    for allowed in (1 << 60, 0):
+        with limits.given(EARLY_DRAWS=allowed, EARLY_WORDS=1 << 60, EARLY_CALLS=0):
+            found.append(draw())
+            assert not (allowed and philox.loaded)
+    return found
+
+
+def check(draw):
+    want, got = both(draw)
+    assert got.dtype == want.dtype and got.shape == want.shape
+    assert got.tobytes() == want.tobytes()
+
+
+def keys(*lead, seed=0):
+    return np.random.default_rng(seed).integers(0, 2**32, (*lead, 6), np.uint32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("family", [*FAMILIES, "truncated", "mirrored"])
+def test_samples_have_the_same_bits(family, dtype):
+    ends = {"truncated": (-1.0, 2.0), "mirrored": (1.5, np.inf)}.get(family)
+    for lead, shape in (((), (3, 1501)), ((3,), (7,)), ((2, 2), (2049,)), ((), ()), ((), (0, 3))):
+        how = {"shape": shape, "dtype": dtype}
+        if ends:
+            how |= {"lower": ends[0], "upper": ends[1]}
+            check(lambda how=how, lead=lead: draws.random_truncated_normal(keys(*lead), **how))
+        else:
+            check(lambda how=how, lead=lead: draws.random_draw(keys(*lead), family=family, **how))
+
+
+def test_words_and_keys_have_the_same_bits():
+    for lead in ((), (3,), (50,)):
+        for n in (0, 1, 6, 5000):
+            check(lambda n=n, lead=lead: philox.random_bits(keys(*lead), shape=(n,)))
+        check(lambda lead=lead: philox.derive(keys(*lead)[..., None, :], np.arange(7)))
+
+
+@pytest.mark.parametrize("planes", [2, 4])
+@pytest.mark.parametrize("span", [10, 0, 2**63 + 12345, None], ids=str)
+def test_whole_numbers_below_a_span_too(planes, span):
+    rng = np.random.default_rng(planes)
+    spans = rng.integers(0, 2**64, (3, 40), np.uint64) if span is None else np.uint64(span)
+    spans = np.asarray(spans)
+    check(lambda: draws.random_below(keys(3), spans, planes=planes, shape=(40,)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 1000, 5000])
+def test_permutations_are_the_same(n):
+    check(lambda: draws.random_permutation(keys(2), shape=(3, n)))
 
 
 FIRST = """
@@ -81,52 +103,11 @@ def test_the_first_small_draws_load_no_compiler():
     assert drawn == again
 
 
-@pytest.mark.parametrize("rows", [1, 3, 50])
-def test_numpys_kernels_have_numbas_bits(rows):
-    from fx.backends.cpu import _nb_draws, _nb_philox
-
-    rng = np.random.default_rng(rows)
-    keys = rng.integers(0, 2**32, (rows, 6), np.uint32)
-    for n in (0, 1, 6, 5000 // rows):
-        for name, dtype in (
-            ("uniform32", "f4"), ("uniform64", "f8"), ("normal32", "f4"), ("normal64", "f8"),
-        ):  # fmt: skip
-            a, b = np.empty((2, rows, n), dtype)
-            getattr(_np_draws, name)(keys, a)
-            getattr(_nb_draws, name)(keys, b)
-            assert a.tobytes() == b.tobytes(), (name, n)
-        a, b = np.empty((2, rows, n), np.uint32)
-        _np_draws.fill(keys, a)
-        _nb_philox.fill(keys, b)
-        assert np.array_equal(a, b)
-    a, b = np.empty((2, rows, 6), np.uint32)
-    data = rng.integers(0, 2**32, rows, np.uint32)
-    _np_draws.derive(keys, data, a)
-    _nb_philox.derive(keys, data, b)
-    assert np.array_equal(a, b)
-
-
-@pytest.mark.parametrize("planes", [2, 4])
-@pytest.mark.parametrize("span", [[10], [0], [2**63 + 12345], None], ids=str)
-def test_whole_numbers_below_a_span_too(planes, span):
-    from fx.backends.cpu import _nb_draws
-
-    rng = np.random.default_rng(planes)
-    words = rng.integers(0, 2**32, (3, planes, 40), np.uint32)
-    spans = rng.integers(0, 2**64, 120, np.uint64) if span is None else np.array(span, np.uint64)
-    a, b = np.empty((2, 3, 40), np.uint64)
-    _np_draws.below(words, spans, a)
-    _nb_draws.below(words, spans, b)
-    assert np.array_equal(a, b)
-
-
 @pytest.mark.parametrize(
     "bounds", [(0, 10), (-7, 3), (5, 6), (0, 1 << 32), (-(1 << 62), 5 - (1 << 62))]
 )
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2047,), (2049,), (3, 1501)])
 def test_integers_are_those_of_the_words(shape, bounds):
-    import fx
-    from fx.backends.cpu import draws
     from fx.random.discrete import _integers_reference
 
     low, high = bounds

@@ -1,11 +1,32 @@
-"""The formulas of log and of the normal quantile, for numbers, for Numba and for arrays alike.
+"""The formulas of Philox, of log and of the normal quantile, for whoever draws random numbers.
 
-They are made of +, -, *, / and sqrt alone, which IEEE 754 rounds exactly; whoever evaluates them as
-they stand gets the same bits. ``_nb_quantiles`` names the sources and compiles them, ``_np_draws``
-evaluates them on arrays; what takes numbers apart into bits is written there, as each has to.
+They serve NumPy's arrays and numbers, Numba (``irregular``) and what emits LLVM's IR alike. Those
+of floats are made of +, -, *, / and sqrt alone, which IEEE 754 rounds exactly, so that all who
+evaluate them as they stand get the same bits, whatever the vectors and the platform. What takes
+numbers apart into bits is written where it is done.
+
+Sources: Philox 4x32-10 is of Salmon et al. (see ``philox``); log is the argument reduction and the
+minimax polynomial of FDLIBM (Sun, 1993) and of its single precision sibling; the normal quantiles
+are algorithm AS 241, PPND7 and PPND16, of Wichura, "The percentage points of the normal
+distribution", Applied Statistics 37 (1988).
 """
 
 import numpy as np
+
+_M0, _M1, _W0, _W1 = 0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85
+_LOW = 0xFFFFFFFF
+
+
+def philox(c0, c1, c2, c3, k0, k1):
+    """A block of a counter and a key: words held in 64 bits, or plain ints."""
+    for _ in range(10):
+        p0, p1 = c0 * _M0, c2 * _M1
+        c0, c1, c2, c3 = (
+            ((p1 >> 32) & _LOW) ^ c1 ^ k0, p1 & _LOW, ((p0 >> 32) & _LOW) ^ c3 ^ k1, p0 & _LOW
+        )  # fmt: skip
+        k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
+    return c0, c1, c2, c3
+
 
 # float64 ----------------------------------------------------------------------------------------
 

@@ -3,13 +3,12 @@
 Which words an element gets is the contract of every backend. A draw of k words an element reads
 ``random_bits`` of shape (k, *shape): the first plane holds the highest words. A float32 draw takes
 one plane and a float64 draw two, so the float32 numbers are the float64 numbers, rounded. The
-rejection samplers are described in ``_nb_rejection``.
+rejection samplers are described in ``irregular/rejection.py``.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -17,30 +16,20 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import _np_draws, philox
-from fx.backends.cpu._arrays import contiguous
 from fx.backends.cpu.llvm import library
-from fx.backends.cpu.philox import KEY_WORDS, is_early, random_bits
+from fx.backends.cpu.philox import dense, drawn, key_rows
+from fx.prims.random import KEY_WORDS
 
-_FLOAT32 = np.dtype(np.float32)
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_LIKE = np.zeros(1, np.int64)
 _TRUNCATED = {"float16": np.uint32(0xFFFFE000), "bfloat16": np.uint32(0xFFFF0000)}
-
-_nb: Any = None
-
-
-def _kernels() -> Any:
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_draws
-
-        _nb = _nb_draws
-    return _nb
-
-
-def _words(key: np.ndarray, planes: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Words as the kernels take them: (rows, planes, n)."""
-    words = random_bits(key, shape=(planes, *shape))
-    return words.reshape(math.prod(key.shape[:-1]), planes, math.prod(shape))
+PRICE = {  # nanoseconds a sample
+    "bits": 0.6, "uniform": 0.8, "normal": 2.0, "exponential": 2.5, "gumbel": 4.0, "laplace": 2.5,
+    "logistic": 2.5, "truncated": 12.0, "below2": 2.2, "below4": 3.4, "gamma": 40.0,
+    "poisson": 60.0,
+}  # fmt: skip
+MOST_SHUFFLED = 1 << 20  # places that fit beside 44 random bits
 
 
 def random_draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -49,63 +38,14 @@ def random_draw(key: np.ndarray, *, family: str, shape: tuple[int, ...], dtype: 
     float16 and bfloat16 are the float32 numbers rounded, uniform ones rounded down so that 1 is
     never reached.
     """
-    nb = _nb
-    if key.ndim == 1:
-        like = _LIKES.get(dtype)
-        n = prod(shape)
-        if nb is None and not _loaded and family in _FIRST and is_early(n):
-            nb = _np_draws
-        elif like is not None and n:
-            run = _loaded.get((family, dtype)) or _native(family, dtype)
-            if run is not None:
-                out = library.empty([like, *shape])
-                chunk = 0 if n < _FEW else _chunk(n)
-                run([-(-n // limits.DRAW_PIECE), chunk, _dense(key), out, n, None])
-                return out
-    elif nb is None and family in _FIRST and is_early(math.prod((*key.shape[:-1], *shape))):
-        nb = _np_draws
-    wide = dtype == _FLOAT64
-    out = np.empty((*key.shape[:-1], *shape), _FLOAT64 if wide else _FLOAT32)
-    keys, rows = _rows(key, out, shape)
-    if nb is None:
-        nb = _kernels()
-    if family == "uniform":
-        (nb.uniform64 if wide else nb.uniform32)(keys, rows)
-    elif family == "normal":
-        (nb.normal64 if wide else nb.normal32)(keys, rows)
-    else:
-        getattr(nb, family)(keys, rows, wide)
-    if out.dtype == dtype:
+    out = drawn(family, dtype, key, shape)
+    if out is not None:
         return out
-    if family == "uniform":  # keep the bits that the narrow dtype has, drop the others
+    wide = dtype == _FLOAT64
+    out = _np_draws.draw(key_rows(key), family, prod(shape), wide)
+    if family == "uniform" and dtype.itemsize == 2:  # the bits that the dtype has, and no others
         out = (out.view(np.uint32) & _TRUNCATED[dtype.name]).view(_FLOAT32)
-    return out.astype(dtype)
-
-
-_FIRST = ("uniform", "normal")
-_FEW = 2048  # samples: that are drawn without a word about threads
-_INT64 = np.dtype(np.int64)
-_UINT32 = np.dtype(np.uint32)
-_LIKES = {dtype: np.zeros(1, dtype) for dtype in (_FLOAT32, _FLOAT64, _INT64, _UINT32)}
-_loaded: dict[Any, Any] = {}  # kernels that have been asked for
-limits.on_change(_loaded.clear)
-
-
-def _dense(key: np.ndarray) -> np.ndarray:
-    return key if key.flags.c_contiguous else key.copy()
-
-
-def _chunk(n: int) -> int:
-    tasks = -(-n // limits.DRAW_PIECE)
-    return library.chunk_of(tasks, 1.5 * min(n, limits.DRAW_PIECE))
-
-
-def _native(family: str, dtype: Any) -> Any:
-    """The kernel of a family; None where there is no compiler."""
-    if not library.available():
-        return None
-    found = _loaded[family, dtype] = library.kernel("draws", family, dtype.char)
-    return found
+    return out.astype(dtype, copy=False).reshape((*key.shape[:-1], *shape))
 
 
 def random_integers(
@@ -114,19 +54,63 @@ def random_integers(
     """Whole numbers in [low, high), at most 2 ** 32 of them, of one key; else None."""
     if key.ndim != 1 or dtype is not _INT64 or high - low > 1 << 32:
         return None
-    n = math.prod(shape)
-    if not n or (_nb is None and not _loaded and is_early(2 * n)):
-        return None
-    run = _loaded.get(("integers", dtype)) or _native("integers", dtype)
-    if run is None:
-        return None
-    out = library.empty([_LIKES[_INT64], *shape])
-    tasks, chunk = -(-n // limits.DRAW_PIECE), 0 if n < _FEW else _chunk(n)
-    run([tasks, chunk, _dense(key), out, n, None, high - low, low])
+    return drawn("integers", dtype, key, shape, high - low, low)
+
+
+def random_truncated_normal(
+    key: np.ndarray, *, lower: float, upper: float, shape: tuple[int, ...], dtype: Any
+) -> np.ndarray:
+    """A standard normal under the condition that it lies in [lower, upper]."""
+    ends = truncation(lower, upper, dtype)
+    found = drawn("truncated", dtype, key, shape, *ends)
+    if found is not None:
+        return found
+    below, above, least, most, mirrored = ends
+    out = _np_draws.truncated(key_rows(key), prod(shape), dtype == _FLOAT64, below, above)
+    out = -out if mirrored else out
+    if dtype != _FLOAT64:
+        out = out.astype(_FLOAT32).astype(dtype).astype(_FLOAT32)
+    return out.clip(least, most).astype(dtype, copy=False).reshape((*key.shape[:-1], *shape))
+
+
+def truncation(lower: float, upper: float, dtype: Any) -> tuple[float, float, float, float, int]:
+    """Probabilities and bounds of a truncated normal, and whether its samples are negated.
+
+    Probabilities near 0 are precise, those near 1 are not. The bounds are rounded inwards.
+    """
+    mirrored = lower > 0.0
+    a, b = (-upper, -lower) if mirrored else (lower, upper)
+    root = math.sqrt(0.5)
+    below, above = 0.5 * math.erfc(-a * root), 0.5 * math.erfc(-b * root)
+    return below, above, *_inside(lower, upper, dtype), int(mirrored)
+
+
+def _inside(lower: float, upper: float, dtype: Any) -> list[float]:
+    """The bounds in ``dtype``, rounded inwards."""
+    out = []
+    for bound, other in ((lower, upper), (upper, lower)):
+        rounded = np.asarray(bound, dtype)
+        outside = rounded < bound if bound < other else rounded > bound
+        out.append(float(np.nextafter(rounded, np.asarray(other, dtype)) if outside else rounded))
     return out
 
 
-_KEY_LIKE = np.zeros(1, np.uint32)
+def random_below(
+    key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Whole numbers in [0, span): span uint64 (0 stands for 2 ** 64), broadcast; -> uint64.
+
+    floor(w * span / 2 ** bits) for a word w of 64 bits (2 planes) or 128 (4 planes). No value is
+    likelier than another by more than span / 2 ** bits of its probability.
+    """
+    full = (*key.shape[:-1], *shape)
+    spans = _flat(span, full)
+    found = drawn(f"below{planes}", _UINT64, key, shape, spans, int(spans.size > 1))
+    if found is not None:
+        return found
+    rows, n = key_rows(key), prod(shape)
+    spans = spans.reshape(len(rows), n) if spans.size > 1 else spans
+    return _np_draws.below(rows, spans, n, planes).reshape(full)
 
 
 def with_next_key(
@@ -139,78 +123,25 @@ def with_next_key(
         family: as of ``draw``, or ``"integers"``, or ``"bits"`` of uint32.
         more: the span and the least of integers.
     """
-    run = _loaded.get((family, dtype)) if family != "bits" else philox.loaded()
+    found = philox.loaded.get((family, dtype))
     n = prod(shape)
-    if run is None or not 0 < n < _FEW:
+    if found is None or not 0 < n < philox.FEW:
         return None
-    if not key.flags.c_contiguous:
-        key = key.copy()
+    run, like = found
     empty = library.empty
-    out, following = empty([_LIKES[dtype], *shape]), empty([_KEY_LIKE, KEY_WORDS])
-    run([-(-n // limits.DRAW_PIECE), 0, key, out, n, following, *more])
+    out, following = empty([like, *shape]), empty([_KEY_LIKE, KEY_WORDS])
+    run([-(-n // limits.DRAW_PIECE), 0, dense(key), out, n, following, *more])
     return out, following
 
 
-def _rows(key: np.ndarray, out: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """The keys (rows, 6) and the output (rows, n), as the kernels take them."""
-    if key.ndim == 1:
-        return contiguous(key)[None], out.reshape(1, -1)
-    rows = math.prod(key.shape[:-1])
-    return contiguous(key).reshape(rows, KEY_WORDS), out.reshape(rows, math.prod(shape))
-
-
-def random_truncated_normal(
-    key: np.ndarray, *, lower: float, upper: float, shape: tuple[int, ...], dtype: Any
-) -> np.ndarray:
-    """A standard normal under the condition that it lies in [lower, upper]."""
-    mirrored = lower > 0.0  # probabilities near 0 are precise, those near 1 are not
-    a, b = (-upper, -lower) if mirrored else (lower, upper)
-    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
-    root = math.sqrt(0.5)
-    below, above = 0.5 * math.erfc(-a * root), 0.5 * math.erfc(-b * root)
-    _kernels().truncated_normal(*_rows(key, out, shape), dtype == _FLOAT64, below, above)
-    if mirrored:
-        np.negative(out, out=out)
-    clipped = np.clip(out.astype(dtype), *_inside(lower, upper, dtype))  # bfloat16: in float32
-    return clipped.astype(dtype, copy=False)
-
-
-def _inside(lower: float, upper: float, dtype: Any) -> list[Any]:
-    """The bounds in ``dtype``, rounded inwards."""
-    out = []
-    for bound, other in ((lower, upper), (upper, lower)):
-        rounded = np.asarray(bound, dtype)
-        outside = rounded < bound if bound < other else rounded > bound
-        out.append(np.nextafter(rounded, np.asarray(other, dtype)) if outside else rounded)
-    return out
-
-
-def random_below(
-    key: np.ndarray, span: np.ndarray, *, planes: int, shape: tuple[int, ...]
-) -> np.ndarray:
-    """Whole numbers in [0, span): span uint64 (0 stands for 2 ** 64), broadcast; -> uint64.
-
-    floor(w * span / 2 ** bits) for a word w of 64 bits (2 planes) or 128 (4 planes). No value is
-    likelier than another by more than span / 2 ** bits of its probability.
-    """
-    words = _words(key, planes, shape)
-    out = np.empty((*key.shape[:-1], *shape), np.uint64)
-    early = _nb is None and is_early(words.size)
-    kernels = _np_draws if early else _kernels()
-    kernels.below(words, _flat(span, out), out.reshape(words.shape[0], words.shape[2]))
-    return out
+_KEY_LIKE = np.zeros(1, np.uint32)
 
 
 def random_gamma(
     key: np.ndarray, alpha: np.ndarray, *, shape: tuple[int, ...], logarithm: bool
 ) -> np.ndarray:
     """Standard gamma variates of shape ``alpha``, broadcast, in its dtype; or their logarithms."""
-    from fx.backends.cpu import _nb_rejection as nb
-
-    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
-    keys, rows = _rows(key, out, shape)
-    nb.gamma(keys, _flat(alpha, out, _FLOAT64), rows, logarithm)
-    return out.astype(alpha.dtype, copy=False)
+    return _rejection("gamma", key, alpha, shape, int(logarithm)).astype(alpha.dtype, copy=False)
 
 
 def random_poisson(
@@ -220,19 +151,25 @@ def random_poisson(
 
     Integers are -1 there, and where they cannot hold the count.
     """
-    from fx.backends.cpu import _nb_rejection as nb
-
-    out = np.empty((*key.shape[:-1], *shape), _FLOAT64)
-    keys, rows = _rows(key, out, shape)
-    nb.poisson(keys, _flat(rate, out, _FLOAT64), _log_factorials(), rows)
+    out = _rejection("poisson", key, rate, shape)
     if np.dtype(dtype).kind in "iu":
         out[~(out < np.iinfo(dtype).max)] = -1.0
     return out.astype(dtype, copy=False)
 
 
-@cache
-def _log_factorials() -> np.ndarray:
-    return np.array([math.lgamma(k + 1) for k in range(16)])
+def _rejection(
+    name: str, key: np.ndarray, parameter: np.ndarray, shape: tuple[int, ...], *more: int
+) -> np.ndarray:
+    full = (*key.shape[:-1], *shape)
+    given = _flat(parameter.astype(_FLOAT64, copy=False), full)
+    out = np.empty(full, _FLOAT64)
+    tasks = out.size
+    if tasks:
+        chunk = library.chunk_of(tasks, PRICE[name])
+        library.kernel("rejection", name, "d")([
+            tasks, chunk, dense(key), given, out, prod(shape), int(given.size > 1), *more
+        ])  # fmt: skip
+    return out
 
 
 def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -242,11 +179,25 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     place, which makes the words distinct and leaves at least 44 random bits; beyond, equal words
     keep their order.
     """
-    words = random_bits(key, shape=(2, *shape)).reshape(*key.shape[:-1], 2, *shape)
+    full = (*key.shape[:-1], *shape)
+    n, size = shape[-1], prod(full)
+    if size and n <= MOST_SHUFFLED and (philox.loaded or not philox.is_early(2 * size)):
+        run = library.if_ready("shuffle", "permutation", "l")
+        if run is not None:
+            tasks, room = size // n, shuffle_words(n)
+            chunk = library.chunk_of(tasks, shuffle_price(n))
+            together = chunk or tasks
+            out = library.empty([_LIKE, *full])
+            work = library.empty([_LIKE, -(-tasks // together) * room])
+            run([
+                tasks, chunk, dense(key), out, n, prod(shape[:-1]), limits.RANKED_ROW, work, room,
+                together,
+            ])  # fmt: skip
+            return out
+    words = philox.random_bits(key, shape=(2, *shape))
     high, low = np.moveaxis(words, key.ndim - 1, 0)
     keys = (high.astype(np.uint64) << np.uint64(32)) | low
-    n = shape[-1]
-    if n > 1 << 20:
+    if n > MOST_SHUFFLED:
         return np.argsort(keys, axis=-1, kind="stable").astype(np.int64, copy=False)
     mask = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
     keys &= ~mask
@@ -256,10 +207,18 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     return keys.view(np.int64)
 
 
-def _flat(x: np.ndarray, out: np.ndarray, dtype: Any = None) -> np.ndarray:
-    """A parameter as the kernels take it: one value, or one for each element of ``out``."""
-    if dtype is not None and x.dtype != dtype:
-        x = x.astype(dtype)
+def shuffle_price(n: int) -> float:
+    """Nanoseconds of a permutation."""
+    return 50 + n * (5 + n / 6) if n <= limits.RANKED_ROW else 1000 + 25.0 * n
+
+
+def shuffle_words(n: int) -> int:
+    """Words of memory that a permutation takes besides."""
+    return n if n <= limits.RANKED_ROW else n + 2048
+
+
+def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A parameter as the kernels take it: one value, or one for each element of a shape."""
     if x.size != 1:
-        x = np.broadcast_to(x, out.shape)
-    return contiguous(x).reshape(-1)
+        x = np.broadcast_to(x, shape)
+    return dense(x).reshape(-1)

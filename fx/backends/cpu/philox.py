@@ -19,22 +19,25 @@ b_hi is set for derived keys only, so no derived key equals bits that were drawn
 that follows these three lines draws the same bits, in any order, on any number of threads.
 """
 
-import math
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from fx import limits
 from fx.backends.cpu import _np_draws
-from fx.backends.cpu._arrays import contiguous
+from fx.backends.cpu._formulas import philox
 from fx.backends.cpu.llvm import library
 from fx.prims.random import KEY_WORDS
 
 _ONE_KEY = (KEY_WORDS,)
 _UINT32 = np.dtype(np.uint32)
+FEW = 2048  # samples that are drawn without a word about threads
 
-_nb = None
 _early_draws = 0
+# the kernels that have been asked for, by name and dtype, and an array like those that they make
+loaded: dict[Any, tuple[library.Run, np.ndarray]] = {}
+limits.on_change(loaded.clear)
 
 
 def is_early(size: int) -> bool:
@@ -49,29 +52,52 @@ def is_early(size: int) -> bool:
     return True
 
 
-def _kernels(size: int) -> Any:
-    global _nb
-    if _nb is None:
-        if is_early(size):
-            return _np_draws
-        from fx.backends.cpu import _nb_philox
+def drawn(
+    name: str, dtype: Any, key: np.ndarray, shape: tuple[int, ...], *more: Any
+) -> np.ndarray | None:
+    """What a kernel of ``library/draws`` makes of keys; None where NumPy is to do it.
 
-        _nb = _nb_philox
-    return _nb
+    Args:
+        name: the kernel's.
+        dtype: of the result.
+        key: uint32 (*B, 6).
+        shape: of the result of a key.
+        more: the kernel's own arguments.
+    """
+    n, lead = prod(shape), key.shape[:-1]
+    size = n * prod(lead) if lead else n
+    found = loaded.get((name, dtype))
+    if found is None:
+        if not size or (not loaded and is_early(size)) or not library.available():
+            return None
+        run = library.kernel("draws", name, np.dtype(dtype).name)
+        found = loaded[name, dtype] = run, np.zeros(1, dtype)
+    run, like = found
+    out = library.empty([like, *lead, *shape])
+    if size:
+        piece = limits.DRAW_PIECE
+        tasks = (size // n) * -(-n // piece)
+        chunk = 0 if size < FEW else library.chunk_of(tasks, 1.5 * min(n, piece))
+        run([tasks, chunk, dense(key), out, n, None, *more])
+    return out
+
+
+def dense(x: np.ndarray) -> np.ndarray:
+    """The array, C-contiguous."""
+    return x if x.flags.c_contiguous else x.copy()
+
+
+def key_rows(key: np.ndarray) -> np.ndarray:
+    """Keys (*B, 6) as (rows, 6)."""
+    return key.reshape(-1, KEY_WORDS)
 
 
 def philox4x32(counter: np.ndarray, key: np.ndarray) -> np.ndarray:
     """One Philox 4x32-10 block a row: counter (*B, 4), key (*B, 2) uint32 -> (*B, 4) uint32."""
     counter = _words(counter, 4, "counter")
     key = _words(key, 2, "key")
-    batch = np.broadcast_shapes(counter.shape[:-1], key.shape[:-1])
-    out = np.empty((*batch, 4), np.uint32)
-    _kernels(limits.EARLY_WORDS + 1).blocks(
-        contiguous(np.broadcast_to(counter, (*batch, 4))).reshape(-1, 4),
-        contiguous(np.broadcast_to(key, (*batch, 2))).reshape(-1, 2),
-        out.reshape(-1, 4),
-    )
-    return out
+    given = [x[..., i].astype(np.uint64) for x, n in ((counter, 4), (key, 2)) for i in range(n)]
+    return np.stack(np.broadcast_arrays(*philox(*given)), -1).astype(np.uint32)
 
 
 def random_bits(
@@ -85,42 +111,10 @@ def random_bits(
     key = _words(key, KEY_WORDS, "key")
     if lanes is not None:
         key = with_lane(key, lanes)
-    batch = key.shape[:-1]
-    out = np.empty((*batch, *shape), np.uint32)
-    if out.size:
-        n = math.prod(shape)
-        run = None if batch or (_bits is None and is_early(n)) else _of_one_key()
-        if run is not None:
-            tasks = -(-n // limits.DRAW_PIECE)
-            chunk = library.chunk_of(tasks, 0.6 * min(n, limits.DRAW_PIECE))
-            run([tasks, chunk, contiguous(key), out, n, None])
-        else:
-            rows = contiguous(key).reshape(-1, KEY_WORDS)
-            _kernels(out.size).fill(rows, out.reshape(rows.shape[0], n))
+    out = drawn("bits", _UINT32, key, shape)
+    if out is None:
+        out = _np_draws.bits(key_rows(key), prod(shape)).reshape((*key.shape[:-1], *shape))
     return out
-
-
-_bits: Any = None  # the compiled kernel of one key, once it has been asked for
-
-
-def _of_one_key() -> Any:
-    global _bits
-    if _bits is None and library.available():
-        _bits = library.kernel("draws", "bits", "I")
-    return _bits
-
-
-def loaded() -> Any:
-    """The compiled kernel of one key's bits; None if nobody has asked for it yet."""
-    return _bits
-
-
-def _forget() -> None:
-    global _bits
-    _bits = None
-
-
-limits.on_change(_forget)
 
 
 def with_lane(key: np.ndarray, lanes: np.ndarray) -> np.ndarray:
@@ -145,12 +139,13 @@ def derive(key: np.ndarray, data: np.ndarray) -> np.ndarray:
     if data.dtype != np.uint32:
         data = (data.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
     batch = np.broadcast_shapes(key.shape[:-1], data.shape)
-    out = np.empty((*batch, KEY_WORDS), np.uint32)
-    _kernels(out.size).derive(
-        contiguous(np.broadcast_to(key, out.shape)).reshape(-1, KEY_WORDS),
-        contiguous(np.broadcast_to(data, batch)).reshape(-1),
-        out.reshape(-1, KEY_WORDS),
-    )
+    keys = dense(np.broadcast_to(key, (*batch, KEY_WORDS)))
+    data = dense(np.broadcast_to(data, batch))
+    if not data.size or (not loaded and is_early(4 * data.size)) or not library.available():
+        return _np_draws.derive(key_rows(keys), data.reshape(-1)).reshape(keys.shape)
+    out = np.empty(keys.shape, np.uint32)
+    chunk = library.chunk_of(data.size, 30.0)
+    library.kernel("draws", "derive", "uint32")([data.size, chunk, keys, data, out])
     return out
 
 

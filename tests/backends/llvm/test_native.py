@@ -21,9 +21,6 @@ WINDOWS = ("window_sum", "window_sum_transpose")
 # the Python steps there are, and why; of complex numbers nearly all are
 KNOWN = [
     ("no code for the gamma family", ("digamma", "lgamma", "polygamma", "trigamma"), REAL),
-    ("rejection sampling runs in Numba", ("random_gamma", "random_poisson"), REAL),
-    ("shuffles run in Numba", ("random_permutation",), {"as drawn"}),
-    ("its quantile has no code", ("random_truncated_normal",), {"as drawn"}),
     ("lanes are gone before code is made", LANES, REAL | INTEGERS),
     ("windows of 16 bits and of integers", CONVOLUTIONS + WINDOWS, HALF | INTEGERS),
     ("neighbours of 16-bit numbers", ("nextafter",), HALF),

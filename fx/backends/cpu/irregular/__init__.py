@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-GROUPS = frozenset(("order",))
+GROUPS = frozenset(("order", "rejection", "shuffle"))
 
 
 @cache
@@ -25,7 +25,8 @@ def version() -> str | None:
     if found is None or found.origin is None:
         raise ImportError("sorts, searches and rejection sampling are compiled by Numba")
     numba = Path(found.origin).with_name("_version.py")
-    return disk_cache.told_of([numba, *Path(__file__).parent.glob("*.py")])
+    here = Path(__file__).parent
+    return disk_cache.told_of([numba, here.with_name("_formulas.py"), *here.glob("*.py")])
 
 
 def code_of(group: str, name: str, char: str) -> bytes:

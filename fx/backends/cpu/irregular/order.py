@@ -88,7 +88,7 @@ def _chosen(x, step, n, k, kind, width, down, counts, found):
 
 
 @inline
-def _by_digits(words, other, counts, n, bits):
+def by_digits(words, other, counts, n, bits):
     """Sort by ``bits`` bits from the 32nd on; whether the result lies in ``other``."""
     size = 8 if n < 3000 else 11
     low = int64(32)
@@ -127,14 +127,14 @@ def _sorted(x, step, n, kind, width, down, counts, words, other):
         for i in range(n):
             at = words[i]
             words[i] = (_natural(x[at * step], kind, width, down) << 32) | at
-        if _by_digits(words, other, counts, n, 32):
+        if by_digits(words, other, counts, n, 32):
             words, other = other, words
             moved = True
     for i in range(n):
         at = words[i] & _HALF
         key = _natural(x[at * step], kind, width, down)
         words[i] = ((key >> 32 if width == 64 else key) << 32) | at
-    return _by_digits(words, other, counts, n, min(width, 32)) != moved
+    return by_digits(words, other, counts, n, min(width, 32)) != moved
 
 
 # fmt: off

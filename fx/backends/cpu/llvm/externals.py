@@ -4,6 +4,7 @@ An entry is a name, an LLVM function type and a function that finds the address;
 only when a program that calls the function is loaded, so that libraries are imported when a graph
 first needs them. Names start with ``fx.``, so that they never meet a symbol of the C library by
 chance; whoever loads code adds ``address(name)`` for each name that ``names(module)`` lists.
+``fx.group.name.dtype`` is a kernel of ``library`` or of ``irregular``, which needs no entry.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ class External(NamedTuple):
     find: Callable[[], int]
 
 
+_KERNEL = ir.FunctionType(
+    ir.VoidType(), [ir.PointerType(), ir.IntType(64), ir.IntType(64), ir.PointerType()]
+)
 _entries: dict[str, External] = {}
 _addresses: dict[str, int] = {}
 
@@ -63,8 +67,8 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     """The declaration of a known function in ``module``."""
     found = module.globals.get(name)
     if found is None:
-        _of_group(name)
-        found = ir.Function(module, _entries[name].type, name)
+        kind = _KERNEL if _kernel(name) else _entries[name].type
+        found = ir.Function(module, kind, name)
     return found
 
 
@@ -72,8 +76,10 @@ def address(name: str) -> int:
     """Where a function is in this process; 0 for a name that is not known here."""
     found = _addresses.get(name)
     if found is None:
-        if name not in _entries:
-            _of_group(name)
+        if parts := _kernel(name):
+            from fx.backends.cpu.llvm import library
+
+            return library.address(*parts)  # other code under other limits
         if name not in _entries:
             return 0
         found = _addresses[name] = _entries[name].find()
@@ -82,7 +88,7 @@ def address(name: str) -> int:
 
 def names(module: ir.Module) -> list[str]:
     """The known functions that a module declares."""
-    return [name for name in module.globals if name in _entries]
+    return [name for name in module.globals if name in _entries or _kernel(name)]
 
 
 def of_capsules(module: str, table: str, function: str) -> Callable[[], int]:
@@ -118,19 +124,13 @@ def of_library(function: str, library: str | None = None) -> Callable[[], int]:
     return find
 
 
-_CALLED = (*irregular.GROUPS, "attention")
+_GROUPS = irregular.GROUPS | {"attention", "draws"}
 
 
-def _of_group(name: str) -> None:
-    """Make a kernel of ``library`` known that graphs call, ``fx.group.name.char``."""
+def _kernel(name: str) -> list[str]:
+    """Of ``fx.group.name.dtype`` the parts, where that names a kernel of the library."""
     prefix, *parts = name.split(".")
-    if prefix + "." != _PREFIX or len(parts) != 3 or parts[0] not in _CALLED:
-        return
-    from fx.backends.cpu.llvm import library
-
-    pointer, word = ir.PointerType(), ir.IntType(64)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, pointer])
-    register(name, kind, lambda: library.address(*parts))
+    return parts if prefix + "." == _PREFIX and len(parts) == 3 and parts[0] in _GROUPS else []
 
 
 def _register_math() -> None:

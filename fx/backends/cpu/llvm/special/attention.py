@@ -14,7 +14,7 @@ from fx.backends.cpu.attention import Cut, cut, strides, sum_of_parts
 from fx.backends.cpu.llvm import ir as dialect
 from fx.backends.cpu.llvm.gemm.views import View, dense, view_of
 from fx.backends.cpu.llvm.library.attention import SCALE
-from fx.backends.cpu.llvm.special.irregular import call
+from fx.backends.cpu.llvm.special.calls import call
 from fx.backends.cpu.llvm.special.kernel import has_elements
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value, input_value

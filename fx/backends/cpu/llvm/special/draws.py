@@ -1,39 +1,30 @@
-"""Samples of standard distributions, with the bits of ``fx.backends.cpu.draws``."""
+"""What samples of standard distributions are, with the bits of ``fx.backends.cpu._np_draws``."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.ir import (
     NARROW,
-    Frame,
     at,
     bit_width,
     f32,
     i1,
-    i8,
     i32,
     i64,
-    load_item,
     splat,
     storage_type,
-    store_item,
     suffix,
     target,
     turns,
 )
 from fx.backends.cpu.llvm.special import quantiles
-from fx.backends.cpu.llvm.special.kernel import has_elements
-from fx.backends.cpu.llvm.special.philox import Words, buffer_bytes, drawing, fill
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import rounded, store_convert
-from fx.compiler.step import Step
-from fx.dtypes import bfloat16, float16, uint32
-from fx.graph.ir import Node
+from fx.dtypes import bfloat16, float16
 
 _OF_UNIT = {
     "exponential": quantiles.exponential,
@@ -41,69 +32,7 @@ _OF_UNIT = {
     "laplace": quantiles.laplace,
     "logistic": quantiles.logistic,
 }
-_PRICE = {"uniform": (0.6, 1.2), "normal": (1.6, 14.0)}  # nanoseconds a sample
 _CUT = {float16: -0x2000, bfloat16: -0x10000}  # the bits of a float32 that the dtype has
-
-
-def random_draw(node: Node) -> Step | None:
-    """Samples: key (*B, 6) -> (*B, *shape)."""
-    if not has_elements(node):
-        return None
-    family, dtype = node.params["family"], node.params["dtype"]
-    n = math.prod(node.params["shape"])
-    wide = dtype == np.float64
-    lanes = max(4, target().vector_bytes // 4)
-
-    def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
-        b = frame.b
-        high, low = frame.scratch, None
-        fill(b, own, b.udiv(start, i64(4)), count, high)
-        if wide:
-            low = at(b, high, buffer_bytes(), i8)
-            first, skip = b.add(start, i64(n)), n % 4  # start is a multiple of 4
-            fill(b, own, b.udiv(first, i64(4)), b.add(count, i64(skip)), low)
-            low = at(b, low, 4 * skip, i8)
-        target = b.add(b.mul(row, i64(n)), start)
-        with turns(b, 0, count, lanes) as i:
-            found = [None if x is None else words(b, x, i, lanes) for x in (high, low)]
-            value = sample(family, dtype, *found)
-            raw = store_convert(b, value.v, dtype)
-            store_some(
-                b,
-                raw,
-                at(b, frame.writes[0], b.add(target, i), storage_type(dtype)),
-                b.sub(count, i),
-            )
-
-    price = _PRICE.get(family, (2.5, 3.0))[wide]
-    return drawing(node, n, piece, buffers=1 + wide, price=price)
-
-
-def random_below(node: Node) -> Step | None:
-    """Whole numbers in [0, span), where 0 stands for 2 ** 64: key (*B, 6) -> (*B, *shape)."""
-    span, out = node.inputs[1].spec, node.out.spec
-    if not has_elements(node) or (span.size != 1 and span.shape != out.shape):
-        return None
-    n, planes = math.prod(node.params["shape"]), node.params["planes"]
-
-    def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
-        b = frame.b
-        places = []
-        for plane in range(planes):
-            buffer = at(b, frame.scratch, plane * buffer_bytes(), i8)
-            first, skip = b.add(start, i64(plane * n)), plane * n % 4
-            fill(b, own, b.udiv(first, i64(4)), b.add(count, i64(skip)), buffer)
-            places.append(at(b, buffer, 4 * skip, i8))
-        target = b.add(b.mul(row, i64(n)), start)
-        with turns(b, 0, count) as i:
-            here = b.add(target, i)
-            size = load_item(b, frame.reads[1], i64(0) if span.size == 1 else here, span.dtype)
-            halves = [
-                Int(b, load_item(b, word, i, uint32)).to(i64, signed=False) for word in places
-            ]
-            store_item(b, below(halves, Int(b, size)).v, frame.writes[0], here, out.dtype)
-
-    return drawing(node, n, piece, buffers=planes, price=0.6 * planes + 1.0)
 
 
 def below(halves: list[Int], span: Int) -> Int:
@@ -122,13 +51,48 @@ def below(halves: list[Int], span: Int) -> Int:
     return span.eq(0).pick(w, Int(b, b.trunc(whole.lshr(64).v, i64)))
 
 
-def words(b: Any, buffer: Any, i: Any, lanes: int) -> Int:
-    """Words from a buffer, as a vector."""
+class Truncated:
+    """The normal distribution between bounds: the quantile of probabilities in (below, above).
+
+    Args:
+        b: the builder.
+        below, above: probabilities, of the bounds or, if ``mirrored``, of their negatives.
+        lower, upper: the bounds, as the dtype has them.
+        mirrored: whether samples are negated, i64.
+    """
+
+    def __init__(
+        self, b: Any, below: Any, above: Any, lower: Any, upper: Any, mirrored: Any
+    ) -> None:
+        self.ends = below, above, lower, upper
+        self.mirrored = b.icmp_signed("!=", mirrored, i64(0))
+
+    def __call__(self, u: Num, dtype: Any) -> Num:
+        """Samples for numbers in (0, 1), rounded to the dtype."""
+        b, lanes = u.b, u.type.count
+        below, above, lower, upper = (Num(b, splat(b, x, lanes)) for x in self.ends)
+        p = below + u * (above - below)
+        tail = p.smaller(1.0 - p).larger(1e-300)
+        value = quantiles.normal64(p - 0.5, tail)
+        value = Num(b, b.select(self.mirrored, (-value).v, value.v))
+        if dtype.itemsize < 8:
+            value, lower, upper = value.to(f32), lower.to(f32), upper.to(f32)
+        return rounded(value, dtype).larger(lower).smaller(upper)
+
+
+def samples(
+    b: Any, family: Any, dtype: Any, words: Sequence[Any], out: Any, start: Any, count: Any
+) -> None:
+    """Write samples of a family for words of memory, the highest first, from ``start`` on."""
+    lanes = max(4, target().vector_bytes // 4)
     kind = ir.VectorType(i32, lanes)
-    return Int(b, b.load(at(b, buffer, i, i32), typ=kind, align=4))
+    with turns(b, 0, count, lanes) as i:
+        planes = [Int(b, b.load(at(b, x, i, i32), typ=kind, align=4)) for x in words]
+        raw = store_convert(b, sample(family, dtype, *planes).v, dtype)
+        store_some(b, raw, at(b, out, b.add(start, i), storage_type(dtype)), b.sub(count, i))
 
 
-def sample(family: str, dtype: Any, high: Int, low: Int | None) -> Num:
+def sample(family: Any, dtype: Any, high: Int, low: Int | None = None) -> Num:
     """Samples of a family for words as i32, rounded to the dtype."""
     both = [w.to(i64, signed=False) for w in (high, low) if w is not None]
     if family == "uniform":
@@ -138,14 +102,15 @@ def sample(family: str, dtype: Any, high: Int, low: Int | None) -> Num:
         return value
     if family == "normal":
         value = quantiles.normal32_of(high) if low is None else quantiles.normal64_of(*both)
-    else:
-        u = quantiles.open_unit(both[0], None if low is None else both[1])
-        value = _OF_UNIT[family](u)
-        value = value if low is not None else value.to(f32)
-    return rounded(value, dtype)
+        return rounded(value, dtype)
+    u = quantiles.open_unit(both[0], None if low is None else both[1])
+    if isinstance(family, Truncated):
+        return family(u, dtype)
+    value = _OF_UNIT[family](u)
+    return rounded(value if low is not None else value.to(f32), dtype)
 
 
-def store_some(b: Any, value: Any, target: Any, count: Any) -> None:
+def store_some(b: Any, value: Any, place: Any, count: Any) -> None:
     """Store the first ``count`` lanes, at most all."""
     n = value.type.count
     lane = ir.Constant(ir.VectorType(i64, n), [i64(i) for i in range(n)])
@@ -153,9 +118,9 @@ def store_some(b: Any, value: Any, target: Any, count: Any) -> None:
     name = f"llvm.masked.store.{suffix(value.type)}.p0"
     function = b.module.globals.get(name)
     if function is None:
-        kinds = [value.type, target.type, i32, ir.VectorType(i1, n)]
+        kinds = [value.type, place.type, i32, ir.VectorType(i1, n)]
         function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), kinds), name)
-    b.call(function, [value, target, i32(_alignment(value)), mask])
+    b.call(function, [value, place, i32(_alignment(value)), mask])
 
 
 def _alignment(value: Any) -> int:

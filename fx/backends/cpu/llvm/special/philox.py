@@ -16,18 +16,16 @@ from fx.backends.cpu.llvm.ir import (
     Frame,
     Turns,
     at,
-    copy,
     i32,
     i64,
     load_item,
-    part,
     pointer,
     splat,
     store_item,
     target,
     turns,
 )
-from fx.backends.cpu.llvm.special.kernel import SpecialStep, has_elements, tasks_for
+from fx.backends.cpu.llvm.special.kernel import SpecialStep, has_elements
 from fx.backends.cpu.llvm.vecmath.algebra import Int
 from fx.compiler.step import Step
 from fx.dtypes import uint32
@@ -136,51 +134,6 @@ def _interleaved(b: Any, words: Sequence[Any], n: int) -> Any:
     return shuffle(left, right, [w * n + i for i in range(n) for w in range(4)])
 
 
-def random_bits(node: Node) -> Step | None:
-    """uint32 words: key (*B, 6) -> (*B, *shape)."""
-    if not has_elements(node):
-        return None
-    n = math.prod(node.params["shape"])
-
-    def piece(frame: Frame, own: Words, row: Any, start: Any, count: Any) -> None:
-        b = frame.b
-        fill(b, own, b.udiv(start, i64(4)), count, frame.scratch)
-        target = at(b, frame.writes[0], b.add(b.mul(row, i64(n)), start), i32)
-        copy(b, target, frame.scratch, b.mul(count, i64(4)))
-
-    return drawing(node, n, piece, buffers=1, price=0.6)
-
-
-def drawing(node: Node, n: int, piece: Any, buffers: int, price: float) -> Step:
-    """The step that makes rows of n elements, a piece of them at a time.
-
-    Args:
-        node: its first input holds the keys.
-        n: elements of a row.
-        piece: ``piece(frame, state, row, start, count)`` makes some elements of a row.
-        buffers: how many buffers of words it needs in scratch.
-        price: nanoseconds an element.
-    """
-    rows = node.inputs[0].spec.size // KEY
-    most = limits.DRAW_PIECE
-    a_row = -(-n // most)
-    pieces = rows * a_row
-    cost = rows * (30.0 + n * price)
-    tasks = tasks_for(cost, pieces)
-
-    def body(frame: Frame) -> None:
-        b = frame.b
-        with frame.tasks() as task, turns(b, *part(b, task, tasks, pieces)) as number:
-            row = number if a_row == 1 else b.udiv(number, i64(a_row))
-            start = i64(0) if a_row == 1 else b.mul(b.urem(number, i64(a_row)), i64(most))
-            left = b.sub(i64(n), start)
-            count = b.select(b.icmp_signed("<", left, i64(most)), left, i64(most))
-            own = state(b, at(b, frame.reads[0], b.mul(row, i64(KEY)), i32))
-            piece(frame, own, row, start, count)
-
-    return SpecialStep(node, body, tasks=tasks, cost=cost, scratch=buffers * buffer_bytes())
-
-
 # keys -------------------------------------------------------------------------------------------
 
 
@@ -203,12 +156,16 @@ def _of_rows(node: Node, make: Any) -> Step | None:
                     b, frame.reads[1], _broadcast(b, row, shape, spec.shape), spec.dtype
                 )
                 number = Int(b, raw).to(i64, signed=spec.dtype.kind == "i")
-            target = b.mul(row, i64(KEY))
-            for i, word in enumerate(make(b, key, number)):
-                raw = b.trunc(word.v, i32)
-                store_item(b, raw, frame.writes[0], b.add(target, i64(i)), uint32)
+            place = at(b, frame.writes[0], b.mul(row, i64(KEY)), i32)
+            store_key(b, make(b, key, number), place)
 
     return SpecialStep(node, body, cost=30.0 * rows)
+
+
+def store_key(b: Any, words: Sequence[Int], place: Any) -> None:
+    """Write the six words of a key, the low halves of i64."""
+    for i, word in enumerate(words):
+        store_item(b, b.trunc(word.v, i32), place, i64(i), uint32)
 
 
 def _broadcast(b: Any, index: Any, shape: Sequence[int], source: Sequence[int]) -> Any:
@@ -226,15 +183,24 @@ def _broadcast(b: Any, index: Any, shape: Sequence[int], source: Sequence[int]) 
     return out
 
 
+def following_key(b: Any, key: Any, _: Any = None) -> list[Int]:
+    """The key of the next call: the call word plus one, carried into the stream word."""
+    words = [_word(b, key, i) for i in range(KEY)]
+    number = ((words[2] << 32) | words[3]) + 1
+    return [*words[:2], number.lshr(32), number, *words[4:]]
+
+
+def derived(b: Any, key: Any, number: Int) -> list[Int]:
+    """The key that a number derives from the key at an address."""
+    k0, k1, c2, c3 = state(b, key)
+    zero = Int(b, i64(0))
+    counter = (number & _LOW, Int(b, i64(_DERIVED)), c2, c3)
+    return [*_block(counter, k0, k1), zero, zero]
+
+
 def next_key(node: Node) -> Step | None:
-    """The call word plus one, carried into the stream word."""
-
-    def make(b: Any, key: Any, _: Any) -> list[Int]:
-        words = [_word(b, key, i) for i in range(KEY)]
-        number = ((words[2] << 32) | words[3]) + 1
-        return [*words[:2], number.lshr(32), number, *words[4:]]
-
-    return _of_rows(node, make)
+    """The keys of the next calls."""
+    return _of_rows(node, following_key)
 
 
 def with_lane(node: Node) -> Step | None:
@@ -248,11 +214,4 @@ def with_lane(node: Node) -> Step | None:
 
 def derive(node: Node) -> Step | None:
     """A new key for each number."""
-
-    def make(b: Any, key: Any, number: Int) -> list[Int]:
-        k0, k1, c2, c3 = state(b, key)
-        zero = Int(b, i64(0))
-        counter = (number & _LOW, Int(b, i64(_DERIVED)), c2, c3)
-        return [*_block(counter, k0, k1), zero, zero]
-
-    return _of_rows(node, make)
+    return _of_rows(node, derived)

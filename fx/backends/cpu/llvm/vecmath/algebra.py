@@ -19,6 +19,7 @@ class Term:
     """A value and the builder that emits what is done with it."""
 
     __slots__ = ("b", "v")
+    __array_ufunc__ = None  # NumPy's numbers leave operators to it
 
     def __init__(self, b: Any, v: Any) -> None:
         self.b = b

@@ -1,0 +1,172 @@
+"""Steps that call a kernel whose extents are arguments: of ``irregular``, or of ``library``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from fx import limits
+from fx.backends.cpu import draws, sort
+from fx.backends.cpu.llvm import externals
+from fx.backends.cpu.llvm.ir import Frame, f64, i64, pointer
+from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements
+from fx.compiler.step import Step
+from fx.dtypes import float64
+from fx.graph.ir import Node
+from fx.prims.random import KEY_WORDS
+
+Kernel = tuple[str, str, str]  # group, name, dtype
+
+
+def call(frame: Frame, kernel: Kernel, words: Sequence[Any]) -> None:
+    """Do the tasks by a kernel; its words are addresses, ints, floats or None."""
+    b = frame.b
+    table = b.alloca(ir.ArrayType(i64, len(words)))
+    for i, word in enumerate(words):
+        if word is None or isinstance(word, int):
+            word = i64(int(word or 0))
+        else:
+            if isinstance(word, float):
+                number = b.alloca(f64)
+                b.store(ir.Constant(f64, word), number)
+                word = number
+            word = b.ptrtoint(word, i64)
+        b.store(word, b.gep(table, [i64(0), i64(i)]))
+    function = externals.declare(b.module, ".".join(("fx", *kernel)))
+    b.call(function, [table, frame.begin, frame.end, ir.Constant(pointer, None)])
+    b.ret_void()
+
+
+def first(node: Node) -> Step | None:
+    """The places of elements in order: argsort, and the first of them."""
+    x, params = node.inputs[0].spec, node.params
+    word = sort.WORDS.get(x.dtype)
+    if word is None or not has_elements(node):
+        return None
+    char, kind = word
+    before, n, after = around(x.shape, params["axis"])
+    k = params.get("k", n)
+    largest = params["largest" if "k" in params else "descending"]
+    lines = before * after
+
+    def body(frame: Frame) -> None:
+        (source,), (places,) = frame.reads, frame.writes
+        call(frame, ("order", "first", char), [
+            source, places, places, n, k, after, kind, largest, False, limits.RANKED_ROW,
+            frame.scratch, 0, lines,
+        ])  # fmt: skip
+
+    cost = lines * sort.price(n, k, x.dtype.itemsize)
+    return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * sort.work_words(n, k))
+
+
+def searchsorted(node: Node) -> Step | None:
+    """Where values go in their sorted sequences."""
+    sequence, values = (v.spec for v in node.inputs)
+    word = sort.WORDS.get(values.dtype)
+    if word is None or not has_elements(node):
+        return None
+    char, kind = word
+    n, rows = sequence.shape[-1], sequence.ndim > 1
+    m = values.shape[-1] if rows else values.size
+
+    def body(frame: Frame) -> None:
+        words = [*frame.reads, *frame.writes, n, m, rows, kind, node.params["side"] == "right"]
+        call(frame, ("order", "search", char), words)
+
+    cost = values.size * sort.search_price(n)
+    return SpecialStep(node, body, tasks=math.prod(values.shape), cost=cost)
+
+
+# draws ------------------------------------------------------------------------------------------
+
+
+def _drawing(node: Node, name: str, dtype: str, price: float, *more: Any) -> Step | None:
+    """A kernel of ``library/draws``: keys (*B, 6) -> (*B, *shape)."""
+    if not has_elements(node):
+        return None
+    rows, n = node.inputs[0].spec.size // KEY_WORDS, math.prod(node.params["shape"])
+
+    def body(frame: Frame) -> None:
+        keys, *parameters = frame.reads
+        words = [keys, *frame.writes, n, None, *parameters, *more]
+        call(frame, ("draws", name, dtype), words)
+
+    pieces = -(-n // limits.DRAW_PIECE)
+    return SpecialStep(node, body, tasks=rows * pieces, cost=rows * (30.0 + n * price))
+
+
+def random_bits(node: Node) -> Step | None:
+    """uint32 words."""
+    return _drawing(node, "bits", "uint32", draws.PRICE["bits"])
+
+
+def random_draw(node: Node) -> Step | None:
+    """Samples of a standard distribution."""
+    family, dtype = node.params["family"], node.params["dtype"]
+    return _drawing(node, family, dtype.name, draws.PRICE[family])
+
+
+def random_truncated_normal(node: Node) -> Step | None:
+    """Samples of the normal distribution between bounds."""
+    dtype = node.params["dtype"]
+    more = draws.truncation(node.params["lower"], node.params["upper"], dtype)
+    return _drawing(node, "truncated", dtype.name, draws.PRICE["truncated"], *more)
+
+
+def random_below(node: Node) -> Step | None:
+    """Whole numbers in [0, span), where 0 stands for 2 ** 64."""
+    step = _step_of(node)
+    name = f"below{node.params['planes']}"
+    return None if step is None else _drawing(node, name, "uint64", draws.PRICE[name], step)
+
+
+def _step_of(node: Node) -> int | None:
+    """From one parameter to that of the next element; None where they have to be broadcast."""
+    parameter, out = node.inputs[1].spec, node.out.spec
+    if parameter.size == 1:
+        return 0
+    return 1 if parameter.shape == out.shape else None
+
+
+def _rejection(node: Node, name: str, *more: int) -> Step | None:
+    """A kernel of ``irregular/rejection``."""
+    step, out = _step_of(node), node.out.spec
+    same = node.inputs[1].spec.dtype == out.dtype == float64
+    if not has_elements(node) or step is None or not same:
+        return None
+    n = math.prod(node.params["shape"])
+
+    def body(frame: Frame) -> None:
+        call(frame, ("rejection", name, "d"), [*frame.reads, *frame.writes, n, step, *more])
+
+    return SpecialStep(node, body, tasks=out.size, cost=out.size * draws.PRICE[name])
+
+
+def random_gamma(node: Node) -> Step | None:
+    """Gamma variates, or their logarithms."""
+    return _rejection(node, "gamma", int(node.params["logarithm"]))
+
+
+def random_poisson(node: Node) -> Step | None:
+    """Poisson variates."""
+    return _rejection(node, "poisson")
+
+
+def random_permutation(node: Node) -> Step | None:
+    """Permutations of range(n) along the last axis."""
+    n = node.params["shape"][-1]
+    if not has_elements(node) or n > draws.MOST_SHUFFLED:
+        return None
+    tasks = node.out.spec.size // n
+    lines = tasks * KEY_WORDS // node.inputs[0].spec.size  # of a key
+
+    def body(frame: Frame) -> None:
+        words = [*frame.reads, *frame.writes, n, lines, limits.RANKED_ROW, frame.scratch, 0, tasks]
+        call(frame, ("shuffle", "permutation", "l"), words)
+
+    cost, scratch = tasks * draws.shuffle_price(n), 8 * draws.shuffle_words(n)
+    return SpecialStep(node, body, tasks=tasks, cost=cost, scratch=scratch)
