@@ -18,7 +18,7 @@ F32 = np.dtype("float32")
 _SIZES = (1, 2, 3, 4, 6, 8, 17, 33, 40, 100, 257)
 
 
-class _Program:
+class Program:
     """A random graph."""
 
     def __init__(self, rng):
@@ -151,7 +151,7 @@ def _joins(a, b, axis):
 @settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_random_graphs(seed):
-    program = _Program(random.Random(seed))
+    program = Program(random.Random(seed))
     graph = program.graph
     draw = np.random.default_rng(seed)
     arrays = [draw.uniform(-1, 1, v.spec.shape).astype(F32) for v in graph.inputs]
