@@ -16,6 +16,7 @@ if "FX_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["FX_CACHE_DIR"], ignore_errors=True)
 
 import functools
+import gc
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -47,3 +48,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips the tests marked `cuda` on machines without a CUDA device."""
     if item.get_closest_marker("cuda") and not cuda_available():
         pytest.skip("needs CuPy and a CUDA device")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()

@@ -174,7 +174,12 @@ def _of_elements(name: str, reference: Rule, words: Sequence[str]) -> Rule:
             shape = broadcast_shapes(ct.shape, *[x.shape for x in xs])  # of one number ct has none
             ct, full = [registry["broadcast_to"](x, shape=shape) for x in (ct, xs[i])]
             needs = [True if k == i else None for k in range(len(xs))]
-            return whole(needs, *xs[:i], full, *xs[i + 1 :], **numbers)(ct)[i]
+            found = whole(needs, *xs[:i], full, *xs[i + 1 :], **numbers)(ct)[i]
+            if found is None:  # the result does not depend on it
+                return registry["full"](
+                    shape=shape, value=0, dtype=full._dtype, device=full.device.name
+                )
+            return found
 
         slopes[i] = elements(f"{name}_grad{i}", formula, words)
         return slopes[i]
