@@ -19,8 +19,9 @@ from fx.config import modes
 from fx.tape import Leaf
 from fx.tensor import Tensor
 
-# by the id of the tensor: a weak reference to it, its leaf
-leaves: dict[int, tuple[Any, Leaf]] = {}
+# by the id of the tensor: a weak reference to it, its leaf, and how often a stage has asked for it
+leaves: dict[int, list[Any]] = {}
+_PATIENCE = 4  # a step that begins with zero_grad asks once
 
 
 def rest(x: Any, leaf: Leaf) -> None:
@@ -32,7 +33,7 @@ def rest(x: Any, leaf: Leaf) -> None:
     def gone(_: Any, forget: Any = leaves.pop) -> None:  # at exit modules are empty
         forget(number, None)
 
-    leaves[number] = ref(x, gone), leaf
+    leaves[number] = [ref(x, gone), leaf, 0]
 
 
 def woken(x: Any) -> Leaf | None:
@@ -48,9 +49,12 @@ def at_rest(x: Any) -> Leaf | None:
     found = leaves.get(id(x))
     if found is None:
         return None
-    if modes.stage is not None:
+    if modes.stage is not None and found[1].grad is not None:
+        found[2] += 1
+        if found[2] < _PATIENCE:
+            modes.stage.postpone()
         modes.stage.give_up("it reads the gradient of a tensor that requires grad no more")
-    return found[1]
+    return found[1]  # type: ignore[no-any-return]
 
 
 def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]) -> bool:

@@ -373,6 +373,7 @@ def test_a_compiled_function_that_reads_a_gradient_at_rest_runs_as_it_is():
     x.requires_grad_(False)
     f = fx.jit(lambda: x.grad * 2)
     with pytest.warns(RuntimeWarning, match="requires grad no more"):
-        assert f().tolist() == [2, 2, 2]
+        for _ in range(4):  # a step that clears it is staged at its next call
+            assert f().tolist() == [2, 2, 2]
     x.grad = fx.zeros(3)
     assert f().tolist() == [0, 0, 0]
