@@ -183,6 +183,8 @@ class _Names:
                 self.counts[prod(some)] = some
 
     def extent(self, n: int) -> int:
+        if type(n) is Extent:
+            return n
         left, atoms = abs(n), []
         for prime, name in self.sizes.items():
             while left and left % prime == 0:

@@ -132,6 +132,39 @@ class _Merger:
         return True
 
 
+def without_unread(
+    units: list[Any], outputs: set[Value], root: Callable[[Value], Value]
+) -> list[Any]:
+    """The units without the stores of what was read by a kernel that has become part of its own."""
+    read = set(outputs)
+    for unit in units:
+        todo = [unit]
+        while todo:
+            some = todo.pop()
+            read.update(map(root, some.reads))
+            todo += some.after if isinstance(some, Kernel) else ()
+    for unit in units:
+        if isinstance(unit, Kernel) and not read.issuperset(unit.writes):
+            _keep(unit, read, root)
+    return units
+
+
+def _keep(kernel: Kernel, read: set[Value], root: Callable[[Value], Value]) -> None:
+    """Store nothing but what is read, and what sinks write."""
+    nest = kernel.nest
+    target = Draft(root=root)
+    out = target.nest
+    out.sizes, out.outer, out.rows = nest.sizes, nest.outer, nest.rows
+    out.ragged, out.share = nest.ragged, nest.share
+    copy = Copy(nest, kernel.reads, target)
+    for w, form, e in nest.outputs:
+        if kernel.writes[w] in read:
+            target.output(kernel.writes[w], form, copy.expr(e))
+    for w, form, e, name in nest.sinks:
+        out.sinks.append((target.write(kernel.writes[w]), form, copy.expr(e), name))
+    kernel.nest, kernel.reads, kernel.writes = target.parts()
+
+
 def joined(a: Kernel, b: Kernel, root: Callable[[Value], Value]) -> Kernel | None:
     """One kernel that does ``a``, then ``b``; None where their loops do not fit."""
     if b.after or b.nest.sinks:

@@ -342,8 +342,11 @@ class Plan:
             self.fetches = []
 
     def light(self, p: int) -> bool:
-        """Whether the pass computes so little that its sums can be as wide as they should."""
-        return (self.works[p] or self.body) <= _LIGHT
+        """Whether the pass computes so little that its sums can be as wide as they should.
+
+        A row that other passes go over as well lies near: then even widening takes time.
+        """
+        return (self.passes == 1 or not self.in_rows) and (self.works[p] or self.body) <= _LIGHT
 
     def _work(self, i: int, p: int) -> int:
         """The instructions of one expression in a pass."""
@@ -371,7 +374,7 @@ def _unroll(work: int) -> int:
 def _fitting(unroll: int, vectors: int) -> int:
     """At most so many that little is left over of a loop over ``vectors``."""
     if not is_known(vectors):
-        return unroll
+        return max(1, min(unroll, int(vectors) // 4))
     if vectors < unroll:
         return max(1, vectors)
     if vectors % unroll and vectors < limits.EVEN_VECTORS:

@@ -13,7 +13,7 @@ from fx.compiler.extents import named
 from fx.compiler.fusion import Fusion
 from fx.compiler.group import Group, Opaque
 from fx.compiler.halves import halves
-from fx.compiler.merge import Kernel, merge
+from fx.compiler.merge import Kernel, merge, without_unread
 from fx.compiler.plan import plan_of
 from fx.compiler.quotients import with_reciprocals
 from fx.compiler.step import Schedule, Step, python_step
@@ -69,7 +69,8 @@ def _schedule(graph: Graph, target: Target, sizes: Mapping[int, str]) -> Schedul
 
     units = [u if isinstance(u, Opaque) else kernel_of(u, root, sizes) for u in fusion.units]
     outputs = {root(v) for v in graph.outputs}
-    units = fuse_products(merge(units, root), outputs, root, target)
+    units = without_unread(merge(units, root), outputs, root)
+    units = fuse_products(units, outputs, root, target)
     steps: list[Step] = []
     for unit in units:
         steps += loop_steps(unit, target) if isinstance(unit, Kernel) else unit.steps

@@ -110,6 +110,7 @@ def fuse(
     multiple: bool = False,
     torch_name: str = "",
     words: tuple[str, ...] | None = None,
+    formula: Rule | None = None,
 ) -> Fused:
     """A fused primitive; it stands in no registry, as no graph ever holds it.
 
@@ -122,6 +123,8 @@ def fuse(
         multiple: whether it returns a tuple.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
         words: as of ``elements``.
+        formula: what kernels compute, where that is less than the reference says to who
+            differentiates it.
     """
 
     def unseen(*_: Any, **__: Any) -> Any:
@@ -139,6 +142,7 @@ def fuse(
         torch_name=torch_name,
         reference=reference,
         words=words,
+        formula=formula or reference,
     )
 
 

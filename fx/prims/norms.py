@@ -125,8 +125,18 @@ def _batch_norm(x, weight, bias, mean, variance, *, eps):
 
 def _batch_norm_grad(ct, x, weight, mean, variance, *, eps):
     axes, line = _over(x)
-    count = _count([x.shape[i] for i in axes])
-    y, scale = standardised(x, axes, eps)
+    return _from_standard(ct, *standardised(x, axes, eps), weight, axes, line)
+
+
+def _given_grad(ct, x, weight, mean, variance, *, eps):
+    """The same where no derivative will go through mean and variance."""
+    axes, line = _over(x)
+    scale = elementwise.rsqrt(reshape(variance, shape=line) + eps)
+    return _from_standard(ct, (x - reshape(mean, shape=line)) * scale, scale, weight, axes, line)
+
+
+def _from_standard(ct, y, scale, weight, axes, line):
+    count = _count([ct.shape[i] for i in axes])
     for_bias, for_weight = (sum(a, axes=axes, keepdims=True) for a in (ct, ct * y))
     dx = (ct - for_bias / count - y * (for_weight / count)) * scale * reshape(weight, shape=line)
     vector = weight.shape
@@ -137,18 +147,20 @@ def _batch_norm_vjp(needs, x, weight, bias, mean, variance, *, eps):
     return lambda ct: (*batch_norm_grad(ct, x, weight, mean, variance, eps=eps), None, None)
 
 
-moments = fuse("moments", reference=_moments, multiple=True)
-batch_norm_grad = fuse("batch_norm_grad", reference=_batch_norm_grad, multiple=True)
-batch_norm = fuse(  # mean and variance are the moments of x, and no derivative goes through them
-    "batch_norm", reference=_batch_norm, vjp=_batch_norm_vjp,
-    torch_name="NativeBatchNorm",
-)  # fmt: skip
-
-
 def _normalised(x, weight, bias, mean, variance, *, eps):
     _, line = _over(x)
     mean, variance, weight, bias = (reshape(v, shape=line) for v in (mean, variance, weight, bias))
     return (x - mean) * (elementwise.rsqrt(variance + eps) * weight) + bias
+
+
+moments = fuse("moments", reference=_moments, multiple=True)
+batch_norm_grad = fuse(
+    "batch_norm_grad", reference=_batch_norm_grad, formula=_given_grad, multiple=True
+)
+batch_norm = fuse(  # mean and variance are the moments of x, and no derivative goes through them
+    "batch_norm", reference=_batch_norm, formula=_normalised, vjp=_batch_norm_vjp,
+    torch_name="NativeBatchNorm",
+)  # fmt: skip
 
 
 normalised = fuse(  # by statistics that are given

@@ -5,12 +5,15 @@ import random
 import numpy as np
 import pytest
 
+import fx
 from fx import limits
-from fx.backends.cpu.formulas import Elements
+from fx.backends.cpu.formulas import Along, Elements
 from fx.backends.cpu.llvm import formulas
 from fx.compiler.extents import Extent, NoExtentsError, larger, smaller
+from fx.prims import norms
 from fx.prims.compare import where
 from fx.prims.elementwise import exp, tanh
+from fx.prims.reduction import softmax
 from fx.prims.shape import flip
 
 SIZES = (1, 2, 3, 5, 7, 16, 17, 33, 64, 130, 2050, 5000)
@@ -113,3 +116,52 @@ def test_other_dtypes_have_no_kernel():
 def test_what_is_no_product_of_sizes_is_refused():
     with pytest.raises(NoExtentsError):
         formulas.program("a test's flip", lambda x: flip(x, axes=(0,)), [("n",)], "f")
+
+
+# formulas of rows -------------------------------------------------------------------------------
+
+
+def reference(x, axes):
+    wide = x.astype("float64")
+    top = wide - wide.max(axes, keepdims=True)
+    return np.exp(top) / np.exp(top).sum(axes, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("tiny", [False, True])
+def test_along_axes_of_any_size(seed, tiny):
+    rng = np.random.default_rng(seed)
+    shape = [int(rng.choice([1, 2, 3, 9, 40, 65, 130])) for _ in range(rng.integers(1, 4))]
+    if rng.random() < 0.3:
+        shape[-1] = int(rng.choice([2049, 16500]))
+    first = rng.integers(0, len(shape))
+    axes = tuple(range(first, rng.integers(first + 1, len(shape) + 1)))
+    x = numbers(rng, shape, rng.choice(["float32", "float64"])) * 3
+    with limits.tiny() if tiny else limits.given(FUSED_FROM=1):
+        made = Along("a test's softmax", lambda x: softmax(x, axis=1))(x, axes=axes)
+        spread, mean = SPREAD(x, axes=axes, freedom=3.0) or (None, None)
+    if made is None:
+        assert x.size < 16
+        return
+    digits = 1e-6 if x.dtype == "float32" else 1e-14
+    np.testing.assert_allclose(made, reference(x, axes), rtol=20 * digits, atol=digits)
+    count = np.prod([x.shape[a] for a in axes])
+    wide = x.astype("float64")
+    np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=digits, atol=3 * digits)
+    wanted = wide.var(axes, keepdims=True) * count / 3.0
+    np.testing.assert_allclose(spread, wanted, rtol=9 * digits, atol=9 * digits)
+
+
+SPREAD = norms.variance.cpu
+
+
+@pytest.mark.parametrize("rows", [6, 15, 16, 17, 300, 9000])
+@pytest.mark.parametrize("n", [3, 64, 100])
+def test_sums_over_rows_and_along_them(rows, n):
+    rng = np.random.default_rng(0)
+    ct, x, weight = (numbers(rng, s, "float32") for s in ((rows, n), (rows, n), (n,)))
+    found = norms.layer_norm_grad.cpu(ct, x, weight, eps=1e-5)
+    wide = [fx.asarray(a.astype("float64")) for a in (ct, x, weight)]
+    for a, b in zip(found, norms.layer_norm_grad.reference(*wide, eps=1e-5), strict=True):
+        scale = max(1.0, abs(b.numpy()).max())
+        np.testing.assert_allclose(a / scale, b.numpy() / scale, atol=2e-6)

@@ -40,9 +40,7 @@ KERNELS = {
         polygamma divisor equal not_equal less less_equal greater greater_equal logical_and
         logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
         bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
-    "fused": """
-        softmax_grad log_softmax_grad cross_entropy cross_entropy_grad variance layer_norm
-        layer_norm_grad moments batch_norm batch_norm_grad normalised""",
+    "fused": "cross_entropy cross_entropy_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
@@ -51,6 +49,13 @@ KERNELS = {
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
     "sort": "argsort top_k_indices searchsorted first",
 }
+# and what makes the kernel of a formula
+FORMULAS = {
+    "rows": """
+        softmax_grad log_softmax_grad variance layer_norm layer_norm_grad moments batch_norm
+        batch_norm_grad normalised""",
+}
+_MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}
 
 
@@ -60,6 +65,9 @@ def kernel_for(primitive: Any) -> Any:
     if name in _FILES:
         file = import_module(f"{__name__}.{_FILES[name]}")
         return getattr(file, name + "_" * iskeyword(name))
+    if name in _MAKERS:
+        file = import_module(f"{__name__}.{_MAKERS[name]}")
+        return getattr(file, name)(primitive.formula)
     words = getattr(primitive, "words", None)
     if words is None:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu._arrays import memory_order, transposed_back
 from fx.backends.cpu.llvm import library
-from fx.backends.cpu.llvm.formulas import MOST_SIZES, Shape, program
+from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
 
 def dense(x: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ class Elements:
             flags = a.flags
             if not (flags.c_contiguous and flags.aligned):
                 alike = False
-        args: list[Any] = [*arrays]
+        args: list[Any] = [1, 0, *arrays]
         if numbers:
             for word in self.words:
                 value = numbers[word]
@@ -80,8 +80,7 @@ class Elements:
 
     def _kernel(self, arrays: Sequence[np.ndarray], shapes: Sequence[Shape]) -> tuple[Any, Any]:
         chars = "".join([a.dtype.char for a in arrays])
-        floats = set(chars) - {"?"}
-        if len(floats) != 1 or not floats <= set("fd") or not library.available():
+        if not _computes(chars):
             return None, None
         count = len(self.words)
         shapes, chars = [*shapes, *[()] * count], chars + "P" * count
@@ -97,7 +96,7 @@ class Elements:
         count = len(arrays)
         order = _memory_order(arrays)
         if order is not None:
-            numbers = dict(zip(self.words, args[count:]))
+            numbers = dict(zip(self.words, args[2 + count :]))
             out = self(*[a.transpose(order) for a in arrays], **numbers)
             return None if out is None else transposed_back(out, order)
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
@@ -114,8 +113,138 @@ class Elements:
         if run is None:
             return None
         out = library.empty([like, *shape])
-        run([*taken, *args[count:], out], tuple(sizes))
+        run([1, 0, *taken, *args[2 + count :], out], tuple(sizes))
         return out
+
+
+class Rows:
+    """A formula of arrays with named axes, which may reduce along them.
+
+    Args:
+        name: of the formula, unique.
+        formula: ``(*tensors, **numbers) -> tensor`` or a tuple of tensors.
+        shapes: what the tensors are seen as, a letter an axis: ``"ab b b"``.
+        words: the names of its numbers.
+        along: the axis by whose size there are classes: where it is short few vectors lie along it,
+            and where it is long no row is kept between passes.
+        keeps: whether anything would be kept.
+    """
+
+    def __init__(
+        self, name: str, formula: Callable[..., Any], shapes: str, words: Sequence[str] = (),
+        along: str = "b", keeps: bool = True,
+    ) -> None:  # fmt: skip
+        self.name, self.formula, self.words = name, formula, tuple(words)
+        self.shapes: list[Shape] = [tuple(s) for s in shapes.split()]
+        letters = sorted({n for s in self.shapes for n in s})
+        self.along = letters.index(along)
+        # with two axes a row is a line of memory, with three as many lines as a vector has lanes
+        self.shift = 0 if len(letters) < 3 else 4
+        self.keeps = keeps
+        self.kernels: dict[str, dict[Any, Any]] = {kind: {} for kind in CLASSES}
+        for kernels in self.kernels.values():
+            limits.on_change(kernels.clear)
+
+    def __call__(
+        self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...],
+        results: Sequence[tuple[int, ...]], *numbers: float,
+    ) -> Any:  # fmt: skip
+        """What the formula gives, or None.
+
+        Args:
+            arrays: in the order of memory that their shapes have.
+            sizes: of the axes, in the order of their letters.
+            results: the shapes of what it gives.
+            numbers: Python's.
+        """
+        x = arrays[0]
+        dtype = x.dtype
+        if x.size < limits.FUSED_FROM:
+            return None
+        for a in arrays:
+            if a.dtype is not dtype:
+                return None
+            flags = a.flags
+            if not (flags.c_contiguous and flags.aligned):
+                arrays = [*map(dense, arrays)]
+        n = sizes[self.along]
+        if n <= limits.ROW_SHORT:
+            kind = "short"
+        else:
+            kind = "long" if self.keeps and n > limits.ROW_KEPT >> self.shift else "usual"
+        found = self.kernels[kind].get(dtype)
+        if found is None:
+            found = self.kernels[kind][dtype] = self._kernel(dtype.char, kind)
+        run, likes = found
+        if run is None:
+            return None
+        words: list[Any] = [1, 0, *arrays]
+        for value in numbers:
+            words.append(float(value))
+        if len(likes) == 1:
+            out = library.empty([likes[0], *results[0]])
+            words.append(out)
+            run(words, sizes)
+            return out
+        outs = [library.empty([like, *shape]) for like, shape in zip(likes, results)]
+        words += outs
+        run(words, sizes)
+        return outs
+
+    def _kernel(self, char: str, kind: str) -> tuple[Any, Any]:
+        if not _computes(char):
+            return None, None
+        count = len(self.words)
+        shapes: list[Shape] = [*self.shapes, *[()] * count]
+        chars = char * len(self.shapes) + "P" * count
+        made = program(self.name, self._formula, shapes, chars, self.along, kind)
+        return made.run, [np.zeros(1, dtype) for dtype in made.results]
+
+    def _formula(self, *xs: Any) -> Any:
+        k = len(self.shapes)
+        return self.formula(*xs[:k], **dict(zip(self.words, xs[k:])))
+
+
+class Along:
+    """A formula along one axis, or neighbouring ones, of arrays of one shape.
+
+    Args:
+        name: of the formula, unique.
+        formula: ``(*tensors, **numbers)``, along their axis 1; gives a tensor of that shape, or as
+            many as ``reduced`` says, with an axis of size 1.
+        count: how many tensors it takes.
+        reduced: see above.
+        words: the names of its numbers.
+    """
+
+    def __init__(
+        self, name: str, formula: Callable[..., Any], count: int = 1, reduced: int = 0,
+        words: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.reduced, self.words = reduced, words
+        self.last = Rows(name, formula, " ".join(["ab"] * count), words=words)
+        self.inner = Rows(name, formula, " ".join(["abc"] * count), words=words)
+
+    def __call__(self, *arrays: np.ndarray, axes: tuple[int, ...], **numbers: Any) -> Any:
+        x = arrays[0]
+        shape, first, end = x.shape, axes[0], axes[-1] + 1
+        if not x.size or end - first != len(axes) or any(a.shape != shape for a in arrays[1:]):
+            return None
+        n, inner = prod(shape[first:end]), prod(shape[end:])
+        rows = x.size // (n * inner)
+        results = [shape]
+        if self.reduced:
+            results = [(*shape[:first], *[1] * len(axes), *shape[end:])] * self.reduced
+        given = [numbers[w] for w in self.words]
+        if inner == 1:
+            return self.last(arrays, (rows, n), results, *given)
+        return self.inner(arrays, (rows, n, inner), results, *given)
+
+
+def _computes(chars: str) -> bool:
+    """Whether there are kernels for arguments of these dtypes."""
+    floats = set(chars) - {"?"}
+    return len(floats) == 1 and floats <= set("fd") and library.available()
 
 
 def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu import fused, sums
+from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import is_narrow, narrowed, widen
+from fx.backends.cpu.formulas import Along
+from fx.primitive import registry
 
 Axes = tuple[int, ...]
 
@@ -71,9 +73,15 @@ def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     return narrowed(out if keepdims else out.squeeze(axes), x.dtype)
 
 
+_softmax, _log_softmax = [
+    Along(name, lambda x, name=name: registry[name](x, axis=1))
+    for name in ("softmax", "log_softmax")
+]
+
+
 def softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
     """exp(x) / sum(exp(x)) along ``axis`` without overflow."""
-    found = fused.softmax(x, axis)
+    found = _softmax(x, axes=(axis,))
     if found is not None:
         return found
     wide = widen(x)
@@ -86,7 +94,7 @@ def softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
 
 def log_softmax(x: np.ndarray, *, axis: int) -> np.ndarray:
     """x - log(sum(exp(x))) along ``axis`` without overflow."""
-    found = fused.softmax(x, axis, log=True)
+    found = _log_softmax(x, axes=(axis,))
     if found is not None:
         return found
     wide = widen(x)

@@ -18,8 +18,9 @@ from fx import limits
 from fx.backends.cpu.llvm import library
 
 Shape = tuple[str, ...]  # names of sizes; an axis of size 1 is "1"
-# by how many sizes there are the primes that stand for them, and so the class that plans decide for
-_PRIMES = {1: (1000003,), 2: (10007, 1009), 3: (1009, 499, 1013)}
+# by how many sizes there are the primes that stand for them, and so what plans decide for
+_PRIMES = {1: (1000003,), 2: (10007, 16381), 3: (31, 1009, 1013)}
+CLASSES = {"short": 61, "usual": None, "long": 16000057}  # those of one of them
 MOST_SIZES = max(_PRIMES)
 
 
@@ -36,60 +37,56 @@ class Program:
     def __init__(self, code: bytes, head: Any, names: Sequence[str]) -> None:
         from fx.backends.cpu.llvm import engine
 
-        loaded = engine.Loaded([code], [s["name"] for s in head["steps"]], {}, lasting=True)
+        steps = head["steps"]
+        wanted = [s["name"] for s in steps]
+        loaded = engine.Loaded([code], [*wanted, "all"], {}, lasting=True)
+        self.whole = library.function_of(loaded, "all")
         self.steps = [
-            (
-                library.function_of(loaded, s["name"]), _measure(names, s["tasks"], s["elements"]),
-                s["rate"],
-            )
-            for s in head["steps"]
-        ]  # fmt: skip
-        self.results = [np.dtype(d) for d in head["results"]]
-        self.between = [
-            (_measure(names, *shape), np.dtype(dtype)) for shape, dtype in head["between"]
+            (library.function_of(loaded, s["name"]), _measure(names, s["tasks"])) for s in steps
         ]
-        if len(self.steps) == 1 and not self.between:
-            self.run = _alone(*self.steps[0])  # type: ignore[method-assign]
+        self.results = [np.dtype(d) for d in head["results"]]
+        cost = " + ".join([f"{s['rate']} * {s['elements']}" for s in steps])  # nanoseconds
+        self.cost = _measure(names, cost)
+        self.between = [
+            (np.zeros(1, dtype), _measure(names, f"[{', '.join(shape)}]"))
+            for shape, dtype in head["between"]
+        ]
 
-    def run(self, arrays: list[Any], sizes: tuple[int, ...]) -> None:
-        """Compute the results, which stand behind the arguments in ``arrays``."""
-        arrays = arrays + [np.empty(shape(*sizes), dtype) for shape, dtype in self.between]
-        for run, measure, rate in self.steps:
-            tasks, elements = measure(*sizes)
-            run([tasks, library.chunk_of(tasks, rate * elements / tasks), *arrays, *sizes])
+    def run(self, words: list[Any], sizes: tuple[int, ...]) -> None:
+        """Compute the results, which stand behind the arguments in ``words[2:]``; those change."""
+        for like, shape in self.between:
+            words.append(library.empty([like, *shape(*sizes)]))
+        words += sizes
+        cost = self.cost(*sizes)
+        if cost < limits.LIBRARY_SHORT:
+            words[:2] = 1, 0
+            self.whole(words)
+            return
+        for run, count in self.steps:
+            words[0] = tasks = count(*sizes)
+            words[1] = library.chunk_of(tasks, cost / tasks)
+            run(words)
 
 
-def _alone(run: library.Run, measure: Any, rate: float) -> Any:
-    short = limits.LIBRARY_SHORT
-
-    def alone(arrays: list[Any], sizes: tuple[int, ...]) -> None:
-        tasks, elements = measure(*sizes)
-        total = rate * elements
-        run(
-            [tasks, 0 if total < short else library.chunk_of(tasks, total / tasks), *arrays, *sizes]
-        )
-
-    return alone
-
-
-def _measure(names: Sequence[str], *formulas: str) -> Callable[..., tuple[int, ...]]:
+def _measure(names: Sequence[str], formula: str) -> Callable[..., Any]:
     known = {"__builtins__": {}, "max": max, "min": min}
-    text = f"lambda {', '.join(names)}: ({''.join([f'{f}, ' for f in formulas])})"
-    return eval(text, known)  # type: ignore[no-any-return]
+    return eval(f"lambda {', '.join(names)}: {formula}", known)  # type: ignore[no-any-return]
 
 
 def program(
-    name: str, formula: Callable[..., Any], shapes: Sequence[Shape], chars: str, params: Any = ()
-) -> Program:
+    name: str, formula: Callable[..., Any], shapes: Sequence[Shape], chars: str,
+    along: int = 0, kind: str = "usual",
+) -> Program:  # fmt: skip
     """What a formula is for arguments of such shapes and dtypes.
 
     Args:
         name: of the formula, unique.
-        formula: ``(*tensors, **params) -> tensor`` or a tuple of tensors.
+        formula: ``(*tensors) -> tensor`` or a tuple of tensors.
         shapes: of the arguments.
         chars: their dtypes; those from the first "P" on are Python's floats, given in the dtype of
             the first argument.
-        params: pairs of a word and a value.
+        along: which of the sizes, in the order of their names, is of a class of its own.
+        kind: the class, of ``CLASSES``.
 
     Raises:
         NoExtentsError: if nests with extents cannot compute it.
@@ -97,31 +94,39 @@ def program(
     from fx.backends.cpu.llvm import disk_cache
 
     names = sorted({n for shape in shapes for n in shape} - {"1"})
-    entry = disk_cache.name_of("formula", name, repr((shapes, chars, params)))
+    entry = disk_cache.name_of("formula", name, repr((shapes, chars, along, kind)))
     found = None if entry is None else disk_cache.load(entry)
     if found is not None:
         return Program(found[1], found[0], names)
-    code, head = _made(name, formula, shapes, chars, dict(params), names)
+    code, head = _made(name, formula, shapes, chars, along, kind, names)
     if entry is not None:
         disk_cache.store(entry, head, code, b"")
     return Program(code, head, names)
 
 
 def _made(
-    name: str, formula: Any, shapes: Sequence[Shape], chars: str, params: Any, names: Sequence[str]
+    name: str,
+    formula: Any,
+    shapes: Sequence[Shape],
+    chars: str,
+    along: int,
+    kind: str,
+    names: Sequence[str],
 ) -> tuple[bytes, Any]:
     from fx.backends.cpu.llvm import engine
-    from fx.backends.cpu.llvm.loops.emit import emit_table
+    from fx.backends.cpu.llvm.loops.emit import emit_all, emit_table
     from fx.backends.cpu.llvm.loops.step import LoopStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
     from fx.compiler.extents import NoExtentsError
     from fx.compiler.schedule import schedule
 
-    sizes = dict(zip(_PRIMES[len(names)], names))
-    graph = _staged(name, formula, shapes, chars, params, {n: p for p, n in sizes.items()})
+    primes = list(_PRIMES[len(names)])
+    primes[along] = CLASSES[kind] or primes[along]
+    sizes = dict(zip(primes, names))
+    graph = _staged(name, formula, shapes, chars, dict(zip(names, primes)))
     planned = schedule(graph, this_cpu(), sizes)
     places = {v: i for i, v in enumerate(graph.inputs)}
-    for v in graph.outputs:
+    for v in planned.graph.outputs:
         v = planned.root(v)
         if v in places:
             raise NoExtentsError(f"{name} gives one array twice, or back")
@@ -136,15 +141,16 @@ def _made(
                 places[v] = len(places)
                 shape = [repr(_named(n, sizes)) for n in v.spec.shape]
                 between.append((shape, v.spec.dtype.name))
+    words = {n: len(places) + k for k, n in enumerate(names)}
     for i, step in enumerate(planned.steps):
         elements = prod(step.nest.sizes)
         arrays = [places[planned.root(v)] for v in (*step.reads, *step.writes)]
-        table = arrays, {n: len(places) + k for k, n in enumerate(names)}
-        emit_table(step.plan, module, f"step{i}", table)
+        emit_table(step.plan, module, f"step{i}", (arrays, words))
         steps.append({
             "name": f"step{i}", "tasks": repr(step.tasks), "elements": repr(elements),
             "rate": step.cost / int(elements),
         })  # fmt: skip
+    emit_all(module, "all", [(f"step{i}", s.tasks) for i, s in enumerate(planned.steps)], words)
     return engine.compile_text(str(module)), {
         "steps": steps, "between": between, "results": [v.spec.dtype.name for v in graph.outputs]
     }  # fmt: skip
@@ -156,9 +162,7 @@ def _named(n: int, sizes: dict[int, str]) -> int:
     return named_size(n, sizes)
 
 
-def _staged(
-    name: str, formula: Any, shapes: Sequence[Shape], chars: str, params: Any, primes: Any
-) -> Any:
+def _staged(name: str, formula: Any, shapes: Sequence[Shape], chars: str, primes: Any) -> Any:
     from fx.compiler.extents import NoExtentsError
     from fx.graph.manager import optimize
     from fx.graph.staging import stage
@@ -176,7 +180,7 @@ def _staged(
             registry["astype"](x, dtype=dtypes[0]) if c == "P" and chars[0] != "d" else x
             for x, c in zip(xs, chars)
         ]
-        out = formula(*taken, **params)
+        out = formula(*taken)
         return out if type(out) is tuple else (out,)
 
     graph, captured = stage(flat, specs, name)

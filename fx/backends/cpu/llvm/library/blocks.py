@@ -62,10 +62,6 @@ class Rows:
         """A number in every lane."""
         return Num(self.b, v.zeros(self.kind, self.width)).full(number)
 
-    def count(self, n: ir.Value) -> Num:
-        """An int as a number."""
-        return self.spread(self.b.sitofp(n, self.kind))
-
     def call(self, name: str, formula: Any, *x: Num) -> Num:
         """A formula of ``vecmath``."""
         return outlined(name, formula, *x)  # type: ignore[no-any-return]
@@ -182,9 +178,3 @@ class Rows:
             x = join(x, Num(self.b, v.shuffle(self.b, x.v, x.v, lanes)))
             step //= 2
         return x
-
-    def moments(self, mean: Num, squares: Num, rest: Num, count: Num) -> tuple[Num, Num]:
-        """Mean and variance, from a rounded mean and sums of squares about it and of the gaps."""
-        square, left = squares / count, rest / count
-        excess = left * left
-        return mean + left, square - (excess < square).pick(excess, square)

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, layer norm and cross-entropy along dense rows, with their gradients."""
+"""Cross-entropy along dense rows, with its gradient."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
     """Add a kernel."""
     words, function = KERNELS[name]
     Rows(module, dtype, name, words, function)
-
-
-# softmax ----------------------------------------------------------------------------------------
 
 
 def _top(r: Rows, x: ir.Value, n: ir.Value) -> Num:
@@ -44,35 +41,6 @@ def _sum_of_exp(r: Rows, x: ir.Value, n: ir.Value, top: Num, keep: ir.Value | No
         return [total + r.only(mask, term, r.full(0.0))]
 
     return r.sums(n, body)[0]
-
-
-def _softmax(r: Rows, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value) -> None:
-    x, out = r.row(x, task, n), r.row(out, task, n)
-    total = _sum_of_exp(r, x, n, _top(r, x, n), out)
-    r.each(n, lambda i, mask: r.store(r.load(out, i, mask) / total, out, i, mask))
-
-
-def _log_softmax(r: Rows, task: ir.Value, x: ir.Value, out: ir.Value, n: ir.Value) -> None:
-    x, out = r.row(x, task, n), r.row(out, task, n)
-    top = _top(r, x, n)
-    log = r.call("log", logarithm.log, _sum_of_exp(r, x, n, top))
-    r.each(n, lambda i, mask: r.store(r.load(x, i, mask) - top - log, out, i, mask))
-
-
-def _softmax_grad(
-    r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
-) -> None:
-    ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
-    (dot,) = r.sums(n, lambda i, m, t: [t + r.load(ct, i, m) * r.load(y, i, m)])
-    r.each(n, lambda i, m: r.store(r.load(y, i, m) * (r.load(ct, i, m) - dot), out, i, m))
-
-
-def _log_softmax_grad(
-    r: Rows, task: ir.Value, ct: ir.Value, y: ir.Value, out: ir.Value, n: ir.Value
-) -> None:
-    ct, y, out = (r.row(a, task, n) for a in (ct, y, out))
-    (total,) = r.sums(n, lambda i, m, t: [t + r.load(ct, i, m)])
-    r.each(n, lambda i, m: r.store(r.load(ct, i, m) - _exp(r, r.load(y, i, m)) * total, out, i, m))
 
 
 # cross-entropy ----------------------------------------------------------------------------------
@@ -129,92 +97,7 @@ def _cross_entropy_grad(
         b.store(b.fsub(before, factor), at, align=r.size)
 
 
-# layer norm -------------------------------------------------------------------------------------
-
-
-def _statistics(r: Rows, x: ir.Value, n: ir.Value, eps: Num) -> tuple[Num, Num]:
-    """The mean of a row, and 1 over its standard deviation."""
-    count = r.count(n)
-    (total,) = r.sums(n, lambda i, mask, t: [t + r.load(x, i, mask)])
-    mean = total / count
-
-    def squares(i: ir.Value, mask: Any, t: Num, u: Num) -> list[Num]:
-        centred = r.only(mask, r.load(x, i, mask) - mean, r.full(0.0))
-        return [centred.mad(centred, t), u + centred]
-
-    mean, variance = r.moments(mean, *r.sums(n, squares, 2), count)
-    return mean, 1.0 / (variance + eps).sqrt()
-
-
-def _layer_norm(
-    r: Rows,
-    task: ir.Value,
-    x: ir.Value,
-    weight: ir.Value,
-    bias: ir.Value,
-    out: ir.Value,
-    n: ir.Value,
-    eps: Num,
-) -> None:
-    x, out = r.row(x, task, n), r.row(out, task, n)
-    mean, scale = _statistics(r, x, n, eps)
-
-    def body(i: ir.Value, mask: Any) -> None:
-        y = (r.load(x, i, mask) - mean) * scale
-        r.store(y * r.load(weight, i, mask) + r.load(bias, i, mask), out, i, mask)
-
-    r.each(n, body)
-
-
-def _layer_norm_grad(
-    r: Rows, task: ir.Value, ct: ir.Value, x: ir.Value, weight: ir.Value, dx: ir.Value,
-    sums: ir.Value, n: ir.Value, eps: Num, rows: ir.Value, block: ir.Value,
-) -> None:  # fmt: skip
-    """A task is ``block`` rows; their sums for weight and bias are rows 2 * task and on of sums."""
-    b = r.b
-    first = b.mul(task, block)
-    last = v.smaller(b, b.add(first, block), rows)
-    for_weight = r.row(sums, b.mul(task, v.const(2)), n)
-    for_bias = v.at(b, for_weight, n, r.kind)
-    zero = r.full(0.0)
-
-    def clear(i: ir.Value, mask: Any) -> None:
-        r.store(zero, for_weight, i, mask)
-        r.store(zero, for_bias, i, mask)
-
-    r.each(n, clear)
-
-    def row(i: ir.Value) -> None:
-        c, a, d = (r.row(base, i, n) for base in (ct, x, dx))
-        mean, scale = _statistics(r, a, n, eps)
-
-        def sums_of(j: ir.Value, mask: Any, t: Num, s: Num) -> list[Num]:
-            g = r.load(c, j, mask) * r.load(weight, j, mask)
-            return [t + g, g.mad((r.load(a, j, mask) - mean) * scale, s)]
-
-        count = r.count(n)
-        t, s = (x / count for x in r.sums(n, sums_of, 2))
-
-        def store(j: ir.Value, mask: Any) -> None:
-            given = r.load(c, j, mask)
-            y = (r.load(a, j, mask) - mean) * scale
-            g = given * r.load(weight, j, mask)
-            r.store((g - t - y * s) * scale, d, j, mask)
-            r.store(given.mad(y, r.load(for_weight, j, mask)), for_weight, j, mask)
-            r.store(r.load(for_bias, j, mask) + given, for_bias, j, mask)
-
-        r.each(n, store)
-
-    v.loop(b, first, last, row, name="row")
-
-
 KERNELS: dict[str, tuple[str, Callable[..., None]]] = {
-    "softmax": ("aai", _softmax),
-    "log_softmax": ("aai", _log_softmax),
-    "softmax_grad": ("aaai", _softmax_grad),
-    "log_softmax_grad": ("aaai", _log_softmax_grad),
     "cross_entropy": ("aaaaii", _cross_entropy),
     "cross_entropy_grad": ("aaaaiii", _cross_entropy_grad),
-    "layer_norm": ("aaaaif", _layer_norm),
-    "layer_norm_grad": ("aaaaaifii", _layer_norm_grad),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,6 +22,7 @@ from fx.backends.cpu.llvm.ir import (
 from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
 from fx.backends.cpu.llvm.loops.sinks import Sinks
+from fx.backends.cpu.llvm.loops.sizes import size
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.compiler.extents import Extent
 from fx.compiler.plan import Plan
@@ -41,6 +42,22 @@ def emit_table(plan: Plan, module: ir.Module, name: str, table: Table) -> None:
     function = ir.Function(module, kind, name)
     function.attributes.add("nounwind")
     Kernel(plan, function, table=table).run()
+
+
+def emit_all(
+    module: ir.Module, name: str, steps: Sequence[tuple[str, int]], sizes: Mapping[str, int]
+) -> None:
+    """Add a function of the same arguments that runs kernels, given with their tasks, in order."""
+    kind = ir.FunctionType(ir.VoidType(), [pointer, i64, i64, pointer])
+    function = ir.Function(module, kind, name)
+    b = ir.IRBuilder(function.append_basic_block())
+    table, _, _, scratch = function.args
+    names = {
+        n: b.load(b.gep(table, [const(i)], source_etype=i64), typ=i64) for n, i in sizes.items()
+    }
+    for step, tasks in steps:
+        b.call(module.globals[step], [table, const(0), size(b, tasks, names), scratch])
+    b.ret_void()
 
 
 class Kernel(Sinks):

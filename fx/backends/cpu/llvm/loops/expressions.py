@@ -24,6 +24,7 @@ from fx.backends.cpu.llvm.ir import (
     storage_type,
 )
 from fx.backends.cpu.llvm.loops.levels import Levels
+from fx.backends.cpu.llvm.loops.sizes import size
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
@@ -92,32 +93,14 @@ class Expressions:
         scratch = None
         if self.plan.scratch:
             scratch = b.alloca(_I8, self.number(self.plan.scratch))
-            scratch.align = 64
+            scratch.align, scratch.type = 64, pointer
         return [begin, end, scratch, *found]
 
     def number(self, n: int) -> Any:
         """A size as an i64."""
-        return self.levels.known(0, n, lambda: self._of(n)) if type(n) is Extent else const(n)
-
-    def _of(self, n: Extent) -> Any:
-        b = self.b
-        total: Any = n.factor if n.factor == 1 else const(n.factor)
-        for atom in n.atoms:
-            x = self.extents[atom] if isinstance(atom, str) else self._apply(*atom)
-            total = x if total == 1 else b.mul(total, x)
-        return total
-
-    def _apply(self, operator: str, x: int, y: int) -> Any:
-        b, left, right = self.b, self.number(x), self.number(y)
-        if operator == "+":
-            return b.add(left, right)
-        if operator in ("max", "min"):
-            return b.select(
-                b.icmp_signed(">" if operator == "max" else "<", left, right), left, right
-            )
-        quotient = b.sdiv(left, right)
-        rest = b.sub(left, b.mul(quotient, right))  # rounded down, as in Python
-        return b.add(quotient, b.sext(b.icmp_signed("<", rest, const(0)), i64))
+        if type(n) is not Extent:
+            return const(n)
+        return self.levels.known(0, n, lambda: size(self.b, n, self.extents))
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]
