@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+import fx
+import fx.torch as face
 from fx.testing.fuzz import twins
 
 PROGRAMS = {
@@ -265,3 +267,121 @@ def test_agrees(text):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         twins.agree(text)
+
+
+ALIASES = {
+    "an argument and its views": """
+x = torch.zeros(2, 3)
+@jit
+def f(x):
+    return x, x[0], x.view(-1), x.sum()
+for k in range(4):
+    same, row, flat, _ = f(x)
+    row[0] = 5.0 + k
+    flat[4] = 7.0 + k
+    same[1, 2] = k
+    see(same is x)
+see(x, row, flat)""",
+    "a result and its views": """
+@jit
+def f(x):
+    y = x * 2
+    return y, y[0], y, y.T
+for k in range(4):
+    y, row, again, turned = f(torch.ones(2, 3))
+    row[0] = 5.0 + k
+    turned[2, 1] += 1
+    see(again is y)
+    see(y, row, turned)""",
+    "views that share no element": """
+@jit
+def f(x):
+    return (x * 2).chunk(2, 1)
+for k in range(4):
+    a, b = f(torch.ones(2, 4))
+    a[0] = k
+    see(a, b)""",
+    "tensors from outside": """
+cache = torch.zeros(2, 3)
+layer = torch.nn.Linear(2, 2)
+@jit
+def f(x):
+    return cache, cache[0], layer.weight.detach().view(-1), x.sum()
+with torch.no_grad():
+    layer.weight.fill_(0.5)
+for k in range(4):
+    c, row, weights, _ = f(torch.ones(2))
+    row[1] = 5.0 + k
+    weights[0] = k
+    c[1, 1] = k
+    see(c is cache, cache, row, layer.weight.detach())""",
+    "gradients": """
+x = torch.ones(2, 3, requires_grad=True)
+@jit
+def f(x):
+    y = x * 2
+    return y, y.view(-1), x.detach()[0]
+for k in range(3):
+    y, flat, free = f(x)
+    y[0, 0] = 0.0
+    (flat * flat).sum().backward()
+    free[0] = 3.0 + k
+    see(x.grad, x.detach())""",
+    "diagonals, windows, transposes": """
+x = torch.zeros(4, 4)
+@jit
+def f(x):
+    return x.diagonal(), x.T.reshape(-1), x.chunk(2, 1), x.unfold(0, 2, 2)
+for k in range(3):
+    diagonal, turned, (a, b), windows = f(x)
+    diagonal += 1
+    turned += 10
+    b[0] = 3 + k
+    windows[0, 0, 0] = 7
+    see(x, turned)""",
+    "a list of views": """
+x = torch.zeros(3)
+rows = []
+@jit
+def f(x):
+    rows.append(x[:2])
+    return x * 1
+for k in range(4):
+    f(x)
+    rows[-1][0] += 1
+    see(x)""",
+}
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("text", ALIASES.values(), ids=ALIASES)
+def test_results_that_are_views(text, started):
+    """Who writes into one writes into what it is a view of, before the process first writes too."""
+    torch = pytest.importorskip("torch")
+    found = []
+
+    def see(*xs):
+        found[-1] += [x if isinstance(x, bool) else x.tolist() for x in xs]
+
+    for module, jit in ((torch, lambda f: f), (face, fx.jit)):
+        found.append([])
+        if started:
+            module.zeros(2).add_(1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(text, {"torch": module, "jit": jit, "see": see})
+    assert found[0] == found[1]
+
+
+def test_views_of_what_is_not_returned():
+    @fx.jit
+    def f(x):
+        y = x * 2
+        return y[0], y[:, 0]
+
+    x = face.ones(2, 3)
+    with pytest.warns(RuntimeWarning, match="share elements"):
+        f(x)
+    row, column = f(x)
+    column[0] = 5.0
+    assert row.tolist() == [5, 2, 2]

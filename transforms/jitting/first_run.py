@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from inspect import isgenerator
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx import tree
-from fx.config import modes
+from fx.config import modes, writing
 from fx.errors import StagingError
 from fx.graph.ir import Value
 from fx.graph.named import Named, naming
@@ -146,7 +147,7 @@ class Stages:
             if changes and recording.outer is not None:
                 recording.postpone()  # the function around this one changes it
             try:
-                finish = self._finish(recording, out, results, changes or [], looked)
+                finish = self._finish(recording, out, results, changes or [], looked, given)
             except effects.Undescribed:
                 raise jitted.changing(signature.key, changed) from None
             looked.forget_places()
@@ -184,6 +185,7 @@ class Stages:
         results: Results,
         changes: list[Any],
         looked: Any,
+        given: Sequence[Any],
     ) -> Finish:
         leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
         gives: list[Value] = []
@@ -195,8 +197,11 @@ class Stages:
             return value
 
         found: list[Leaf] = []
+        objects: list[Any] = []  # that the leaves are made of, where these are tensors
 
         def add(leaf: Any) -> int:
+            made = leaf
+            objects.append(None)
             read = type(leaf) is Named or isinstance(leaf, Handle)
             if read or (isinstance(leaf, Tensor) and recording.made_inside(leaf)):
                 leaf = leaf.read()
@@ -211,8 +216,10 @@ class Stages:
                 found.append(Leaf(None, results.held(leaf, recording)))
             else:
                 if id(leaf) in known:
+                    objects.pop()
                     return known[id(leaf)]
                 known[id(leaf)] = len(found)
+                objects[-1] = made
                 alive.append(leaf)
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
                 found.append(Leaf(value_of(leaf), differentiable=live and not _freed(leaf._node)))
@@ -221,7 +228,7 @@ class Stages:
         alive: list[Any] = []  # so that ids stay theirs
         places = [add(leaf) for leaf in leaves]
         if places != [*range(len(leaves))]:
-            found, known, gives = [], {}, []
+            found, objects, known, gives = [], [], {}, []
             for leaf in leaves:
                 known = {}
                 add(leaf)
@@ -266,12 +273,25 @@ class Stages:
                 stored = recording.stored(written)
                 leaf = Leaf(stored and value_of(stored), number=written.host)
             numbers.append((held, key, leaf))
-        finish = Finish(treedef, found, rebinds, grads, numbers, stores)
+        aliases = {}
+        if writing.enabled:
+            aliases = lazily("recording.aliases").aliases_of(
+                recording, objects, found, self._standing(given), results
+            )
+        finish = Finish(treedef, found, rebinds, grads, numbers, aliases, stores)
         self.program.outward |= bool(stores)
         self._last = recording.close(gives)
         self._last.finish = finish
         self.path = recording.path
         return finish
+
+    def _standing(self, given: Sequence[Any]) -> dict[int, Given]:
+        """By the ids of what stood for the arguments that are tensors and stay: which they are."""
+        return {
+            id(x): Given(place)
+            for i, (x, (kind, place)) in enumerate(zip(given, self.signature.parts, strict=True))
+            if kind == "tensor" and i not in self.signature.donated
+        }
 
 
 def _reference(x: Any) -> Any:

@@ -151,6 +151,7 @@ class Finish:
     rebinds: list[tuple[ref[Any], Value]]  # cells
     grads: list[tuple[Owner, Value | None]]  # owners of leaves, and their new gradient
     numbers: list[tuple[Any, Any, Any]]  # (dict, key, Leaf) of Python numbers
+    aliases: dict[int, Any] = attrs.field(factory=dict)  # by the places of leaves (``aliases.py``)
     stores: list[Any] = attrs.field(factory=list)  # effects.Store; their leaves are the last ones
 
 

@@ -27,6 +27,7 @@ from fx.transforms.jitting.program import (
     Counted,
     Effect,
     Finish,
+    Given,
     GiveUp,
     Held,
     Leaf,
@@ -286,6 +287,8 @@ class Call(Stages):
         captured = [self.env[v] for v in self.program.sources if v in self.env]
         given = [*self.signature.tensors, *captured]
         results = alone(results, [leaf.value for leaf in finish.leaves], given)
+        for place, alias in finish.aliases.items():
+            results[place] = alias.taken(self._base(alias.base, results))
         where = self.jitted.function, self.signature.objects, *self.given
         changes = [(s.run, s.arguments(s.target(*where), results)) for s in finish.stores]
         changes += lazily("recording.effects").noted(finish.stores) if finish.stores else []
@@ -320,6 +323,12 @@ class Call(Stages):
         for run, args in changes:
             run(*args)
         return out
+
+    def _base(self, base: Any, results: list[Any]) -> Any:
+        """What a result is a view of."""
+        if type(base) is int:
+            return results[base]
+        return self.signature.given[base.number] if type(base) is Given else self._result(base)
 
     def segments(self) -> list[Segment]:
         """The segments that this call went through."""

@@ -27,6 +27,7 @@ class Signature:
         "cells",
         "donated",
         "drawn",
+        "given",
         "key",
         "numbers",
         "objects",
@@ -36,9 +37,10 @@ class Signature:
     )
 
     def __init__(self, jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = jitted.dynamic(args, kwargs)
-        leaves, self.treedef = tree.flatten_in_order(given, is_leaf=holds_state)
+        passed = jitted.dynamic(args, kwargs)
+        leaves, self.treedef = tree.flatten_in_order(passed, is_leaf=holds_state)
         self.tensors: list[Tensor] = []
+        self.given: list[Tensor] = []  # the same, as the objects that were passed
         self.numbers: list[Any] = []
         self.objects: list[Any] = []
         self.parts: list[tuple[str, Any]] = []  # of each leaf: what it is, and its place
@@ -48,6 +50,7 @@ class Signature:
         self.cells: set[int] = set()  # the ids of what holds those that are written, but not here
         shared = jitted.writes.families(leaves)
         for leaf in leaves:
+            given = leaf
             if type(leaf) is Named or isinstance(leaf, Handle):
                 leaf = leaf.read()
             elif isinstance(leaf, Tensor) and leaf.written:
@@ -61,6 +64,7 @@ class Signature:
                     needs = needs if type(leaf._node) is Leaf else -needs
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
+                self.given.append(given)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
             elif is_dynamic_argument(leaf):
                 self.parts.append(("number", len(self.numbers)))
@@ -70,6 +74,7 @@ class Signature:
                 self.parts.append(("tensor", len(self.tensors)))
                 leaf = as_tensor(leaf)
                 self.tensors.append(leaf)
+                self.given.append(leaf)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, False))
             else:
                 self.parts.append(("object", len(self.objects)))

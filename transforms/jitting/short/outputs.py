@@ -8,7 +8,7 @@ from typing import Any
 
 from fx import tree
 from fx.graph.ir import Graph, Value
-from fx.transforms.jitting.program import Anew, Gathered, Held, Leaf, Program
+from fx.transforms.jitting.program import Anew, Gathered, Given, Held, Leaf, Program
 from fx.transforms.jitting.recording.host import Host
 from fx.transforms.jitting.short.alone import shared_outputs
 from fx.transforms.jitting.short.inputs import Code
@@ -16,11 +16,12 @@ from fx.versions import changes, fresh
 
 
 def results_of(
-    code: Code, finish: Any, numbers: dict[Any, str], graph: Graph
+    code: Code, finish: Any, numbers: dict[Any, str], graph: Graph, leaves: dict[int, str]
 ) -> tuple[list[str], list[str], str, int]:
     """The lines that make the results, those, what the call returns, how many values that takes.
 
-    ``numbers`` are the variables that hold those that are Python numbers.
+    ``numbers`` are the variables that hold those that are Python numbers, ``leaves`` those of
+    the arguments that are tensors.
     """
     values = [leaf.value for leaf in finish.leaves if leaf.value is not None]
     shared = shared_outputs(values, graph.outputs)
@@ -32,16 +33,32 @@ def results_of(
             results.append(numbers[id(leaf)])
             continue
         if leaf.value is None:
-            held = code.name("held", leaf.held.get if type(leaf.held) is Anew else leaf.held)
-            results.append(f"{held}(F, O, args, kwargs)" if type(leaf.held) is Anew else held)
+            results.append(_held(code, leaf))
             continue
         i = len(results)
         copy = ".copy()" if place in shared else ""
         lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]{copy}; r{i}._node = None")
         results.append(f"r{i}")
         place += 1
+    for i, alias in finish.aliases.items():
+        base = alias.base
+        if type(base) is int:
+            x = results[base]
+        elif type(base) is Given:
+            x = leaves[base.number]
+        else:
+            x = _held(code, base)
+        lines.append(f"r{i} = {code.name('view', alias.taken)}({x})")
+        results[i] = f"r{i}"
     returned = _built(code, finish.treedef, results[: finish.treedef.num_leaves])
     return lines, results, returned, place
+
+
+def _held(code: Code, leaf: Leaf) -> str:
+    """What gives a Python object, or a tensor from outside."""
+    if type(leaf.held) is Anew:
+        return f"{code.name('held', leaf.held.get)}(F, O, args, kwargs)"
+    return code.name("held", leaf.held)
 
 
 def numbers_among(program: Program) -> tuple[list[Any], list[Any]]:

@@ -155,7 +155,7 @@ def _write(
             listed.append(fetched.get(value) or fetch_input(code, value, source))
     first = len(graph.outputs) - len(elements_of(program))
     computed = computed_after(code, program, after, before, fetched, first)
-    lines, results, outputs, count = results_of(code, finish, fetched, graph)
+    lines, results, outputs, count = results_of(code, finish, fetched, graph, leaves)
     lines = [*computed, *lines]
     own = None if program.guards is None else program.guards.settings
     stores = stores_of(code, finish.stores, results, own)

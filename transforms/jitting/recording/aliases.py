@@ -1,0 +1,131 @@
+"""Results that share elements with an argument, with a tensor from outside, or with each other.
+
+PyTorch gives one object, or views of one memory, and who writes into one writes into all. Compiled
+code gives values. So what the function gives as a view, each call takes again of what it is a view
+of, where a program may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from fx.config import modes, writing
+from fx.graph.named import Named
+from fx.levels import Tracer
+from fx.prims.compare import stop_gradient
+from fx.staged_number import StagedNumber
+from fx.tape import CELL
+from fx.tensor import Tensor, new_tensor
+from fx.transforms.jitting.program import Anew, Given, Leaf
+
+_LOOKS = 10_000  # steps after which two views are taken to share an element
+
+
+@attrs.frozen(eq=False)
+class Alias:
+    """How a result comes from another tensor.
+
+    Attributes:
+        base: the place of another result, an argument, or a leaf that gives a tensor from outside.
+        path: pairs of a primitive and its parameters.
+        live: whether gradients flow through it.
+    """
+
+    base: int | Given | Leaf
+    path: tuple[Any, ...]
+    live: bool
+
+    def taken(self, x: Any) -> Any:
+        """The view of ``x``."""
+        before, modes.views = modes.views, writing.started
+        try:
+            for primitive, params in self.path:
+                x = primitive(x, **params)
+            return x if self.live or x._node is None else stop_gradient(x)
+        finally:
+            modes.views = before
+
+
+def aliases_of(
+    recording: Any, objects: Sequence[Any], leaves: Sequence[Leaf], given: Any, results: Any
+) -> dict[int, Alias]:
+    """The results that are views, by their places.
+
+    Args:
+        recording: the stage.
+        objects: for each result, the tensor that the function gave, or None.
+        leaves: the same results, described.
+        given: by the ids of what stands for arguments, their numbers among the tensors.
+        results: what becomes of other objects.
+    """
+    families: dict[int, list[tuple[int, Any, tuple[Any, ...]]]] = {}
+    for place, x in enumerate(objects):
+        if x is None:
+            continue
+        record = getattr(x, "_view", None)
+        family, path = (x, ()) if record is None else (record.family or x, record.path)
+        families.setdefault(id(family), []).append((place, family, path))
+    found: dict[int, Alias] = {}
+    for members in families.values():
+        family = members[0][1]
+        root = family if isinstance(family, Tensor) else family.root()
+        base: Any = _outside(root, recording, given, results)
+        members.sort(key=lambda member: len(member[2]))
+        if base is None:
+            base, _, lead = members.pop(0)
+        else:
+            lead = ()
+        apart = [lead]
+        for place, _, path in members:
+            if path[: len(lead)] != lead:
+                _check_apart(recording, family, path, apart)
+                apart.append(path)
+            elif not any(_is_staged(v) for _, params in path for v in params.values()):
+                found[place] = Alias(base, path[len(lead) :], leaves[place].differentiable)
+    return found
+
+
+def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
+    """What leads to a tensor that is there in each call, or None."""
+    if id(root) in given:
+        return given[id(root)]
+    if type(root) is Named:
+        find = recording.call.finder(root)
+        return find and Leaf(None, Anew(lambda F, O, args, kwargs: find(F, O)))
+    if root is not None and root.level == CELL and recording.lasts(root):
+        return Leaf(None, results.held(root, recording))
+    return None
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, StagedNumber | Tracer)
+
+
+def _check_apart(recording: Any, family: Any, path: Any, others: Sequence[Any]) -> None:
+    """Give up if a view of what is not returned shares elements with others."""
+    saved = modes.stage, modes.views
+    modes.stage, modes.views = None, False
+    try:
+        whole = np.empty(family.shape, bool)
+        this, *those = (_seen(whole, p) for p in (path, *others))
+        shared = any(np.shares_memory(this, x, max_work=_LOOKS) for x in those)
+    except (np.exceptions.TooHardError, TypeError):
+        shared = True
+    finally:
+        modes.stage, modes.views = saved
+    if shared:
+        recording.give_up(
+            "it returns views of a tensor that share elements, and not the tensor itself; "
+            "return the tensor, and take its views outside"
+        )
+
+
+def _seen(array: Any, path: Any) -> Any:
+    x = new_tensor(array)
+    for primitive, params in path:
+        x = primitive(x, **params)
+    return x._a
