@@ -49,9 +49,34 @@ def ndtr(input: Any) -> Tensor:
     return fx.erfc(floating("special.ndtr", input) * -math.sqrt(0.5)) / 2  # type: ignore[no-any-return]
 
 
+@fx.custom_jvp
+def _ndtri(p: Tensor) -> Tensor:
+    """In the middle by erfinv; in the tails by Halley's steps from the first terms there."""
+    q = fx.where(p > 0.5, 1 - p, p)
+    tail = (q > 0) & (q < 0.25)
+    q = fx.where(tail, q, 0.25)
+    t = fx.sqrt(-2 * fx.log(q))
+    x = (fx.log(t) + math.log(math.sqrt(2 * math.pi))) / t - t
+    for _ in range(4):
+        excess = (ndtr(x) - q) / _density(x)
+        x = x - excess / (1 + x * excess / 2)
+    x = fx.where(p > 0.5, -x, x)
+    return fx.where(tail, x, fx.erfinv(2 * p - 1) * math.sqrt(2))
+
+
+@_ndtri.defjvp
+def _ndtri_rule(primals: Any, tangents: Any) -> Any:
+    out = _ndtri(*primals)
+    return out, tangents[0] / _density(out)
+
+
+def _density(x: Tensor) -> Tensor:
+    return fx.exp(x * x * -0.5) / math.sqrt(2 * math.pi)
+
+
 def ndtri(input: Any) -> Tensor:
     """Where the area under the standard normal curve reaches p."""
-    return fx.erfinv(2 * floating("special.ndtri", input) - 1) * math.sqrt(2)  # type: ignore[no-any-return]
+    return _ndtri(floating("special.ndtri", input))  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:

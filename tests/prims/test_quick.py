@@ -15,7 +15,7 @@ import fx.prims.shape as shape
 from fx.config import modes, writing
 from fx.errors import AxisError, IndexingError, ShapeError
 from fx.ops.reductions.reduction import argmax_along
-from fx.quick import quick
+from fx.quick import quick, quick_joint
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(3, 4)).astype(np.float32)
@@ -104,23 +104,32 @@ def test_what_makes_tensors_is_staged_where_a_function_is():
     assert creation.filled((2,), 1.0, fx.float32, "meta").device.name == "meta"
 
 
-def test_a_view_that_is_to_be_noted_is_the_primitives(monkeypatch):
+def test_a_view_is_noted_where_a_program_writes(monkeypatch):
     seen = []
-    real = shape.reshape
 
-    class Spy(type(real)):
-        __slots__ = ()
-
-        def __call__(self, *args, **params):
-            seen.append(params)
-            return super().__call__(*args, **params)
+    def note(x, out, primitive, params):
+        seen.append((primitive, params))
+        return out
 
     monkeypatch.setattr(writing, "started", True)
+    monkeypatch.setattr(writing, "note", note)
     monkeypatch.setattr(modes, "views", True)
-    before = real.__class__
-    real.__class__ = Spy
-    try:
-        shape.reshaped(fx.asarray(X), (12,))
-    finally:
-        real.__class__ = before
-    assert seen == [{"shape": (12,)}]
+    shape.reshaped(fx.asarray(X), (12,))
+    assert seen == [(shape.reshape, {"shape": (12,)})]
+
+
+def test_an_error_of_a_handler_is_not_taken_for_arrays_that_do_not_join():
+    """NumPy raises a plain ValueError for these; a signal's handler may raise one as well."""
+    calls = []
+
+    def kernel(arrays, axis):
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("of a handler")
+        return np.concatenate(arrays, axis)
+
+    join, x = quick_joint(shape.concatenate, "axis", kernel), fx.ones(3)
+    with pytest.raises(ValueError, match="of a handler"):
+        join([x, x], 0)
+    assert join([x, x], 0).shape == (6,)
+    assert join([x, fx.ones((2, 2))], 0) is None

@@ -85,3 +85,32 @@ def compare(got, expected, what):
 @pytest.mark.parametrize("line", LINES)
 def test_same_as_torch(line):
     compare(value(line, fx.torch), value(line, torch), line)
+
+
+def test_the_tails_of_ndtri():
+    from scipy.special import ndtri
+
+    for dtype, least, tolerance in (("float64", 299, 1e-14), ("float32", 36, 3e-7)):
+        tails = 10.0 ** -np.arange(1.0, least)
+        p = np.concatenate([tails, np.linspace(0.001, 0.999, 101), 1 - tails[:6]]).astype(dtype)
+        found = fx.torch.special.ndtri(fx.asarray(p)).numpy()
+        np.testing.assert_allclose(found, ndtri(p.astype("float64")), rtol=tolerance, atol=1e-9)
+    ends = fx.torch.special.ndtri(fx.asarray([0.0, 1.0, 0.5, -1.0, 2.0, float("nan")]))
+    np.testing.assert_array_equal(ends.numpy(), [-np.inf, np.inf, 0, np.nan, np.nan, np.nan])
+    x = fx.asarray([0.1, 0.5, 0.9, 1e-5], dtype=fx.float64)
+    slope = fx.vmap(fx.grad(fx.torch.special.ndtri))
+    np.testing.assert_allclose(slope(x).numpy() * np.exp(-(ndtri(x.numpy()) ** 2) / 2), 2.5066283)
+
+
+def test_numbers_that_differed():
+    """The sign of NaN, and dtypes in which unsigned integers add up."""
+    import torch
+
+    for name in ("cumsum", "cumprod"):
+        for m in (torch, fx.torch):
+            x = m.tensor([250, 3, 7], dtype=m.uint8)
+            assert getattr(x, name)(0).dtype == m.int64 == getattr(m, name)(x, 0).dtype
+            assert x.nansum().dtype == m.int64
+    x = [float("nan"), -2.0, 0.0, 3.0]
+    assert fx.torch.sign(fx.tensor(x)).tolist() == torch.sign(torch.tensor(x)).tolist()
+    assert fx.tensor([1, -2]).sign().dtype == fx.int64

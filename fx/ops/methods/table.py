@@ -22,7 +22,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
         floor_divide fmod ge greater greater_equal gt hypot isfinite isinf isnan le less less_equal
         lgamma log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor lt
         maximum minimum ne neg negative nextafter not_equal positive pow reciprocal remainder round
-        rsqrt sigmoid sign signbit sin sinh sqrt square tan tanh trunc"""),
+        rsqrt sigmoid signbit sin sinh sqrt square tan tanh trunc"""),
     (composed, """
         addcdiv addcmul allclose clamp clip div frac isclose lerp logit nan_to_num xlogy"""),
     (activations, "log_softmax relu softmax"),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.linear as linear
 import fx.prims.reduction as reduction
 from fx.config import modes
-from fx.dtypes import int64
+from fx.dtypes import FLOATING, int64
 from fx.errors import IndexingError, ShapeError
 from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axis, reduced_axes
@@ -28,6 +29,7 @@ from fx.ops.reductions.found import Found
 from fx.ops.reductions.reduction import amax, amin, total
 from fx.ops.shapes import manipulation
 from fx.primitive import bind_two
+from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
 # arithmetic -------------------------------------------------------------------------------------
@@ -46,6 +48,14 @@ def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def where(self: Tensor, condition: Any, other: Any) -> Tensor:
     """self where the condition holds, ``other`` elsewhere."""
     return searching.where(condition, self, other)  # type: ignore[no-any-return]
+
+
+def sign(self: Tensor) -> Tensor:
+    """-1, 0 or 1 by the sign; 0 of NaN."""
+    out = elementwise.sign(argument("sign", self))
+    if out._dtype not in FLOATING:
+        return out
+    return compare.where(self != self, constant_like(0, out), out)
 
 
 def clamp_min(self: Tensor, min: Any) -> Tensor:
@@ -260,8 +270,8 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub where clamp_min clamp_max type_as sum prod count_nonzero var std max min median sort
-    diff take
+    add sub sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
+    sort diff take
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__
 """

@@ -9,7 +9,7 @@ import fx.prims.compare as compare
 import fx.prims.cumulative as prims
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
-from fx.dtypes import bool_
+from fx.dtypes import bool_, int64, uint64
 from fx.ops.axes import integer, normal_axis, required_axis
 from fx.ops.indexing.views import along
 from fx.ops.operands import (
@@ -30,11 +30,12 @@ from fx.tensor import Tensor
 
 
 def _accumulate(
-    name: str, prim: Primitive, x: Any, axis: int | None, dtype: Any, initial: int | None = None
-) -> Tensor:
+    name: str, prim: Primitive, x: Any, axis: int | None, dtype: Any, initial: int | None = None,
+    unsigned: Any = uint64,
+) -> Tensor:  # fmt: skip
     x = requested(argument(name, x), dtype)
     if dtype is None:
-        x = cast(x, accumulator(x._dtype))
+        x = cast(x, accumulator(x._dtype, unsigned))
     if axis is not None and initial is None and not x._shape:
         return of_scalar(partial(_accumulate, name, prim), x, axis, dtype)  # type: ignore[no-any-return]
     at = required_axis(name, axis, x._shape)
@@ -101,7 +102,7 @@ def cumulative_prod(
 
 
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | None = None) -> Tensor:
-    """``cumulative_sum`` by its shorter name.
+    """``cumulative_sum`` by PyTorch's name, which adds unsigned integers up in int64.
 
     Example:
         >>> import fx
@@ -109,20 +110,22 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | Non
         tensor([[1, 2],
                 [4, 6]])
     """
-    return _accumulate("cumsum", prims.cumsum, x, axis if dim is None else dim, dtype)
+    axis = axis if dim is None else dim
+    return _accumulate("cumsum", prims.cumsum, x, axis, dtype, unsigned=int64)
 
 
 def cumprod(
     x: Any, axis: int | None = None, dtype: Any = None, *, dim: int | None = None
 ) -> Tensor:
-    """``cumulative_prod`` by its shorter name.
+    """``cumulative_prod`` by PyTorch's name, which multiplies unsigned integers in int64.
 
     Example:
         >>> import fx
         >>> fx.cumprod(fx.tensor([1.0, 2.0, 3.0]), axis=0)
         tensor([1., 2., 6.])
     """
-    return _accumulate("cumprod", prims.cumprod, x, axis if dim is None else dim, dtype)
+    axis = axis if dim is None else dim
+    return _accumulate("cumprod", prims.cumprod, x, axis, dtype, unsigned=int64)
 
 
 def cummax(x: Any, axis: int | None = None, *, dim: int | None = None) -> Found:

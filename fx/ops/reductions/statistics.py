@@ -25,7 +25,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.norms import root
-from fx.ops.reductions.reduction import sum
+from fx.ops.reductions.reduction import sum, total
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.prims.fused import fuse
@@ -238,6 +238,9 @@ def std_mean(
     return cast(root(spread), dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
 
 
+_total = total(prims.sum, dtypes.int64, reduced_axes)  # by PyTorch's rules
+
+
 def nansum(
     x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
 ) -> Tensor:
@@ -250,8 +253,7 @@ def nansum(
     """
     x = argument("nansum", x)
     known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
-    axes = reduced_axes("nansum", axis if dim is None else dim, x._shape)
-    return sum(known, axes, keepdims or keepdim)
+    return _total(known, axis if dim is None else dim, keepdims or keepdim)
 
 
 def nanmean(
