@@ -228,7 +228,6 @@ SUM_BESIDE = _limit(1 << 14, 32, "elements: from which rows with few columns sha
 SUM_NEAR = _limit(1 << 19, 512, "bytes: of more, whole rows are added up side by side")
 SUM_COPIED = _limit(1 << 22, 64, "elements: up to which an array that is not dense is copied")
 SUM_VECTORS = _limit(64, 2, "vectors: that fused kernels add up before float64 takes them")
-SCAN_FROM = _limit(4096, 8, "elements: from which an eager scan is compiled")
 FUSED_FROM = _limit(16, 4, "elements: from which fused primitives are compiled kernels")
 CASTS_FROM = _limit(1024, 4, "elements: from which casts to 16-bit floats and back are")
 WHERE_FROM = _limit(256, 4, "elements: from which where is")
@@ -244,8 +243,7 @@ EARLY_CALLS = _limit(20, 0, "calls: that a reference serves before a kernel is m
 DRAW_PIECE = _limit(2048, 16, "words: that a compiled draw makes at a time")
 EARLY_WORDS = _limit(4096, 8, "words: of a draw that NumPy may make while no compiler is loaded")
 EARLY_DRAWS = _limit(100, 2, "draws: of a process that NumPy makes then")
-SCAN_VECTORS = _limit(16, 1, "vectors: of columns of a task of a cumulative operation")
-SCAN_WIDE = _limit(8, 1, "vectors: of columns from which they are done side by side")
+SCAN_COLUMNS = _limit(256, 4, "columns: of a task of a cumulative operation")
 SCATTER_SCRATCH = _limit(1 << 24, 256,
     "bytes: of scratch of a task that scatters; else it is the eager kernel")
 SCATTER_TASKS = _limit(16, 3, "tasks: of a scatter")

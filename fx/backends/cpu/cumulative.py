@@ -1,46 +1,48 @@
-"""Cumulative kernels: floats of 16 and 32 bits are carried in float64, so errors do not pile up."""
+"""Cumulative kernels: ``llvm/library/scans.py``, and what NumPy does of complex and of few numbers.
+
+Floats of 16 and 32 bits are carried in float64, so errors do not pile up.
+"""
 
 from __future__ import annotations
 
-import math
+from math import prod
 
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu._arrays import contiguous, narrowed, widen
+from fx.backends.cpu._arrays import narrowed, widen
+from fx.backends.cpu.llvm import library
 
 _CARRIED = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
-
-_nb = None
-
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_cumulative
-
-        _nb = _nb_cumulative
-    return _nb
+_PLACES = np.zeros(1, np.int64)
+PRICE = {  # nanoseconds an element
+    "cumsum": 1.2, "cumprod": 1.2, "cummax": 1.5, "cummin": 1.5, "logcumsumexp": 12.0,
+    "recurrence": 2.5,
+}  # fmt: skip
 
 
 def cumsum(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     """out[k] = x[0] + ... + x[k], or x[k] + ... + x[n - 1] in reverse, in the dtype of ``x``."""
-    return _accumulate(np.add, x, axis, reverse)
+    found = _native("cumsum", [x], axis, reverse)
+    return _accumulate(np.add, x, axis, reverse) if found is None else found[0]
 
 
 def cumprod(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     """As ``cumsum`` with products."""
-    return _accumulate(np.multiply, x, axis, reverse)
+    found = _native("cumprod", [x], axis, reverse)
+    return _accumulate(np.multiply, x, axis, reverse) if found is None else found[0]
 
 
 def cummax(x: np.ndarray, *, axis: int, reverse: bool) -> tuple[np.ndarray, np.ndarray]:
     """The largest element so far and the place of its last occurrence; NaN wins: x and int64."""
-    return _records(np.maximum, x, axis, reverse)
+    found = _native("cummax", [x], axis, reverse, True)
+    return _records(np.maximum, x, axis, reverse) if found is None else found
 
 
 def cummin(x: np.ndarray, *, axis: int, reverse: bool) -> tuple[np.ndarray, np.ndarray]:
     """The smallest element so far and the place of its last occurrence; NaN wins: x and int64."""
-    return _records(np.minimum, x, axis, reverse)
+    found = _native("cummin", [x], axis, reverse, True)
+    return _records(np.minimum, x, axis, reverse) if found is None else found
 
 
 def logcumsumexp(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
@@ -53,27 +55,48 @@ def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.
 
     a, b and out have one shape and one dtype.
     """
-    n, dtype = b.shape[axis], b.dtype
-    shape = (math.prod(b.shape[:axis]), n, math.prod(b.shape[axis + 1 :]))
-    a, b = contiguous(widen(a)), contiguous(widen(b))
-    out = np.empty(b.shape, b.dtype)
-    if out.size:
-        carried = np.empty(shape[2], np.complex128 if b.dtype.kind == "c" else np.float64)
-        _kernels().recurrence(
-            a.reshape(shape), b.reshape(shape), out.reshape(shape), carried, reverse
-        )
-    return narrowed(out, dtype)
+    found = _native("recurrence", [a, b], axis, reverse)
+    if found is not None:
+        return found[0]
+    wide = widen(b)
+    kind = _CARRIED.get(wide.dtype, wide.dtype)
+    out = np.empty(b.shape, kind)
+    a, b, into = (np.moveaxis(_turned(x, axis, reverse), axis, 0) for x in (a, b, out))
+    before = np.zeros(into.shape[1:], kind)
+    for k in range(len(into)):
+        before = into[k] = a[k].astype(kind) * before + b[k].astype(kind) if k else b[k]
+    return narrowed(narrowed(out, wide.dtype), b.dtype)
+
+
+def tasks_of(shape: tuple[int, ...], axis: int) -> int:
+    """The tasks of a kernel: rows, of blocks of columns."""
+    blocks = -(-prod(shape[axis + 1 :]) // limits.SCAN_COLUMNS)
+    return prod(shape[:axis]) * blocks
+
+
+def _native(
+    name: str, arrays: list[np.ndarray], axis: int, reverse: bool, placed: bool = False
+) -> tuple[np.ndarray, ...] | None:
+    """The results of a kernel; None where NumPy is to compute them."""
+    x = arrays[0]
+    shape, size, dtype = x.shape, x.size, x.dtype
+    run = library.if_ready("scans", name, dtype.name) if size and dtype.kind != "c" else None
+    if run is None:
+        return None
+    given = [a if a.flags.c_contiguous and a.flags.aligned else a.copy("C") for a in arrays]
+    outs = (library.empty([x, *shape]),)
+    if placed:
+        outs += (library.empty([_PLACES, *shape]),)
+    tasks = tasks_of(shape, axis)
+    run([
+        tasks, library.chunk_of(tasks, size * PRICE[name] / tasks), *given, *outs, shape[axis],
+        prod(shape[axis + 1 :]), int(reverse),
+    ])  # fmt: skip
+    return outs
 
 
 def _accumulate(ufunc: np.ufunc, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
     wide = widen(x)
-    if wide.dtype == np.float32 and wide.size >= limits.SCAN_FROM and ufunc is not np.logaddexp:
-        wide = contiguous(wide)
-        shape = (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
-        out = np.empty(x.shape, wide.dtype)
-        product = ufunc is np.multiply
-        _kernels().accumulate(wide.reshape(shape), out.reshape(shape), product, reverse)
-        return narrowed(out, x.dtype)
     carried = _CARRIED.get(wide.dtype, wide.dtype)
     with np.errstate(all="ignore"):
         out = ufunc.accumulate(_turned(wide, axis, reverse), axis, carried)

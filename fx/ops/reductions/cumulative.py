@@ -26,7 +26,10 @@ from fx.ops.reductions.found import Found, found
 from fx.primitive import Primitive
 from fx.prims.axes import check_ordered
 from fx.prims.creation import full
+from fx.quick import quick
 from fx.tensor import Tensor
+
+_QUICK = {prim: quick(prim, "axis", "reverse") for prim in (prims.cumsum, prims.cumprod)}
 
 
 def _accumulate(
@@ -39,7 +42,7 @@ def _accumulate(
     if axis is not None and initial is None and not x._shape:
         return of_scalar(partial(_accumulate, name, prim), x, axis, dtype)  # type: ignore[no-any-return]
     at = required_axis(name, axis, x._shape)
-    out = prim(x, axis=at, reverse=False)
+    out = _QUICK[prim](x, at, False)
     if initial is None:
         return out
     shape = (*x._shape[:at], 1, *x._shape[at + 1 :])

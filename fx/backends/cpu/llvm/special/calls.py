@@ -9,12 +9,12 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu import draws, sort
+from fx.backends.cpu import cumulative, draws, sort
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.ir import Frame, f64, i64, pointer
 from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements
 from fx.compiler.step import Step
-from fx.dtypes import float64
+from fx.dtypes import COMPLEX, float64
 from fx.graph.ir import Node
 from fx.prims.random import KEY_WORDS
 
@@ -79,6 +79,21 @@ def searchsorted(node: Node) -> Step | None:
 
     cost = values.size * sort.search_price(n)
     return SpecialStep(node, body, tasks=math.prod(values.shape), cost=cost)
+
+
+def scan(node: Node) -> Step | None:
+    """A cumulative operation: a kernel of ``library/scans``."""
+    x, axis, name = node.inputs[0].spec, node.params["axis"], node.primitive.name
+    if not has_elements(node) or x.dtype in COMPLEX:
+        return None
+    _, n, after = around(x.shape, axis)
+
+    def body(frame: Frame) -> None:
+        words = [*frame.reads, *frame.writes, n, after, node.params["reverse"]]
+        call(frame, ("scans", name, x.dtype.name), words)
+
+    cost = x.size * cumulative.PRICE[name]
+    return SpecialStep(node, body, tasks=cumulative.tasks_of(x.shape, axis), cost=cost)
 
 
 # draws ------------------------------------------------------------------------------------------
