@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    cases_attention,
     cases_compile,
     cases_data,
     cases_eager,
@@ -25,6 +26,7 @@ CASES: list[Case] = [
     *cases_eager.CASES,
     *cases_transforms.CASES,
     *cases_training.CASES,
+    *cases_attention.CASES,
     *cases_kernels.CASES,
     *cases_import.CASES,
     *cases_jit.CASES,

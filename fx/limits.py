@@ -253,7 +253,7 @@ ATTENTION_FROM = _limit(4096, 3,
 ATTENTION_FEATURES = _limit(64, 2, "features: with fewer it is from as many scores")
 ATTENTION_ROWS = _limit(8, 2, "queries: from which it does")
 ATTENTION_QUERIES = _limit(64, 3, "queries: of a block of attention, side by side")
-ATTENTION_KEYS = _limit(192, 4, "keys: of a block of attention, one after the other")
+ATTENTION_KEYS = _limit(96, 4, "keys: of a block of attention, one after the other")
 ATTENTION_TASKS = _limit(8, 3,
     "tasks: of a gradient of attention with fewer heads of keys, which has so many sums")
 

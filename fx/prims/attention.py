@@ -22,9 +22,9 @@ from fx.prims.compare import astype, equal, where
 from fx.prims.creation import constant_like, iota, zeros_like_spec
 from fx.prims.elementwise import exp
 from fx.prims.families import same_dtype, to_front
-from fx.prims.fused import of_reference
+from fx.prims.fused import fuse, of_reference
 from fx.prims.linear import matmul, swap_last
-from fx.prims.reduction import logsumexp, sum
+from fx.prims.reduction import logsumexp, softmax, sum
 from fx.prims.sampling import Sample
 
 # the same by primitives: heads are (kv heads, group) ----------------------------------------------
@@ -308,6 +308,22 @@ attention = define(
     vjp=_vjp,
     batch=_batch_of(lambda: attention, 3),
     sample=_sample,
+)  # fmt: skip
+
+
+def _at_once(q, k, v, *, causal, scale):
+    """With all weights in memory; without lse, which only the way back of the kernel wants."""
+    grouped = q.shape[1] != k.shape[1]
+    if grouped:
+        q, k, v, _ = _five(q, k, v, [])
+    s = _scores(q, k, [], causal, scale)
+    out = matmul(softmax(s, axis=s.ndim - 1), v)
+    return _together(out) if grouped else out, None
+
+
+attention_of_few = fuse(  # where all weights are the faster way for compilers, not for a kernel
+    "attention", reference=_at_once, multiple=True, saves=(0, 1), vjp=_vjp,
+    torch_name="ScaledDotProductFlashAttentionForCpu",
 )  # fmt: skip
 
 

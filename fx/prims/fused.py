@@ -108,6 +108,7 @@ def fuse(
     reference: Rule,
     vjp: Rule | None = None,
     multiple: bool = False,
+    saves: tuple[int, ...] = (),
     torch_name: str = "",
     words: tuple[str, ...] | None = None,
     formula: Rule | None = None,
@@ -118,9 +119,10 @@ def fuse(
         name: the field's term.
         cpu: ``(*arrays, **params) -> array``, or None where the reference is to be called; the
             CPU's own kernel of that name unless given.
-        reference: what it is.
+        reference: what it is; a result that only ``vjp`` wants may be None.
         vjp: as of a primitive; that of the reference unless given.
         multiple: whether it returns a tuple.
+        saves: as of a primitive, for a kernel that never returns None.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
         words: as of ``elements``.
         formula: what kernels compute, where that is less than the reference says to who
@@ -139,6 +141,7 @@ def fuse(
         batch=unseen,
         sample=unseen,
         multiple=multiple,
+        saves=saves,
         torch_name=torch_name,
         reference=reference,
         words=words,

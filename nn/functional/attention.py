@@ -16,7 +16,7 @@ from fx.errors import ShapeError
 from fx.nn.functional.dropout import dropout
 from fx.ops.autocasting import in_half
 from fx.ops.operands import argument
-from fx.prims.attention import attention
+from fx.prims.attention import attention, attention_of_few
 from fx.prims.families import broadcast_shapes
 from fx.prims.shape import broadcast_to
 from fx.tensor import Tensor
@@ -85,8 +85,13 @@ def scaled_dot_product_attention(
     if scale is None:
         scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
     mask = None if attn_mask is None else argument(name, attn_mask)
-    if not dropout_p and _suits_blocks(q, k, v, mask, is_causal):
-        return _in_blocks(q, k, v, mask, float(scale), is_causal, enable_gqa)
+    if not dropout_p and _may_go_in_blocks(q, k, v, mask):
+        params = {"causal": bool(is_causal), "scale": float(scale)}
+        if _long(q, k, v, is_causal):
+            return _in_blocks(q, k, v, mask, enable_gqa, params)
+        if mask is None and _few(q, k, v, is_causal, enable_gqa):
+            found: Tensor = attention_of_few(q, k, v, **params)[0]
+            return found
     if enable_gqa:
         k, v = _shared(k, q), _shared(v, q)
     return _at_once(q, k, v, mask, float(scale), is_causal, dropout_p)
@@ -113,30 +118,44 @@ def _at_once(
 # in blocks --------------------------------------------------------------------------------------
 
 
-def _suits_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> bool:
-    """Whether attention in blocks is the faster way, which sizes and dtypes alone decide.
-
-    It computes scores once more on the way back: what that costs grows with the features, and what
-    memory costs does not. Half of what is causal is left out.
-    """
-    targets, sources, dtype = q._shape[-2], k._shape[-2], q._dtype
-    scores = targets * sources * (4 if causal else 1)
-    least = limits.ATTENTION_FROM * max(q._shape[-1], v._shape[-1], limits.ATTENTION_FEATURES)
-    if targets < limits.ATTENTION_ROWS or scores < least:
-        return False
+def _may_go_in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
+    """Whether dtypes and the mask are such that there are kernels."""
+    dtype = q._dtype
     if k._dtype != dtype or v._dtype != dtype or dtype not in _BLOCKS:
         return False
     if mask is None:
         return True
-    fits = all(m in (1, n) for m, n in zip(mask._shape[-2:], (targets, sources)[-mask.ndim :]))
+    scores = (q._shape[-2], k._shape[-2])[-mask.ndim :]
+    fits = all(m in (1, n) for m, n in zip(mask._shape[-2:], scores))
     return fits and mask._dtype in (bool_, dtype)
 
 
 _BLOCKS = frozenset((float32, float64))
 
 
+def _long(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> bool:
+    """Whether attention in blocks is the faster way, compiled too, by sizes alone.
+
+    It computes scores once more on the way back: what that costs grows with the features, and what
+    memory costs does not. Half of what is causal is left out.
+    """
+    targets, features = q._shape[-2:]
+    scores = targets * k._shape[-2] * (4 if causal else 1)
+    features = max(features, v._shape[-1], limits.ATTENTION_FEATURES)
+    return targets >= limits.ATTENTION_ROWS and scores >= limits.ATTENTION_FROM * features
+
+
+def _few(q: Tensor, k: Tensor, v: Tensor, causal: bool, grouped: bool) -> bool:
+    """Whether eager attention is faster by one kernel, and shapes are those of its primitive."""
+    a, b, c = q._shape, k._shape, v._shape
+    if len(a) != 4 or a[0] != b[0] or b[:2] != c[:2] or (not grouped and a[1] != b[1]):
+        return False
+    wide = max(a[3], c[3]) > limits.ATTENTION_FEATURES
+    return a[2] >= limits.ATTENTION_ROWS and (causal or not wide)
+
+
 def _in_blocks(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, causal: bool, grouped: bool
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grouped: bool, params: dict[str, Any]
 ) -> Tensor:
     """Attention by its primitive, on (batch, heads, ...)."""
     if grouped and k._shape[-3] != v._shape[-3]:
@@ -151,7 +170,7 @@ def _in_blocks(
     batch = broadcast_shapes(_NAME, *[x._shape[:-3] for x in (q, k, v, *masks)])
     four = [_merged(q, batch + of_q)] + [_merged(x, batch + of_kv) for x in (k, v)]
     masks = [x if x.ndim == 4 else _merged(x, batch + x._shape[-3:-2]) for x in masks]
-    out = attention(*four, *masks, causal=causal, scale=scale)[0]
+    out = attention(*four, *masks, **params)[0]
     lead = (batch + of_q)[max(own, 3) - own :]
     return out if own == 4 else out.reshape(lead + out._shape[2:])
 

@@ -203,6 +203,23 @@ def test_sizes_decide():
     assert "attention" in names(300, is_causal=True)
 
 
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_few_go_by_the_kernel_eagerly_only(kv_heads):
+    q, k, v = [fx.tensor(x) for x in arrays((2, 4, 9, 3), *[(2, kv_heads, 9, 3)] * 2, dtype="f8")]
+    t = q.detach()
+    t.requires_grad = True
+    f = lambda *xs: F.scaled_dot_product_attention(*xs, is_causal=True, enable_gqa=True)
+    assert "FlashAttention" in str(f(t, k, v).grad_fn)
+    assert "softmax" in primitives_of(f, q, k, v)
+    np.testing.assert_allclose(f(q, k, v).numpy(), fx.jit(f)(q, k, v).numpy(), atol=1e-14)
+    lanes = fx.vmap(lambda q: f(q[None], k[:1], v[:1])[0])(q)
+    np.testing.assert_allclose(lanes[0].numpy(), f(q[:1], k[:1], v[:1])[0].numpy(), atol=1e-14)
+    twice = lambda how: fx.grad(lambda q: how(lambda q: f(q, k, v).square().sum())(q).sum())(q)
+    np.testing.assert_allclose(
+        twice(fx.grad).numpy(), fx.jit(lambda q: twice(fx.grad))(q).numpy(), atol=1e-12
+    )
+
+
 @pytest.mark.parametrize(
     "shapes",
     [
