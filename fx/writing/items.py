@@ -40,13 +40,16 @@ def set_item(x: Any, index: Any, value: Any, alone: bool = False) -> None:
     own = type(cell) is Storage and record.leaf is None and is_plain(cell.read())
     if own and _put(record, index, value):
         return
-    now = x.read()
-    dtype = record.dtype if x.written else x._dtype
+    store(record, with_item(x.read(), index, value))
+
+
+def with_item(x: Tensor, index: Any, value: Any) -> Tensor:
+    """``x`` with ``value``, cast to its dtype, at an index."""
     if not isinstance(value, Tensor):
-        value = as_tensor(value, dtype, x.device)
-    elif value._dtype != dtype:
-        value = value.astype(dtype)
-    store(record, now.at[_read(index)].set(value))
+        value = as_tensor(value, x._dtype, x.device)
+    elif value._dtype != x._dtype:
+        value = value.astype(x._dtype)
+    return x.at[_read(index)].set(value)  # type: ignore[attr-defined, no-any-return]
 
 
 def put_all(x: Any, value: Any) -> bool:

@@ -23,11 +23,12 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
-from fx.writing.items import put_all, set_item
+from fx.writing.holders import has_name
+from fx.writing.items import put_all, set_item, with_item
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of
-from fx.writing.storing import refill, renew
+from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -35,7 +36,8 @@ from fx.writing.written import begin
 
 
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
-    if not writes(_getframe(1)):
+    frame = _getframe(1)
+    if not writes(frame):
         inplace.__setitem__(self, index, value)
     if getattr(self, "_view", CUT).kept:
         tell(self)
@@ -43,7 +45,12 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
             set_item(self, index, value)
         return
-    alone = getrefcount(self) <= _NAMED[0]
+    alone = not self.written and getrefcount(self) <= _NAMED[0] and has_name(frame)
+    if alone and records(self, value):
+        now = with_item(self, index, value)
+        if getrefcount(self) <= _NAMED[0] and take(self, now):
+            return
+        del now
     set_item(self, index, value, alone)
 
 
@@ -58,15 +65,20 @@ class _Probe:
     def __setitem__(self, index: Any, value: Any) -> None:
         _ALONE[0] = getrefcount(self)
 
+    def __iadd__(self, other: Any) -> _Probe:
+        _NAMED[1] = getrefcount(self)
+        return self
+
 
 _ALONE = [0, 0]
-_NAMED = [0]  # and of one that has one name
+_NAMED = [0, 0]  # and of one that has one name, in `x[i] = v` and `x += v`
 
 
 def _named() -> None:
     x = _Probe()
     x[0] = 1
     _NAMED[0] = _ALONE[0]
+    x += 1
 
 
 def _counting(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -85,12 +97,19 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
     pure = getattr(Tensor, f"__{name}__")
 
     def method(self: Any, other: Any) -> Any:
-        if not writes(_getframe(1)):
+        frame = _getframe(1)
+        if not writes(frame):
             return NotImplemented
         if getattr(self, "_view", CUT).kept:
             tell(self)
         value = pure(self, other)
-        return value if value is NotImplemented else renew(self, sign, value)
+        if value is NotImplemented:
+            return value
+        if type(self) is Tensor and value._node is not None:
+            others = getrefcount(self) - _NAMED[1]
+            if (others < 0 or (others == 0 and has_name(frame))) and take(self, value):
+                return self
+        return renew(self, sign, value)
 
     method.__name__ = f"__i{name}__"
     return method

@@ -80,6 +80,45 @@ def _renewed(x: Any, value: Tensor) -> bool:
     return True
 
 
+def records(x: Any, value: Any) -> bool:
+    """Whether a write of ``value`` into a tensor that was not written yet would be recorded."""
+    if not modes.record0 or type(x) is not Tensor or type(x._node) is Leaf:
+        return False
+    return x._node is not None or (isinstance(value, Tensor) and value._node is not None)
+
+
+def take(x: Tensor, value: Any) -> bool:
+    """Let a tensor that nobody else holds be a recorded value; False where that cannot be.
+
+    No pullback can have kept it, and no view of it is alive: whether its elements changed or its
+    name was bound again nobody could tell. So it stays a plain tensor.
+    """
+    if modes.stage is not None or modes.journal is not None or not writing.started:
+        return False
+    if type(value) is not Tensor:
+        return False
+    known = getattr(x, "_view", None)
+    if known is not None:
+        family = known.family
+        if family is None or family.cell is not None or known.path or family.unclear:
+            return False
+        if family.alive():
+            return False
+    array, held, before = value._a, x._a, x._node
+    if type(array) is not np.ndarray or type(held) is not np.ndarray:
+        return False
+    if array.dtype is not held.dtype or array.shape != held.shape or host.is_hosted(held):
+        return False
+    if not (array.flags.c_contiguous and held.flags.c_contiguous) or type(before) is Leaf:
+        return False
+    if before is not None and not _comes_from(value._node, before):
+        return False
+    if known is not None:
+        del x._view
+    x._a, x._node = array, value._node
+    return True
+
+
 def place_of_sum(old: Any, new: Any) -> Any:
     """The slot, and its value, by which a written gradient gets another value; None if it cannot.
 

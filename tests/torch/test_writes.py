@@ -133,6 +133,21 @@ def test_gradients_flow_through_writes(name):
     np.testing.assert_allclose(values[1], values[0])
 
 
+def test_a_pullback_keeps_what_a_call_gave():
+    torch, sums = face, []
+    v = torch.ones(3, requires_grad=True)
+    torch.zeros(1)[0] = 1.0
+
+    def made(x):
+        sums.append((x * v).sum())  # holds x, which has no name where it is written
+        return x
+
+    made(torch.arange(3.0) * 2)[0] = 5
+    made(torch.arange(3.0) * 2)[[0, 1]] += 7
+    made(2 * torch.arange(3.0))[len(sums) - 3] = sums[0]
+    assert [torch.autograd.grad(s, v)[0].tolist() for s in sums] == [[0, 2, 4]] * 3
+
+
 def test_a_pullback_sees_the_value_that_it_was_given():
     # torch refuses each of these backward passes; the gradients are those of the values of then
     torch = face
