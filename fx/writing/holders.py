@@ -10,18 +10,28 @@ import dis
 from types import CodeType, FrameType
 from typing import Any
 
+SETS, OPERATES, CALLS = "STORE_SUBSCR", "BINARY_OP", "CALL"
 _MOST = 4096
-_known: dict[tuple[int, int], tuple[CodeType, bool]] = {}  # by the id of a code and a place in it
+_known: dict[tuple[int, int], tuple[CodeType, str]] = {}  # by the id of a code and a place in it
 _VARIABLES = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF")
 # what holds the target of `x[i] = v`; another kind of write can be to what was just computed
-_HOLDERS = {"STORE_SUBSCR": (*_VARIABLES, "LOAD_ATTR", "BINARY_SUBSCR"), "BINARY_OP": _VARIABLES}
+_HOLDERS = {
+    SETS: (*_VARIABLES, "LOAD_ATTR", "BINARY_SUBSCR"),
+    OPERATES: _VARIABLES,
+    CALLS: _VARIABLES,
+}
+_METHODS = ("LOAD_METHOD", "LOAD_ATTR")
 
 
-def has_name(frame: FrameType) -> bool:
-    """Whether ``x`` in the ``x[i] = v`` or ``x += v`` that a frame is at has a name.
+def has_name(frame: FrameType, way: str) -> bool:
+    """Whether ``x`` in the ``x[i] = v``, ``x += v`` or ``x.add_(v)`` that a frame is at has a name.
 
     That is a variable, or in ``x[i] = v`` an attribute or an element, too. False where that cannot
     be told.
+
+    Args:
+        way: the step of byte code by which it is written, of a call with the number of arguments:
+            another refers to ``x`` more or less.
     """
     code = frame.f_code
     key = id(code), frame.f_lasti
@@ -29,33 +39,44 @@ def has_name(frame: FrameType) -> bool:
     if found is None:
         if len(_known) > _MOST:
             _known.clear()
-        found = _known[key] = code, _has_name(code, frame.f_lasti)
-    return found[1]
+        found = _known[key] = code, _way(code, frame.f_lasti)
+    return found[1] == way
 
 
-def _has_name(code: CodeType, place: int) -> bool:
+def _way(code: CodeType, place: int) -> str:
+    """The step at a place of a code, if what it writes to has a name; else ""."""
     steps: list[Any] = []
     for step in dis.get_instructions(code):
+        if step.offset > place:  # which may lie in the cache behind a step
+            break
         if step.opname != "EXTENDED_ARG":
             steps.append(step)
-        if step.offset >= place:
-            break
-    holders = _HOLDERS.get(steps[-1].opname) if steps[-1].offset == place else None
+    holders = _HOLDERS.get(steps[-1].opname)
     if holders is None:
-        return False
-    if steps.pop().opname == "STORE_SUBSCR" and steps[-1].opname == "SWAP":
+        return ""
+    last = steps.pop()
+    missing = 1  # on the stack: first i or v, above x
+    if last.opname == CALLS:
+        missing = last.arg  # the arguments, then the method
+        while steps and steps[-1].opname in ("PRECALL", "KW_NAMES"):
+            steps.pop()
+    elif last.opname == SETS and steps[-1].opname == "SWAP":
         while steps and not _copies_both(steps):  # x[i] += v: x and i were copied at first
             steps.pop()
         del steps[-2:]
-    missing = 1  # on the stack: first i or v, above x
     while steps and missing > 0:
         step = steps.pop()
         if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
-            return False
+            return ""
         missing -= dis.stack_effect(step.opcode, step.arg)
         if missing < 0:  # one step that loads both
-            return step.opname.startswith(holders)
-    return bool(steps) and steps[-1].opname.startswith(holders)
+            steps.append(step)
+            break
+    if last.opname == CALLS and (not steps or steps.pop().opname not in _METHODS):
+        return ""
+    if not steps or not steps[-1].opname.startswith(holders):
+        return ""
+    return f"{CALLS}{last.arg}" if last.opname == CALLS else str(last.opname)
 
 
 def _copies_both(steps: list[Any]) -> bool:

@@ -23,7 +23,7 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
-from fx.writing.holders import has_name
+from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, seen, share, tell
@@ -45,7 +45,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         with no_grad():  # `x.data[i] = v`: nobody else could ask for the history
             set_item(self, index, value)
         return
-    alone = not self.written and getrefcount(self) <= _NAMED[0] and has_name(frame)
+    alone = not self.written and getrefcount(self) <= _NAMED[0] and has_name(frame, SETS)
     if alone and records(self, value):
         now = with_item(self, index, value)
         if getrefcount(self) <= _NAMED[0] and take(self, now):
@@ -107,7 +107,7 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
             return value
         if type(self) is Tensor and value._node is not None:
             others = getrefcount(self) - _NAMED[1]
-            if (others < 0 or (others == 0 and has_name(frame))) and take(self, value):
+            if (others < 0 or (others == 0 and has_name(frame, OPERATES))) and take(self, value):
                 return self
         return renew(self, sign, value)
 
@@ -132,9 +132,22 @@ _LOOKS = {
 }  # fmt: skip
 
 
-def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+def _method(name: str, value_of: Any, work: Any = None) -> Callable[..., Any]:
+    """The method in place of that name.
+
+    Args:
+        value_of: what it makes of a tensor; None where ``work`` does more than to hold that.
+        work: the whole of it, or what tries to do it in memory, and gives None where it cannot.
+    """
+
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if work is not None and (found := work(self, *args, **kwargs)) is not None:
+            return found
+        return renew(self, name, value_of(self, *args, **kwargs))
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not writes(_getframe(1)):
+        frame = _getframe(1)
+        if not writes(frame):
             raise InPlaceError(
                 f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
                 f"(only code that imports fx.torch writes)"
@@ -143,13 +156,21 @@ def _method(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
             tell(self)
         if modes.stage is not None and getrefcount(self) <= _ALONE[1] and _is_detached(self):
             with no_grad():
-                return work(self, *args, **kwargs)
-        return work(self, *args, **kwargs)
+                return whole(self, *args, **kwargs)
+        if work is not None and (found := work(self, *args, **kwargs)) is not None:
+            return found
+        value = value_of(self, *args, **kwargs)
+        if type(self) is Tensor and value._node is not None:
+            others = getrefcount(self) - _ALONE[1] - 1
+            way = f"{CALLS}{len(args) + len(kwargs)}"
+            if (others < 0 or (others == 0 and has_name(frame, way))) and take(self, value):
+                return self
+        return renew(self, name, value)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
-    method.__doc__ = work.__doc__
-    method.work = work  # type: ignore[attr-defined]
+    method.__doc__ = (work if value_of is None else value_of).__doc__
+    method.work = whole  # type: ignore[attr-defined]
     return method
 
 
@@ -213,19 +234,16 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     return adopt(self, grown.clone(), "resize_")
 
 
-def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
-    """Hold the values of ``source``, broadcast and cast to this shape and dtype."""
-    return self if put_all(self, source) else rebinding.copy_(self, source, non_blocking)
+def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
+    return x if put_all(x, source) else None
 
 
-def fill_(self: Any, value: Any) -> Any:
-    """Hold ``value`` everywhere."""
-    return copy_(self, value)
+def _put_number(x: Any, value: Any) -> Any:
+    return x if put_all(x, value) else None
 
 
-def zero_(self: Any) -> Any:
-    """Hold zeros."""
-    return copy_(self, 0)
+def _put_zeros(x: Any) -> Any:
+    return x if put_all(x, 0) else None
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
@@ -328,16 +346,14 @@ def attach() -> None:
     Tensor.__dir__ = __dir__  # type: ignore[method-assign]
     for name, sign in _OPERATORS.items():
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
-    own = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, copy_, fill_, zero_)}
+    works = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, rebinding.share_memory_)}
+    works.update((name, _look(name)) for name in _LOOKS)
+    puts = {"copy_": _put_copy, "fill_": _put_number, "zero_": _put_zeros}
     for name in NAMES:
-        if name in own:
-            work = own[name]
-        elif name in _LOOKS:
-            work = _look(name)
-        else:
-            work = rebinding.work_of(name)
-        if work is not None:
-            setattr(Tensor, name, _method(name, work))
+        if name in works:
+            setattr(Tensor, name, _method(name, None, works[name]))
+        elif (value_of := rebinding.value_of(name)) is not None:
+            setattr(Tensor, name, _method(name, value_of, puts.get(name)))
     Tensor.detach = detach
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps

@@ -145,7 +145,13 @@ def test_a_pullback_keeps_what_a_call_gave():
     made(torch.arange(3.0) * 2)[0] = 5
     made(torch.arange(3.0) * 2)[[0, 1]] += 7
     made(2 * torch.arange(3.0))[len(sums) - 3] = sums[0]
-    assert [torch.autograd.grad(s, v)[0].tolist() for s in sums] == [[0, 2, 4]] * 3
+    made(2 * torch.arange(3.0)).mul_(v)
+    torch.Tensor.add_(made(2 * torch.arange(3.0)), v)
+    tensor = torch.Tensor
+    tensor.add_(made(2 * torch.arange(3.0)), v)
+    x = made(v.detach() * 2 * torch.arange(3.0))
+    x += v
+    assert [torch.autograd.grad(s, v)[0].tolist() for s in sums] == [[0, 2, 4]] * 7
 
 
 def test_a_pullback_sees_the_value_that_it_was_given():

@@ -169,11 +169,10 @@ def _part_in_steps(x: Tensor, *, k: int, upper: bool) -> Tensor:
 
 def _part(name: str) -> Any:
     """``(x, k, upper)``: the triangle on and below the diagonal k, or on and above it."""
-
-    def vjp(needs: Any, x: Tensor, *, k: int, upper: bool) -> Any:
-        return lambda ct: (part(ct, k, upper),)
-
-    triangle = fuse("triangle", reference=_part_in_steps, torch_name=name, vjp=vjp)
+    triangle = fuse(
+        "triangle", reference=_part_in_steps, torch_name=name,
+        vjp=lambda needs, x, *, k, upper: lambda ct: (part(ct, k, upper),),
+    )  # fmt: skip
     part = quick(triangle, "k", "upper")
     return part
 

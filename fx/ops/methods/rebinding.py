@@ -1,13 +1,15 @@
 """In-place methods of cells: ``cell.foo_(...)`` rebinds the cell to what ``foo(...)`` gives.
 
-One rule makes them of the methods of tensors; written out are those that no method gives:
-constants, copies, and random draws, which take PyTorch's arguments.
+A function says what each makes of a tensor. One rule makes it of the methods of tensors; written
+out are those that no method gives: constants, copies, and random draws, which take PyTorch's
+arguments.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from fx.dtypes import FLOATING, bool_, int64
@@ -18,22 +20,34 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor
 
+Value = Callable[..., Tensor]  # of a tensor or cell, and the arguments of a method in place
+
 _SCALED = {"add_": (2, "alpha"), "sub_": (2, "alpha"), "addcmul_": (3, "value"),
            "addcdiv_": (3, "value")}  # fmt: skip
 
 
-def _by_rule(name: str) -> Callable[..., Cell]:
-    """The in-place form of the method of that name."""
+def _by_rule(name: str) -> Value:
+    """What the method in place of that name makes of a tensor."""
     pure = name[:-1]
     count, factor = _SCALED.get(name, (0, ""))
 
-    def method(self: Cell, *args: Any, **kwargs: Any) -> Cell:
+    def value(self: Any, *args: Any, **kwargs: Any) -> Tensor:
         if count and len(args) == count:  # older code gives the factor first
             kwargs[factor], *args = args  # type: ignore[assignment]
-        return self._renew(name, getattr(_now(self), pure)(*args, **kwargs))
+        return getattr(_now(self), pure)(*args, **kwargs)  # type: ignore[no-any-return]
 
-    method.__name__ = name
-    method.__doc__ = f"Hold ``self.{pure}(...)``, with the shape and dtype kept."
+    value.__name__ = name
+    value.__doc__ = f"Hold ``self.{pure}(...)``, with the shape and dtype kept."
+    return value
+
+
+def _method(name: str, value_of: Value) -> Callable[..., Cell]:
+    """The method in place of that name: a cell holds what ``value_of`` makes of it."""
+
+    @wraps(value_of)
+    def method(self: Cell, *args: Any, **kwargs: Any) -> Cell:
+        return self._renew(name, value_of(self, *args, **kwargs))
+
     return method
 
 
@@ -57,10 +71,10 @@ def _refused(name: str) -> Callable[..., Cell]:
 # constants and copies ---------------------------------------------------------------------------
 
 
-def copy_(self: Cell, source: Any, non_blocking: bool = False) -> Cell:
+def copy_(self: Any, source: Any, non_blocking: bool = False) -> Tensor:
     """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
     if type(source) in _NUMBERS and self._dtype in FLOATING:
-        return self._renew("copy_", filled(self._shape, source, self._dtype, self.device.name))
+        return filled(self._shape, source, self._dtype, self.device.name)
     from fx.ops.convert import as_tensor, to_device
     from fx.ops.operands import own
     from fx.prims.shape import stretched
@@ -74,23 +88,23 @@ def copy_(self: Cell, source: Any, non_blocking: bool = False) -> Cell:
         value, given = stretched(value, shape), True
     if given and not (self.written and self._view.path):  # else it is written into its place
         value = own(value)
-    return self._renew("copy_", value)
+    return value
 
 
 _NUMBERS = frozenset((int, float, bool))
 
 
-def fill_(self: Cell, value: Any) -> Cell:
+def fill_(self: Any, value: Any) -> Tensor:
     """Hold ``value`` everywhere."""
     return copy_(self, value)
 
 
-def zero_(self: Cell) -> Cell:
+def zero_(self: Any) -> Tensor:
     """Hold zeros."""
     return copy_(self, 0)
 
 
-def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Tensor:
     """Hold ``fill_value`` on the main diagonal; ``wrap`` starts it anew below, in tall matrices.
 
     Raises:
@@ -110,14 +124,14 @@ def fill_diagonal_(self: Cell, fill_value: Any, wrap: bool = False) -> Cell:
     if x._dtype == bool_:  # any number, as fill_ takes it
         fill_value = bool(fill_value)
     flat = x.reshape(-1).at[arange(0, end, step)].set(fill_value)
-    return self._renew("fill_diagonal_", flat.reshape(shape))
+    return flat.reshape(shape)
 
 
-def put_(self: Cell, index: Any, source: Any, accumulate: bool = False) -> Cell:
+def put_(self: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
     """Hold ``source`` at the places ``index`` of the flat tensor, or add it there."""
     place = _now(self).reshape(-1).at[index]
     out = place.add(source) if accumulate else place.set(source)
-    return self._renew("put_", out.reshape(self.shape))
+    return out.reshape(self.shape)
 
 
 def share_memory_(self: Cell) -> Cell:
@@ -150,7 +164,7 @@ def _standard(self: Cell, name: str, family: str, generator: Any) -> Tensor:
     return getattr(random, family)(key, self.shape, dtype=self.dtype)  # type: ignore[no-any-return]
 
 
-def normal_(self: Cell, mean: float = 0, std: float = 1, *, generator: Any = None) -> Cell:
+def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """Hold normal values."""
     import fx.random as random
 
@@ -158,10 +172,12 @@ def normal_(self: Cell, mean: float = 0, std: float = 1, *, generator: Any = Non
     if std < 0:
         raise ValueError(f"normal_ expects std >= 0.0, but found std {std}")
     key = random.next_key(generator, self.device)
-    return self._renew("normal_", random.normal(key, self.shape, mean, std, self.dtype))
+    return random.normal(key, self.shape, mean, std, self.dtype)
 
 
-def uniform_(self: Cell, a: float = 0, b: float = 1, *, generator: Any = None, **ends: Any) -> Cell:
+def uniform_(
+    self: Any, a: float = 0, b: float = 1, *, generator: Any = None, **ends: Any
+) -> Tensor:
     """Hold uniform values in [a, b), PyTorch's ``from`` and ``to``."""
     import fx.random as random
 
@@ -174,10 +190,10 @@ def uniform_(self: Cell, a: float = 0, b: float = 1, *, generator: Any = None, *
             f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}"
         )
     key = random.next_key(generator, self.device)
-    return self._renew("uniform_", random.uniform(key, self.shape, a, b, self.dtype))
+    return random.uniform(key, self.shape, a, b, self.dtype)
 
 
-def bernoulli_(self: Cell, p: Any = 0.5, *, generator: Any = None) -> Cell:
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Hold 1 with probability ``p`` (a number or a tensor), else 0."""
     import fx.random as random
 
@@ -185,18 +201,18 @@ def bernoulli_(self: Cell, p: Any = 0.5, *, generator: Any = None) -> Cell:
         raise ValueError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     key = random.next_key(generator, self.device)
     drawn = random.bernoulli(key, p, self.shape)
-    return self._renew("bernoulli_", drawn.astype(self.dtype))
+    return drawn.astype(self.dtype)
 
 
-def exponential_(self: Cell, lambd: float = 1, *, generator: Any = None) -> Cell:
+def exponential_(self: Any, lambd: float = 1, *, generator: Any = None) -> Tensor:
     """Hold exponential values of rate ``lambd``."""
     if lambd <= 0:
         raise ValueError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     drawn = _standard(self, "exponential_", "exponential", generator)
-    return self._renew("exponential_", drawn / lambd)
+    return drawn / lambd
 
 
-def geometric_(self: Cell, p: float, *, generator: Any = None) -> Cell:
+def geometric_(self: Any, p: float, *, generator: Any = None) -> Tensor:
     """Hold the numbers of trials up to the first success of probability ``p``: 1, 2 ..."""
     import fx.random as random
 
@@ -204,26 +220,26 @@ def geometric_(self: Cell, p: float, *, generator: Any = None) -> Cell:
         raise ValueError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     key = random.next_key(generator, self.device)
     waiting = random.exponential(key, self.shape) / -math.log1p(-p)
-    return self._renew("geometric_", waiting.ceil().clamp(min=1).astype(self.dtype))
+    return waiting.ceil().clamp(min=1).astype(self.dtype)
 
 
-def cauchy_(self: Cell, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Cell:
+def cauchy_(self: Any, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
     """Hold values of Cauchy's distribution."""
     if sigma <= 0:
         raise ValueError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     drawn = _standard(self, "cauchy_", "uniform", generator)
-    return self._renew("cauchy_", median + sigma * (math.pi * (drawn - 0.5)).tan())
+    return median + sigma * (math.pi * (drawn - 0.5)).tan()
 
 
-def log_normal_(self: Cell, mean: float = 1, std: float = 2, *, generator: Any = None) -> Cell:
+def log_normal_(self: Any, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
     """Hold values whose logarithm is normal."""
     if std <= 0:
         raise ValueError(f"log_normal_ expects std > 0.0, but found std={std}")
     drawn = _standard(self, "log_normal_", "normal", generator)
-    return self._renew("log_normal_", (mean + std * drawn).exp())
+    return (mean + std * drawn).exp()
 
 
-def random_(self: Cell, *ends: int, generator: Any = None, **named: Any) -> Cell:
+def random_(self: Any, *ends: int, generator: Any = None, **named: Any) -> Tensor:
     """Hold integers: ``random_()``, ``random_(to)`` or ``random_(from, to)``, ``to`` left out.
 
     Without ends they are all that the dtype holds, from 0: in floating dtypes the integers up to
@@ -243,7 +259,7 @@ def random_(self: Cell, *ends: int, generator: Any = None, **named: Any) -> Cell
         )
     key = random.next_key(generator, self.device)
     drawn = random.randint(key, self.shape, low, high, int64)
-    return self._renew("random_", drawn.astype(self.dtype))
+    return drawn.astype(self.dtype)
 
 
 def _whole(dtype: Any) -> int:
@@ -278,26 +294,28 @@ def _operator(name: str, sign: str) -> Callable[[Cell, Any], Cell]:
     return method
 
 
-_WRITTEN = {
-    method.__name__: method
-    for method in (
-        copy_, fill_, zero_, fill_diagonal_, put_, share_memory_,
-        detach_, normal_, uniform_, bernoulli_, exponential_, geometric_, cauchy_, log_normal_,
-        random_,
+_VALUES = {
+    value_of.__name__: value_of
+    for value_of in (
+        copy_, fill_, zero_, fill_diagonal_, put_, normal_, uniform_, bernoulli_, exponential_,
+        geometric_, cauchy_, log_normal_, random_,
     )
 }  # fmt: skip
+_METHODS = {"detach_": detach_, "share_memory_": share_memory_}  # which change no element
 
 
-def work_of(name: str) -> Callable[..., Any] | None:
-    """The method in place of that name, for whatever has ``_renew``; None if there is none."""
-    if name in _WRITTEN:
-        return _WRITTEN[name]
+def value_of(name: str) -> Value | None:
+    """What the method in place of that name makes of a tensor; None if there is no such method."""
+    if name in _VALUES:
+        return _VALUES[name]
     return _by_rule(name) if callable(getattr(Tensor, name[:-1], None)) else None
 
 
 def attach() -> None:
     """Put the methods on Cell."""
     for name in NAMES:
-        setattr(Cell, name, work_of(name) or _refused(name))
+        value = value_of(name)
+        method = _refused(name) if value is None else _method(name, value)
+        setattr(Cell, name, _METHODS.get(name, method))
     for name, sign in _OPERATORS.items():
         setattr(Cell, f"__i{name}__", _operator(name, sign))
