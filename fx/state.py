@@ -21,7 +21,7 @@ from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
 from fx.levels import newest_level
 from fx.tape import CELL, Leaf, grad_tracer
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare, new_tensor
 from fx.versions import touch
 
 
@@ -302,7 +302,7 @@ def free_value(x: Tensor) -> Tensor:
     """The same values without their history; itself where it has none."""
     if type(x) is not Tensor:
         return x.detach()  # type: ignore[no-any-return]
-    return x if x._node is None else new_tensor(x._a)
+    return x if x._node is None else bare(x)
 
 
 def lasting(make: Callable[[], Tensor], name: str = "") -> Cell:

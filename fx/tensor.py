@@ -123,4 +123,9 @@ def new_tensor(array: Any) -> Tensor:
     return tensor
 
 
+def bare(x: Tensor) -> Tensor:
+    """The value of a plain tensor alone, without its node."""
+    return new_tensor(x._a)
+
+
 _new = object.__new__

@@ -22,7 +22,7 @@ from fx.primitive import Primitive
 from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer, Node, Select, grad_tracer
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare, new_tensor
 from fx.transforms._arguments import leave
 from fx.transforms.batching import Lanes, batch_tracer, lanes_to
 from fx.transforms.reverse import vjp
@@ -130,7 +130,7 @@ class Application(Primitive):
         place = Select(node, index)
         if level:
             return grad_tracer(level, out, place)
-        out = new_tensor(out._a)
+        out = bare(out)
         out._node = place
         return out
 
@@ -168,7 +168,7 @@ def _records(level: int) -> bool:
 
 
 def _bare(x: Tensor) -> Tensor:
-    return x if x._node is None else new_tensor(x._a)
+    return x if x._node is None else bare(x)
 
 
 def _owned(out: Tensor, level: int, name: str) -> Tensor:

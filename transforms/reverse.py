@@ -14,7 +14,7 @@ from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient as stop
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.tape import GradTracer, Leaf, Node, grad_tracer
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare
 from fx.transforms._arguments import (
     Argnums,
     check_function,
@@ -49,7 +49,7 @@ class _Pulled:
                 ct = zeros_like_spec(x.spec)
             elif type(ct) is Tensor and ct._node is None:
                 if id(ct) in seen:  # each its own object: one of them may come to require grad
-                    ct = new_tensor(ct._a)
+                    ct = bare(ct)
                 seen.add(id(ct))
             out.append(ct)
         return out
@@ -176,7 +176,7 @@ def value_and_grad(
 
         pulled, aux = _run(of_chosen, chosen, "grad", has_aux, function)
         value = _scalar(pulled, function)
-        cts = pulled.back([new_tensor(constant_like(1.0, value)._a)], keep=False)
+        cts = pulled.back([bare(constant_like(1.0, value))], keep=False)
         grads = tree.unflatten(pulled.treedef_in, cts)
         gradient = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux), gradient) if has_aux else (value, gradient)

@@ -23,7 +23,7 @@ from fx.prims.families import broadcast_shapes
 from fx.prims.shape import reshape, sum_to
 from fx.spec import TensorSpec
 from fx.tape import CELL
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare
 from fx.transforms.application import Application, Pullback, in_lanes, transposed
 from fx.transforms.batching import batch_tracer, lanes_to
 from fx.transforms.rules import cotangents_of_lanes
@@ -67,7 +67,7 @@ class Applied(Application):
         outs = call.taken_apart(out)
         self._note(ctx, args, outs)
         # as objects of their own: a result may be an argument, or be kept
-        return [new_tensor(o._a) if type(o) is Tensor else o for o in outs]
+        return [bare(o) if type(o) is Tensor else o for o in outs]
 
     def _note(self, ctx: Context, args: Tensors, outs: Tensors) -> None:
         call = self.call

@@ -13,7 +13,7 @@ from fx.ops.convert import as_tensor
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, Leaf, Node, extra_of
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -284,7 +284,7 @@ def cotangent_for(x: Tensor, ct: Any, level: int, what: str, create_graph: bool)
                 f"real number, for example fx.real(y)"
             )
         one = constant_like(1.0, x)
-        return zeros_like_spec(x.spec) + one if shape else new_tensor(one._a)
+        return zeros_like_spec(x.spec) + one if shape else bare(one)
     if not isinstance(ct, Tensor):
         ct = as_tensor(ct, dtype=x.dtype, device=x.device)
     if ct.level == CELL:
@@ -303,7 +303,7 @@ def cotangent_for(x: Tensor, ct: Any, level: int, what: str, create_graph: bool)
         if level and ct.level == level:
             ct = ct.value
         elif type(ct) is Tensor:  # an object of its own, for it may become a gradient
-            ct = new_tensor(ct._a)
+            ct = bare(ct)
     return ct
 
 
@@ -356,7 +356,7 @@ def backward_from(
         node, shape = self._node, self._shape
         if node is not None and shape == () and self._dtype.kind != "c":  # a loss
             keep = create_graph if retain_graph is None else retain_graph
-            one = new_tensor(constant_like(1.0, self)._a)
+            one = bare(constant_like(1.0, self))
             backward_pass(((node, one),), level=0, keep=keep, create_graph=create_graph)
             return
     backward(self, None if gradient is None else [gradient], retain_graph, create_graph, inputs)

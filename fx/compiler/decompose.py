@@ -222,8 +222,8 @@ def _is_zeros(x: Value) -> bool:
     if node.primitive.name == "full":
         return bool(node.params["value"] == 0)
     if node.primitive.name == "broadcast_to":
-        constant = node.inputs[0].constant
-        return constant is not None and foldable(node.inputs[0]) and not constant._a.any()
+        (value,) = node.inputs
+        return value.constant is not None and foldable(value) and not value.array.any()
     return False
 
 
@@ -247,7 +247,7 @@ def _division(w: _Writer, x: Value, y: Value) -> Value | None:
 def _never_zero(value: Value) -> bool:
     """Whether no element is 0, whatever the inputs."""
     if value.constant is not None:
-        return foldable(value) and bool(value.constant._a.all())
+        return foldable(value) and bool(value.array.all())
     node = value.node
     if node is None:
         return False

@@ -132,7 +132,7 @@ class _Builder:
     def _value(self, v: Value, index: Map, guard: int | None) -> int:
         nest, group, node, dtype = self.nest, self.group, v.node, v.spec.dtype
         if v.constant is not None and not v.spec.shape:
-            return nest.expr("const", "", (), v.constant._a.tobytes(), dtype)
+            return nest.expr("const", "", (), v.array.tobytes(), dtype)
         if v not in group.inside or node is None:
             return self._load(v, index, guard)
         name = node.primitive.name

@@ -32,6 +32,11 @@ class Value:
     constant: Tensor | None
     weak: bool
 
+    @property
+    def array(self) -> Any:
+        """The array of a constant."""
+        return self.constant._a  # type: ignore[union-attr]
+
     def __repr__(self) -> str:
         kind = "constant" if self.constant is not None else "input" if self.node is None else ""
         return f"<{kind or f'{self.node!r}.{self.position}'} {self.spec!r}>"

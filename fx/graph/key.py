@@ -61,7 +61,7 @@ def foldable(value: Value) -> bool:
 
     That is so where it is small, one number repeated, or not floating: indices and masks.
     """
-    array = value.constant._a  # type: ignore[union-attr]
+    array = value.array
     return array.nbytes <= limits.CODE_CONSTANTS or array.dtype.kind in "biu" or _uniform(array)
 
 
@@ -132,7 +132,7 @@ class _Writer:
 
     def _constant(self, value: Value) -> str:
         name = self._names[value] = f"%{len(self._names)}"
-        array = value.constant._a  # type: ignore[union-attr]
+        array = value.array
         told = ""
         if foldable(value):
             uniform = _uniform(array) and array.size > 0

@@ -20,11 +20,11 @@ _compiled: dict[Any, Any] = {}  # by the key of a step, as the driver shares cod
 def run_schedule(plan: Schedule, *arrays: np.ndarray, pieces: int = 1) -> list[np.ndarray]:
     """The outputs of a schedule; each kernel gets its tasks in ``pieces`` ranges."""
     env: dict[Any, np.ndarray] = dict(zip(plan.graph.inputs, arrays))
-    env |= {v: v.constant._a for v in plan.graph.constants()}
+    env |= {v: v.array for v in plan.graph.constants()}
 
     def get(value: Any) -> np.ndarray:
         found = plan.root(value)
-        array = found.constant._a if found.constant is not None else env[found]
+        array = found.array if found.constant is not None else env[found]
         return np.ascontiguousarray(array).reshape(value.spec.shape)
 
     for step in plan.steps:

@@ -138,7 +138,7 @@ def test_fold_computes_what_depends_on_constants():
     data = np.asarray([1.0, 2.0, 3.0], f32)
     new = fold(single("exp", data))
     assert names(new) == []
-    assert_same_bits([new.outputs[0].constant._a], [np.exp(data)])
+    assert_same_bits([new.outputs[0].array], [np.exp(data)])
 
 
 def test_fold_keeps_uniform_results_as_full():

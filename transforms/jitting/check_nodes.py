@@ -100,7 +100,7 @@ def _differ(a: Node, b: Node) -> bool:
         if (x.constant is None) != (y.constant is None):
             return True
         if x.constant is not None and y.constant is not None:
-            one, other = np.asarray(x.constant._a), np.asarray(y.constant._a)
+            one, other = np.asarray(x.array), np.asarray(y.array)
             if one.shape != other.shape or one.tobytes() != other.tobytes():
                 return True
     return False
@@ -109,7 +109,7 @@ def _differ(a: Node, b: Node) -> bool:
 def _shown(node: Node) -> str:
     """A node in words: its primitive, the specs of its operands, and constants."""
     parts = [
-        repr(v.constant._a.item()) if v.constant is not None and not v.spec.shape else repr(v.spec)
+        repr(v.array.item()) if v.constant is not None and not v.spec.shape else repr(v.spec)
         for v in node.inputs
     ]
     return f"{node.primitive.name}({', '.join(parts)})"

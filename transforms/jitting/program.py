@@ -16,7 +16,7 @@ from weakref import ref
 import attrs
 
 from fx.graph.ir import Graph, Node, Value
-from fx.tensor import Tensor
+from fx.tensor import Tensor, bare
 from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.recording.host import ERRORS, Host, Table, answer
@@ -346,9 +346,8 @@ if hasattr(os, "register_at_fork"):  # a child has none of the other threads
 
 def concrete(x: Any) -> Tensor:
     """The known tensor at the bottom of ``x``."""
-    from fx.tensor import new_tensor
 
-    return new_tensor(x._a)
+    return bare(x)
 
 
 def lazily(name: str) -> Any:

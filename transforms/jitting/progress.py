@@ -15,7 +15,7 @@ from fx.graph.staging import StageTracer
 from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, bare, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.first_run import Stages
 from fx.transforms.jitting.handled import was_sent
@@ -81,7 +81,7 @@ class Call(Stages):
         """The same without a history, and not kept: who differentiates may not be known yet."""
         x = value.constant if value.constant is not None else self.env.get(value)
         x = self._fetch(value) if x is None else x
-        return new_tensor(x._a) if x.level < 0 and x._node is not None else x
+        return bare(x) if x.level < 0 and x._node is not None else x
 
     def _fetch(self, value: Value) -> Any:
         source = self.program.sources[value]
@@ -101,7 +101,7 @@ class Call(Stages):
 
     def _bare(self, x: Any) -> Any:
         if not self.records and x.level < 0 and x._node is not None:
-            return new_tensor(x._a)
+            return bare(x)
         return x
 
     def finder(self, x: Tensor) -> Any:
@@ -300,7 +300,7 @@ class Call(Stages):
         out = tree.unflatten(finish.treedef, results[: finish.treedef.num_leaves])
         rebound = [(cell(), x) for cell, x in rebinds]
         gathered = [
-            (held, x if type(x) is not Tensor else new_tensor(x._a))
+            (held, x if type(x) is not Tensor else bare(x))
             for held, x in [(self.jitted.owner(o, self.signature), x) for o, x in grads]
             if held is not None
         ]

@@ -30,7 +30,7 @@ def _registers(graph: Graph) -> Run:
     constants: list[Any] = []
     for value in graph.constants():
         places[value] = len(places)
-        constants.append(moved(value.constant._a, "cpu"))  # type: ignore[union-attr]
+        constants.append(moved(value.array, "cpu"))
     program = []
     for node in graph.nodes:
         for value in node.outs:

@@ -334,7 +334,7 @@ def _cond(rewriter: Rewriter, node: Node, wanted: tuple[bool, ...]) -> list[Valu
     if not all(_fits(b, given) for b in branches):
         return None
     if index.constant is not None and index.spec.device == "cpu":
-        place = min(max(int(index.constant._a), 0), len(branches) - 1)
+        place = min(max(int(index.array), 0), len(branches) - 1)
         return _inlined(rewriter, branches[place], given)
     needed = [_needed(b, [v for v, alive in zip(b.outputs, wanted) if alive]) for b in branches]
     # one list of operands serves all branches: what one of them needs stays for all

@@ -50,7 +50,7 @@ class _Folder:
     def look_at(self, value: Value) -> None:
         """A constant whose elements are all the same becomes ``full``."""
         if TINY < value.spec.size <= limits.FOLD_RESULT and _on_cpu(value):
-            array = value.constant._a  # type: ignore[union-attr]
+            array = value.array
             if uniform(array) is not None:
                 self.rewriter.replace(value, self.constant(array, ""))
 
@@ -102,7 +102,7 @@ class _Folder:
         """The array of a value that is known."""
         value = self.rewriter.get(value)
         if value.constant is not None:
-            return value.constant._a
+            return value.array
         found = self.arrays.get(value)
         if found is None:
             node = value.node

@@ -196,7 +196,7 @@ def _of_scalars(name: str) -> Rule:
         for x in inputs:
             if x.constant is None:
                 return None
-        arrays = [x.constant._a for x in inputs]
+        arrays = [x.array for x in inputs]
         found = run_primitive(registry[name], arrays, params)
         if found is None or found[0].shape or found[0].dtype != spec.dtype:
             return None

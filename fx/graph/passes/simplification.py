@@ -99,7 +99,7 @@ class Simplifier(Rewriter):
         if spec.device != "cpu":
             return None
         if value.constant is not None:
-            array = value.constant._a
+            array = value.array
         else:
             try:
                 array = constant(value.node.params["value"], spec.dtype)._a  # type: ignore

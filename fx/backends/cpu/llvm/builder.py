@@ -108,7 +108,7 @@ class Builder:
             if len(found) == 1:
                 told.append(found[0])
             else:
-                told.append(told_array(value.constant._a))  # type: ignore[union-attr]
+                told.append(told_array(value.array))
                 self.shareable = self.shareable and foldable(value)
         return told
 

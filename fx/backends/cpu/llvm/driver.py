@@ -111,8 +111,7 @@ def _finish(program: Program, graph: Graph, python: Sequence[Callable[..., Any]]
     """The executable of a program, with this graph's constants."""
     known = constants_of(graph) if program.recipe.constants else []
     constants = [
-        known[c].constant._a if isinstance(c, int) else array_of(c)  # type: ignore[union-attr]
-        for c in program.recipe.constants
+        known[c].array if isinstance(c, int) else array_of(c) for c in program.recipe.constants
     ]
     return Executable(program, constants, python)
 

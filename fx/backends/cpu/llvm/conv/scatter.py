@@ -32,7 +32,7 @@ def _is_zeros(value: Value) -> bool:
         return node.primitive.name == "full" and bool(node.params["value"] == 0)
     if value.constant is None:
         return False
-    a = value.constant._a
+    a = value.array
     return not any(a.strides) and not bool(a[(0,) * a.ndim])
 
 

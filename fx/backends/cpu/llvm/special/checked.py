@@ -59,7 +59,7 @@ def in_range(value: Value, n: int) -> bool:
     if value.constant is not None:
         if not foldable(value):  # its values are no part of what the program is found by
             return False
-        array = value.constant._a
+        array = value.array
         return bool(array.size == 0 or (array.min() >= -n and array.max() < n))
     node = value.node
     if node is None:

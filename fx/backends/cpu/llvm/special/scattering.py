@@ -141,7 +141,7 @@ def is_zero(value: Value) -> bool:
         return not any(np.asarray(node.params["value"], value.spec.dtype).tobytes())
     if value.constant is None or not foldable(value):
         return False
-    array = value.constant._a
+    array = value.array
     if not any(s for s, n in zip(array.strides, array.shape) if n > 1):
         array = array[(0,) * array.ndim]
     return not any(array.tobytes())
