@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import fx
-import fx.backends.cpu.llvm.special.indexing as native
 from fx.backends.cpu.llvm.special import STEPS
 from fx.dtypes import ALL, COMPLEX, FLOATING
 from fx.errors import IndexingError
@@ -15,11 +14,6 @@ REAL = [d for d in ALL if d not in COMPLEX]
 SIZES = [np.dtype("bool"), np.dtype("int16"), np.dtype("float32"), np.dtype("float64")]
 SHAPES = [((5,), 0), ((40, 3), 0), ((6, 70), 1), ((3, 20, 33), 1), ((2000,), 0), ((3, 4, 5), 2)]
 MODES = ("set", "add", "mul", "min", "max")
-
-
-@pytest.fixture(autouse=True)
-def _with_reports(monkeypatch):
-    monkeypatch.setattr(native, "reports", lambda: True)
 
 
 def _numbers(rng, shape, dtype):
@@ -193,12 +187,6 @@ def _taken(x, idx, name):
     return STEPS[name](Node(registry[name], (x, idx), {"axis": 1}))
 
 
-def test_without_a_driver_that_looks_checked_indices_stay_in_python(monkeypatch):
-    monkeypatch.setattr(native, "reports", lambda: False)
-    node = node_of("take", [np.ones(4), np.array([1])], axis=0)
-    assert STEPS["take"](node) is None
-
-
 def test_what_is_known_of_indices():
     from fx.backends.cpu.llvm.special.checked import in_range
     from fx.graph.ir import Node, input_value
@@ -222,11 +210,9 @@ def test_what_is_known_of_indices():
 
 
 @pytest.mark.parametrize("size", [4, 40_000])
-def test_a_compiled_graph_fails_as_the_eager_call(size, monkeypatch):
+def test_a_compiled_graph_fails_as_the_eager_call(size):
     from fx.backends.cpu.llvm.driver import compile_graph
-    from fx.backends.cpu.llvm.special.checked import reports
 
-    monkeypatch.setattr(native, "reports", reports)
     rng = np.random.default_rng(4)
     x = fx.asarray(rng.normal(size=(30, 8)).astype(np.float32))
     good, bad = rng.integers(-30, 30, (2, size))

@@ -148,10 +148,3 @@ def _likely(b: Any, condition: Any) -> Any:
     if function is None:
         function = ir.Function(b.module, ir.FunctionType(i1, [i1, i1]), name)
     return b.call(function, [condition, ir.Constant(i1, 1)])
-
-
-def reports() -> bool:
-    """Whether the driver looks at the words of a ``CheckedStep``."""
-    from fx.backends.cpu.llvm import parts
-
-    return "status" in parts.Call.__dataclass_fields__

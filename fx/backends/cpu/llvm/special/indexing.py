@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
-from fx.backends.cpu.llvm.special.checked import CheckedStep, Guard, in_range, message, reports
+from fx.backends.cpu.llvm.special.checked import CheckedStep, Guard, in_range, message
 from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements, tasks_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
@@ -15,12 +15,10 @@ from fx.graph.ir import Node
 Body = Callable[[Frame, Any, Any], None]
 
 
-def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) -> Step | None:
-    """The step whose body is ``body(frame, task, status)``; None if no one would look at status."""
+def checked_step(node: Node, name: str, n: int, where: str, body: Body, **more: Any) -> Step:
+    """The step whose body is ``body(frame, task, status)``; status is None without a check."""
     idx = node.inputs[min(1, len(node.inputs) - 1)]
     safe = in_range(idx, n)
-    if not safe and not reports():
-        return None
 
     def inside(frame: Frame) -> None:
         with frame.tasks() as task:
