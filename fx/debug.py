@@ -85,7 +85,6 @@ _TENSOR = _Tensor()
 
 debug_print = Primitive(  # no results: it is kept for its effect
     "debug_print", cpu=_show, multiple=True, effectful=True, differentiable=False,
-    kernels={"cpu": _show},
     spec=lambda *specs, **params: (),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
@@ -138,7 +137,6 @@ def _show_after(*arrays: Any, **params: Any) -> tuple[Any]:
 
 _debug_print_after = Primitive(  # takes and gives a token, which keeps it in its place
     "debug_print_after", cpu=_show_after, multiple=True, effectful=True, differentiable=False,
-    kernels={"cpu": _show_after},
     spec=lambda *specs, **params: (specs[-1],),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
