@@ -70,6 +70,11 @@ def written(text: str, table: str) -> str:
 
 def main() -> None:
     """Run what the command line asks for."""
+    if sys.argv[1:2] == ["sweep"]:
+        from benchmarks import sweep
+
+        sweep.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="run the cases whose names contain one of these")
     parser.add_argument("--rounds", type=int, default=21, help="samples of each candidate")

@@ -178,6 +178,13 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
     return cast(found, x._dtype)
 
 
+def number_or_partner(name: str, word: str, value: Any, x: Tensor) -> Any:
+    """The same, but that a Python number stays one where x is floating: kernels take it."""
+    if type(value) in (float, int) and x._dtype in dtypes.FLOATING:
+        return value
+    return partner(name, word, value, x)
+
+
 def common_dtype(name: str, values: Iterable[Any]) -> Any:
     """The dtype that tensors, arrays and weak scalars are promoted to together."""
     found, weak = None, []

@@ -6,13 +6,12 @@ import warnings
 from functools import partial
 from typing import Any
 
-import fx.prims.compare as compare
+import fx.prims.activations as prims
 import fx.prims.elementwise as elementwise
 from fx.ops.axes import normal_axis
-from fx.ops.operands import argument, floating, of_scalar, partner, requested
+from fx.ops.operands import argument, floating, number_or_partner, of_scalar, requested
 from fx.ops.pointwise import activations as ops
 from fx.ops.pointwise import complex_rows
-from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write
 
@@ -53,9 +52,8 @@ def hardtanh(
         tensor([-1.0000,  0.5000])
     """
     x = floating("hardtanh", input)
-    low = partner("hardtanh", "min_val", min_val, x)
-    high = partner("hardtanh", "max_val", max_val, x)
-    return compare.where(x >= high, high, compare.where(x <= low, low, x))
+    low = number_or_partner("hardtanh", "min_val", min_val, x)
+    return prims.clamped(x, low=low, high=number_or_partner("hardtanh", "max_val", max_val, x))
 
 
 @may_write
@@ -68,7 +66,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
         tensor([-0.5000,  2.0000])
     """
     x = floating("leaky_relu", input)
-    return compare.where(x > 0, x, x * negative_slope)
+    return prims.leaky_relu(x, slope=negative_slope)
 
 
 @may_write
@@ -83,11 +81,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         >>> fx.nn.functional.elu(fx.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
     """
-    x = floating("elu", input)
-    negative = x <= 0
-    # the branch that is not taken must not overflow, or its gradient would be 0 * inf
-    below = elementwise.expm1(compare.where(negative, x, constant_like(0.0, x)))
-    return compare.where(negative, below * alpha, x)
+    return prims.bent(floating("elu", input), steep=alpha, scale=1.0, inner=1.0)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:
@@ -152,10 +146,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
         >>> fx.nn.functional.softplus(fx.tensor([0.0, 30.0]))
         tensor([ 0.6931, 30.0000])
     """
-    x = floating("softplus", input)
-    scaled = x if beta == 1 else x * beta
-    smooth = elementwise.softplus(scaled)
-    return compare.where(scaled > threshold, x, smooth if beta == 1 else smooth / beta)
+    return prims.softplus(floating("softplus", input), beta=beta, threshold=threshold)
 
 
 def logsigmoid(input: Any) -> Tensor:
@@ -166,7 +157,7 @@ def logsigmoid(input: Any) -> Tensor:
         >>> fx.nn.functional.logsigmoid(fx.tensor([0.0]))
         tensor([-0.6931])
     """
-    return -elementwise.softplus(-floating("logsigmoid", input))
+    return prims.logsigmoid(floating("logsigmoid", input))
 
 
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:

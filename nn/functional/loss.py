@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy import ndarray
 
+import fx.prims.activations as prims
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction_prims
@@ -108,7 +109,7 @@ def mse_loss(
     """
     x, y = _pair("mse_loss", input, target)
     how = reduction_of(size_average, reduce, reduction)
-    return _weighted("mse_loss", elementwise.square(x - y), weight, how)
+    return _weighted("mse_loss", prims.squared_error(x, y), weight, how)
 
 
 @in_float32
@@ -129,7 +130,7 @@ def l1_loss(
     """
     x, y = _pair("l1_loss", input, target)
     how = reduction_of(size_average, reduce, reduction)
-    return _weighted("l1_loss", elementwise.abs(x - y), weight, how)
+    return _weighted("l1_loss", prims.absolute_error(x, y), weight, how)
 
 
 @in_float32
@@ -155,10 +156,7 @@ def smooth_l1_loss(
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     x, y = _pair("smooth_l1_loss", input, target)
-    d = elementwise.abs(x - y)
-    losses = d
-    if beta:
-        losses = _bowl(d >= beta, d - 0.5 * beta, x - y, 0.5 / beta)
+    losses = prims.smooth_l1(x, y, beta=beta) if beta else prims.absolute_error(x, y)
     return reduced(losses, reduction_of(size_average, reduce, reduction))
 
 
@@ -180,20 +178,10 @@ def huber_loss(
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     x, y = _pair("huber_loss", input, target)
-    d = elementwise.abs(x - y)
-    losses = _bowl(d > delta, (d - 0.5 * delta) * delta, x - y, 0.5)
+    losses = prims.huber(x, y, delta=delta)
     if weight is not None:  # unlike that of the other two, its mean is over the elements
         losses = _weighted("huber_loss", losses, weight, "none")
     return reduced(losses, reduction_of(None, None, reduction))
-
-
-def _bowl(away: Tensor, far: Tensor, difference: Tensor, steepness: float) -> Tensor:
-    """``far`` where it is away, ``steepness * difference**2`` elsewhere, also where that is NaN.
-
-    Away the square, which may be infinite, is that of 0: its slope must not be 0 * inf.
-    """
-    small = compare.where(away, constant_like(0.0, difference), difference)
-    return compare.where(away, far, elementwise.square(small) * steepness)
 
 
 def _weighted(name: str, losses: Tensor, weight: Any, how: str) -> Tensor:
@@ -324,7 +312,7 @@ def binary_cross_entropy_with_logits(
     """
     x, y = _pair("binary_cross_entropy_with_logits", input, target, strict=True)
     if pos_weight is None:
-        losses = (1.0 - y) * x + elementwise.softplus(-x)
+        losses = prims.logistic_loss(x, y)
     else:
         losses = (1.0 - y) * x + ((pos_weight - 1.0) * y + 1.0) * elementwise.softplus(-x)
     if weight is not None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from math import nan
 from typing import Any
 
-import fx.prims.compare as compare
-import fx.prims.elementwise as elementwise
+import fx.prims.activations as prims
 import fx.prims.shape as shape_prims
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.autocasting import in_half
 from fx.ops.axes import normal_axis
-from fx.ops.operands import argument, floating, partner
-from fx.prims.creation import constant_like
+from fx.ops.operands import argument, floating, number_or_partner
 from fx.random import next_key, uniform
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write
@@ -29,18 +26,8 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
         tensor([9., 2.])
     """
     x = argument("threshold", input)
-    at = partner("threshold", "threshold", threshold, x)
-    # a NaN is not at most the threshold, and stays
-    return compare.where(x <= at, partner("threshold", "value", value, x), x)
-
-
-def _exponential_below(x: Tensor, alpha: float, scale: float, inner: float) -> Tensor:
-    """``scale * x`` where positive, ``scale * alpha * (exp(inner * x) - 1)`` elsewhere."""
-    negative = x <= 0
-    # the branch that is not taken must not overflow, or its gradient would be 0 * inf
-    low = compare.where(negative, x, constant_like(0.0, x))
-    below = elementwise.expm1(low if inner == 1 else low * inner) * (alpha * scale)
-    return compare.where(negative, below, x if scale == 1 else x * scale)
+    at = number_or_partner("threshold", "threshold", threshold, x)
+    return prims.above(x, at=at, value=number_or_partner("threshold", "value", value, x))
 
 
 @may_write
@@ -62,7 +49,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         raise RuntimeError("celu: alpha cannot be 0; write celu(x, alpha=1.0)")
     if narrow(x):
         return widened(celu, x, alpha)
-    return _exponential_below(x, alpha, 1.0, 1.0 / alpha)
+    return prims.bent(x, steep=alpha, scale=1.0, inner=1.0 / alpha)
 
 
 @may_write
@@ -79,7 +66,10 @@ def selu(input: Any, inplace: bool = False) -> Tensor:
     x = floating("selu", input)
     if narrow(x):
         return widened(selu, x)
-    return _exponential_below(x, 1.6732632423543772, 1.0507009873554805, 1.0)
+    return prims.bent(x, steep=_ALPHA * _SCALE, scale=_SCALE, inner=1.0)
+
+
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 @in_half
@@ -114,7 +104,7 @@ def prelu(input: Any, weight: Any) -> Tensor:
             f"{w.dtype.name}; write x.astype(weight.dtype)"
         )
     line = (w.size + 0, *[1] * max(x.ndim - 2, 0)) if w.size + 0 > 1 else (1,) * min(x.ndim, 1)
-    return compare.where(x > 0, x, x * shape_prims.reshaped(w, line))
+    return prims.prelu(x, shape_prims.reshaped(w, line))
 
 
 @may_write
@@ -150,9 +140,9 @@ def rrelu(
             f"{upper}"
         )
     if not training:
-        return compare.where(x > 0, x, x * ((lower + upper) / 2))
+        return prims.leaky_relu(x, slope=(lower + upper) / 2)
     slopes = uniform(next_key(device=x.device), x._shape, lower, upper, x._dtype)
-    return compare.where(x > 0, x, x * slopes)
+    return prims.prelu(x, slopes)
 
 
 @may_write
@@ -167,9 +157,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     x = floating("hardsigmoid", input)
     if narrow(x):
         return widened(hardsigmoid, x)
-    below = compare.where(x > -3.0, (x + 3.0) / 6.0, constant_like(0.0, x))
-    above = compare.where(x >= 3.0, constant_like(1.0, x), constant_like(nan, x))
-    return compare.where(x < 3.0, below, above)
+    return prims.hardsigmoid(x)
 
 
 @may_write
@@ -186,10 +174,7 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:
     x = floating("hardswish", input)
     if narrow(x):
         return widened(hardswish, x)
-    inside = compare.logical_and(x > -3.0, x < 3.0)
-    middle = compare.where(inside, x, constant_like(0.0, x))  # no infinity, whose slope is NaN
-    outside = compare.where(x <= -3.0, x * 0.0, x)
-    return compare.where(inside, middle * (middle + 3.0) / 6.0, outside)
+    return prims.hardswish(x)
 
 
 @may_write
@@ -206,7 +191,7 @@ def mish(input: Any, inplace: bool = False) -> Tensor:
     x = floating("mish", input)
     if narrow(x):
         return widened(mish, x)
-    return x * elementwise.tanh(elementwise.softplus(x))
+    return prims.mish(x)
 
 
 def glu(input: Any, dim: int = -1) -> Tensor:
@@ -238,7 +223,7 @@ def glu(input: Any, dim: int = -1) -> Tensor:
     zero = (0,) * x.ndim
     first = shape_prims.slice(x, start=zero, stop=tuple(stop), step=ones)
     second = shape_prims.slice(x, start=tuple(start), stop=x._shape, step=ones)
-    return first * elementwise.sigmoid(second)
+    return prims.gated(first, second)
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
@@ -250,8 +235,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
         tensor([-1.,  0.,  2.])
     """
     x = floating("hardshrink", input)
-    inside = compare.logical_and(x >= -lambd, x <= lambd)
-    return compare.where(inside, constant_like(0.0, x), x)
+    return prims.hardshrink(x, width=lambd)
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
@@ -270,9 +254,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
         raise ValueError(
             f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
         )
-    inside = compare.logical_and(x >= -lambd, x <= lambd)
-    moved = compare.where(x > 0, x - lambd, x + lambd)
-    return compare.where(inside, constant_like(0.0, x), moved)
+    return prims.softshrink(x, width=lambd)
 
 
 def tanhshrink(input: Any) -> Tensor:
@@ -284,7 +266,7 @@ def tanhshrink(input: Any) -> Tensor:
         tensor([0.0000, 1.0360])
     """
     x = floating("tanhshrink", input)
-    return x - elementwise.tanh(x)
+    return prims.tanhshrink(x)
 
 
 def softsign(input: Any) -> Tensor:
@@ -296,4 +278,4 @@ def softsign(input: Any) -> Tensor:
         tensor([-0.5000,  0.7500])
     """
     x = floating("softsign", input)
-    return widened(softsign, x) if narrow(x) else x / (1.0 + elementwise.abs(x))
+    return widened(softsign, x) if narrow(x) else prims.softsign(x)

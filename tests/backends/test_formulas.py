@@ -75,7 +75,7 @@ def test_one_kernel_for_all_sizes(dtype, least):
         assert len(kernel.kernels) == 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(16))
 def test_arrays_broadcast(seed):
     kernel = Elements("a test's where", lambda c, x, y: where(c, x, exp(y)))
     rng = np.random.default_rng(seed)
@@ -127,7 +127,7 @@ def reference(x, axes):
     return np.exp(top) / np.exp(top).sum(axes, keepdims=True)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("tiny", [False, True])
 def test_along_axes_of_any_size(seed, tiny):
     rng = np.random.default_rng(seed)
@@ -155,7 +155,7 @@ def test_along_axes_of_any_size(seed, tiny):
 SPREAD = norms.variance.cpu
 
 
-@pytest.mark.parametrize("rows", [6, 15, 16, 17, 300, 9000])
+@pytest.mark.parametrize("rows", [6, 17, 9000])
 @pytest.mark.parametrize("n", [3, 64, 100])
 def test_sums_over_rows_and_along_them(rows, n):
     rng = np.random.default_rng(0)

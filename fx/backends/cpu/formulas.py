@@ -38,7 +38,9 @@ class Elements:
     def __init__(self, name: str, formula: Callable[..., Any], words: Sequence[str] = ()) -> None:
         self.name, self.formula, self.words = name, formula, tuple(words)
         self.kernels: dict[Any, Any] = {}  # by dtypes and shapes
+        self.ways: dict[Any, tuple[Any, ...]] = {}  # by how arrays lie that are not alike
         limits.on_change(self.kernels.clear)
+        limits.on_change(self.ways.clear)
 
     def __call__(self, *arrays: np.ndarray, **numbers: Any) -> np.ndarray | None:
         x = arrays[0]
@@ -94,27 +96,46 @@ class Elements:
     def _broadcast(self, arrays: Sequence[np.ndarray], args: list[Any]) -> np.ndarray | None:
         """The same of arrays of several shapes, or that are not dense."""
         count = len(arrays)
+        key = tuple([(a.shape, a.strides, a.dtype.char) for a in arrays])
+        way = self.ways.get(key)
+        if way is None:
+            if len(self.ways) >= _MOST:
+                self.ways.clear()
+            way = self.ways[key] = self._way(arrays)
+        run, like, shape, sizes, cuts = way
+        if run is None:
+            if sizes is None:
+                return None
+            numbers = dict(zip(self.words, args[2 + count :]))
+            out = self(*[a.transpose(sizes) for a in arrays], **numbers)
+            return None if out is None else transposed_back(out, sizes)
+        words: list[Any] = [1, 0]
+        for a, cut in zip(arrays, cuts):
+            words.append(dense(a if cut is None else a[cut]))
+        out = library.empty([like, *shape])
+        run([*words, *args[2 + count :], out], sizes)
+        return out
+
+    def _way(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        """What runs on such arrays: its run, sizes, and what is cut out of each array.
+
+        Without a run it is nothing, or the order of axes in which they are dense.
+        """
         order = _memory_order(arrays)
         if order is not None:
-            numbers = dict(zip(self.words, args[2 + count :]))
-            out = self(*[a.transpose(order) for a in arrays], **numbers)
-            return None if out is None else transposed_back(out, order)
+            return None, None, (), order, ()
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
-        if prod(shape) < limits.FUSED_FROM:
-            return None
-        sizes, shapes, taken = joined(arrays, shape)
-        if not 0 < len(sizes) <= MOST_SIZES:
-            return None
+        sizes, shapes, cuts = joined(arrays, shape)
+        if prod(shape) < limits.FUSED_FROM or not 0 < len(sizes) <= MOST_SIZES:
+            return None, None, (), None, ()
         key = tuple([(a.dtype.char, s) for a, s in zip(arrays, shapes)])
         found = self.kernels.get(key)
         if found is None:
             found = self.kernels[key] = self._kernel(arrays, shapes)
-        run, like = found
-        if run is None:
-            return None
-        out = library.empty([like, *shape])
-        run([1, 0, *taken, *args[2 + count :], out], tuple(sizes))
-        return out
+        return (*found, shape, tuple(sizes) if found[0] else None, cuts)
+
+
+_MOST = 1024  # kinds of arrays that a formula remembers
 
 
 class Rows:
@@ -264,11 +285,12 @@ _LETTERS = "abcdefgh"
 
 def joined(
     arrays: Sequence[np.ndarray], shape: tuple[int, ...]
-) -> tuple[list[int], list[Shape], list[np.ndarray]]:
+) -> tuple[list[int], list[Shape], list[Any]]:
     """Arrays that broadcast to ``shape``, with as few axes as tell them apart.
 
     Neighbouring axes that the same arrays have are one: of (2, 3, 4) and (4,) there are two, of
-    sizes 6 and 4, and the shapes are ("a", "b") and ("1", "b").
+    sizes 6 and 4, and the shapes are ("a", "b") and ("1", "b"). What repeats its elements is cut to
+    one of them: the last of the results are indices, or None.
     """
     rank = len(shape)
     has = []  # of each array and axis, whether it is more than one number repeated
@@ -292,12 +314,11 @@ def joined(
             sizes.append(n)
             columns.append(column)
     shapes: list[Shape] = []
-    taken = []
+    cuts: list[Any] = []
     for k, (a, mine) in enumerate(zip(arrays, has)):
         names = [_LETTERS[j] if c[k] else "1" for j, c in enumerate(columns)]
         shapes.append(tuple(names) if any(mine) else ())
         own = mine[rank - a.ndim :]
-        if not all(own):
-            a = a[tuple([slice(None) if m else 0 for m in own])]
-        taken.append(dense(np.asarray(a)))
-    return sizes, shapes, taken
+        cut = (*[slice(None) if m else 0 for m in own], ...)
+        cuts.append(None if all(own) else cut)
+    return sizes, shapes, cuts

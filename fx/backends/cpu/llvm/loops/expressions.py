@@ -59,7 +59,7 @@ class Expressions:
         self.levels = Levels(function)
         self.b = self.levels.b
         args = args or function.args  # begin, end, scratch, arrays
-        self.extents: dict[str, Any] = {}
+        self.extents: dict[Any, Any] = {}
         if table is not None:
             args = self._from_table(args, *table)
         self.begin, self.end, self.scratch = args[:3]
@@ -100,7 +100,7 @@ class Expressions:
         """A size as an i64."""
         if type(n) is not Extent:
             return const(n)
-        return self.levels.known(0, n, lambda: size(self.b, n, self.extents))
+        return self.levels.at(0, lambda: size(self.b, n, self.extents))
 
     def _is_vector(self, e: int) -> bool:
         return self.plan.vector in self.plan.deps[e]

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fx.backends.cpu.llvm.ir import const, i64
 from fx.compiler.extents import Extent
 
 
-def size(b: Any, n: int, names: Mapping[str, Any]) -> Any:
-    """An extent as an i64, computed where the builder stands from the i64s that have names."""
+def size(b: Any, n: int, known: dict[Any, Any]) -> Any:
+    """An extent as an i64, computed where the builder stands.
+
+    Args:
+        b: the builder, each time in the same block or in those that follow it.
+        n: the extent, or a number.
+        known: i64s by name, and by extent those that were computed.
+    """
     if type(n) is not Extent:
         return const(n)
-    total: Any = None if n.factor == 1 else const(n.factor)
-    for atom in n.atoms:
-        x = names[atom] if isinstance(atom, str) else _applied(b, *atom, names)
-        total = x if total is None else b.mul(total, x)
+    total = known.get(n)
+    if total is None:
+        total = None if n.factor == 1 else const(n.factor)
+        for atom in n.atoms:
+            x = known[atom] if isinstance(atom, str) else _applied(b, *atom, known)
+            total = x if total is None else b.mul(total, x)
+        known[n] = total
     return total
 
 
-def _applied(b: Any, operator: str, x: int, y: int, names: Mapping[str, Any]) -> Any:
-    left, right = size(b, x, names), size(b, y, names)
+def _applied(b: Any, operator: str, x: int, y: int, known: dict[Any, Any]) -> Any:
+    left, right = size(b, x, known), size(b, y, known)
     if operator == "+":
         return b.add(left, right)
     if operator in ("max", "min"):
