@@ -156,9 +156,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, one, small) / (one + small)
 
 
+_softplus = _compiled("softplus")
+
+
 @partial(_without, "c")
 def softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)) without overflow."""
+    found = _softplus(x)
+    if found is not None:
+        return found
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -229,12 +235,18 @@ def _is_silent(source: Any, target: Any) -> bool:
 _SILENT: dict[tuple[Any, Any], bool] = {}  # whether a cast warns of nothing, as it is met
 
 
-def _special(name: str) -> Any:
-    """A ufunc of scipy.special, imported when first called; float16 and bfloat16 go by float32."""
+def _special(name: str, native: Elements | None = None) -> Any:
+    """A ufunc of scipy.special, imported when first called; float16 and bfloat16 go by float32.
+
+    Where compilers have code for it that comes first: SciPy's takes an element at a time.
+    """
     ufunc: Any = None
 
     def kernel(*arrays: np.ndarray) -> np.ndarray:
         nonlocal ufunc
+        found = None if native is None else native(*arrays)
+        if found is not None:
+            return found
         if ufunc is None:
             import scipy.special
 
@@ -247,7 +259,7 @@ def _special(name: str) -> Any:
     return kernel
 
 
-erf, erfc, erfinv = _special("erf"), _special("erfc"), _special("erfinv")
+erf, erfc, erfinv = [_special(name, _compiled(name)) for name in ("erf", "erfc", "erfinv")]
 _gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
 
 

@@ -1,4 +1,4 @@
-"""Kernels of fused primitives: compiled ones.
+"""Cross-entropy with integer targets, and its gradient: compiled kernels.
 
 None says that there is no kernel for these arguments. The sizes and the dtype decide, and whether
 there is a compiler, but no earlier call.

@@ -60,8 +60,16 @@ def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     return x.argmin(axis, keepdims=keepdims) if keepdims else x.argmin(axis)
 
 
+_logsumexp = Along(
+    "logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), reduced=1
+)
+
+
 def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """log(sum(exp(x))) without overflow; -inf where every element is -inf or there is none."""
+    found = _logsumexp(x, axes=axes) if axes else None
+    if found is not None:
+        return found if keepdims else found.squeeze(axes)
     wide = widen(x)
     with np.errstate(all="ignore"):
         top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)
