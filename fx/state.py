@@ -162,6 +162,9 @@ class Cell(Held, Tensor):
         extremum: Tensor = getattr(prims, self.reduction)(lanes, axes=dim, keepdims=False)
         return extremum
 
+    def _forgets(self, value: Any) -> None:
+        """A value is about to lose its history here; for those who say so."""
+
     def _leaf_on(self, level: int) -> Leaf:
         """The cell's gradient leaf, moved to the tape of ``level`` with what it has gathered."""
         leaf = self.leaf
@@ -233,6 +236,7 @@ class Cell(Held, Tensor):
                 f"{operation} on {self.name or 'a tensor'} that requires grad would lose its "
                 f"history; write it inside `with fx.no_grad():`"
             )
+        self._forgets(value)
         dtype = self._dtype
         if value._dtype != dtype and _fits(value._dtype, dtype):
             value = value.astype(dtype)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from fx.config import modes
 from fx.dtypes import FLOATING
 from fx.errors import DTypeError
+from fx.frames import user_line
 from fx.ops.convert import as_tensor
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -89,6 +92,17 @@ class Buffer(Cell):
     ) -> None:
         super().__init__(_value(data), reduction=reduction)
         self.persistent = persistent
+
+    def _forgets(self, value: Any) -> None:
+        """Warn that the history of a value is lost, which PyTorch keeps: a buffer holds values."""
+        if type(value) is Tensor and value._node is not None and modes.record0:
+            file, _, line = user_line().rpartition(":")
+            warnings.warn_explicit(
+                f"the buffer {self.name} {value.spec!r} is given a value that requires grad: it "
+                f"keeps the values and not their history; write x.detach() to say so, or keep x in "
+                f"an attribute that is no buffer",
+                RuntimeWarning, file, int(line or 0),
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         return repr(self.read())

@@ -204,6 +204,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
         """Rebind the buffer of that name, so that whoever holds the cell sees the new value."""
         held = self._buffers[name]
         if isinstance(held, Cell) and isinstance(value, Tensor):
+            held._forgets(value)
             held.rebind(value)
         else:
             persistent = name not in self._non_persistent_buffers_set

@@ -130,3 +130,34 @@ def test_reductions_of_batch_norm():
 def test_an_unknown_reduction():
     with pytest.raises(ValueError, match="reduction is 'mean', 'max' or 'min', got 'sum'"):
         fx.nn.Buffer(fx.zeros(()), reduction="sum")
+
+
+def test_a_buffer_says_that_it_loses_a_history():
+    import warnings
+
+    module = fx.nn.Module()
+    module.register_buffer("b", fx.zeros(2))
+    w = fx.ones(2).requires_grad_()
+    with pytest.warns(RuntimeWarning, match=r"Module\.b float32\[2\].* not their history") as told:
+        module.b = w * 3
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.b = (w * 3).detach()
+        with fx.no_grad():
+            module.b = w * 3
+        fx.nn.BatchNorm1d(2)(w * fx.ones((3, 2))).sum().backward()
+    assert not module.b.requires_grad and module.b.tolist() == [3, 3]
+
+
+def test_a_buffer_that_is_written_says_so_too():
+    import fx.torch as torch
+
+    module = torch.fx.nn.Module()
+    module.register_buffer("b", torch.zeros(2))
+    w = torch.ones(2, requires_grad=True)
+    with pytest.warns(RuntimeWarning, match="not their history"):
+        module.b += w
+    with pytest.warns(RuntimeWarning, match="not their history"):
+        module.b[0] = w[1]
+    assert module.b.tolist() == [1, 1]
