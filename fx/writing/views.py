@@ -12,7 +12,7 @@ from sys import _getframe
 from typing import Any
 
 from numpy import ndarray
-from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from numpy.lib.stride_tricks import as_strided
 
 import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
@@ -173,14 +173,25 @@ def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
 
 
 def _unfolded(x: Any, dim: int, size: int, step: int) -> Any:
-    windows = sliding_window_view(x, size, axis=dim, writeable=True)
-    return windows[(slice(None),) * (dim % x.ndim) + (slice(None, None, step),)]
+    dim %= x.ndim
+    count = (x.shape[dim] - size) // step + 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+    strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
+    return _lying(x, shape, strides)
 
 
 def _strided(x: Any, size: Any, stride: Any, storage_offset: int) -> Any:
     flat = x.reshape(-1)[storage_offset:]
-    steps = [step * x.itemsize for step in stride]
-    return as_strided(flat, size, steps)
+    return _lying(flat, size, [step * x.itemsize for step in stride])
+
+
+def _lying(x: Any, shape: Any, strides: Any) -> Any:
+    """Elements from the first of ``x`` on, as a view of the array that has the memory."""
+    owner = x if type(x.base) is not ndarray else x.base
+    if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
+        start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+        return ndarray(shape, x.dtype, owner, start, strides)
+    return as_strided(x, shape, strides)
 
 
 diagonal = Selection(Tensor.diagonal, _diagonal)

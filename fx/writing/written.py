@@ -246,7 +246,7 @@ def _look_through(record: View, first: Any, known: bool) -> None:
         _keep_history(record, node)
     record.value = first
     # what a parameter holds may be another since it was taken
-    if (own or not known) and modes.stage is None:
+    if (own or not known) and modes.stage is None and not host.is_apart(first, cell.value):
         record.source = cell.value
 
 

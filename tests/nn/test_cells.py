@@ -151,9 +151,9 @@ def test_a_buffer_says_that_it_loses_a_history():
 
 
 def test_a_buffer_that_is_written_says_so_too():
-    import fx.torch as torch
+    from fx import torch
 
-    module = torch.fx.nn.Module()
+    module = torch.nn.Module()
     module.register_buffer("b", torch.zeros(2))
     w = torch.ones(2, requires_grad=True)
     with pytest.warns(RuntimeWarning, match="not their history"):

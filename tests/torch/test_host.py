@@ -364,3 +364,21 @@ def test_compiled_functions_see_and_write_what_arrays_share():
     del n
     gc.collect()
     assert write(torch.tensor(7.0), 2) == 58
+
+
+WINDOWS = {
+    "taken after": ["x[0] = 1", "n = x.numpy()", "v = x.unfold(0, 3, 1)", "n[1:] += 0.25"],
+    "taken before": ["x[0] = 1", "v = x.unfold(0, 3, 1)", "n = x.numpy()", "n[1:] += 0.25"],
+    "before the first write": ["v = x.unfold(0, 3, 1)", "n = x.numpy()", "n[1:] += 0.25"],
+    "their array": ["x[0] = 1", "v = x.unfold(0, 3, 1)", "n = v.numpy()", "x[1] = 7"],
+    "their array is written": ["x[0] = 1", "v = x.unfold(0, 3, 3)", "n = v.numpy()", "n[0, 2] = 4"],
+    "of columns": [
+        "y = x.view(2, 3)", "y[0] = 1", "v = y.T.unfold(1, 2, 1)", "n = v.numpy()", "y[1, 2] = 5",
+    ],
+    "with steps": ["x[0] = 1", "v = x.as_strided((2, 2), (2, 1), 1)", "n = v.numpy()", "x[1] = 7"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", WINDOWS.values(), ids=WINDOWS)
+def test_windows_share_memory_with_arrays(lines):
+    twins.agree("\n".join(["x = torch.arange(6.0)", *lines]))

@@ -35,11 +35,12 @@ RELATIVE = 1e-8  # of the largest value of the program; what is wrong is wrong b
 LARGE = 1e9  # beyond, a program says nothing any more
 NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
 # what torch refuses and fx may do: operands that share memory, views of unclear history or of none,
-# graphs that are freed, no gradients at all
+# graphs that are freed, leaves that got a history since, no gradients at all
 MAY = (
     "Please clone() the tensor before", "A view was created in no_grad mode",
     "DifferentiableViewMeta", "Can't detach views", "graph a second time", "nested_tensorlist",
     "view size is not compatible", "resize storage that is not resizable",
+    "leaf variable has been moved",
 )  # fmt: skip
 LEAF = "a leaf Variable that requires grad"
 LATE = (
