@@ -107,6 +107,39 @@ PROGRAMS = {
         x = torch.tensor([1.0, 2.0, 3.0, 4.0])
         x.unfold(0, 2, 1).diagonal()[0:] = 0.0
         """,
+    "windows of what NumPy writes": """
+        x = torch.tensor([[False, True, False], [False, False, True]])
+        n = x.numpy(force=True)
+        x[1:2, 1:3] = False
+        v = x.unfold(1, 1, 2)
+        n ^= True
+        """,
+    "an array of windows": """
+        x = torch.tensor([-0.5, -1.5, 0.0, 0.5])
+        x.set_(torch.zeros_like(x) + 0.5)
+        n = x.unfold(0, 3, 2).data.numpy()
+        torch.nn.init.ones_(torch.detach(x))
+        """,
+    "an array of a diagonal": """
+        x = torch.tensor([[1.875, 1.125, -1.625], [-1.625, 0.5, -1.75]])
+        v = x.diagonal()
+        x[0:1, :].copy_(x[0:1, :].clone() * 0.25)
+        n = v.data.numpy()
+        v[1] -= torch.full((), 0.25)
+        """,
+    "an array of steps": """
+        x = torch.tensor([-1.125, 1.75, 0.0, 1.375])
+        x += x.mean().item()
+        n = torch.as_strided(x, (2,), (1,)).cpu().numpy()
+        x[-3][...] = 2.0
+        """,
+    "what is expanded of what NumPy writes": """
+        x = torch.tensor([False, False])
+        x[-2][...] = True
+        n = np.asarray(x[-1])
+        v = x[1].expand(2)
+        n[...] = ~n
+        """,
 }
 
 

@@ -89,3 +89,24 @@ def test_functions_of_one_code_donate_each_what_they_are_told_to(make, first, se
                     argument.tolist()
             else:
                 argument.tolist()
+
+
+@pytest.mark.parametrize("failing", ["index", "divisor"])
+def test_what_fails_late_leaves_cells_as_they_were(failing):
+    """Cells lend their memory to their next values only behind the last step that may fail."""
+    state, table = fx.nn.Buffer(fx.arange(512, dtype=fx.float32)), fx.asarray([7, 0, 3])
+
+    @fx.jit
+    def step(i):
+        state.copy_(fx.sin(state) * 3 + 1)
+        late = i + (state.sum() * 0).astype(fx.int64)
+        return table[late + 2] if failing == "index" else 5 // table[late]
+
+    for _ in range(4):
+        step(fx.asarray(0))
+    before = state.numpy().copy()
+    with pytest.raises(IndexError if failing == "index" else ZeroDivisionError):
+        step(fx.asarray(1))
+    np.testing.assert_array_equal(state.numpy(), before)
+    step(fx.asarray(0))
+    assert not np.array_equal(state.numpy(), before)
