@@ -27,19 +27,21 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
 
     def _renew(self: Any, operation: str, value: Any) -> Any:
         record = getattr(behind(self)[0], "_view", None)
-        family = None if record is None or modes.stage is not None else record.family
+        family = None if record is None else record.family
         if family is not None and not user_writes():
             family = None
-        if family is not None:
+        if family is not None and not writing.started:
             start()
+            if modes.stage is not None and family.alive():
+                modes.stage.postpone()
         if family is not None and family.cell is None and family.alive():
             begin(family)
         if modes.stage is None and host.memories:
             out = host.renewed(self, family, lambda: rebinding(self, operation, value))
         else:
             out = rebinding(self, operation, value)
-        if family is not None and family.cell is not None:
-            refresh(family)
+        if family is not None and family.cell is not None and modes.stage is None:
+            refresh(family)  # what is staged looks at the cell itself
         return out
 
     return _renew

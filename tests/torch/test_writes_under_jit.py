@@ -11,6 +11,32 @@ import fx.torch as face
 from fx.testing.fuzz import twins
 
 PROGRAMS = {
+    "a view of a buffer that is an argument": """
+m2 = torch.nn.Module()
+m2.register_buffer('kept', torch.zeros(3))
+@jit
+def f3(p4):
+    v7 = m2.kept.unsqueeze(-1)
+    p4[2] = 0.25
+    return (v7 * 1).contiguous()
+y8 = f3(m2.kept)
+m2.kept.zero_()
+y9 = f3(m2.kept)
+m2.kept.zero_()
+y10 = f3(m2.kept)""",
+    "views of a parameter that is written between": """
+m2 = torch.nn.Linear(3, 1, False); m2.load_state_dict({'weight': torch.ones(1, 3)})
+@jit
+def f3(p4):
+    with torch.no_grad():
+        v5 = m2.weight.view(-1)[1:]
+        m2.weight.add_(p4)
+        v6 = m2.weight[0]
+        m2.weight[0, 1] = 3.0
+        return v5 * 1, v6 * 1
+y7, y8 = f3(torch.tensor(1.0))
+y7, y8 = f3(torch.tensor(2.0))
+y7, y8 = f3(torch.tensor(3.0))""",
     "all of a written tensor is another object": """
 x0 = torch.tensor([2.0, -1.625, -0.75, 0.0])
 x1 = torch.tensor([[-3, -3], [-1, -3]])
