@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu.llvm import disk_cache, driver, engine, executable, kernels
+from fx.backends.cpu.llvm import disk_cache, driver, engine, entry, executable, kernels
 from fx.backends.cpu.llvm.allocation import allocator
 from fx.backends.cpu.llvm.recipe import from_json
 from fx.graph.ir import Graph, Node, input_value
@@ -29,6 +29,8 @@ ROOT = Path(fx.__file__).resolve().parents[1]
 def folder(tmp_path, monkeypatch):
     """An empty cache, with the modules that all graphs share already loaded."""
     allocator()
+    entry.loaded("graph")
+    example().run(fx.zeros((3, 4)))  # eager kernels, too
     monkeypatch.setenv("FX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("FX_CACHE", raising=False)
     disk_cache.compiler.cache_clear()

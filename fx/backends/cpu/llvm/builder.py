@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm import entry, entry_helpers
 from fx.backends.cpu.llvm.executable import SEPARATOR, Program
 from fx.backends.cpu.llvm.kernels import Kernels
-from fx.backends.cpu.llvm.parts import Call, Part, body
+from fx.backends.cpu.llvm.parts import HELPERS, Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, told_array
 from fx.compiler.memory import MemoryPlan, Planner
 from fx.compiler.step import PythonStep, Schedule, Step
@@ -91,10 +90,10 @@ class Builder:
         pieces, declared = self.pieces, []
         while len(pieces) > limits.MODULE_PIECES:
             first, pieces = pieces[: limits.MODULE_PIECES], pieces[limits.MODULE_PIECES :]
-            self.kernels.call_from("\n".join([entry_helpers.PARALLEL, *first]))
+            self.kernels.call_from("\n".join([HELPERS, *first]))
             found = re.findall(r"^define i1 (@part\w+)", "\n".join(first), re.M)
             declared += [f"declare i1 {name}(ptr, ptr)" for name in found]
-        text = [entry_helpers.PRELUDE, entry_helpers.PARALLEL, *declared, *pieces, *self.texts]
+        text = [HELPERS, *declared, *pieces, *self.texts]
         self.kernels.call_from("\n".join(text))
 
     def _told_constants(self) -> list[Any]:
@@ -156,7 +155,7 @@ class Builder:
         self.plans.append(planner.plan)
         pieces, whole = body(part, calls)
         self.pieces += pieces
-        self.texts += [whole, entry.entry(part)]
+        self.texts.append(whole)
         return part, planner.plan.reuse
 
     # with Python steps --------------------------------------------------------------------------

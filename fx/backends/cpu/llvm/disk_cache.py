@@ -17,7 +17,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -128,15 +128,20 @@ def name_under(told: str | None, *parts: str) -> str | None:
     return sha256("\0".join((*parts, told)).encode()).hexdigest()
 
 
-def code_of(text: str) -> bytes:
-    """The object code of a module, kept on disk."""
+def code_of(text: str, *told: str, written: Callable[[str], str] = str) -> bytes:
+    """The object code of a module, kept on disk.
+
+    Args:
+        text: its IR, or what ``written`` makes it of.
+        told: what else ``written`` knows.
+    """
     from fx.backends.cpu.llvm import engine
 
-    name = name_of("module", text)
+    name = name_of("module", text, *told)
     found = None if name is None else load(name)
     if found is not None:
         return found[1]
-    code = engine.compile_text(text)
+    code = engine.compile_text(written(text))
     if name is not None:
         store(name, None, code, b"")
     return code

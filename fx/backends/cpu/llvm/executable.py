@@ -13,16 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu.llvm import allocation, engine, failures, guarded, python_api
-from fx.backends.cpu.llvm.entry_helpers import (
-    ARENA,
-    ARRAY_TYPE,
-    CAPSULE,
-    ERRORS,
-    MEMORY_ERROR,
-    TYPE_ERROR,
-    WORDS,
-)
+from fx.backends.cpu.llvm import engine, failures, guarded, python_api
+from fx.backends.cpu.llvm.entry import graph
 from fx.backends.cpu.llvm.parts import Part
 from fx.backends.cpu.llvm.recipe import Recipe
 from fx.compiler.memory import ALIGN
@@ -129,8 +121,7 @@ class _Arena:
 
 def _load(recipe: Recipe, code: Sequence[bytes]) -> engine.Loaded:
     names = [s.part.name for s in recipe.segments if s.part is not None]
-    exports = names if python_api.DIRECT else [f"{name}_body" for name in names]
-    return link(code, exports, recipe.externals, recipe.parallel)
+    return link(code, [f"{name}_body" for name in names], recipe.externals, recipe.parallel)
 
 
 def link(
@@ -147,9 +138,7 @@ def link(
     Raises:
         RuntimeError: if it calls what this process does not have.
     """
-    symbols = dict(python_api.symbols())
-    memory = allocation.allocator()
-    symbols["fx_take"], symbols["fx_give"] = memory.take, memory.give
+    symbols: dict[str, int] = {}
     if parallel:
         from fx.backends.cpu.llvm import parallel as pool
 
@@ -179,30 +168,11 @@ def _know_externals() -> None:
 def _entry(part: Part, loaded: Any, constants: Sequence[np.ndarray], arena: _Arena) -> Run:
     """The function of a native part: a builtin where CPython's layout is known."""
     used = [_dense(constants[i]) for i in part.constants]
-    specs = [(as_dtype(name), tuple(shape)) for name, shape in part.specs()]
-    if not python_api.DIRECT:
-        kind = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)
-        body = kind(loaded.address(f"{part.name}_body"))
-        return _through_ctypes(part, body, used, specs, loaded)
-    dims = np.array([n for _, shape in specs for n in (*shape, 0)], np.int64)
-    me = python_api.owner(WORDS + len(used) + 3 * len(specs))
-    me[ARENA] = arena.box.ctypes.data
-    symbols = python_api.symbols()
-    me[ARRAY_TYPE] = symbols["numpy_array_type"]
-    me[TYPE_ERROR] = symbols["fx_type_error"]
-    me[MEMORY_ERROR] = symbols["fx_memory_error"]
-    for i, error in zip(ERRORS, failures.ERRORS):
-        me[i] = id(error)
-    me[CAPSULE] = id(allocation.allocator().capsule)
-    for i, array in enumerate(used):
-        me[WORDS + i] = id(array)
-    word, place = WORDS + len(used), dims.ctypes.data
-    for dtype, shape in specs:
-        me[word : word + 3] = id(dtype), len(shape), place
-        word += 3
-        place += 8 * (len(shape) + 1)
-    me.keep = (loaded, used, specs, dims, arena)
-    return python_api.builtin(part.name, loaded.address(part.name), me)
+    body = loaded.address(f"{part.name}_body")
+    if python_api.DIRECT:
+        return graph.builtin(part, body, used, arena.box, (loaded, arena))
+    kind = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)
+    return _through_ctypes(part, kind(body), used, loaded)
 
 
 def _dense(array: np.ndarray) -> np.ndarray:
@@ -211,11 +181,11 @@ def _dense(array: np.ndarray) -> np.ndarray:
 
 
 def _through_ctypes(
-    part: Part, body: Callable[[Any, Any], bool], used: list[Any], specs: list[Any], keep: Any
+    part: Part, body: Callable[[Any, Any], bool], used: list[Any], keep: Any
 ) -> Run:
     """The same in Python, for interpreters whose objects lie elsewhere in memory."""
     written = set(part.written)
-    results = specs[: len(part.results)]
+    results = [(as_dtype(name), tuple(shape)) for name, shape in part.results]
 
     def run(arrays: list[np.ndarray]) -> list[np.ndarray]:
         if not isinstance(arrays, list) or len(arrays) != part.inputs:

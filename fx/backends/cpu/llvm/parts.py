@@ -9,6 +9,39 @@ from typing import Any
 from fx import limits
 from fx.compiler.memory import Place
 
+HELPERS = """
+declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
+
+; whether a task tells of an unfit value: with which message, which index, and the word of it
+define internal i1 @fx_failed(ptr %words, i64 %tasks, ptr %failure, ptr %format) {
+  br label %look
+look:
+  %i = phi i64 [0, %0], [%next, %good]
+  %more = icmp slt i64 %i, %tasks
+  br i1 %more, label %task, label %none
+task:
+  %twice = shl i64 %i, 1
+  %at = getelementptr i64, ptr %words, i64 %twice
+  %word = load i64, ptr %at
+  %bad = icmp ne i64 %word, 0
+  br i1 %bad, label %tell, label %good
+good:
+  %next = add i64 %i, 1
+  br label %look
+tell:
+  %index.at = getelementptr i64, ptr %at, i64 1
+  %index = load i64, ptr %index.at
+  store ptr %format, ptr %failure
+  %to = getelementptr i64, ptr %failure, i64 1
+  store i64 %index, ptr %to
+  %kind = getelementptr i64, ptr %failure, i64 2
+  store i64 %word, ptr %kind
+  ret i1 true
+none:
+  ret i1 false
+}
+"""
+
 
 @dataclass
 class Call:

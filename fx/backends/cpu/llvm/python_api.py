@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
-# byte offsets in a 64-bit CPython's list and NumPy 2's ndarray
-LIST_ITEMS = 24
-TYPE, DATA, FLAGS, HANDLER = 8, 16, 64, 88
+# byte offsets in objects of a 64-bit CPython, in NumPy 2's ndarray and in its dtype
+FIELDS = {
+    "type": 8, "items": 24, "float": 16, "referent": 16,
+    "data": 16, "axes": 24, "dims": 32, "base": 48, "dtype": 56, "flags": 64, "handler": 88,
+    "itemsize": 40,
+}  # fmt: skip
 OWN = 0x0004
 DENSE = 0x0001 | 0x0100  # C-contiguous, aligned
 WRITEABLE = 0x0400
@@ -44,6 +49,8 @@ _PYTHON = (
     "PyDict_SetItem",
     "PyList_SetSlice",
     "PyList_Append",
+    "PyLong_AsLongLong",
+    "PyErr_Occurred",
 )
 
 
@@ -58,8 +65,13 @@ def _numpy_table() -> dict[str, int]:
     return {f"numpy_{name}": _load(table + 8 * place) for name, place in _TABLE.items()}
 
 
+def field(x: Any, name: str) -> int:
+    """The word of an object at the offset of a field."""
+    return _load(id(x) + FIELDS[name])
+
+
 def _lies_as_expected() -> bool:
-    """Whether lists and arrays look in memory as the offsets above say."""
+    """Whether objects look in memory as the offsets above say."""
     try:
         if ctypes.sizeof(ctypes.c_void_p) != 8 or not hasattr(ctypes, "pythonapi"):
             return False
@@ -68,24 +80,39 @@ def _lies_as_expected() -> bool:
         rows.flags.writeable = False
         bent = np.frombuffer(b"123456789", np.uint8)[1:].view(np.float32)
         items: list[Any] = [dense, rows, bent, np.zeros(()), None]
-        table = _load(id(items) + LIST_ITEMS)
+        table = field(items, "items")
         numpy = _numpy_table()
-        if _load(id(items) + 16) != 5 or _load(id(items) + TYPE) != id(list):
+        if _load(id(items) + 16) != 5 or field(items, "type") != id(list):
             return False
         for i, array in enumerate(items[:-1]):
-            flags = ctypes.c_int.from_address(id(array) + FLAGS).value
+            flags = field(array, "flags") & 0xFFFFFFFF
             expected = (array.flags.c_contiguous, array.flags.aligned, array.flags.writeable)
             if (
                 _load(table + 8 * i) != id(array)
-                or _load(id(array) + TYPE) != numpy["numpy_array_type"]
-                or _load(id(array) + DATA) != array.ctypes.data
+                or field(array, "type") != numpy["numpy_array_type"]
+                or field(array, "data") != array.ctypes.data
                 or (bool(flags & 1), bool(flags & 0x100), bool(flags & 0x400)) != expected
             ):
                 return False
-        own = ctypes.c_int.from_address(id(dense) + FLAGS).value & OWN
-        if not own or _load(id(dense) + HANDLER) != id(_handler()):
+            sizes = field(array, "dims") if array.ndim else 0
+            if (
+                field(array, "dtype") != id(array.dtype)
+                or field(array, "axes") & 0xFFFFFFFF != array.ndim
+                or [_load(sizes + 8 * k) for k in range(array.ndim)] != list(array.shape)
+                or field(array, "base") != (0 if array.base is None else id(array.base))
+            ):
+                return False
+        if getrefcount(dense) - (_load(id(dense)) & 0xFFFFFFFF) not in (0, 1):
             return False
-        return numpy["numpy_array_type"] == id(np.ndarray)
+        own, number, weak = field(dense, "flags") & OWN, 0.3, ref(np.ndarray)
+        if not own or field(dense, "handler") != id(_handler()):
+            return False
+        return (
+            all(field(np.dtype(t), "itemsize") == np.dtype(t).itemsize for t in "?hfdD")
+            and ctypes.c_double.from_address(id(number) + FIELDS["float"]).value == number
+            and field(weak, "referent") == id(np.ndarray)
+            and numpy["numpy_array_type"] == id(np.ndarray)
+        )
     except (AttributeError, ValueError, TypeError):
         return False
 
@@ -104,6 +131,7 @@ def symbols() -> dict[str, int]:
     found = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
     found["fx_none"] = id(None)
     found["fx_true"], found["fx_false"] = id(True), id(False)
+    found["fx_float"], found["fx_long"] = id(float), id(int)
     found["fx_type_error"] = id(TypeError)
     found["fx_memory_error"] = id(MemoryError)
     found.update(_numpy_table())

@@ -15,27 +15,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from string import Template
 from time import sleep
 from typing import Any
-from weakref import ref
 
 import attrs
 import numpy as np
 
 from fx import forking
 from fx.away import Away, turns
-from fx.backends.cpu.llvm import disk_cache, engine, parallel, python_api
-from fx.backends.cpu.llvm.commit import arrays, records, step, take, update
-from fx.backends.cpu.llvm.python_api import DATA, DENSE, FLAGS, LIST_ITEMS, TYPE, WRITEABLE
+from fx.backends.cpu.llvm import engine, entry, parallel, python_api
+from fx.backends.cpu.llvm.commit import records, step, take, update
+from fx.backends.cpu.llvm.entry import objects
+from fx.backends.cpu.llvm.python_api import DENSE, WRITEABLE
 from fx.state import Cell
 from fx.tape import Leaf
 from fx.tensor import Tensor, new_tensor
-
-# byte offsets in a weak reference and in NumPy 2's ndarray, checked below
-REFERENT = 16
-AXES, DIMS, BASE, DTYPE = 24, 32, 48, 56
-ITEMSIZE = 40  # in NumPy 2's dtype
 
 
 @attrs.frozen(eq=False)
@@ -154,13 +148,11 @@ class _Gate:
 def _loaded() -> engine.Loaded:
     places = _places()
     assert places is not None
-    symbols = dict(python_api.symbols())
+    symbols = entry.symbols()
     symbols |= {"tensor_type": id(Tensor), "away_type": id(Away), "fx_parallel": parallel.address()}
-    text = Template(records.TEXT + arrays.TEXT + take.TEXT + step.TEXT + update.TEXT).substitute(
-        places, dense=DENSE, written=DENSE | WRITEABLE
-    )  # fmt: skip
-    exports = ["step", "update", "fx_gate", "fx_inside"]
-    loaded = engine.Loaded([disk_cache.code_of(text)], exports, symbols)
+    text = objects.TEXT + objects.TASKS + records.TEXT + take.TEXT + step.TEXT + update.TEXT
+    code = entry.code_of(text, **places)
+    loaded = engine.Loaded([code], ("step", "update", "fx_gate", "fx_inside"), symbols)
     gate = _Gate(loaded)
     forking.around(gate.close, gate.open)
     turns.asked = gate.asked
@@ -185,26 +177,12 @@ def _places() -> dict[str, int] | None:
         "array": _slot(held, array, Tensor.__basicsize__),
         "node": _slot(gradient, None, Tensor.__basicsize__),
     }
-    view = array[:1]
-    weak = ref(cell)
     as_expected = (
         None not in found.values()
-        and _word(id(weak) + REFERENT) == id(cell)
-        and _word(id(array) + DTYPE) == id(array.dtype)
-        and _word(id(array) + AXES) & 0xFFFFFFFF == 2
-        and _word(_word(id(array) + DIMS)) == 2
-        and _word(_word(id(array) + DIMS) + 8) == 3
-        and _word(id(array) + BASE) == 0
-        and all(_word(id(np.dtype(t)) + ITEMSIZE) == np.dtype(t).itemsize for t in "?hfdD")
-        and _word(id(view) + BASE) == id(array)
         and _word(id(held)) == _count(held)
         and Away.__basicsize__ == Tensor.__basicsize__
     )
-    offsets = {
-        "referent": REFERENT, "type": TYPE, "data": DATA, "items": LIST_ITEMS, "axes": AXES,
-        "dims": DIMS, "base": BASE, "dtype": DTYPE, "flags": FLAGS, "itemsize": ITEMSIZE,
-    }  # fmt: skip
-    return {**offsets, **found} if as_expected else None  # type: ignore[dict-item]
+    return found if as_expected else None  # type: ignore[return-value]
 
 
 def _count(x: Any) -> int:

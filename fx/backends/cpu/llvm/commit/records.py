@@ -24,18 +24,13 @@ NOWHERE, NOTHING, TAKEN = -1, -2, -3  # places that are no output: stays; None; 
 
 def each(body: str) -> str:
     """The lines of a function that goes through its records: ``body`` is for the one at ``%r``."""
-    return f"""  br label %look
-look:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %next ]
-  %r = phi ptr [ %records, %0 ], [ %r.next, %next ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %one, label %done
-one:
-  %i.next = add i64 %i, 1
-  %r.next = getelementptr ptr, ptr %r, i64 {RECORD}
-{body}next:
-  br label %look
-done:
+    return f"""entry:
+  for %i < %count {{
+    %at.r = mul i64 %i, {RECORD}
+    %r = &%records[%at.r]
+{body}
+next:
+  }}
   ret void"""
 
 
@@ -57,163 +52,80 @@ error:
 
 
 _PUT_AWAY = """\
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
-  %idle = icmp eq ptr %t, null
-  br i1 %idle, label %next, label %go
+  %t = load ptr, %r[1]
+  br ptr %t == null ? next : go
 go:
   call void @go_away(ptr %t)
-  %old.at = getelementptr ptr, ptr %r, i64 2
-  %old = load ptr, ptr %old.at
-  %in.place = icmp eq ptr %old, null
-  br i1 %in.place, label %next, label %instead
+  %old = load ptr, %r[2]
+  br ptr %old == null ? next : instead
 instead:
   %slot = load ptr, ptr %r
   store ptr %t, ptr %slot
   call void @hold(ptr %t)
-  br label %next
 """
 _UNDO = """\
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
-  %idle = icmp eq ptr %t, null
-  br i1 %idle, label %next, label %back
+  %t = load ptr, %r[1]
+  br ptr %t == null ? next : back
 back:
   call void @come_back(ptr %t)
-  %old.at = getelementptr ptr, ptr %r, i64 2
+  %old.at = &%r[2]
   %old = load ptr, ptr %old.at
   %some = icmp ne ptr %old, null
   %was.away = and i1 %some, %away
-  br i1 %was.away, label %instead, label %next
+  br %was.away ? instead : next
 instead:
   store ptr null, ptr %old.at
-  %old.type.at = getelementptr i8, ptr %old, i64 $type
-  %old.type = load ptr, ptr %old.type.at
-  %plain = icmp eq ptr %old.type, @tensor_type
-  br i1 %plain, label %same, label %slot
+  %old.type = load ptr, %old->type
+  br ptr %old.type == @tensor_type ? same : slot
 same:
   %a = call ptr @array_of(ptr %old)
   call void @hold(ptr %a)
-  %a.at = getelementptr i8, ptr %t, i64 $array
-  store ptr %a, ptr %a.at
-  %node.from = getelementptr i8, ptr %old, i64 $node
-  %node = load ptr, ptr %node.from
+  store ptr %a, %t->array
+  %node = load ptr, %old->node
   call void @hold(ptr %node)
-  %node.at = getelementptr i8, ptr %t, i64 $node
-  store ptr %node, ptr %node.at
-  br label %slot
+  store ptr %node, %t->node
 slot:
   %slot.at = load ptr, ptr %r
   %now = load ptr, ptr %slot.at
   %still = icmp eq ptr %now, %t
-  %drop.at = getelementptr ptr, ptr %r, i64 4
-  br i1 %still, label %restore, label %other
+  %drop.at = &%r[4]
+  br %still ? restore : other
 restore:
   store ptr %old, ptr %slot.at
   store ptr %t, ptr %drop.at
-  br label %next
+  br next
 other:
   store ptr %old, ptr %drop.at
-  br label %next
 """
 _RELEASE = """\
-  %old.at = getelementptr ptr, ptr %r, i64 2
-  %old = load ptr, ptr %old.at
+  %old = load ptr, %r[2]
   %ours = select i1 %away, ptr %old, ptr null
   call void @drop(ptr %ours)
-  %drop.at = getelementptr ptr, ptr %r, i64 4
-  %before = load ptr, ptr %drop.at
+  %before = load ptr, %r[4]
   call void @drop(ptr %before)
-  %more.at = getelementptr ptr, ptr %r, i64 5
-  %displaced = load ptr, ptr %more.at
+  %displaced = load ptr, %r[5]
   call void @drop(ptr %displaced)
-  %t.at = getelementptr ptr, ptr %r, i64 1
-  %t = load ptr, ptr %t.at
+  %t = load ptr, %r[1]
   call void @drop(ptr %t)
-  %owner.at = getelementptr ptr, ptr %r, i64 3
-  %owner = load ptr, ptr %owner.at
+  %owner = load ptr, %r[3]
   call void @drop(ptr %owner)
-  br label %next
 """
 
 TEXT = f"""
-@fx_none = external global i8
-@fx_true = external global i8
-@fx_false = external global i8
 @tensor_type = external global i8
 @away_type = external global i8
-@numpy_array_type = external global i8
 @fx_gate = global i64 0
 @fx_inside = global i64 0
 @collects = internal global i32 0
 
-declare i32 @PyGC_Disable()
-declare i32 @PyGC_Enable()
-declare void @Py_DecRef(ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare ptr @PyObject_CallOneArg(ptr, ptr)
-declare ptr @PyObject_CallMethodObjArgs(ptr, ptr, ...)
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare i64 @PyList_Size(ptr)
-declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
-declare i32 @PyList_Append(ptr, ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyErr_Occurred()
-declare ptr @numpy_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare void @fx_parallel(ptr, ptr, i64, i64, i64, ptr)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
-; objects that never end, as None of newer Pythons, have a count that is negative in 32 bits
-define internal void @hold(ptr %x) alwaysinline {{
-  %count = load i64, ptr %x
-  %low = trunc i64 %count to i32
-  %lasting = icmp slt i32 %low, 0
-  br i1 %lasting, label %done, label %one
-one:
-  %more = add i64 %count, 1
-  store i64 %more, ptr %x
-  br label %done
-done:
-  ret void
-}}
-
-define internal void @let_go(ptr %x) alwaysinline {{
-  %count = load i64, ptr %x
-  %low = trunc i64 %count to i32
-  %several = icmp sgt i32 %low, 1
-  br i1 %several, label %one, label %last
-one:
-  %less = sub i64 %count, 1
-  store i64 %less, ptr %x
-  br label %done
-last:
-  call void @Py_DecRef(ptr %x)
-  br label %done
-done:
-  ret void
-}}
-
-define internal void @drop(ptr %x) alwaysinline {{
-  %none = icmp eq ptr %x, null
-  br i1 %none, label %done, label %some
-some:
-  call void @let_go(ptr %x)
-  br label %done
-done:
-  ret void
-}}
-
 ; the cyclic collector runs finalizers: not while a thread has things away
 define internal void @begin() {{
+entry:
   %count = load i64, ptr @fx_inside
-  %first = icmp eq i64 %count, 0
-  br i1 %first, label %off, label %on
+  br i64 %count == 0 ? off : on
 off:
   %was = call i32 @PyGC_Disable()
   store i32 %was, ptr @collects
-  br label %on
 on:
   %more = add i64 %count, 1
   store i64 %more, ptr @fx_inside
@@ -221,6 +133,7 @@ on:
 }}
 
 define internal void @end() {{
+entry:
   %count = load i64, ptr @fx_inside
   %less = sub i64 %count, 1
   store i64 %less, ptr @fx_inside
@@ -228,46 +141,52 @@ define internal void @end() {{
   %was = load i32, ptr @collects
   %did = icmp ne i32 %was, 0
   %both = and i1 %last, %did
-  br i1 %both, label %on, label %done
+  br %both ? on : done
 on:
   %code = call i32 @PyGC_Enable()
-  br label %done
 done:
   ret void
 }}
 
 define internal ptr @array_of(ptr %t) alwaysinline {{
-  %at = getelementptr i8, ptr %t, i64 $array
-  %a = load ptr, ptr %at
+entry:
+  %a = load ptr, %t->array
   ret ptr %a
 }}
 
 define internal void @go_away(ptr %t) {{
-  %type.at = getelementptr i8, ptr %t, i64 $type
+entry:
+  %type.at = &%t->type
   %type = load ptr, ptr %type.at
-  %plain = icmp eq ptr %type, @tensor_type
-  br i1 %plain, label %change, label %done
+  br ptr %type == @tensor_type ? change : done
 change:
   store ptr @away_type, ptr %type.at
   call void @hold(ptr @away_type)
   call void @let_go(ptr @tensor_type)
-  br label %done
 done:
   ret void
 }}
 
 define internal void @come_back(ptr %t) {{
-  %type.at = getelementptr i8, ptr %t, i64 $type
+entry:
+  %type.at = &%t->type
   %type = load ptr, ptr %type.at
-  %away = icmp eq ptr %type, @away_type
-  br i1 %away, label %change, label %done
+  br ptr %type == @away_type ? change : done
 change:
   store ptr @tensor_type, ptr %type.at
   call void @hold(ptr @tensor_type)
   call void @let_go(ptr @away_type)
-  br label %done
 done:
   ret void
+}}
+
+; what it means that there is no copy: 0, not as expected, or 3, an exception
+define internal i32 @why_not() {{
+entry:
+  %error = call ptr @PyErr_Occurred()
+  %none = icmp eq ptr %error, null
+  %state = select i1 %none, i32 0, i32 3
+  ret i32 %state
 }}
 
 define internal void @put_away(ptr %records, i64 %count) {{
@@ -285,44 +204,37 @@ define internal void @release(ptr %records, i64 %count, i1 %away) {{
 
 ; a tensor is what its slot holds, also if another thread has stored something there
 define internal void @stand(ptr %r, ptr %t) {{
+entry:
   %slot = load ptr, ptr %r
-  %has = icmp ne ptr %slot, null
-  br i1 %has, label %look, label %done
+  br ptr %slot != null ? look : done
 look:
   %now = load ptr, ptr %slot
-  %same = icmp eq ptr %now, %t
-  br i1 %same, label %done, label %displace
+  br ptr %now == %t ? done : displace
 displace:
-  %to = getelementptr ptr, ptr %r, i64 5
-  store ptr %now, ptr %to
+  store ptr %now, %r[5]
   call void @hold(ptr %t)
   store ptr %t, ptr %slot
-  br label %done
 done:
   ret void
 }}
 
 ; another tensor becomes what the slot holds, with the leaf of a cell as its node
 define internal void @install(ptr %r, ptr %t, i1 %cell) {{
-  br i1 %cell, label %leaf, label %none
+entry:
+  br %cell ? leaf : none
 leaf:
-  %owner.at = getelementptr ptr, ptr %r, i64 3
-  %owner = load ptr, ptr %owner.at
-  %leaf.at = getelementptr i8, ptr %owner, i64 $leaf
-  %own = load ptr, ptr %leaf.at
-  br label %node
+  %owner = load ptr, %r[3]
+  %own = load ptr, %owner->leaf
+  br node
 none:
-  br label %node
 node:
   %n = phi ptr [ %own, %leaf ], [ @fx_none, %none ]
   call void @hold(ptr %n)
-  %node.at = getelementptr i8, ptr %t, i64 $node
-  store ptr %n, ptr %node.at
+  store ptr %n, %t->node
   call void @come_back(ptr %t)
   %slot = load ptr, ptr %r
   %before = load ptr, ptr %slot
-  %drop.at = getelementptr ptr, ptr %r, i64 4
-  store ptr %before, ptr %drop.at
+  store ptr %before, %r[4]
   call void @hold(ptr %t)
   store ptr %t, ptr %slot
   ret void

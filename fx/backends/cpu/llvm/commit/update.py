@@ -2,167 +2,120 @@
 
 from __future__ import annotations
 
-from fx.backends.cpu.llvm.commit.records import (
-    HEAD,
-    RECORD,
-    refused,
-)
+from fx.backends.cpu.llvm.commit.records import HEAD, RECORD, refused
+from fx.backends.cpu.llvm.python_api import DENSE, WRITEABLE
+
+_OURS = DENSE | WRITEABLE
 
 TEXT = f"""
 ; the arrays of one sweep: their addresses go into its layout
 define internal i32 @take_sweep(ptr %job, ptr %records, i1 %lend) {{
 entry:
-  %items.at = getelementptr i8, ptr %job, i64 $items
-  %items = load ptr, ptr %items.at
+  %items = load ptr, %job->items
   %head = load ptr, ptr %items
-  %layout.at = getelementptr i8, ptr %head, i64 $data
-  %layout = load ptr, ptr %layout.at
+  %layout = load ptr, %head->data
   %count = load i64, ptr %layout
-  %width.at = getelementptr i64, ptr %layout, i64 5
-  %width = load i64, ptr %width.at
-  %mask.at = getelementptr i64, ptr %layout, i64 6
-  %mask = load i64, ptr %mask.at
-  %dtype.at = getelementptr i64, ptr %layout, i64 7
-  %dtype = load ptr, ptr %dtype.at
+  %width = load i64, %layout[5]
+  %mask = load i64, %layout[6]
+  %dtype = load ptr, %layout[7]
   %stride = add i64 %width, 2
-  %first = getelementptr i64, ptr %layout, i64 {HEAD}
-  %from = getelementptr ptr, ptr %items, i64 1
-  br label %parts
+  %first = &%layout[{HEAD}]
+  %from = &%items[1]
 parts:
   %p = phi i64 [ 0, %entry ], [ %p.next, %filled ]
   %part = phi ptr [ %first, %entry ], [ %part.next, %filled ]
   %given = phi ptr [ %from, %entry ], [ %given.next, %filled ]
   %records.here = phi ptr [ %records, %entry ], [ %records.next, %filled ]
   %more = icmp ult i64 %p, %count
-  br i1 %more, label %begin, label %yes
+  br %more ? begin : yes
 begin:
-  %length.at = getelementptr i64, ptr %part, i64 1
-  %length = load i64, ptr %length.at
-  br label %fill
+  %length = load i64, %part[1]
 fill:
   %k = phi i64 [ 0, %begin ], [ %k.next, %placed ]
   %k.next = add i64 %k, 1
-  %item.at = getelementptr ptr, ptr %given, i64 %k
-  %item = load ptr, ptr %item.at
+  %item = load ptr, %given[%k]
   %k.record = mul i64 %k, {RECORD}
-  %r = getelementptr ptr, ptr %records.here, i64 %k.record
-  %t.to = getelementptr ptr, ptr %r, i64 1
-  %owner.to = getelementptr ptr, ptr %r, i64 3
-  %drop.to = getelementptr ptr, ptr %r, i64 4
-  %is.gradient = icmp eq i64 %k, 1
-  br i1 %is.gradient, label %array, label %cell
+  %r = &%records.here[%k.record]
+  %t.to = &%r[1]
+  %owner.to = &%r[3]
+  %drop.to = &%r[4]
+  br i64 %k == 1 ? array : cell
 cell:
-  %slot = getelementptr i8, ptr %item, i64 $value
-  %t = load ptr, ptr %slot
-  %unset = icmp eq ptr %t, null
-  br i1 %unset, label %no, label %held
+  %t = load ptr, %item->value
+  br ptr %t == null ? no : held
 held:
-  %type.at = getelementptr i8, ptr %t, i64 $type
-  %type = load ptr, ptr %type.at
-  %away = icmp eq ptr %type, @away_type
-  br i1 %away, label %busy, label %there
+  %type = load ptr, %t->type
+  br ptr %type == @away_type ? busy : there
 there:
-  %plain = icmp eq ptr %type, @tensor_type
-  br i1 %plain, label %inside, label %no
+  br ptr %type == @tensor_type ? inside : no
 inside:
   %found = call ptr @array_of(ptr %t)
-  br label %array
 array:
   %a = phi ptr [ %item, %fill ], [ %found, %inside ]
-  %none = icmp eq ptr %a, null
-  br i1 %none, label %no, label %some
+  br ptr %a == null ? no : some
 some:
-  %a.type.at = getelementptr i8, ptr %a, i64 $type
-  %a.type = load ptr, ptr %a.type.at
-  %is.array = icmp eq ptr %a.type, @numpy_array_type
-  br i1 %is.array, label %spec, label %no
+  %a.type = load ptr, %a->type
+  br ptr %a.type == @numpy_array_type ? spec : no
 spec:
-  %a.dtype.at = getelementptr i8, ptr %a, i64 $dtype
-  %a.dtype = load ptr, ptr %a.dtype.at
+  %a.dtype = load ptr, %a->dtype
   %same.dtype = icmp eq ptr %a.dtype, %dtype
-  %axes.at = getelementptr i8, ptr %a, i64 $axes
-  %axes.narrow = load i32, ptr %axes.at
-  %axes = zext i32 %axes.narrow to i64
-  %dims.at = getelementptr i8, ptr %a, i64 $dims
-  %dims = load ptr, ptr %dims.at
-  br label %axis
-axis:
-  %d = phi i64 [ 0, %spec ], [ %d.next, %size ]
-  %n = phi i64 [ 1, %spec ], [ %n.next, %size ]
-  %d.more = icmp ult i64 %d, %axes
-  br i1 %d.more, label %size, label %sized
-size:
-  %dim.at = getelementptr i64, ptr %dims, i64 %d
-  %dim = load i64, ptr %dim.at
-  %n.next = mul i64 %n, %dim
-  %d.next = add i64 %d, 1
-  br label %axis
-sized:
+  %axes = call i64 @axes_of(ptr %a)
+  %dims = load ptr, %a->dims
+  %n = call i64 @product_of(i64 %axes, ptr %dims)
   %same.length = icmp eq i64 %n, %length
   %same = and i1 %same.length, %same.dtype
-  br i1 %same, label %use, label %no
+  br %same ? use : no
 use:
   %bit = lshr i64 %mask, %k
   %low = and i64 %bit, 1
-  %written = icmp ne i64 %low, 0
-  br i1 %written, label %ask, label %read
+  br i64 %low != 0 ? ask : read
 read:
-  %flags.at = getelementptr i8, ptr %a, i64 $flags
-  %flags.narrow = load i32, ptr %flags.at
-  %has = and i32 %flags.narrow, $dense
-  %dense = icmp eq i32 %has, $dense
-  br i1 %dense, label %borrow, label %no
+  %dense = call i1 @has(ptr %a, i32 {DENSE})
+  br %dense ? borrow : no
 borrow:
   call void @hold(ptr %a)
   store ptr %a, ptr %drop.to
-  br label %placed
+  br placed
 ask:
   call void @hold(ptr %item)
   store ptr %item, ptr %owner.to
-  %slot.of = getelementptr i8, ptr %item, i64 $value
+  %slot.of = &%item->value
   store ptr %slot.of, ptr %r
   %t.of = load ptr, ptr %slot.of
-  %own = call i1 @own(ptr %a, i64 $written)
+  %own = call i1 @own(ptr %a, i32 {_OURS})
   %t.count = load i64, ptr %t.of
   %one = icmp eq i64 %t.count, 1
   %alone = and i1 %one, %own
   %lent = and i1 %alone, %lend
-  br i1 %lent, label %itself, label %another
+  br %lent ? itself : another
 itself:
   call void @hold(ptr %t.of)
   store ptr %t.of, ptr %t.to
-  br label %placed
+  br placed
 another:
   %copy = call ptr @copy_of(ptr %a)
-  %no.copy = icmp eq ptr %copy, null
-  br i1 %no.copy, label %not.copied, label %wrap
+  br ptr %copy == null ? not.copied : wrap
 wrap:
   %new = call ptr @PyType_GenericAlloc(ptr @tensor_type, i64 0)
-  %no.new = icmp eq ptr %new, null
-  br i1 %no.new, label %error.copy, label %instead
+  br ptr %new == null ? error.copy : instead
 instead:
-  %new.array = getelementptr i8, ptr %new, i64 $array
-  store ptr %copy, ptr %new.array
+  store ptr %copy, %new->array
   store ptr %new, ptr %t.to
-  %old.to = getelementptr ptr, ptr %r, i64 2
-  store ptr %t.of, ptr %old.to
-  br label %placed
+  store ptr %t.of, %r[2]
 placed:
   %used = phi ptr [ %a, %borrow ], [ %a, %itself ], [ %copy, %instead ]
-  %data.at = getelementptr i8, ptr %used, i64 $data
-  %data = load ptr, ptr %data.at
+  %data = load ptr, %used->data
   %word = add i64 %k, 2
-  %place = getelementptr i64, ptr %part, i64 %word
-  store ptr %data, ptr %place
+  store ptr %data, %part[%word]
   %k.more = icmp ult i64 %k.next, %width
-  br i1 %k.more, label %fill, label %filled
+  br %k.more ? fill : filled
 filled:
   %p.next = add i64 %p, 1
-  %part.next = getelementptr i64, ptr %part, i64 %stride
-  %given.next = getelementptr ptr, ptr %given, i64 %width
+  %part.next = &%part[%stride]
+  %given.next = &%given[%width]
   %wide = mul i64 %width, {RECORD}
-  %records.next = getelementptr ptr, ptr %records.here, i64 %wide
-  br label %parts
+  %records.next = &%records.here[%wide]
+  br parts
 yes:
   ret i32 1
 no:
@@ -174,83 +127,62 @@ not.copied:
   ret i32 %why
 error.copy:
   call void @let_go(ptr %copy)
-  br label %error
 error:
   ret i32 3
 }}
 
 define internal void @run_sweep(ptr %layout) {{
-  %tasks.at = getelementptr i64, ptr %layout, i64 1
-  %tasks = load i64, ptr %tasks.at
-  %function.at = getelementptr i64, ptr %layout, i64 4
-  %function = load ptr, ptr %function.at
+entry:
+  %tasks = load i64, %layout[1]
+  %chunk = load i64, %layout[2]
+  %function = load ptr, %layout[4]
   %how = call i64 @how(ptr %layout)
-  %release = icmp ne i64 %how, 0
-  br i1 %release, label %free, label %short
-short:
-  call void %function(ptr %layout, i64 0, i64 %tasks, ptr null)
-  ret void
-free:
-  %thread = call ptr @PyEval_SaveThread()
-  %several = icmp eq i64 %how, 2
-  br i1 %several, label %share, label %alone
-share:
-  %chunk.at = getelementptr i64, ptr %layout, i64 2
-  %chunk = load i64, ptr %chunk.at
-  call void @fx_parallel(ptr %function, ptr %layout, i64 %tasks, i64 %chunk, i64 0, ptr null)
-  br label %back
-alone:
-  call void %function(ptr %layout, i64 0, i64 %tasks, ptr null)
-  br label %back
-back:
-  call void @PyEval_RestoreThread(ptr %thread)
+  %alone = icmp eq i64 %how, 1
+  %share = icmp eq i64 %how, 2
+  %some = select i1 %alone, i64 %tasks, i64 0
+  %taken = select i1 %share, i64 %chunk, i64 %some
+  call void @run_tasks(ptr %function, ptr %layout, i64 %tasks, i64 %taken)
   ret void
 }}
 
 ; 0: under the GIL, 1: without it, 2: on several threads
 define internal i64 @how(ptr %layout) {{
+entry:
   %count = load i64, ptr %layout
-  %width.at = getelementptr i64, ptr %layout, i64 5
-  %width = load i64, ptr %width.at
+  %width = load i64, %layout[5]
   %stride = add i64 %width, 2
   %words = mul i64 %count, %stride
   %last = add i64 %words, {HEAD}
-  %how.at = getelementptr i64, ptr %layout, i64 %last
-  %how = load i64, ptr %how.at
+  %how = load i64, %layout[%last]
   ret i64 %how
 }}
 
 define internal ptr @layout_of(ptr %job) alwaysinline {{
-  %items.at = getelementptr i8, ptr %job, i64 $items
-  %items = load ptr, ptr %items.at
+entry:
+  %items = load ptr, %job->items
   %head = load ptr, ptr %items
-  %layout.at = getelementptr i8, ptr %head, i64 $data
-  %layout = load ptr, ptr %layout.at
+  %layout = load ptr, %head->data
   ret ptr %layout
 }}
 
 define ptr @update(ptr %me, ptr %list) {{
 entry:
-  %items.at = getelementptr i8, ptr %list, i64 $items
-  %items = load ptr, ptr %items.at
+  %items = load ptr, %list->items
   %size = call i64 @PyList_Size(ptr %list)
   %jobs = sub i64 %size, 1
-  %stores.at = getelementptr ptr, ptr %items, i64 %jobs
-  %stores = load ptr, ptr %stores.at
-  br label %counting
+  %stores = load ptr, %items[%jobs]
 counting:
   %c = phi i64 [ 0, %entry ], [ %c.next, %counted ]
   %total = phi i64 [ 0, %entry ], [ %total.next, %counted ]
   %c.more = icmp ult i64 %c, %jobs
-  br i1 %c.more, label %counted, label %ready
+  br %c.more ? counted : ready
 counted:
-  %c.at = getelementptr ptr, ptr %items, i64 %c
-  %c.job = load ptr, ptr %c.at
+  %c.job = load ptr, %items[%c]
   %c.size = call i64 @PyList_Size(ptr %c.job)
   %c.less = sub i64 %c.size, 1
   %total.next = add i64 %total, %c.less
   %c.next = add i64 %c, 1
-  br label %counting
+  br counting
 ready:
   %bytes = mul i64 %total, {8 * RECORD}
   %records = alloca i8, i64 %bytes, align 16
@@ -258,88 +190,76 @@ ready:
   call void @begin()
   %gate = load i64, ptr @fx_gate
   %open = icmp eq i64 %gate, 0
-  br label %taking
 taking:
   %i = phi i64 [ 0, %ready ], [ %i.next, %took ]
   %r = phi ptr [ %records, %ready ], [ %r.next, %took ]
   %more = icmp ult i64 %i, %jobs
-  br i1 %more, label %one, label %took.all
+  br %more ? one : took.all
 one:
-  %job.at = getelementptr ptr, ptr %items, i64 %i
-  %job = load ptr, ptr %job.at
+  %job = load ptr, %items[%i]
   %found = call i32 @take_sweep(ptr %job, ptr %r, i1 %open)
   %state = select i1 %open, i32 %found, i32 2
-  %fine = icmp eq i32 %state, 1
-  br i1 %fine, label %took, label %refuse
+  br i32 %state == 1 ? took : refuse
 took:
   %i.next = add i64 %i, 1
   %job.size = call i64 @PyList_Size(ptr %job)
   %job.less = sub i64 %job.size, 1
   %job.words = mul i64 %job.less, {RECORD}
-  %r.next = getelementptr ptr, ptr %r, i64 %job.words
-  br label %taking
+  %r.next = &%r[%job.words]
+  br taking
 {refused("%total")}took.all:
-  br i1 %open, label %hide, label %running
+  br %open ? hide : running
 hide:
   call void @put_away(ptr %records, i64 %total)
-  br label %running
 running:
   %j = phi i64 [ 0, %took.all ], [ 0, %hide ], [ %j.next, %ran ]
   %j.more = icmp ult i64 %j, %jobs
-  br i1 %j.more, label %ran, label %store
+  br %j.more ? ran : store
 ran:
-  %j.at = getelementptr ptr, ptr %items, i64 %j
-  %j.job = load ptr, ptr %j.at
+  %j.job = load ptr, %items[%j]
   %j.layout = call ptr @layout_of(ptr %j.job)
   call void @run_sweep(ptr %j.layout)
   %j.next = add i64 %j, 1
-  br label %running
+  br running
 store:
   %s = phi i64 [ 0, %running ], [ %s.next, %stored ]
   %q = phi ptr [ %records, %running ], [ %q.next, %stored ]
   %s.more = icmp ult i64 %s, %total
-  br i1 %s.more, label %record, label %pairs
+  br %s.more ? record : pairs
 record:
   %s.next = add i64 %s, 1
-  %q.next = getelementptr ptr, ptr %q, i64 {RECORD}
-  %t.at = getelementptr ptr, ptr %q, i64 1
-  %t = load ptr, ptr %t.at
-  %idle = icmp eq ptr %t, null
-  br i1 %idle, label %stored, label %target
+  %q.next = &%q[{RECORD}]
+  %t = load ptr, %q[1]
+  br ptr %t == null ? stored : target
 target:
-  %old.at = getelementptr ptr, ptr %q, i64 2
-  %old = load ptr, ptr %old.at
-  %in.place = icmp eq ptr %old, null
-  br i1 %in.place, label %written, label %another
+  %old = load ptr, %q[2]
+  br ptr %old == null ? written : another
 written:
   call void @come_back(ptr %t)
   call void @stand(ptr %q, ptr %t)
-  br label %stored
+  br stored
 another:
   call void @install(ptr %q, ptr %t, i1 true)
-  br label %stored
 stored:
-  br label %store
+  br store
 pairs:
-  %pairs.at = getelementptr i8, ptr %stores, i64 $items
-  %pair.items = load ptr, ptr %pairs.at
+  %pair.items = load ptr, %stores->items
   %pair.count = call i64 @PyList_Size(ptr %stores)
-  br label %pair
 pair:
   %k = phi i64 [ 0, %pairs ], [ %k.next, %swap ]
   %k.more = icmp ult i64 %k, %pair.count
-  br i1 %k.more, label %swap, label %done
+  br %k.more ? swap : done
 swap:
-  %cell.at = getelementptr ptr, ptr %pair.items, i64 %k
+  %cell.at = &%pair.items[%k]
   %cell = load ptr, ptr %cell.at
-  %new.at = getelementptr ptr, ptr %cell.at, i64 1
+  %new.at = &%cell.at[1]
   %new = load ptr, ptr %new.at
-  %value.at = getelementptr i8, ptr %cell, i64 $value
+  %value.at = &%cell->value
   %before = load ptr, ptr %value.at
   store ptr %new, ptr %value.at
   store ptr %before, ptr %new.at
   %k.next = add i64 %k, 2
-  br label %pair
+  br pair
 done:
   call void @end()
   call void @release(ptr %records, i64 %total, i1 %open)

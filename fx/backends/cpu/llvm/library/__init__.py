@@ -3,7 +3,7 @@
 A kernel runs wherever its caller's rule about sizes says so, and that rule knows nothing of earlier
 calls or of threads, so that a result has the same bits whenever it is computed.
 
-``kernel(group, name, dtype)`` gives a function of one list, as ``entry.py`` says, and
+``kernel(group, name, dtype)`` gives a function of one list, as ``entry/eager.py`` says, and
 ``empty([like, *shape])`` a new array in memory that waits for the next result of its size.
 """
 
@@ -30,7 +30,7 @@ def available() -> bool:
     from fx.backends.cpu.llvm import python_api
 
     try:
-        if not python_api.DIRECT or not _floats_as_expected():
+        if not python_api.DIRECT:
             return False
         empty([np.zeros(1, np.float32), 3])
     except (RuntimeError, ImportError, OSError):
@@ -57,19 +57,9 @@ def _keep_heap() -> None:
         mallopt(_MMAP, _FROM_HEAP)
 
 
-def _floats_as_expected() -> bool:
-    from fx.backends.cpu.llvm.library.entry import DESCR, FLOAT_VALUE, ITEMSIZE
-
-    number, array = 0.3, np.zeros(1, np.float64)
-    descr = ctypes.c_size_t.from_address(id(array) + DESCR).value
-    size = ctypes.c_int64.from_address(id(array.dtype) + ITEMSIZE).value
-    value = ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value
-    return value == number and descr == id(array.dtype) and size == 8
-
-
 def _first_empty(spec: list[Any]) -> np.ndarray:
     global empty
-    empty = _builtin("fx_empty", _entry(), 0)
+    empty = _builtin("fx_empty", 0)
     found: np.ndarray = empty(spec)
     return found
 
@@ -79,7 +69,7 @@ empty: Callable[[list[Any]], np.ndarray] = _first_empty
 
 
 def _kernel(group: str, name: str, dtype: str) -> Run:
-    """The kernel ``name`` of ``library/<group>.py`` for a dtype, on a list as in ``entry.py``."""
+    """The kernel ``name`` of ``library/<group>.py`` for a dtype; see ``entry/eager.py``."""
     return function_of(_loaded(group, name, dtype, _limits_of(group)), name)
 
 
@@ -105,19 +95,6 @@ def chunk_of(tasks: int, each: float) -> int:
     return tasks if total < limits.LIBRARY_LONG else max(1, int(limits.LIBRARY_CHUNK / each))
 
 
-@cache
-def _entry() -> Any:
-    from fx.backends.cpu.llvm import allocation, disk_cache, engine, parallel, python_api
-    from fx.backends.cpu.llvm.library.entry import TEXT
-
-    memory = allocation.allocator()
-    symbols = {**python_api.symbols(), "fx_take": memory.take, "fx_give": memory.give}
-    symbols["fx_parallel"] = parallel.address()
-    symbols["PyLong_AsLongLong"] = python_api._address(ctypes.pythonapi.PyLong_AsLongLong)
-    code = [disk_cache.code_of(engine.head() + TEXT)]
-    return engine.Loaded(code, ("fx_run", "fx_empty"), symbols, lasting=True)
-
-
 def _limits_of(group: str) -> str:
     """The limits that the code of a kernel depends on; ``irregular`` takes them as arguments."""
     return "" if group in irregular.GROUPS else limits.key()
@@ -141,8 +118,8 @@ def _loaded(group: str, name: str, dtype: str, under: str) -> Any:
 
 
 def function_of(loaded: Any, name: str) -> Run:
-    """A kernel of loaded code, on a list as in ``entry.py``."""
-    return _builtin("fx_run", _entry(), loaded.address(name), loaded)
+    """A kernel of loaded code, on a list as in ``entry/eager.py``."""
+    return _builtin("fx_run", loaded.address(name), loaded)
 
 
 def _entry_of(group: str, name: str, dtype: str) -> str | None:
@@ -205,16 +182,9 @@ def _forget() -> None:
 limits.on_change(_forget)
 
 
-def _builtin(name: str, entry: Any, function: int, keep: Any = None) -> Run:
-    from fx.backends.cpu.llvm import allocation, python_api
-    from fx.backends.cpu.llvm.library import entry as words
+def _builtin(name: str, function: int, keep: Any = None) -> Run:
+    from fx.backends.cpu.llvm import entry, python_api
 
-    me = python_api.owner(words.WORDS)
-    symbols = python_api.symbols()
-    me[words.ARRAY_TYPE] = symbols["numpy_array_type"]
-    me[words.FLOAT_TYPE], me[words.LONG_TYPE] = id(float), id(int)
-    me[words.NONE], me[words.FUNCTION] = id(None), function
-    me[words.CAPSULE] = id(allocation.allocator().capsule)
-    me[words.ERROR] = id(TypeError)
-    me.keep = (entry, keep)
-    return python_api.builtin(name, entry.address(name), me)
+    me = python_api.owner(1)
+    me[0], me.keep = function, keep
+    return python_api.builtin(name, entry.loaded("eager").address(name), me)
