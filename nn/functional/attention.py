@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import fx.prims.compare as compare
@@ -11,7 +12,7 @@ import fx.prims.indexing as indexing
 import fx.prims.linear as linear_prims
 import fx.prims.reduction as reduction
 from fx import limits
-from fx.dtypes import bool_, float32, float64, int64
+from fx.dtypes import bfloat16, bool_, float16, float32, float64, int64
 from fx.errors import ShapeError
 from fx.nn.functional.dropout import dropout
 from fx.ops.autocasting import in_half
@@ -64,28 +65,27 @@ def scaled_dot_product_attention(
         >>> fx.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
         (1, 2, 4)
     """
-    name = _NAME
-    q, k, v = argument(name, query), argument(name, key), argument(name, value)
+    q, k, v = argument(_NAME, query), argument(_NAME, key), argument(_NAME, value)
     if (
         min(q.ndim, k.ndim, v.ndim) < 2
         or q._shape[-1] != k._shape[-1]
         or k._shape[-2] != v._shape[-2]
     ):
         raise ShapeError(
-            f"{name} takes query (..., targets, features), key (..., sources, features) and value "
+            f"{_NAME} takes query (..., targets, features), key (..., sources, features) and value "
             f"(..., sources, value features), got {q.shape}, {k.shape} and {v.shape}"
         )
     if is_causal and attn_mask is not None:
-        raise ValueError(f"{name}: give either attn_mask or is_causal=True, not both")
+        raise ValueError(f"{_NAME}: give either attn_mask or is_causal=True, not both")
     if not 0.0 <= dropout_p <= 1.0:
-        raise ValueError(f"{name}: dropout_p must be in [0, 1], got {dropout_p}")
+        raise ValueError(f"{_NAME}: dropout_p must be in [0, 1], got {dropout_p}")
     if enable_gqa:
         _check_heads(k, q)
         _check_heads(v, q)
     if scale is None:
         scale = 1.0 / math.sqrt(max(q._shape[-1], 1))
-    mask = None if attn_mask is None else argument(name, attn_mask)
-    if not dropout_p and _may_go_in_blocks(q, k, v, mask):
+    mask = None if attn_mask is None else argument(_NAME, attn_mask)
+    if not dropout_p and isinstance(scale, Real) and _may_go_in_blocks(q, k, v, mask):
         params = {"causal": bool(is_causal), "scale": float(scale)}
         if _long(q, k, v, is_causal):
             return _in_blocks(q, k, v, mask, enable_gqa, params)
@@ -94,11 +94,11 @@ def scaled_dot_product_attention(
             return found
     if enable_gqa:
         k, v = _shared(k, q), _shared(v, q)
-    return _at_once(q, k, v, mask, float(scale), is_causal, dropout_p)
+    return _at_once(q, k, v, mask, scale, is_causal, dropout_p)
 
 
 def _at_once(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, causal: bool, p: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: Any, causal: bool, p: float
 ) -> Tensor:
     """Attention with all weights in memory."""
     scores = linear_prims.matmul(q * scale, linear_prims.swap_last(k))  # (..., targets, sources)
@@ -130,18 +130,21 @@ def _may_go_in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> b
     return fits and mask._dtype in (bool_, dtype)
 
 
-_BLOCKS = frozenset((float32, float64))
+_BLOCKS = frozenset((bfloat16, float16, float32, float64))
 
 
 def _long(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> bool:
     """Whether attention in blocks is the faster way, compiled too, by sizes alone.
 
     It computes scores once more on the way back: what that costs grows with the features, and what
-    memory costs does not. Half of what is causal is left out.
+    memory costs does not. Half of what is causal is left out. Its products are those of float32,
+    which take longer than those of 16-bit numbers.
     """
     targets, features = q._shape[-2:]
     scores = targets * k._shape[-2] * (4 if causal else 1)
     features = max(features, v._shape[-1], limits.ATTENTION_FEATURES)
+    if q._dtype.itemsize < 4:
+        features *= 4 * features // limits.ATTENTION_FEATURES
     return targets >= limits.ATTENTION_ROWS and scores >= limits.ATTENTION_FROM * features
 
 

@@ -277,6 +277,22 @@ def test_no_array_of_tokens_by_tokens(jitted):
     assert peak < tokens * tokens
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bits_are_rounded_once(dtype):
+    xs = [fx.tensor(x).astype(getattr(fx, dtype)) for x in arrays(*[(1, 2, 40, 8)] * 3)]
+    f = lambda *xs: F.scaled_dot_product_attention(*xs, is_causal=True)
+    exact = f(*[x.astype(fx.float32) for x in xs]).astype(xs[0].dtype)
+    assert f(*xs).dtype == xs[0].dtype
+    np.testing.assert_array_equal(f(*xs).astype("float32"), exact.astype("float32"))
+
+
+def test_a_scale_may_be_learned():
+    (x,) = [fx.tensor(a) for a in arrays((1, 2, 9, 4))]
+    f = lambda s: F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=s)
+    np.testing.assert_allclose(f(fx.tensor(0.3)).numpy(), f(0.3).numpy(), atol=1e-6)
+    assert fx.grad(lambda s: f(s).sum())(fx.tensor(0.3)).numpy() != 0
+
+
 def test_heads_lie_side_by_side():
     """So that the layer behind takes them as they are."""
     x = fx.tensor(arrays((2, 4, 600, 8))[0])

@@ -70,7 +70,7 @@ class _Attention(Tiles):
         self.n = [b.load(v.at(b, sizes, i, v.i64), typ=v.i64, align=8) for i in range(O2 + 1)]
         self.pitch = self.whole(b, self.n[QUERIES])
 
-    # what both ways share -----------------------------------------------------------------------
+    # the kernels --------------------------------------------------------------------------------
 
     def forward(self) -> None:
         """A task is a block of queries of one head; blocks that see most come first."""
@@ -324,7 +324,7 @@ class _Attention(Tiles):
         b, side = self.b, min(self.width, 8)
         whole = b.mul(b.udiv(count, v.const(side)), v.const(side))
 
-        def square(i: ir.Value, c: ir.Value, columns: Any) -> None:
+        def square(i: ir.Value, c: ir.Value) -> None:
             lines = [
                 v.load(b, self._at(b, x, (b.add(c, v.const(l)), self.pitch), (i, 1)),
                        self.kind, side) for l in range(side)
@@ -334,7 +334,7 @@ class _Attention(Tiles):
                     v.store(b, line, self._at(b, at, (b.add(i, v.const(l)), row), (c, 1)))
 
         def group(i: ir.Value) -> None:
-            v.loop(b, v.const(0), whole, lambda c: square(i, c, None), step=side, name="square")
+            v.loop(b, v.const(0), whole, lambda c: square(i, c), step=side, name="square")
 
         v.loop(b, v.const(0), live, group, step=side, name="group")
 
