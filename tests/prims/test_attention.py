@@ -194,6 +194,7 @@ def primitives_of(f, *xs):
     return [node.primitive.name for node in fx.make_graph(f)(*xs).nodes]
 
 
+@limits.normal()
 def test_sizes_decide():
     def names(n, **options):
         x = fx.zeros((1, 1, n, 8))
@@ -204,6 +205,7 @@ def test_sizes_decide():
 
 
 @pytest.mark.parametrize("kv_heads", [4, 2])
+@limits.normal()
 def test_few_go_by_the_kernel_eagerly_only(kv_heads):
     q, k, v = [fx.tensor(x) for x in arrays((2, 4, 9, 3), *[(2, kv_heads, 9, 3)] * 2, dtype="f8")]
     t = q.detach()
@@ -259,6 +261,7 @@ def test_grouped_heads(kv_heads):
 
 
 @pytest.mark.parametrize("jitted", [False, True])
+@limits.normal()
 def test_no_array_of_tokens_by_tokens(jitted):
     tokens = 2048
     xs = [fx.tensor(x) for x in arrays(*[(1, 1, tokens, 8)] * 3)]
@@ -293,6 +296,7 @@ def test_a_scale_may_be_learned():
     assert fx.grad(lambda s: f(s).sum())(fx.tensor(0.3)).numpy() != 0
 
 
+@limits.normal()
 def test_heads_lie_side_by_side():
     """So that the layer behind takes them as they are."""
     x = fx.tensor(arrays((2, 4, 600, 8))[0])
