@@ -75,8 +75,6 @@ PARALLEL_FROM = _limit(40_000.0, 0.0, "ns: a compiled step with more work is sha
 PARALLEL_CHUNK = _limit(30_000.0, 1.0, "ns: work that a thread takes at once from such a step")
 RELEASE_FROM = _limit(20_000.0, 0.0, "ns: with more work compiled code gives up the GIL")
 TASK = _limit(16_000.0, 10.0, "ns: work of a task of a loop nest, and of a special kernel")
-SLICE = _limit(1 << 18, 8, "loop steps: of a slice of a Numba kernel on several threads")
-MOST_SLICES = _limit(8, 3, "slices: of a Numba kernel")
 
 # loop nests -------------------------------------------------------------------------------------
 LONG_ROW = _limit(1 << 15, 8, "elements: a longer row is not passed over several times by one task")

@@ -1,7 +1,4 @@
-"""The CPU: NumPy's ufuncs where they are good, Numba kernels where they are not.
-
-Modules whose names start with ``_nb_`` hold the Numba kernels; they are imported when first used.
-"""
+"""The CPU: NumPy's ufuncs where they are good, else kernels of ``llvm`` and ``irregular``."""
 
 from __future__ import annotations
 

@@ -10,28 +10,10 @@ _FLOAT32 = np.dtype(np.float32)
 _INT64 = np.dtype(np.int64)
 
 
-class _Address:
-    """An exporter of an array's memory that does not repeat its read-only flag."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, x: np.ndarray) -> None:
-        interface = dict(x.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
-        self.owner = x  # NumPy keeps this object as the new array's base, and so the memory alive
-
-
 def contiguous(x: np.ndarray) -> np.ndarray:
-    """`x` as a C-contiguous array whose type Numba knows already; kernels must not write to it.
-
-    Numba compiles a second specialisation for read-only arrays, so a read-only one is re-exported.
-    """
-    if not x.flags.c_contiguous:
-        return x.copy(order="C")
-    if not x.flags.writeable:
-        return np.asarray(_Address(x))
-    return x
+    """`x`, C-contiguous and aligned, as kernels take it."""
+    flags = x.flags
+    return x if flags.c_contiguous and flags.aligned else x.copy("C")
 
 
 def memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:
@@ -61,7 +43,7 @@ def is_narrow(dtype: np.dtype) -> bool:
 
 
 def widen(x: np.ndarray) -> np.ndarray:
-    """`x` in a dtype that Numba and BLAS take: narrow floats become float32."""
+    """`x` in a dtype that BLAS and NumPy are good at: narrow floats become float32."""
     return x.astype(_FLOAT32) if is_narrow(x.dtype) else x
 
 

@@ -18,17 +18,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._windows import Windows
-
-_nb = None
-
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_planes
-
-        _nb = _nb_planes
-    return _nb
+from fx.backends.cpu.llvm import library
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +66,13 @@ def forward(x: np.ndarray, w: np.ndarray, win: Windows, groups: int) -> np.ndarr
     step = _step(N, C + O, lay, x.itemsize)
     planes = np.zeros((step, C, *lay.plane), x.dtype)
     grid = np.empty((step, O, *lay.grid), x.dtype)
+    sums = np.empty(lay.length, x.dtype)
     for n in _chunks(N, step):
         part = x[n].reshape(-1, C, *sizes)[lay.source]  # (n, C, ≤D, ≤H, ≤W)
         planes[: len(part)][lay.inner] = part
         to = grid[: len(part)]
-        _kernels().correlate(
-            _flat(planes[: len(part)]), w, _flat(to), lay.offsets, lay.length, groups,
-            max(1, limits.CONV_SUM // win.taps),
-        )  # fmt: skip
+        more = max(1, limits.CONV_SUM // win.taps)
+        _run("correlate", len(part), lay, w, groups, [planes, w, grid, sums], more)
         out[n] = to[lay.wanted]
     return out.reshape(N, O, win.positions)
 
@@ -100,7 +89,7 @@ def input_grad(g: np.ndarray, w: np.ndarray, win: Windows, groups: int) -> np.nd
         part = g[n].reshape(-1, O, *win.geo[15:18])  # (n, O, *out)
         grid[: len(part)][lay.wanted] = part
         to = planes[: len(part)]
-        _kernels().spread(_flat(grid[: len(part)]), w, _flat(to), lay.offsets, lay.length, groups)
+        _run("spread", len(part), lay, w, groups, [grid, w, planes])
         out[n][lay.source] = to[lay.inner]
     return out.reshape(N, C, win.volume)
 
@@ -118,9 +107,7 @@ def weight_grad(x: np.ndarray, g: np.ndarray, win: Windows, groups: int) -> np.n
         count = len(part)
         planes[:count][lay.inner] = part
         grid[:count][lay.wanted] = g[n].reshape(-1, O, *win.geo[15:18])
-        _kernels().dots(
-            _flat(planes[:count]), _flat(grid[:count]), out, lay.offsets, lay.length, groups
-        )
+        _run("dots", count, lay, out, groups, [planes, grid, out])
     return out
 
 
@@ -137,5 +124,13 @@ def _chunks(samples: int, step: int) -> Iterator[slice]:
     return (slice(n, n + step) for n in range(0, samples, step))
 
 
-def _flat(x: np.ndarray) -> np.ndarray:
-    return x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+def _run(
+    name: str, samples: int, lay: _Layout, w: np.ndarray, groups: int, arrays: list, *more: int
+) -> None:
+    """Call a kernel of ``irregular/planes.py``, w (O, C//groups, taps), on one thread."""
+    sizes = (*w.shape, groups, math.prod(lay.plane), math.prod(lay.grid))
+    work = float(samples * w.size * lay.length)
+    chunk = 0 if work < limits.LIBRARY_SHORT else samples
+    library.kernel("planes", name, w.dtype.char)(
+        [samples, chunk, *arrays, lay.offsets, lay.length, *sizes, *more]
+    )

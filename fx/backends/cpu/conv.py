@@ -20,22 +20,11 @@ from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, of_one_dtype, sliding, windows
 from fx.backends.cpu.blas import product
+from fx.backends.cpu.llvm import library
 from fx.backends.cpu.matmul import matmul
-from fx.backends.cpu.threads import run_slices
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
-
-_nb = None
-
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_conv
-
-        _nb = _nb_conv
-    return _nb
 
 
 @sliding
@@ -134,7 +123,7 @@ def conv_input_grad(
             cols, buffer = _room(buffer, shape, g.dtype)
             _matmul_into(w, part, cols)  # (G, K, n*T) or (n, G, K, T)
             steps = _steps(cols.shape, tile, flat)
-            _by_samples(_kernels().col2im, cols, out[n], steps, win, tile, cols_first=True)
+            _by_samples("col2im", cols, out[n], cols, out[n], steps, win, tile)
     return narrowed(out.reshape(N, C, *input_size), dtype)
 
 
@@ -202,7 +191,7 @@ def _native(
     return None if found is None else found[0]
 
 
-# A tile: samples [0], [1], rows [2], [3] and columns [4], [5] of the output, as in _nb_conv.
+# A tile: samples [0], [1], rows [2], [3] and columns [4], [5] of the output, as ``windows`` has it.
 _Tile = tuple[int, int, int, int, int, int]
 
 
@@ -275,28 +264,26 @@ def _columns(
     shape = (groups, K, n * T) if flat else (n, groups, K, T)
     cols, buffer = _room(buffer, shape, x.dtype)
     steps = _steps(shape, tile, flat)
-    _by_samples(_kernels().im2col, cols, x, steps, win, tile)
+    _by_samples("im2col", x, cols, cols, x, steps, win, tile)
     return cols, buffer
 
 
 def _by_samples(
-    kernel: Any,
+    name: str,
+    source: np.ndarray,
+    target: np.ndarray,
     cols: np.ndarray,
     x: np.ndarray,
     steps: tuple[int, int],
     win: Windows,
     tile: _Tile,
-    cols_first: bool = False,
 ) -> None:
     """Run im2col or col2im on the samples of a tile, x (n, C, V); they do not touch one another."""
-    flat = cols.reshape(-1)
-
-    def some(part: slice) -> None:
-        own, held = x[part], flat[part.start * steps[0] :]
-        first, second = (held, own) if cols_first else (own, held)
-        kernel(first, second, *steps, win.geo, *tile[2:])
-
-    run_slices(some, len(x), cols.size // max(len(x), 1))
+    n, channels, _ = x.shape
+    chunk = library.chunk_of(n, 1.0 * cols.size / max(n, 1))
+    library.kernel("windows", name, x.dtype.char)(
+        [n, chunk, source, target, channels, *steps, win.geo, *tile[2:]]
+    )
 
 
 def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

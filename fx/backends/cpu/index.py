@@ -10,7 +10,7 @@ from fx.backends.cpu._arrays import contiguous, narrowed, widen
 from fx.backends.cpu.llvm import library
 from fx.errors import IndexingError
 
-_MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of _nb_index
+_MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of irregular/scatter.py
 _BOOL_MODES = {"set": "set", "add": "max", "mul": "min", "min": "min", "max": "max"}
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _INT64 = np.dtype(np.int64)
@@ -19,17 +19,6 @@ _WORDS = {1: "B", 2: "H", 4: "I", 8: "L"}  # moved by the size of an element
 _LIKES = {np.dtype(char): np.zeros(1, char) for char in "lifd"}
 _FEW = 32  # indices that are looked at faster as Python's numbers
 _KINDS = frozenset("bBhHiIlLfd")
-
-_nb = None
-
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_index
-
-        _nb = _nb_index
-    return _nb
 
 
 def _located(kernel: Any) -> Any:
@@ -106,11 +95,14 @@ def scatter(
     if not at.size or not out.size:
         return _restored(out, x.dtype)
     a, m, b = math.prod(before), at.size, math.prod(after)
-    args = (out.reshape(a, n, b), at, contiguous(values).reshape(a, m, b))
-    if mode == "set":
-        _kernels().put(*args)
-    else:
-        _kernels().accumulate(*args, _MODES[mode])
+    values = contiguous(values)
+    if out.dtype.kind == "c":  # of 16 bytes, which no kernel moves
+        out.reshape(a, n, b)[:, at] = values.reshape(a, m, b)
+        return out
+    name, more = ("put", []) if mode == "set" else ("accumulate", [_MODES[mode]])
+    chunk = library.chunk_of(a, 1.0 * m * max(b, 2))
+    run = library.kernel("scatter", name, out.dtype.char)
+    run([a, chunk, out, at, values, n, m, b, *more])
     return _restored(out, x.dtype)
 
 
@@ -264,8 +256,10 @@ def _bytes_of(x: np.ndarray) -> np.ndarray:
 def _nonnegative(idx: np.ndarray, n: int) -> np.ndarray:
     """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end."""
     idx = contiguous(idx.astype(_INT64, copy=False))
-    out = np.empty(idx.shape, _INT64)
-    _refuse(_kernels().wrap(idx.reshape(-1), n, out.reshape(-1)), idx, n)
+    out = np.where(idx < 0, idx + n, idx)
+    bad = (out < 0) | (out >= n)
+    if bad.any():
+        _refuse(int(bad.argmax()), idx, n)
     return out
 
 

@@ -12,22 +12,17 @@ from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, sliding, windows
-from fx.backends.cpu.threads import run_slices
+from fx.backends.cpu.llvm import library
 from fx.prims.windows import some_window_is_all_padding
 
 Pairs = tuple[tuple[int, int], ...]
 Ints = tuple[int, ...]
 
-_nb = None
 
-
-def _kernels():
-    global _nb
-    if _nb is None:
-        from fx.backends.cpu import _nb_pool
-
-        _nb = _nb_pool
-    return _nb
+def _run(name: str, dtype: np.dtype, planes: int, win: Windows, *arrays: np.ndarray) -> None:
+    """Call a kernel of ``irregular/windows.py``; a task is a plane."""
+    chunk = library.chunk_of(planes, 1.0 * win.positions * win.taps)
+    library.kernel("windows", name, dtype.char)([planes, chunk, *arrays, win.geo])
 
 
 @sliding
@@ -53,16 +48,8 @@ def max_pool(
     values = np.empty(shape, x.dtype)
     indices = np.empty(shape, np.int64)
     if values.size:
-        lowest = x.dtype.type(-np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
-        planed = x.reshape(planes, win.volume)
-        best = values.reshape(planes, win.positions)
-        places = indices.reshape(planes, win.positions)
-        kernel = _kernels().max_pool
-
-        def some(part: slice) -> None:
-            kernel(planed[part], best[part], places[part], lowest, win.geo)
-
-        run_slices(some, planes, win.positions * win.taps)
+        lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        _run("max_pool", x.dtype, planes, win, x, values, indices, np.array([lowest], x.dtype))
     return (values.view(dtype) if dtype.kind == "b" else narrowed(values, dtype)), indices
 
 
@@ -83,7 +70,7 @@ def window_sum(
         return narrowed(sums.total(x, (1,)).reshape(shape), dtype)
     out = np.zeros((planes, win.positions), x.dtype)
     if out.size:
-        _kernels().window_sum(x, out, win.geo)
+        _run("window_sum", x.dtype, planes, win, x, out)
     return narrowed(out.reshape(shape), dtype)
 
 
@@ -116,7 +103,7 @@ def window_sum_transpose(
     else:
         out = np.zeros((planes, win.volume), g.dtype)
         if out.size and g.size:
-            _kernels().window_sum_transpose(g, out, win.geo)
+            _run("window_sum_transpose", g.dtype, planes, win, g, out)
     return narrowed(out.reshape(*lead, *input_size), dtype)
 
 

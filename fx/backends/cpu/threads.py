@@ -16,8 +16,6 @@ from collections.abc import Callable
 from operator import index
 from queue import SimpleQueue
 
-from fx import limits
-
 Chunk = Callable[[int], None]
 
 
@@ -187,19 +185,3 @@ def run_chunks(chunk: Chunk, count: int, threads: int) -> None:
     task.wait()
     if task.error is not None:
         raise task.error
-
-
-def run_slices(some: Callable[[slice], None], count: int, steps: int) -> None:
-    """Call ``some`` on slices that make up ``range(count)``, on all cores where that pays.
-
-    Args:
-        some: works on one slice; a Numba kernel that gives up the GIL.
-        count: how many things there are.
-        steps: loop steps that one of them takes.
-    """
-    slices = min(count * steps // limits.SLICE, limits.MOST_SLICES, count)
-    if slices < 2:
-        some(slice(0, count))
-        return
-    places = [count * i // slices for i in range(slices + 1)]
-    run_chunks(lambda i: some(slice(places[i], places[i + 1])), slices, slices)

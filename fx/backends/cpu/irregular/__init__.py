@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-GROUPS = frozenset(("order", "rejection", "shuffle"))
+GROUPS = frozenset(("order", "planes", "rejection", "scatter", "shuffle", "windows"))
 
 
 @cache
@@ -34,5 +34,6 @@ def code_of(group: str, name: str, char: str) -> bytes:
     from fx.backends.cpu.irregular import language
     from fx.backends.cpu.llvm import engine
 
-    function = getattr(import_module(f"{__name__}.{group}"), name)
-    return engine.compile_text(language.text_of(function, char, name))
+    module = import_module(f"{__name__}.{group}")
+    loose = getattr(module, "FASTMATH", frozenset())
+    return engine.compile_text(language.text_of(getattr(module, name), char, name, loose))

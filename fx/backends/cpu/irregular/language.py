@@ -5,13 +5,14 @@ indexed as an array is, from 0 on, and knows no end.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
 from numba.core import compiler, extending
 from numba.core.compiler import Flags
+from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
 ARRAY = "elements of the kernel's dtype"
@@ -24,7 +25,9 @@ INT, FLOAT = types.int64, types.float64
 inline = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 _ELEMENTS = {
-    "?": types.int8, "b": types.int8, "h": types.int16, "i": types.int32, "l": types.int64,
+    "b": types.int8, "h": types.int16, "i": types.int32, "l": types.int64,
+    "B": types.uint8, "H": types.uint16, "I": types.uint32, "L": types.uint64,
+    "q": types.int64, "Q": types.uint64,
     "f": types.float32, "d": types.float64,
 }  # fmt: skip
 
@@ -50,7 +53,9 @@ def width_of(_context, pointer):  # type: ignore[no-untyped-def]
     return types.int64(pointer), emit
 
 
-def text_of(function: Callable[..., Any], char: str, name: str) -> str:
+def text_of(
+    function: Callable[..., Any], char: str, name: str, loose: Set[str] = frozenset()
+) -> str:
     """The IR of a kernel: ``void name(ptr words, i64 begin, i64 end, ptr scratch)``.
 
     Args:
@@ -59,6 +64,7 @@ def text_of(function: Callable[..., Any], char: str, name: str) -> str:
             FLOAT.
         char: NumPy's letter of its elements.
         name: what the kernel is called.
+        loose: what LLVM may do to floats, its fast-math flags.
     """
     kinds = list(inspect.signature(function).parameters.values())[2:]
     element = types.CPointer(_ELEMENTS[char])
@@ -67,6 +73,7 @@ def text_of(function: Callable[..., Any], char: str, name: str) -> str:
     flags.nrt = flags.enable_pyobject = flags.enable_looplift = flags.boundscheck = False
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
+    flags.fastmath = FastMathOptions(set(loose))
     made = compiler.compile_extra(
         cpu_target.typing_context, cpu_target.target_context, function,
         (types.int64, types.int64, *given), types.void, flags, {},
