@@ -15,6 +15,7 @@ from fx.backends.cpu.llvm import library
 
 _CARRIED = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
 _PLACES = np.zeros(1, np.int64)
+_NAMES: dict[np.dtype, str] = {}  # of dtypes: NumPy makes them anew, in a microsecond
 PRICE = {  # nanoseconds an element
     "cumsum": 1.2, "cumprod": 1.2, "cummax": 1.5, "cummin": 1.5, "logcumsumexp": 12.0,
     "recurrence": 2.5,
@@ -80,7 +81,8 @@ def _native(
     """The results of a kernel; None where NumPy is to compute them."""
     x = arrays[0]
     shape, size, dtype = x.shape, x.size, x.dtype
-    run = library.if_ready("scans", name, dtype.name) if size and dtype.kind != "c" else None
+    kind = _NAMES.get(dtype) or _NAMES.setdefault(dtype, dtype.name)
+    run = library.if_ready("scans", name, kind) if size and dtype.kind != "c" else None
     if run is None:
         return None
     given = [a if a.flags.c_contiguous and a.flags.aligned else a.copy("C") for a in arrays]
