@@ -26,9 +26,14 @@ def test_each_name_stands_in_one_file():
 def test_each_kernel_is_that_of_a_primitive():
     for module in iter_modules(fx.prims.__path__):
         import_module(f"fx.prims.{module.name}")
+    gc.unfreeze()  # tests freeze what was imported
     found = [p for p in gc.get_objects() if isinstance(p, Primitive)]  # fused ones are in no list
+    gc.freeze()
     asked = {p.name for p in found if p.cpu is cpu.kernel_for(p)}
     assert asked == set(NAMES)
+    assert {name for names in cpu.FORMULAS.values() for name in names.split()} <= {
+        p.name for p in found if p.formula is not None
+    }
 
 
 def test_what_nobody_has_a_kernel_for_is_refused():
