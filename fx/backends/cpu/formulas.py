@@ -248,6 +248,8 @@ class Along:
 
     def __call__(self, *arrays: np.ndarray, axes: tuple[int, ...], **numbers: Any) -> Any:
         x = arrays[0]
+        if not axes:
+            return None
         shape, first, end = x.shape, axes[0], axes[-1] + 1
         if not x.size or end - first != len(axes) or any(a.shape != shape for a in arrays[1:]):
             return None
