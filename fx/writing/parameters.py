@@ -13,6 +13,7 @@ from typing import Any
 from fx.config import modes, writing
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
+from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.writing import host
 from fx.writing.inplace import user_writes
@@ -61,7 +62,7 @@ def tell(x: Any) -> None:
 
 def share(cell: Any, value: Any) -> Any:
     """``value``, noted to have the elements of a cell; or another object for it."""
-    if modes.stage is None and type(value) is Tensor:
+    if type(value) is Tensor or (modes.stage is not None and value.level != CELL):
         return link(cell, value, stop_gradient, {})
     return value
 

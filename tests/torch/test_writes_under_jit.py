@@ -11,6 +11,16 @@ import fx.torch as face
 from fx.testing.fuzz import twins
 
 PROGRAMS = {
+    "values of a state dict": """
+m2 = torch.nn.Linear(3, 1, False); m2.load_state_dict({'weight': torch.ones(1, 3)})
+@jit
+def f3(p4):
+    for v5 in m2.state_dict().values():
+        v5.mul_(0.5)
+    return (m2.weight.detach() * p4).contiguous()
+y7 = f3(torch.tensor(1.0))
+y7 = f3(torch.tensor(2.0))
+y7 = f3(torch.tensor(3.0))""",
     "a view of a buffer that is an argument": """
 m2 = torch.nn.Module()
 m2.register_buffer('kept', torch.zeros(3))
