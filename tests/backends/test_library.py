@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu import fused, matmul
+from fx.backends.cpu import draws, fused, matmul, pool
 from fx.backends.cpu.llvm import library
 from fx.backends.cpu.llvm.library import products
 from fx.primitive import registry
@@ -110,3 +110,25 @@ def test_memory_is_used_again():
     del first
     assert library.empty([like, 2000]).ctypes.data == address
     assert library.empty([like]).shape == ()
+
+
+def test_kernels_that_nothing_stands_in_for_need_no_layout_of_objects(monkeypatch):
+    x = numbers(1, 2, 7, 7)
+    how = {"window": (3, 3), "stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1)}
+    key, rate = np.arange(6, dtype=np.uint32), np.linspace(0.0, 30.0, 50)
+
+    def run():
+        return *pool.max_pool(x, **how), draws.random_poisson(
+            key, rate, shape=(50,), dtype=np.dtype("int64")
+        )
+
+    want = run()
+    monkeypatch.setattr(library, "available", lambda: False)
+    monkeypatch.setattr(library, "_made", {})
+    library._under_new_limits()
+    got = run()
+    assert library.kernel("windows", "max_pool", "f").__name__ == "run"  # no builtin of ours
+    monkeypatch.undo()
+    library._under_new_limits()
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -119,6 +119,8 @@ def _loaded(group: str, name: str, dtype: str, under: str) -> Any:
 
 def function_of(loaded: Any, name: str) -> Run:
     """A kernel of loaded code, on a list as in ``entry/eager.py``."""
+    if not available():
+        return _through_ctypes(loaded, name)
     return _builtin("fx_run", loaded.address(name), loaded)
 
 
@@ -180,6 +182,22 @@ def _forget() -> None:
 
 
 limits.on_change(_forget)
+
+
+def _through_ctypes(loaded: Any, name: str) -> Run:
+    """The same where CPython's layout is not known: kernels that nothing else can stand in for."""
+    pointer, word = ctypes.c_void_p, ctypes.c_int64
+    kind = ctypes.CFUNCTYPE(None, pointer, word, word, pointer)
+    call = kind(loaded.address(name))
+
+    def run(given: list[Any]) -> None:
+        tasks, _, *rest = given
+        held = [np.array([x]) if isinstance(x, float) else x for x in rest]
+        words = [x.ctypes.data if isinstance(x, np.ndarray) else int(x or 0) for x in held]
+        table = np.array(words, np.int64)
+        call(table.ctypes.data, 0, tasks, None)
+
+    return run
 
 
 def _builtin(name: str, function: int, keep: Any = None) -> Run:
