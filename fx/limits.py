@@ -178,6 +178,8 @@ EAGER_GEMM_DEPTH = _limit(256, 2, "steps of k: that a tile of an eager product t
 EAGER_TILES_TOGETHER = _limit(1 << 24, 64,
     "multiplications by tiles: up to which an eager product of 16-bit numbers is one task")
 EAGER_TILES_TASK = _limit(1 << 24, 64, "multiplications by tiles: of a task of a larger one")
+TILES_FROM = _limit(1 << 17, 64,
+    "multiplications by tiles: from which a compiled product of 16-bit numbers is made of them")
 EAGER_TILES_NEAR = _limit(512 << 10, 4096,
     "bytes: of a packed left factor that stays in the second cache")
 EINSUM_FROM = _limit(4096, 8, "multiplications: from which a product of integers is an einsum")

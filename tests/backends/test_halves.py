@@ -13,6 +13,7 @@ import fx
 import fx.nn.functional as F
 from fx import limits
 from fx.backends.cpu import matmul
+from fx.backends.cpu.llvm.driver import compile_graph
 from fx.backends.cpu.llvm.gemm import amx
 from tests.backends.test_tiny_limits import TURNS
 
@@ -138,3 +139,27 @@ def test_linear_and_its_gradients(name, lead):
 def test_nothing_to_add_up(name):
     x = np.zeros((3, 0), DTYPES[name])
     assert (matmul.matmul(x, x.T) == 0).all() and matmul.matmul(x.T, x).shape == (0, 0)
+
+
+@tiles
+@halves
+@pytest.mark.parametrize("seed", range(12))
+def test_compiled_products_are_made_of_tiles(seed, name):
+    """Through views of what is given, in batches, with what follows, and the bits of eager ones."""
+    choose = random.Random(f"tiles {seed} {name}")
+    m, k, n = (choose.choice((32, 33, 48, 70)) for _ in range(3))
+    lead = choose.choice(((), (3,), (2, 3)))
+    x = fx.tensor(numbers(seed, (*lead, k + 3, m), DTYPES[name]))
+    y = fx.tensor(numbers(seed + 50, (n, k), DTYPES[name]))
+
+    def f(x, y):
+        out = x[..., 3:, :].swapaxes(-1, -2) @ y.T
+        return out, fx.relu(out + 1) * 2
+
+    with limits.given(TILES_FROM=64):
+        lowered = fx.jit(f)
+        got = lowered(x, y)
+        graph = fx.make_graph(f)(x, y)
+        assert ", pack" in compile_graph(graph).schedule
+    for a, b in zip(got, f(x, y)):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())

@@ -12,6 +12,7 @@ from fx.backends.cpu.llvm.gemm.kernel import Kernel, Packing, Totals, parts_of
 from fx.backends.cpu.llvm.gemm.plan import Plan, plan
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem, simplified
 from fx.backends.cpu.llvm.gemm.skinny import Dots, SkinnyPlan, Sums, skinny_plan
+from fx.backends.cpu.llvm.gemm.tiles import tiled
 from fx.backends.cpu.llvm.gemm.views import dense, view_of
 from fx.backends.cpu.llvm.ir import target
 from fx.compiler.step import Step
@@ -87,6 +88,10 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
         return None
     p, x, y = _simplest(node, epilogue is None)
     shape, line = out.shape, node.line
+    name = f"matmul: {f'{p.batches} x ' if p.batches > 1 else ''}({p.m}, {p.k}, {p.n})"
+    by_tiles = tiled(p, x, y, node.out, name, line)
+    if by_tiles is not None:
+        return by_tiles if epilogue is None else None
     plan_ = skinny_plan(p) or plan(p)
     extra: tuple[Value, ...] = ()
     writes: tuple[Value, ...] = (node.out,)
@@ -96,7 +101,6 @@ def product(node: Node, epilogue: Any = None) -> list[Step] | None:
         specs = [(v.spec.shape, v.spec.dtype) for v in (*extra, *writes)]
         key = (shape, epilogue.key, inplace(epilogue), len(extra), *specs)
     key = ("matmul", target().vector_bytes, p, plan_, *key)
-    name = f"matmul: {f'{p.batches} x ' if p.batches > 1 else ''}({p.m}, {p.k}, {p.n})"
     cost = _cost(p, epilogue)
     temporary = float32 if out.dtype.itemsize < 4 else out.dtype
     if isinstance(plan_, SkinnyPlan):

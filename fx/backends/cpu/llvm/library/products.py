@@ -230,11 +230,8 @@ def multiply_halves(
         apart += [p1 if s0 else 0, 1 if s1 else 0]
     (left, x_flags), (other, y_flags) = packed
     work *= b0 * b1
-    near = max(1, limits.EAGER_TILES_NEAR // (4 * panel))  # blocks of rows that stay in the cache
-    high, broad = -(-rows // 2), -(-columns // 2)  # in blocks
-    down, across = _cut_blocks(high, broad, work, b0 * b1)
-    down = min(down, near)
-    tasks = b0 * b1 * -(-high // down) * -(-broad // across)
+    down, across = blocks_of_a_task(m, n, 2 * panel, work, b0 * b1)
+    tasks = b0 * b1 * -(-m // (2 * LINES * down)) * -(-n // (2 * LINES * across))
     library.kernel("halves", "product", name)(
         [tasks, library.chunk_of(tasks, work / 1000 / tasks), left, other, x_flags, y_flags, out,
          bias, m, n, k, down, across, b1, *apart]
@@ -245,13 +242,22 @@ def multiply_halves(
 LINES = 16  # of a panel, as in ``amx.py``
 
 
-def _cut_blocks(rows: int, columns: int, work: int, count: int) -> tuple[int, int]:
-    """Blocks of a task, down and across: about as many tasks as are worth it, in all products."""
+def blocks_of_a_task(m: int, n: int, panel: int, work: int, count: int) -> tuple[int, int]:
+    """Blocks of a task, down and across: about as many tasks as are worth it, in all products.
+
+    Args:
+        m, n: the rows and columns of one.
+        panel: the bytes of a panel; of the blocks of rows as many as stay in the cache.
+        work: the multiplications by tiles, of all.
+        count: how many products there are.
+    """
+    rows, columns = -(-m // (2 * LINES)), -(-n // (2 * LINES))
     wanted = min(-(-work // limits.EAGER_TILES_TASK), limits.EAGER_GEMM_TASKS)
     parts = -(-wanted // count)
+    near = max(1, limits.EAGER_TILES_NEAR // (2 * panel))
     if rows >= columns:
-        return -(-rows // min(parts, rows)), columns
-    return rows, -(-columns // min(parts, columns))
+        return min(-(-rows // min(parts, rows)), near), columns
+    return min(rows, near), -(-columns // min(parts, columns))
 
 
 def _strides(x: np.ndarray) -> tuple[int, int]:
