@@ -11,12 +11,21 @@ import numpy as np
 import pytest
 
 import fx
+from fx import limits
 from fx.backends.cpu.llvm.gemm import STEPS, product
 from fx.backends.cpu.llvm.machines import emitting_for, host
 from fx.graph.ir import Node, input_value
 from fx.prims.linear import matmul
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from tests.backends.llvm.run_step import compile_step
+
+
+@pytest.fixture(autouse=True)
+def without_tiles():
+    """16-bit numbers by vectors too: what tiles make of them is tested in ``test_halves.py``."""
+    with limits.given(TILES_FROM=1 << 62):
+        yield
+
 
 EPS = {"float32": 2.0**-24, "float64": 2.0**-53, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 BFLOAT16 = ml_dtypes.bfloat16

@@ -8,12 +8,21 @@ import pytest
 from llvmlite import ir
 
 import fx
+from fx import limits
 from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.gemm import product
 from fx.graph.ir import Node, input_value
 from fx.prims.linear import matmul
 from fx.prims.shape import transpose
 from tests.backends.llvm.run_step import compile_step
+
+
+@pytest.fixture(autouse=True)
+def without_tiles():
+    """16-bit numbers by vectors too: what tiles make of them is tested in ``test_halves.py``."""
+    with limits.given(TILES_FROM=1 << 62):
+        yield
+
 
 BFLOAT16 = ml_dtypes.bfloat16
 
