@@ -40,17 +40,19 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
         "m",
         """abs neg sqrt rsqrt square exp exp2 expm1 log log1p log2 sin cos tan tanh sinh cosh asin
         acos atan asinh atanh sigmoid erf erfc floor ceil round trunc sign reciprocal relu isnan
-        isfinite sum mean amax amin argmax var std norm cumsum clone
+        isfinite sum mean amax amin argmax var std norm clone
         / add sub mul div maximum minimum fmod remainder atan2 hypot eq lt dot""",
     ),
     **_named(
         "F",
         """elu selu celu gelu silu mish leaky_relu relu6 hardtanh hardsigmoid hardswish hardshrink
         softshrink tanhshrink softsign softplus logsigmoid glu
-        / mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits
-        cosine_similarity""",
+        / mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits""",
     ),
     "logsumexp": (lambda m, x: m.logsumexp(x.reshape(10, -1), 1), 1),
+    "cumsum": (lambda m, x: m.cumsum(x, 0), 1),
+    "F.cosine_similarity": (lambda m, x, y: m.nn.functional.cosine_similarity(
+        x.reshape(10, -1), y.reshape(10, -1)), 2),
     "sort": (lambda m, x: m.sort(x)[0], 1),
     "pow": (lambda m, x, y: x.abs() ** 1.7, 2),
     "F.softmax": (lambda m, x: m.nn.functional.softmax(x.reshape(10, -1), 1), 1),
