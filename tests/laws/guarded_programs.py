@@ -22,8 +22,8 @@ from fx.prims.attention import attention, attention_grad
 from fx.tensor import new_tensor
 from fx.testing import all_primitives, draw
 from fx.testing.compiled import compiled_in
-from tests.backends.llvm.test_schedule_random import _Program
 from tests.compiler.schedules import run_schedule
+from tests.compiler.test_schedule_random import Program
 
 WIDE = np.lib.stride_tricks.as_strided
 # of a dense array one with the same shape that lies otherwise, and ends or begins where its memory
@@ -91,7 +91,7 @@ def steps(side):
     """Generated graphs, each value of which, those in between too, has memory of its own."""
     rng = np.random.default_rng(0)
     for seed in range(12):
-        program = _Program(random.Random(f"{side} {seed}"))
+        program = Program(random.Random(f"{side} {seed}"))
         print("steps:", seed, [node.primitive.name for node in program.nodes], flush=True)
         arrays = [rng.standard_normal(v.spec.shape).astype("f4") for v in program.inputs]
         with limits.tiny() if seed % 2 else nullcontext():
