@@ -37,20 +37,24 @@ def test_the_process_outlives_what_is_refused(name):
 
 
 @pytest.fixture
-def broken_kernels(monkeypatch):
-    """Every kernel with an addition becomes nonsense."""
+def break_kernels(monkeypatch):
+    """From its call on each new kernel with an addition becomes nonsense."""
     compile_text = engine.compile_text
-    monkeypatch.setenv("FX_CACHE", "0")
-    monkeypatch.setattr(
-        engine,
-        "compile_text",
-        lambda text, level=2: compile_text(text.replace(" = fadd ", " = fadd nonsense "), level),
-    )
+
+    def nonsense(text, level=2):
+        return compile_text(text.replace(" = fadd ", " = fadd nonsense "), level)
+
+    def start():
+        monkeypatch.setenv("FX_CACHE", "0")
+        monkeypatch.setattr(engine, "compile_text", nonsense)
+
+    return start
 
 
-def test_a_function_whose_code_is_refused_runs_its_kernels_and_says_so_once(broken_kernels):
-    f = fx.jit(lambda x: fx.exp(x) + x.sum())
-    x = fx.arange(7.0)
+def test_a_function_whose_code_is_refused_runs_its_kernels_and_says_so_once(break_kernels):
+    plain, x = lambda x: fx.exp(x) + x.sum(), fx.arange(7.0)
+    want, f = plain(x), fx.jit(plain)
+    break_kernels()
     with pytest.warns(
         RuntimeWarning, match=r"kernel by kernel, with the same results: LLVM refuse"
     ):
@@ -58,14 +62,13 @@ def test_a_function_whose_code_is_refused_runs_its_kernels_and_says_so_once(brok
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         second = f(x)
-    want = np.exp(np.arange(7.0)) + 21
     for got in (first, second):
-        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
-def test_a_step_whose_code_is_refused_still_updates_its_cells(broken_kernels):
+def test_a_step_whose_code_is_refused_still_updates_its_cells(break_kernels):
     weights = [fx.nn.Parameter(fx.ones(5)) for _ in range(2)]
-    for w, way in zip(weights, (fx.jit, lambda f: f), strict=True):
+    for w, way in zip(weights, (lambda f: f, fx.jit), strict=True):
         optimizer = fx.optim.SGD([w], lr=0.1, momentum=0.9)
 
         @way
@@ -80,4 +83,5 @@ def test_a_step_whose_code_is_refused_still_updates_its_cells(broken_kernels):
             warnings.simplefilter("ignore", RuntimeWarning)
             for _ in range(3):
                 step(fx.arange(5.0))
+        break_kernels()
     np.testing.assert_allclose(*[np.asarray(w.detach()) for w in weights], rtol=1e-5)

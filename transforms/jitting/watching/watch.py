@@ -1,6 +1,6 @@
 """Watching: what a function reads while it is staged, instruction by instruction.
 
-Byte code tells which names a function may read (``guards_reads.py``); what it has read, it tells
+Byte code tells which names a function may read (``guards/reads.py``); what it has read, it tells
 when it runs. So while a function is staged each instruction of its Python code is looked at before
 it runs, together with what it works on: attributes are read of this object, this list is walked
 over, this function in C is called. The code of libraries that is run on the way is looked at too,
