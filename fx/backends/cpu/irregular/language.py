@@ -28,7 +28,7 @@ _ELEMENTS = {
     "b": types.int8, "h": types.int16, "i": types.int32, "l": types.int64,
     "B": types.uint8, "H": types.uint16, "I": types.uint32, "L": types.uint64,
     "q": types.int64, "Q": types.uint64,
-    "f": types.float32, "d": types.float64,
+    "f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128,
 }  # fmt: skip
 
 

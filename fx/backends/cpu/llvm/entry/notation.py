@@ -31,7 +31,7 @@ _BRANCH = re.compile(rf"br {_CONDITION} \? (?P<yes>[\w.]+) : (?P<no>[\w.]+)$")
 _IF = re.compile(rf"if {_CONDITION} {{$")
 _FOR = re.compile(r"for (?P<i>%[\w.]+) < (?P<n>\S+) {$")
 _COMPARE = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt"}
-_ENDS = ("br ", "ret ", "switch ", "]", "unreachable")  # "]" is the last line of a switch
+_ENDS = ("define ", "br ", "ret ", "switch ", "]", "unreachable")  # "]" ends a switch
 
 
 class _Expansion:
