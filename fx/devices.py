@@ -150,7 +150,7 @@ def register_backend(name: str, module: Any) -> None:
         Traceback (most recent call last):
         fx.errors.RegistrationError: there is a device 'cpu' already; choose another name
     """
-    if not name.isidentifier():
+    if not (isinstance(name, str) and name.isidentifier()):
         raise RegistrationError(f"a device is called by one word, got {name!r}")
     if name in _BACKENDS:
         raise RegistrationError(f"there is a device {name!r} already; choose another name")

@@ -209,6 +209,8 @@ def _windows_of(self: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def _strides_of(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    if not (isinstance(size, tuple | list) and isinstance(stride, tuple | list)):
+        return strided.function(self, size, stride, storage_offset)  # which refuses them
     offset = storage_offset or 0
     return strided(self, size=tuple(size), stride=tuple(stride), storage_offset=offset)
 

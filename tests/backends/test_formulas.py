@@ -8,8 +8,8 @@ import pytest
 import fx
 from fx import limits
 from fx.backends.cpu.formulas import Along, Elements
-from fx.backends.cpu.llvm import formulas
-from fx.compiler.extents import Extent, NoExtentsError, larger, smaller
+from fx.backends.cpu.llvm import formulas, library
+from fx.compiler.extents import Extent, larger, smaller
 from fx.prims import norms
 from fx.prims.compare import where
 from fx.prims.elementwise import exp, tanh
@@ -113,9 +113,18 @@ def test_other_dtypes_have_no_kernel():
     assert Elements("a test's sum", lambda x, y: x + y)(np.ones(99), np.ones(99, "float32")) is None
 
 
-def test_what_is_no_product_of_sizes_is_refused():
-    with pytest.raises(NoExtentsError):
-        formulas.program("a test's flip", lambda x: flip(x, axes=(0,)), [("n",)], "f")
+def test_what_is_no_product_of_sizes_has_no_kernel():
+    assert formulas.program("a test's flip", lambda x: flip(x, axes=(0,)), [("n",)], "f") is None
+
+
+def test_more_arrays_than_a_kernel_takes_have_no_kernel():
+    def many(*xs):
+        return tuple([x + x for x in xs])
+
+    shapes = [("n",)] * 40
+    assert formulas.program("a test's many", many, shapes, "f" * 40) is None
+    with pytest.raises(TypeError):  # and the way there refuses them
+        library.kernel("rows", "cross_entropy", "f")([1, 0, *range(200)])
 
 
 # formulas of rows -------------------------------------------------------------------------------

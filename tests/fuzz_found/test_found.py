@@ -7,7 +7,7 @@ import pytest
 
 import fx
 from fx import limits
-from fx.testing.fuzz import compare, derived, looped, single, training, values
+from fx.testing.fuzz import compare, derived, looped, single, training, twins, values
 
 
 def test_bits_of_a_number():
@@ -238,3 +238,29 @@ def test_derivatives_20261123_74():
 @pytest.mark.parametrize("n", [3, 1000])
 def test_a_cotangent_that_is_one_number_everywhere(n):
     derived.check(lambda x: fx.sum(fx.nn.functional.silu(x)), fx.linspace(-1, 1, n), "g")
+
+
+def test_derivatives_424242_121():
+    """A formula of many steps: a kernel's list had no room for all arrays between them."""
+    x0 = values.tensor((5,), "float64", 98) + 0.0625
+    with limits.tiny():
+        derived.check(lambda x: fx.mean(fx.nn.functional.layer_norm(x, (5,))), x0, "g")
+
+
+def a_view_is_written():
+    """From here on this process notes views."""
+    twins.agree("x0 = torch.zeros(3)\nv1 = x0[1:]\nv1 += 1.0")
+
+
+def test_loops_424242_341_after_a_write():
+    """What a compiled function gives back as it got it has the gradient of what is around."""
+    a_view_is_written()
+    a0, b0 = values.tensor((3,), "float64", 37), values.tensor((3,), "float64", 11)
+    looped.python(lambda i, a, b, x: (b, a, a), a0, b0, fx.zeros((0, 3)), "grad")
+
+
+def test_numbers_424242_39_after_a_write():
+    """A result that is a view at a place which calls differ in."""
+    a_view_is_written()
+    x = values.tensor((4,), "float64", 29)
+    compare.calls(lambda x, n: [x[n % 2]], (x, 3), (x, 2.0), (x, 2))

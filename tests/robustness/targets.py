@@ -15,6 +15,7 @@ LEFT_OUT = {
     "set_num_threads", "get_worker_info", "register_optimizer_step_pre_hook",
     "register_optimizer_step_post_hook", "functional_datapipe", "non_deterministic",
     "argument_validation", "runtime_validation", "count", "pad", "as_matrix", "scaled", "drop_hook",
+    "load", "save", "register_backend",
 }  # fmt: skip
 INNER = ("utils.rnn", "parametrizations", "prune")
 SKIPPED = {

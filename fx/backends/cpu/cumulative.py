@@ -56,6 +56,8 @@ def recurrence(a: np.ndarray, b: np.ndarray, *, axis: int, reverse: bool) -> np.
 
     a, b and out have one shape and one dtype.
     """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        raise ValueError("the factors and the terms of a recurrence have one shape and one dtype")
     found = _native("recurrence", [a, b], axis, reverse)
     if found is not None:
         return found[0]
@@ -81,6 +83,8 @@ def _native(
     """The results of a kernel; None where NumPy is to compute them."""
     x = arrays[0]
     shape, size, dtype = x.shape, x.size, x.dtype
+    if not 0 <= axis < len(shape):
+        raise IndexError(axis)
     kind = _NAMES.get(dtype) or _NAMES.setdefault(dtype, dtype.name)
     run = library.if_ready("scans", name, kind) if size and dtype.kind != "c" else None
     if run is None:
@@ -102,7 +106,8 @@ def _accumulate(ufunc: np.ufunc, x: np.ndarray, axis: int, reverse: bool) -> np.
     carried = _CARRIED.get(wide.dtype, wide.dtype)
     with np.errstate(all="ignore"):
         out = ufunc.accumulate(_turned(wide, axis, reverse), axis, carried)
-        return narrowed(narrowed(_turned(out, axis, reverse), wide.dtype), x.dtype)
+        out = narrowed(narrowed(_turned(out, axis, reverse), wide.dtype), x.dtype)
+        return np.ascontiguousarray(out)  # as the kernel's
 
 
 def _records(
@@ -116,7 +121,8 @@ def _records(
     indices = np.maximum.accumulate(np.where(record, places, 0), axis)
     if reverse:
         indices = x.shape[axis] - 1 - indices
-    return narrowed(_turned(values, axis, reverse), x.dtype), _turned(indices, axis, reverse)
+    found = narrowed(_turned(values, axis, reverse), x.dtype), _turned(indices, axis, reverse)
+    return np.ascontiguousarray(found[0]), np.ascontiguousarray(found[1])
 
 
 def _turned(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:

@@ -87,7 +87,7 @@ class Elements:
         count = len(self.words)
         shapes, chars = [*shapes, *[()] * count], chars + "P" * count
         made = program(self.name, self._formula, shapes, chars)
-        return made.run, np.zeros(1, made.results[0])
+        return (None, None) if made is None else (made.run, np.zeros(1, made.results[0]))
 
     def _formula(self, *xs: Any) -> Any:
         k = len(xs) - len(self.words)
@@ -219,6 +219,8 @@ class Rows:
         shapes: list[Shape] = [*self.shapes, *[()] * count]
         chars = char * len(self.shapes) + "P" * count
         made = program(self.name, self._formula, shapes, chars, self.along, kind)
+        if made is None:
+            return None, None
         return made.run, [np.zeros(1, dtype) for dtype in made.results]
 
     def _formula(self, *xs: Any) -> Any:

@@ -81,6 +81,8 @@ def _over_channels(
         x = arrays[0]
         shape = x.shape
         batch, channels = shape[:2]
+        if not x.size:
+            return None
         shapes = [shape if r == "x" else (channels,) for r in results]
         given = [numbers[w] for w in words]
         positions = x.size // (batch * channels)

@@ -40,7 +40,8 @@ def _accumulate(
     if dtype is None:
         x = cast(x, accumulator(x._dtype, unsigned))
     if axis is not None and initial is None and not x._shape:
-        return of_scalar(partial(_accumulate, name, prim), x, axis, dtype)  # type: ignore[no-any-return]
+        again = partial(_accumulate, name, prim, unsigned=unsigned)
+        return of_scalar(again, x, axis, dtype)  # type: ignore[no-any-return]
     at = required_axis(name, axis, x._shape)
     out = _QUICK[prim](x, at, False)
     if initial is None:

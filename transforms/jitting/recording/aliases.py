@@ -63,11 +63,14 @@ def aliases_of(
         results: what becomes of other objects.
     """
     families: dict[int, list[tuple[int, Any, tuple[Any, ...]]]] = {}
+    live: set[int] = set()  # the places of those that nothing has detached
     for place, x in enumerate(objects):
         if x is None:
             continue
         record = getattr(x, "_view", None)
         family, path = (x, ()) if record is None else (record.family or x, record.path)
+        if record is None or not record.cut:
+            live.add(place)
         families.setdefault(id(family), []).append((place, family, path))
     found: dict[int, Alias] = {}
     for members in families.values():
@@ -84,8 +87,11 @@ def aliases_of(
             if path[: len(lead)] != lead:
                 _check_apart(recording, family, path, apart)
                 apart.append(path)
-            elif not any(_is_staged(v) for _, params in path for v in params.values()):
-                found[place] = Alias(base, path[len(lead) :], leaves[place].differentiable)
+            elif not _is_staged(path):
+                # without a gradient of its own, it may have one of a transform around the call
+                own = root is not None and root.requires_grad
+                flows = leaves[place].differentiable if own else place in live
+                found[place] = Alias(base, path[len(lead) :], flows)
     return found
 
 
@@ -101,18 +107,29 @@ def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
     return None
 
 
-def _is_staged(value: Any) -> bool:
-    return isinstance(value, StagedNumber | Tracer)
+def _is_staged(path: Any) -> bool:
+    """Whether an index of the views of a path is a number or a tensor that calls differ in."""
+
+    def varies(value: Any) -> bool:
+        if isinstance(value, slice):
+            value = value.start, value.stop, value.step
+        if isinstance(value, tuple | list):
+            return any(map(varies, value))
+        return isinstance(value, StagedNumber | Tracer)
+
+    return any(varies(value) for _, params in path for value in params.values())
 
 
 def _check_apart(recording: Any, family: Any, path: Any, others: Sequence[Any]) -> None:
     """Give up if a view of what is not returned shares elements with others."""
+    shared = any(map(_is_staged, (path, *others)))
     saved = modes.stage, modes.views
     modes.stage, modes.views = None, False
     try:
-        whole = np.empty(family.shape, bool)
-        this, *those = (_seen(whole, p) for p in (path, *others))
-        shared = any(np.shares_memory(this, x, max_work=_LOOKS) for x in those)
+        if not shared:
+            whole = np.empty(family.shape, bool)
+            this, *those = (_seen(whole, p) for p in (path, *others))
+            shared = any(np.shares_memory(this, x, max_work=_LOOKS) for x in those)
     except (np.exceptions.TooHardError, TypeError):
         shared = True
     finally:

@@ -76,8 +76,10 @@ def _measure(names: Sequence[str], formula: str) -> Callable[..., Any]:
 def program(
     name: str, formula: Callable[..., Any], shapes: Sequence[Shape], chars: str,
     along: int = 0, kind: str = "usual",
-) -> Program:  # fmt: skip
+) -> Program | None:  # fmt: skip
     """What a formula is for arguments of such shapes and dtypes.
+
+    None if nests with extents cannot compute it.
 
     Args:
         name: of the formula, unique.
@@ -87,9 +89,6 @@ def program(
             the first argument.
         along: which of the sizes, in the order of their names, is of a class of its own.
         kind: the class, of ``CLASSES``.
-
-    Raises:
-        NoExtentsError: if nests with extents cannot compute it.
     """
     from fx.backends.cpu.llvm import disk_cache
 
@@ -98,7 +97,12 @@ def program(
     found = None if entry is None else disk_cache.load(entry)
     if found is not None:
         return Program(found[1], found[0], names)
-    code, head = _made(name, formula, shapes, chars, along, kind, names)
+    from fx.compiler.extents import NoExtentsError
+
+    try:
+        code, head = _made(name, formula, shapes, chars, along, kind, names)
+    except NoExtentsError:
+        return None
     if entry is not None:
         disk_cache.store(entry, head, code, b"")
     return Program(code, head, names)
@@ -114,6 +118,7 @@ def _made(
     names: Sequence[str],
 ) -> tuple[bytes, Any]:
     from fx.backends.cpu.llvm import engine
+    from fx.backends.cpu.llvm.entry.eager import MOST
     from fx.backends.cpu.llvm.loops.emit import emit_all, emit_table
     from fx.backends.cpu.llvm.loops.step import LoopStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
@@ -142,6 +147,8 @@ def _made(
                 shape = [repr(_named(n, sizes)) for n in v.spec.shape]
                 between.append((shape, v.spec.dtype.name))
     words = {n: len(places) + k for k, n in enumerate(names)}
+    if 2 + len(places) + len(names) > MOST:
+        raise NoExtentsError(f"{name} has {len(between)} arrays between its steps")
     for i, step in enumerate(planned.steps):
         elements = prod(step.nest.sizes)
         arrays = [places[planned.root(v)] for v in (*step.reads, *step.writes)]
