@@ -264,3 +264,9 @@ def test_numbers_424242_39_after_a_write():
     a_view_is_written()
     x = values.tensor((4,), "float64", 29)
     compare.calls(lambda x, n: [x[n % 2]], (x, 3), (x, 2.0), (x, 2))
+
+
+def test_graphs_52_19():
+    """Complex numbers have no maximum, not even where there are none of them."""
+    x = values.tensor((0, 3), "complex64", 22, "dense", "none")
+    compare.compiled(lambda x: fx.nn.functional.max_pool1d(x[None], 2), x)

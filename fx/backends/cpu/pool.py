@@ -34,6 +34,8 @@ def max_pool(
     Padding counts as lower than everything. indices: int64, flat over the unpadded spatial
     dimensions; the first of equal maxima, or the last NaN where a window holds NaN.
     """
+    if x.dtype.kind == "c":
+        raise TypeError("complex numbers have no order")
     if some_window_is_all_padding(x.shape[2:], window, stride, padding, dilation):
         raise ValueError("a window of padding has no maximum")  # and the spec rule says which
     win = windows(x.shape[2:], window, stride, padding, dilation)

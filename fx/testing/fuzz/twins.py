@@ -33,7 +33,7 @@ from fx.testing.fuzz.compare import Found, Invalid
 
 RELATIVE = 1e-8  # of the largest value of the program; what is wrong is wrong by far
 LARGE = 1e9  # beyond, a program says nothing any more
-NAMED = (TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
+NAMED = (RuntimeWarning, TypeError, RuntimeError, NotImplementedError, ValueError, IndexError)
 # what torch refuses and fx may do: operands that share memory, views of unclear history or of none,
 # graphs that are freed, leaves that got a history since, no gradients at all
 MAY = (
@@ -195,6 +195,7 @@ def _both() -> Iterator[None]:
     before = torch.get_default_dtype(), fx.torch.get_default_dtype()
     with warnings.catch_warnings(), np.errstate(all="ignore"), contextlib.ExitStack() as stack:
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", ".* keeps the values and not their history")  # of a buffer
         torch.set_default_dtype(torch.float64)
         fx.torch.set_default_dtype(fx.torch.float64)
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(_copied, _kept))
