@@ -70,7 +70,8 @@ class Program:
 
 def _measure(names: Sequence[str], formula: str) -> Callable[..., Any]:
     known = {"__builtins__": {}, "max": max, "min": min}
-    return eval(f"lambda {', '.join(names)}: {formula}", known)  # type: ignore[no-any-return]
+    source = f"lambda {', '.join(names)}: {formula}"
+    return eval(compile(source, __file__, "eval"), known)  # type: ignore[no-any-return]  # fx's code
 
 
 def program(
