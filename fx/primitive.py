@@ -8,9 +8,9 @@ a tensor with a node has the call recorded on the level-0 tape.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, ClassVar
 
-import attrs
 from numpy import asarray, ndarray
 
 from fx import tape
@@ -18,6 +18,7 @@ from fx.config import modes
 from fx.devices import backend, device_of_array, kernel_of, name_of
 from fx.errors import DeviceError, DTypeError, FxError, RegistrationError, ShapeError
 from fx.levels import check_live
+from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.tape import record
 from fx.tensor import Tensor, _new, new_tensor
@@ -55,7 +56,7 @@ KINDS = {
 }
 
 
-@attrs.define(eq=False, repr=False)
+@slotted(eq=False, repr=False)
 class Primitive:
     """A pure operation and all its rules. ``fx/prims/README.md`` walks through one.
 
@@ -102,7 +103,7 @@ class Primitive:
     multiple: bool = False
     torch_name: str = ""
     forward: Rule | None = None
-    kernels: dict[str, Rule] = attrs.field(factory=dict)
+    kernels: dict[str, Rule] = field(default_factory=dict)
     differentiable: bool = True
     effectful: bool = False
     kind: str = ""
@@ -115,7 +116,7 @@ class Primitive:
     dissolves: bool = False
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.cpu is None:  # looked up here, once: a call finds it in its place
             self.cpu = backend("cpu").kernel_for(self)
         if not callable(self.cpu):

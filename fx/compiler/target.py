@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from fx.compiler.step import Step
 from fx.graph.ir import Node
+from fx.slotted import slotted
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Target:
     """A device, as the scheduler sees it: a few numbers, and what makes steps.
 

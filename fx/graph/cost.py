@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.printing import subgraphs
+from fx.slotted import slotted
 
 CHEAPEST = 26  # operations an element up to which a value is cheap: about a trip to memory and back
 # where (*arguments, result) hold the output of the forward convolution, and its weight
@@ -20,7 +19,7 @@ _CONVOLUTIONS = {"conv": (2, 1), "conv_input_grad": (0, 1), "conv_weight_grad": 
 _ATTENTIONS = {"attention": (0, 2), "attention_grad": (1, 5)}
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Cost:
     """What is computed and moved.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 
-import attrs
+from fx.slotted import slotted
 
 LAYER = 74.0  # from the top of one layer to the top of the next
 HEIGHT = 34.0
@@ -12,7 +13,7 @@ _GAP = 18.0
 _SWEEPS = 6
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Box:
     """A rectangle to be placed.
 
@@ -26,8 +27,8 @@ class Box:
     width: float
     x: float = 0.0
     layer: int = 0
-    above: list[Box] = attrs.field(factory=list)
-    below: list[Box] = attrs.field(factory=list)
+    above: list[Box] = field(default_factory=list)
+    below: list[Box] = field(default_factory=list)
 
     @property
     def top(self) -> float:

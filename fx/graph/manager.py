@@ -6,19 +6,18 @@ import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import attrs
-
 from fx.errors import FxError, GraphError, RegistrationError
 from fx.graph import passes
 from fx.graph.ir import Graph
 from fx.graph.passes.rewriting import map_nested, own_inputs
+from fx.slotted import slotted
 
 Pass = Callable[[Graph], Graph]
 _ROUNDS = 8  # times that the pipeline goes round before it stops, changed or not
 always_validate = False  # the tests set it
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Entry:
     """A registered pass.
 

@@ -6,11 +6,10 @@ from html import escape
 from os import PathLike, fspath
 from typing import Any
 
-import attrs
-
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.layout import HEIGHT, Box, place
 from fx.graph.printing import Names, call_text, subgraphs, text
+from fx.slotted import slotted
 
 _COLOURS = {
     "input": "#dbeafe",
@@ -27,7 +26,7 @@ _LABEL = 40  # characters
 _CHARACTER = 6.7  # pixels of one character of a label
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Shape(Box):
     """One box of the drawing: two lines, and what is shown while the pointer is on it."""
 
@@ -37,7 +36,7 @@ class Shape(Box):
     details: str = ""
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Drawing:
     """What ``graph.show()`` gives; a notebook shows it by itself.
 

@@ -10,20 +10,21 @@ that the kernel has no code for; it says so with None.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
-import attrs
 from numpy import asarray, broadcast_shapes, ndarray
 
 from fx.backward_pass import backward_pass
 from fx.config import modes
 from fx.levels import Level
 from fx.primitive import Primitive, Rule, registry
+from fx.slotted import slotted
 from fx.tape import CELL, GradTracer, Leaf, grad_tracer, record, record_multiple
 from fx.tensor import Tensor, new_tensor
 
 
-@attrs.define(eq=False, repr=False)
+@slotted(eq=False, repr=False)
 class Fused(Primitive):
     """What only plain tensors and reverse mode, checkpointed or not, go through.
 
@@ -34,8 +35,8 @@ class Fused(Primitive):
             makes of the reference; None of others.
     """
 
-    reference: Rule = attrs.field(kw_only=True)
-    words: tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    reference: Rule = field(kw_only=True)
+    words: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         recorded = False

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
-import attrs
 import numpy as np
 
+from fx.slotted import slotted
 
-@attrs.define
+
+@slotted()
 class Sample:
     """Arguments of one call: NumPy arrays and static parameters.
 
@@ -21,7 +23,7 @@ class Sample:
     """
 
     args: list[np.ndarray]
-    params: dict[str, Any] = attrs.field(factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
     fixed: tuple[int, ...] = ()
 
 

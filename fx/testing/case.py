@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from itertools import combinations
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx.devices import as_device, backend
@@ -17,6 +17,7 @@ from fx.errors import FxError
 from fx.ops.convert import from_array
 from fx.primitive import Primitive
 from fx.prims.sampling import Draw, Sample
+from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
@@ -46,11 +47,11 @@ class LawBroken(AssertionError):
 # samples ----------------------------------------------------------------------------------------
 
 
-@attrs.define
+@slotted()
 class Drawn(Sample):
     """A sample with further ones of the same shapes and parameters: the lanes of a batch."""
 
-    others: list[Sample] = attrs.field(factory=list)
+    others: list[Sample] = field(default_factory=list)
 
 
 class _Choices:

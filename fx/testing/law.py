@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
+from fx.slotted import slotted
 from fx.testing.case import LawBroken, Mismatch, _words
 
 LAWS: dict[str, Law] = {}
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Law:
     """A statement that must hold for every sample of a primitive.
 

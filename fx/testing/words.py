@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, TextIO
 
-import attrs
 import numpy as np
 
 import fx.prims.compare as compare
@@ -22,6 +21,7 @@ import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, float64
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
+from fx.slotted import slotted
 from fx.tensor import Tensor
 from fx.testing.case import (
     DIFFERENCES,
@@ -69,7 +69,7 @@ def spelled(word: str) -> str:
 # the function that words are applied to ---------------------------------------------------------
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Subject:
     """What words are applied to: a function of one floating tensor, a point, and another lane."""
 

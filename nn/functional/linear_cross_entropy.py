@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import Any
 
-import attrs
-
 from fx.dtypes import INTEGRAL
 from fx.errors import ShapeError
 from fx.nn.functional.cross_entropy import cross_entropy
@@ -15,11 +13,12 @@ from fx.nn.functional.loss import reduced, reduction_of, total
 from fx.ops.operands import argument
 from fx.ops.shapes.joining import concat
 from fx.prims.shape import reshape
+from fx.slotted import slotted
 from fx.tensor import Tensor
 from fx.transforms import checkpoint
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class LinearCrossEntropyOptions:
     """How ``linear_cross_entropy`` cuts the batch, so that few logits exist at a time.
 
@@ -44,7 +43,7 @@ class LinearCrossEntropyOptions:
     acc_policy: str = "auto"
     acc_dtype: Any = None
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.acc_policy not in ("auto", "accurate", "balanced", "compact"):
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
         size, method = self.batch_chunk_size, self.chunking_method

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from fx.backward_pass import backward_pass
 from fx.graph.bodies import Specs, extract, live_nodes, out_specs
 from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Value
 from fx.levels import Level
+from fx.slotted import slotted
 from fx.tape import GradTracer, Leaf, grad_tracer
 from fx.tensor import Tensor
 from fx.transforms._arguments import leave
 from fx.transforms.control.graphs import Flags, derive
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Split:
     """The two halves of a body and its pullback.
 

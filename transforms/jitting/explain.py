@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx.debug import level, log
 from fx.errors import StagingError
 from fx.graph.ir import Graph
+from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
@@ -25,7 +25,7 @@ _SETTINGS = ("the limits", "no_grad", "inference_mode", "the device of this thre
 # what there is ----------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Branch:
     """A question that a function asked of a value, and the ways on from it.
 
@@ -39,7 +39,7 @@ class Branch:
     answers: tuple[tuple[str, Part | None], ...]
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Part:
     """A part of a function that runs as one graph.
 
@@ -54,7 +54,7 @@ class Part:
     ends: Branch | None = None
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Entry:
     """What was compiled for arguments of one kind, in one state of what the function reads.
 
@@ -84,7 +84,7 @@ class Entry:
     eager: str = ""
 
 
-@attrs.frozen(repr=False)
+@slotted(frozen=True, repr=False)
 class Explanation:
     """All entries of a jitted function; printing it gives a table for people.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import field
 from importlib import import_module
 from threading import get_ident
 from typing import Any
 from weakref import ref
 
-import attrs
-
 from fx.graph.ir import Graph, Node, Value
+from fx.slotted import slotted
 from fx.tensor import Tensor, bare
 from fx.transforms.jitting.guards.code import same
 from fx.transforms.jitting.handled import was_sent
@@ -37,14 +37,14 @@ class Enclosed:
 # where the inputs of a program come from --------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Argument:
     """A leaf of the arguments, by its number among those that are tensors."""
 
     number: int
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Held:
     """What a cell holds."""
 
@@ -52,7 +52,7 @@ class Held:
     name: str
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Gathered:
     """The gradient that a leaf had gathered before."""
 
@@ -60,7 +60,7 @@ class Gathered:
     name: str
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Captured:
     """A tensor from outside: ``find(function, objects)`` gets it anew."""
 
@@ -68,7 +68,7 @@ class Captured:
     name: str
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Counted:
     """A Python number that meets a tensor in a dtype, by its place in the program's table.
 
@@ -80,14 +80,14 @@ class Counted:
     time: int = 0
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Given:
     """Owner of a gradient: an argument of the call, by its number among those that are tensors."""
 
     number: int
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Found:
     """Owner of a gradient: a tensor from outside, which ``find(function, objects)`` gets anew."""
 
@@ -101,7 +101,7 @@ Source = Argument | Held | Gathered | Captured | Counted
 # what becomes of the results --------------------------------------------------------------------
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Leaf:
     """A leaf of the result: a value, or whatever Python object it is each time.
 
@@ -117,7 +117,7 @@ class Leaf:
     number: Host | None = None
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Anew:
     """A Python object among the results that each call finds, or makes, by itself.
 
@@ -128,7 +128,7 @@ class Anew:
     get: Callable[..., Any]
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Effect:
     """What is done to Python numbers in each call.
 
@@ -142,7 +142,7 @@ class Effect:
     values: tuple[Value, ...]
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Finish:
     """What a last segment does with its values."""
 
@@ -151,11 +151,11 @@ class Finish:
     rebinds: list[tuple[ref[Any], Value]]  # cells
     grads: list[tuple[Owner, Value | None]]  # owners of leaves, and their new gradient
     numbers: list[tuple[Any, Any, Any]]  # (dict, key, Leaf) of Python numbers
-    aliases: dict[int, Any] = attrs.field(factory=dict)  # by the places of leaves (``aliases.py``)
-    stores: list[Any] = attrs.field(factory=list)  # effects.Store; their leaves are the last ones
+    aliases: dict[int, Any] = field(default_factory=dict)  # by places of leaves (``aliases.py``)
+    stores: list[Any] = field(default_factory=list)  # effects.Store; their leaves are the last ones
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Question:
     """What ended a segment: a value, or tensors of shapes that depend on values.
 
@@ -171,10 +171,10 @@ class Question:
     function: Callable[..., Any] | None
     line: str
     number: tuple[Host, Callable[[Any], Any]] | None = None
-    branches: dict[Any, Branch] = attrs.field(factory=dict)
+    branches: dict[Any, Branch] = field(default_factory=dict)
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Told:
     """An answer about a number that was drawn."""
 
@@ -182,7 +182,7 @@ class Told:
     text: str
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Branch:
     """One answer: what the function was told, and the segment that follows."""
 
@@ -190,7 +190,7 @@ class Branch:
     follows: Segment | None = None
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Segment:
     """A graph that runs in one go.
 
@@ -204,18 +204,18 @@ class Segment:
     nodes: list[Node]
     needs: list[Value]
     gives: list[Value]
-    effects: list[Effect] = attrs.field(factory=list)
+    effects: list[Effect] = field(default_factory=list)
     drawn: int | None = None
-    expects: list[Predicate] = attrs.field(factory=list)
+    expects: list[Predicate] = field(default_factory=list)
     question: Question | None = None
     finish: Finish | None = None
-    graph: Graph = attrs.field(init=False)
+    graph: Graph = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         self.graph = Graph(self.needs, self.nodes, self.gives, "segment")
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Predicate:
     """An answer about a Python number that the program assumes."""
 
@@ -242,7 +242,7 @@ class Predicate:
             return same((type(error), str(error)), self.answer)
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Program:
     """All that is known about the function for arguments of one kind.
 
@@ -257,11 +257,11 @@ class Program:
 
     name: str
     root: Segment | None = None
-    sources: dict[Value, Source] = attrs.field(factory=dict)
-    numbers: list[Any] = attrs.field(factory=list)
-    table: Table = attrs.field(factory=Table)
-    predicates: list[Predicate] = attrs.field(factory=list)
-    gathered: list[tuple[Owner, bool]] = attrs.field(factory=list)
+    sources: dict[Value, Source] = field(default_factory=dict)
+    numbers: list[Any] = field(default_factory=list)
+    table: Table = field(default_factory=Table)
+    predicates: list[Predicate] = field(default_factory=list)
+    gathered: list[tuple[Owner, bool]] = field(default_factory=list)
     guards: Any = None
     reason: str = ""
     line: str = ""
@@ -273,9 +273,9 @@ class Program:
     plan: Any = None  # the short way of a call, once it is known (fast.py)
     key: Any = None  # of the arguments
     number: int = 0  # of those of its function
-    tally: list[int] = attrs.field(factory=lambda: [0])  # of calls by the short way
+    tally: list[int] = field(default_factory=lambda: [0])  # of calls by the short way
     seconds: float | None = None  # that its first call took
-    history: list[str] = attrs.field(factory=list)  # why branches were added
+    history: list[str] = field(default_factory=list)  # why branches were added
 
     def staged_elsewhere(self) -> bool:
         """Whether another thread stages it now."""

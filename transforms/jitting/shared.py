@@ -7,11 +7,10 @@ more is not shared.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
-
-import attrs
 
 from fx import limits
 from fx.transforms.jitting.guards.reads import origin
@@ -69,7 +68,7 @@ def forget(jitted: Any) -> None:
 
 
 def _copy(program: Program) -> Program:
-    return attrs.evolve(
+    return replace(
         program, plan=None, calls=0, tally=[0], history=[], seconds=None,
         sources=dict(program.sources), numbers=list(program.numbers),
         predicates=list(program.predicates), gathered=list(program.gathered),

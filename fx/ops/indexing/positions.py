@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 import fx.prims.indexing as prims
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.prims.creation import iota
+from fx.slotted import slotted
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor
 
@@ -71,7 +70,7 @@ def _place(e: StagedNumber, n: int) -> Tensor | None:
     return prims.wrap_index(e.in_dtype(int64), size=n)
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Within:
     """Whether a number lies between two, the second among them or not: assumed of other calls."""
 

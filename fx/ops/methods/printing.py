@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from math import inf, isfinite
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx.config import default_device, default_dtype
@@ -14,12 +14,13 @@ from fx.devices import backend
 from fx.dtypes import bfloat16, bool_, complex64, complex128, float64, int64
 from fx.levels import Tracer, live
 from fx.seen import face
+from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor
 
 
-@attrs.define
+@slotted()
 class _Options:
     """What ``set_printoptions`` sets."""
 
@@ -93,7 +94,7 @@ def get_printoptions() -> dict[str, Any]:
         >>> fx.get_printoptions()["linewidth"]
         80
     """
-    return attrs.asdict(_options)
+    return asdict(_options)
 
 
 def tensor_repr(x: Tensor) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
-
-import attrs
 
 from fx.testing.fuzz.program import Op, Program
 
@@ -45,7 +44,7 @@ def make(generator: str, seed: int, index: int) -> Program:
     program: Program = module.make(rng)
     if generator in SIZED and rng.random() < 0.6:
         inside = Op("", TINY, (), (), program.sections["main"])
-        return attrs.evolve(program, sections={**program.sections, "main": (inside,)})
+        return replace(program, sections={**program.sections, "main": (inside,)})
     return program
 
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
-import attrs
+from fx.slotted import slotted
 
 HEADER = """\
 import numpy as np
@@ -32,7 +33,7 @@ from fx.testing.fuzz import compare, values
 """
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Op:
     """One statement.
 
@@ -71,7 +72,7 @@ class Op:
 Section = tuple[Op, ...]
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Program:
     """A program of a generator, as data.
 
@@ -104,7 +105,7 @@ class Program:
 
     def as_data(self) -> dict[str, Any]:
         """The program as what JSON can hold."""
-        return attrs.asdict(self)
+        return asdict(self)
 
 
 def from_data(data: dict[str, Any]) -> Program:
@@ -131,14 +132,14 @@ def smaller(program: Program) -> Iterator[Program]:
     """Programs that are a little smaller, the boldest first; they need not be valid."""
     for key, ops in program.sections.items():
         for changed in _fewer(ops):
-            yield attrs.evolve(program, sections={**program.sections, key: changed})
+            yield replace(program, sections={**program.sections, key: changed})
     for key, ops in program.sections.items():
         for changed, name, other in _merged(ops):
-            less = attrs.evolve(program, sections={**program.sections, key: changed})
+            less = replace(program, sections={**program.sections, key: changed})
             yield _renamed(less, name, other)
     for key, ops in program.sections.items():
         for changed in _plainer(ops):
-            yield attrs.evolve(program, sections={**program.sections, key: changed})
+            yield replace(program, sections={**program.sections, key: changed})
 
 
 def _fewer(ops: Section) -> Iterator[Section]:
@@ -150,7 +151,7 @@ def _fewer(ops: Section) -> Iterator[Section]:
         length //= 2
     for i, op in enumerate(ops):
         for body in _fewer(op.body):
-            yield (*ops[:i], attrs.evolve(op, body=body), *ops[i + 1 :])
+            yield (*ops[:i], replace(op, body=body), *ops[i + 1 :])
         if op.body:  # the statements inside in its place
             yield ops[:i] + op.body + ops[i + 1 :]
 
@@ -162,7 +163,7 @@ def _merged(ops: Section) -> Iterator[tuple[Section, str, str]]:
         for other in (*op.args, *near) if op.name else ():
             yield ops[:i] + ops[i + 1 :], op.name, other
         for body, name, other in _merged(op.body):
-            yield (*ops[:i], attrs.evolve(op, body=body), *ops[i + 1 :]), name, other
+            yield (*ops[:i], replace(op, body=body), *ops[i + 1 :]), name, other
 
 
 def _plainer(ops: Section) -> Iterator[Section]:
@@ -171,13 +172,13 @@ def _plainer(ops: Section) -> Iterator[Section]:
         around = ops[:i], ops[i + 1 :]
         for n, text in enumerate(op.simpler):
             rest = op.simpler[:n]
-            yield (*around[0], attrs.evolve(op, text=text, simpler=rest), *around[1])
+            yield (*around[0], replace(op, text=text, simpler=rest), *around[1])
         if "{all}" in op.text and len(op.args) > 1:
             for drop in range(len(op.args)):
                 args = op.args[:drop] + op.args[drop + 1 :]
-                yield (*around[0], attrs.evolve(op, args=args), *around[1])
+                yield (*around[0], replace(op, args=args), *around[1])
         for body in _plainer(op.body):
-            yield (*around[0], attrs.evolve(op, body=body), *around[1])
+            yield (*around[0], replace(op, body=body), *around[1])
 
 
 def _renamed(program: Program, name: str, other: str) -> Program:
@@ -187,7 +188,7 @@ def _renamed(program: Program, name: str, other: str) -> Program:
         args = tuple(other if a == name else a for a in op.args)
         if "{all}" in op.text:
             args = tuple(dict.fromkeys(args))  # a parameter stands once
-        return attrs.evolve(op, args=args, body=tuple(map(change, op.body)))
+        return replace(op, args=args, body=tuple(map(change, op.body)))
 
     sections = {k: tuple(map(change, ops)) for k, ops in program.sections.items()}
-    return attrs.evolve(program, sections=sections)
+    return replace(program, sections=sections)

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
-import attrs
-
+from fx.slotted import slotted
 from fx.testing.fuzz.program import Op, Program, from_data, smaller
 
 SECONDS = 60.0  # for one program, which takes a tenth of one
@@ -25,7 +25,7 @@ def test_found():
 KEPT = 300  # programs of one process: what it keeps does not grow without end
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Finding:
     """A program that fails.
 
@@ -140,7 +140,7 @@ def shrunk(finding: Finding, child: Child, seconds: float, tries: int = 400) -> 
                 return finding
             _, kind, message = child.order({"program": program.as_data()})
             if kind == finding.kind:
-                finding = attrs.evolve(finding, program=program, message=message)
+                finding = replace(finding, program=program, message=message)
                 again = True
                 break
     return finding

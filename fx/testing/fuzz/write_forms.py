@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
+
+from fx.slotted import slotted
 
 Array = Any
 Made = tuple[str, Array]
@@ -119,7 +120,7 @@ def as_function(rng: random.Random, text: str) -> str:
     return f"torch.{name}({{t}}{', ' if words else ''}{words}){found[3] or ''}"
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class View:
     """What is written behind a tensor for a view of it."""
 
@@ -293,7 +294,7 @@ def _ones_away(a: Array) -> tuple[Any, ...]:
 # writes -----------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Write:
     """A statement that writes into ``{t}``.
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import numpy as np
 
+from fx.slotted import slotted
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz.generator import Names
 
@@ -19,7 +19,7 @@ _OF_GRADIENTS = ("flags", "grad", "optim", "parameter", "layers")
 NUMBERS = (*FLOATS, "1", "3")
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Thing:
     """A tensor of the program.
 
@@ -63,7 +63,7 @@ class Thing:
         return np.unique(places).size == self.array.size
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Function:
     """A function of the program: its arguments and results as shapes and flags, what it reads."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from types import CodeType
 from typing import Any
 from weakref import ref
 
-import attrs
+from fx.slotted import slotted
 
 
-@attrs.define(eq=False)
+@slotted(eq=False)
 class Touched:
     """What was read, by the ids of objects.
 
@@ -36,22 +37,22 @@ class Touched:
         why: why the function cannot be compiled, if so.
     """
 
-    ids: set[int] = attrs.field(factory=set)
-    names: dict[int, set[str]] = attrs.field(factory=dict)
-    whole: set[int] = attrs.field(factory=set)
-    identity: set[int] = attrs.field(factory=set)
-    counters: set[tuple[int, Any]] = attrs.field(factory=set)
-    stored: set[int] = attrs.field(factory=set)
-    keys: dict[int, dict[Any, None]] = attrs.field(factory=dict)
-    written: set[tuple[int, str | None]] = attrs.field(factory=set)
-    renewed: set[tuple[int, str]] = attrs.field(factory=set)
-    functions: dict[int, ref[Any]] = attrs.field(factory=dict)
-    special: dict[int, ref[Any]] = attrs.field(factory=dict)
-    owners: dict[int, ref[Any]] = attrs.field(factory=dict)
-    spaces: dict[int, dict[str, Any]] = attrs.field(factory=dict)
-    kept: dict[int, Any] = attrs.field(factory=dict)
-    made: set[CodeType] = attrs.field(factory=set)
-    classes: set[str] = attrs.field(factory=set)
+    ids: set[int] = field(default_factory=set)
+    names: dict[int, set[str]] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
+    identity: set[int] = field(default_factory=set)
+    counters: set[tuple[int, Any]] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
+    keys: dict[int, dict[Any, None]] = field(default_factory=dict)
+    written: set[tuple[int, str | None]] = field(default_factory=set)
+    renewed: set[tuple[int, str]] = field(default_factory=set)
+    functions: dict[int, ref[Any]] = field(default_factory=dict)
+    special: dict[int, ref[Any]] = field(default_factory=dict)
+    owners: dict[int, ref[Any]] = field(default_factory=dict)
+    spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    kept: dict[int, Any] = field(default_factory=dict)
+    made: set[CodeType] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
     blind: bool = False
     why: str = ""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx.config import modes, writing
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
+from fx.slotted import slotted
 from fx.staged_number import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
@@ -25,7 +25,7 @@ from fx.transforms.jitting.program import Anew, Given, Leaf
 _LOOKS = 10_000  # steps after which two views are taken to share an element
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Alias:
     """How a result comes from another tensor.
 

@@ -16,10 +16,9 @@ from itertools import chain, starmap
 from types import CellType, ModuleType
 from typing import Any
 
-import attrs
-
 from fx import tree
 from fx.graph.named import Named
+from fx.slotted import slotted
 from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -47,7 +46,7 @@ class Counted(Exception):
         self.places = places
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Change:
     """A change that was seen: ``run(owner's part, key, value)``.
 
@@ -68,7 +67,7 @@ class Change:
     noted: bool = False  # whether the change is one of a Module, which is counted
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Store:
     """A change that each call makes.
 

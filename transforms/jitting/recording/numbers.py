@@ -9,7 +9,6 @@ from operator import index
 from types import CellType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import attrs
 import numpy as np
 
 from fx.config import modes
@@ -18,6 +17,7 @@ from fx.frames import user_line
 from fx.graph.staging import StageTracer, _Outside
 from fx.host_values import StagedValue
 from fx.prims.compare import astype, stop_gradient
+from fx.slotted import slotted
 from fx.spec import TensorSpec
 from fx.staged_number import StagedNumber, is_dynamic, is_dynamic_argument, own_value
 from fx.tensor import Tensor
@@ -359,7 +359,7 @@ def _item(x: Any, i: int) -> Any:
     return x[i]
 
 
-@attrs.frozen
+@slotted(frozen=True)
 class Shuffled:
     """The shuffling of a list, as a function that gives a new one."""
 

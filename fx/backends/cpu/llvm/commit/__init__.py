@@ -18,7 +18,6 @@ from functools import cache
 from time import sleep
 from typing import Any
 
-import attrs
 import numpy as np
 
 from fx import forking
@@ -27,12 +26,13 @@ from fx.backends.cpu.llvm import engine, entry, parallel, python_api
 from fx.backends.cpu.llvm.commit import records, step, take, update
 from fx.backends.cpu.llvm.entry import objects
 from fx.backends.cpu.llvm.python_api import DENSE, WRITEABLE
+from fx.slotted import slotted
 from fx.state import Cell
 from fx.tape import Leaf
 from fx.tensor import Tensor, new_tensor
 
 
-@attrs.frozen(eq=False)
+@slotted(eq=False)
 class Item:
     """One thing that a step looks at, gathers or gives a new value.
 
