@@ -81,6 +81,22 @@ def step_alone(options: Options) -> tuple[str, ...]:
     return ("step",)
 
 
+def penalized(x: Tensor, g: Tensor, options: Options) -> Tensor:
+    """The gradient to go down along, with weight decay."""
+    if options["maximize"]:
+        g = -g
+    return g + x * options["weight_decay"] if given(options["weight_decay"]) else g
+
+
+def decayed(x: Tensor, g: Tensor, options: Options) -> tuple[Tensor, Tensor]:
+    """Parameter and gradient after weight decay, which goes into the one or the other."""
+    if not options["decoupled_weight_decay"]:
+        return x, penalized(x, g, options)
+    if given(options["weight_decay"]):
+        x = x * (1.0 - options["lr"] * options["weight_decay"])
+    return x, -g if options["maximize"] else g
+
+
 class Clock:
     """The step that begins: its counts and the scalars that follow from them, a dtype at a time.
 
@@ -178,6 +194,12 @@ def first_count(rule: Rule, name: str, options: Options, device: Any) -> Tensor:
 
 
 # options ----------------------------------------------------------------------------------------
+
+
+def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Of ``locals()`` where the ``__init__`` of an optimizer begins: what a group has."""
+    return {k: v for k, v in arguments.items() if k not in ("self", "params", "__class__")}
+
 
 _SPOKEN = {"lr": "learning rate", "eps": "epsilon value", "momentum_decay": "momentum_decay value"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, given, step_alone
+from fx.optim._rule import Options, Rule, Slots, check_positive, options_of, penalized, step_alone
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import sqrt, square
 from fx.tensor import Tensor
@@ -27,10 +27,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     rho, eps = options["rho"], options["eps"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     second = slots["square_avg"] * rho + square(g) * (1.0 - rho)
     moves = slots["acc_delta"]
     delta = sqrt(moves + eps) / sqrt(second + eps) * g
@@ -60,14 +57,7 @@ def adadelta(
         >>> params
         tensor([0.6985, 2.3145])
     """
-    options = {
-        "lr": lr,
-        "rho": rho,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-    }
-    return pure("adadelta", RULE, options)
+    return pure("adadelta", RULE, locals())
 
 
 class Adadelta(Optimizer):
@@ -111,14 +101,4 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

@@ -9,7 +9,17 @@ from fx.ops.pointwise.composed import clip
 from fx.ops.pointwise.elementwise import maximum, minimum
 from fx.ops.reductions.statistics import mean
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_pair, check_single, filled, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_pair,
+    check_single,
+    filled,
+    given,
+    options_of,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import rsqrt, sqrt, square
 from fx.tensor import Tensor
@@ -108,15 +118,7 @@ def adafactor(
         >>> params
         tensor([0.8419, 2.1581])
     """
-    options = {
-        "lr": lr,
-        "beta2_decay": beta2_decay,
-        "eps": eps,
-        "d": d,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-    }
-    return pure("adafactor", RULE, options)
+    return pure("adafactor", RULE, locals())
 
 
 class Adafactor(Optimizer):
@@ -161,13 +163,4 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, filled, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_positive,
+    filled,
+    options_of,
+    penalized,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import sqrt, square
 from fx.tensor import Tensor
@@ -31,10 +40,7 @@ def _scalars(counts: dict[str, Tensor], options: Options) -> dict[str, Any]:
 def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     total = slots["sum"] + square(g)
     return x - g / (sqrt(total) + options["eps"]) * scalars["step_size"], {"sum": total}
 
@@ -61,15 +67,7 @@ def adagrad(
         >>> params
         tensor([0.9000, 2.1000])
     """
-    options = {
-        "lr": lr,
-        "lr_decay": lr_decay,
-        "weight_decay": weight_decay,
-        "initial_accumulator_value": initial_accumulator_value,
-        "eps": eps,
-        "maximize": maximize,
-    }
-    return pure("adagrad", RULE, options)
+    return pure("adagrad", RULE, locals())
 
 
 class Adagrad(Optimizer):
@@ -119,16 +117,5 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
         self._begin_all()

@@ -12,7 +12,8 @@ from fx.optim._rule import (
     check_betas,
     check_pair,
     check_positive,
-    given,
+    decayed,
+    options_of,
     step_alone,
 )
 from fx.optim.optimizer import Optimizer
@@ -43,13 +44,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     beta1, beta2 = options["betas"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        if options["decoupled_weight_decay"]:
-            x = x * (1.0 - options["lr"] * options["weight_decay"])
-        else:
-            g = g + x * options["weight_decay"]
+    x, g = decayed(x, g, options)
     first, second = slots["exp_avg"], slots["exp_avg_sq"]
     first = first + (g - first) * (1.0 - beta1)
     second = second * beta2 + square(g) * (1.0 - beta2)
@@ -83,16 +78,7 @@ def adam(
         >>> params
         tensor([0.9000, 2.1000])
     """
-    options = {
-        "lr": lr,
-        "betas": betas,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "amsgrad": amsgrad,
-        "maximize": maximize,
-        "decoupled_weight_decay": decoupled_weight_decay,
-    }
-    return pure("adam", RULE, options)
+    return pure("adam", RULE, locals())
 
 
 def adamw(
@@ -114,9 +100,7 @@ def adamw(
         >>> params
         tensor([0.8900, 2.0800])
     """
-    return adam(
-        lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True
-    )
+    return adam(**locals(), decoupled_weight_decay=True)
 
 
 class Adam(Optimizer):
@@ -169,20 +153,7 @@ class Adam(Optimizer):
         check_pair("Adam", "betas", betas)
         if not any(all(isinstance(x, kind) for x in betas) for kind in (float, Tensor)):
             raise ValueError(f"betas must be either both floats or both Tensors, Adam got {betas}")
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
 
 
 class AdamW(Adam):
@@ -219,17 +190,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **options_of(locals()), decoupled_weight_decay=True)

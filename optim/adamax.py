@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_betas,
+    check_positive,
+    options_of,
+    penalized,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import abs as magnitude
 from fx.prims.elementwise import maximum
@@ -30,10 +39,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     beta1, beta2 = options["betas"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     mean = slots["exp_avg"]
     mean = mean + (g - mean) * (1.0 - beta1)
     norm = maximum(slots["exp_inf"] * beta2, magnitude(g) + options["eps"])
@@ -61,14 +67,7 @@ def adamax(
         >>> params
         tensor([0.9000, 2.1000])
     """
-    options = {
-        "lr": lr,
-        "betas": betas,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-    }
-    return pure("adamax", RULE, options)
+    return pure("adamax", RULE, locals())
 
 
 class Adamax(Optimizer):
@@ -113,14 +112,4 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

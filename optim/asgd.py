@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, given
+from fx.optim._rule import Options, Rule, Slots, check_positive, options_of, penalized
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import astype, where
 from fx.prims.creation import constant_like
@@ -45,10 +45,7 @@ def _scalars(counts: dict[str, Tensor], options: Options) -> dict[str, Any]:
 def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     step_size, share = scalars["step_size"], scalars["share"]
     x = x * scalars["shrink"] - g * step_size
     mean = slots["ax"]
@@ -77,15 +74,7 @@ def asgd(
         >>> params
         tensor([0.9000, 2.3000])
     """
-    options = {
-        "lr": lr,
-        "lambd": lambd,
-        "alpha": alpha,
-        "t0": t0,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-    }
-    return pure("asgd", RULE, options)
+    return pure("asgd", RULE, locals())
 
 
 class ASGD(Optimizer):
@@ -130,15 +119,4 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

@@ -10,7 +10,7 @@ from fx.errors import ShapeError
 from fx.ops.pointwise.composed import clip
 from fx.ops.reductions.reduction import sum as total
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_single
+from fx.optim._rule import Options, Rule, Slots, check_single, options_of
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import astype
 from fx.prims.elementwise import sqrt, square
@@ -124,17 +124,7 @@ def muon(
         >>> params.diagonal() < -0.05
         tensor([True, True])
     """
-    options = {
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "momentum": momentum,
-        "nesterov": nesterov,
-        "ns_coefficients": ns_coefficients,
-        "eps": eps,
-        "ns_steps": ns_steps,
-        "adjust_lr_fn": adjust_lr_fn,
-    }
-    return pure("muon", RULE, options)
+    return pure("muon", RULE, locals())
 
 
 class Muon(Optimizer):
@@ -183,17 +173,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
         for group in self.param_groups:
             for p in group["params"]:
                 _slots(group, p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, given
+from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, decayed, options_of
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import astype
 from fx.prims.elementwise import sqrt, square
@@ -50,13 +50,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     beta1, beta2 = options["betas"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        if options["decoupled_weight_decay"]:
-            x = x * (1.0 - options["lr"] * options["weight_decay"])
-        else:
-            g = g + x * options["weight_decay"]
+    x, g = decayed(x, g, options)
     first, second = slots["exp_avg"], slots["exp_avg_sq"]
     first = first + (g - first) * (1.0 - beta1)
     second = second * beta2 + square(g) * (1.0 - beta2)
@@ -88,16 +82,7 @@ def nadam(
         >>> params
         tensor([0.8944, 2.1056])
     """
-    options = {
-        "lr": lr,
-        "betas": betas,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "momentum_decay": momentum_decay,
-        "decoupled_weight_decay": decoupled_weight_decay,
-        "maximize": maximize,
-    }
-    return pure("nadam", RULE, options)
+    return pure("nadam", RULE, locals())
 
 
 class NAdam(Optimizer):
@@ -145,16 +130,4 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

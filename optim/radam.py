@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_betas,
+    check_positive,
+    decayed,
+    options_of,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import where
 from fx.prims.creation import constant_like
@@ -44,13 +53,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     beta1, beta2 = options["betas"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        if options["decoupled_weight_decay"]:
-            x = x * (1.0 - options["lr"] * options["weight_decay"])
-        else:
-            g = g + x * options["weight_decay"]
+    x, g = decayed(x, g, options)
     first, second = slots["exp_avg"], slots["exp_avg_sq"]
     first = first + (g - first) * (1.0 - beta1)
     second = second * beta2 + square(g) * (1.0 - beta2)
@@ -81,15 +84,7 @@ def radam(
         >>> params
         tensor([0.9000, 2.3000])
     """
-    options = {
-        "lr": lr,
-        "betas": betas,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "decoupled_weight_decay": decoupled_weight_decay,
-        "maximize": maximize,
-    }
-    return pure("radam", RULE, options)
+    return pure("radam", RULE, locals())
 
 
 class RAdam(Optimizer):
@@ -135,15 +130,4 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

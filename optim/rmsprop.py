@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, given, step_alone
+from fx.optim._rule import (
+    Options,
+    Rule,
+    Slots,
+    check_positive,
+    given,
+    options_of,
+    penalized,
+    step_alone,
+)
 from fx.optim.optimizer import Optimizer
 from fx.prims.elementwise import sqrt, square
 from fx.tensor import Tensor
@@ -28,10 +37,7 @@ def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
     alpha, momentum = options["alpha"], options["momentum"]
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     second = slots["square_avg"] * alpha + square(g) * (1.0 - alpha)
     new = {"square_avg": second}
     if options["centered"]:
@@ -68,16 +74,7 @@ def rmsprop(
         >>> params
         tensor([0.8000, 2.2000])
     """
-    options = {
-        "lr": lr,
-        "alpha": alpha,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "momentum": momentum,
-        "centered": centered,
-        "maximize": maximize,
-    }
-    return pure("rmsprop", RULE, options)
+    return pure("rmsprop", RULE, locals())
 
 
 class RMSprop(Optimizer):
@@ -125,16 +122,4 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

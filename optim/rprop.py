@@ -13,6 +13,7 @@ from fx.optim._rule import (
     check_pair,
     check_positive,
     filled,
+    options_of,
     step_alone,
     zeros,
 )
@@ -76,8 +77,7 @@ def rprop(
         >>> params
         tensor([0.9000, 2.1000])
     """
-    options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
-    return pure("rprop", RULE, options)
+    return pure("rprop", RULE, locals())
 
 
 class Rprop(Optimizer):
@@ -122,13 +122,4 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

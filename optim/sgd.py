@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_positive, given
+from fx.optim._rule import Options, Rule, Slots, check_positive, given, options_of, penalized
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import where
 from fx.prims.creation import constant_like
@@ -41,10 +41,7 @@ def _scalars(counts: dict[str, Tensor], options: Options) -> dict[str, Any]:
 def _update(
     x: Tensor, g: Tensor, slots: Slots, scalars: dict[str, Any], options: Options
 ) -> tuple[Tensor, Slots]:
-    if options["maximize"]:
-        g = -g
-    if given(options["weight_decay"]):
-        g = g + x * options["weight_decay"]
+    g = penalized(x, g, options)
     momentum = options["momentum"]
     if given(momentum):
         buffer = slots["momentum_buffer"] * momentum
@@ -84,15 +81,7 @@ def sgd(
         >>> params
         {'w': tensor([0.5000, 1.5000])}
     """
-    options = {
-        "lr": lr,
-        "momentum": momentum,
-        "dampening": dampening,
-        "weight_decay": weight_decay,
-        "nesterov": nesterov,
-        "maximize": maximize,
-    }
-    return pure("sgd", RULE, options)
+    return pure("sgd", RULE, locals())
 
 
 class SGD(Optimizer):
@@ -140,15 +129,4 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))

@@ -6,7 +6,7 @@ from typing import Any
 
 from fx.ops.reductions.reduction import any as some
 from fx.optim._pure import Pure, pure
-from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, step_alone
+from fx.optim._rule import Options, Rule, Slots, check_betas, check_positive, options_of, step_alone
 from fx.optim.optimizer import Optimizer
 from fx.prims.compare import where
 from fx.prims.elementwise import sqrt, square
@@ -74,8 +74,7 @@ def sparse_adam(
         >>> params
         tensor([1.0000, 2.1000])
     """
-    options = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
-    return pure("sparse_adam", RULE, options)
+    return pure("sparse_adam", RULE, locals())
 
 
 class SparseAdam(Optimizer):
@@ -114,5 +113,4 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize}
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
