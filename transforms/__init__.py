@@ -1,5 +1,6 @@
 """Transforms: functions that take a function and return one."""
 
+from fx.ops.operands import offered
 from fx.transforms.batching import vmap
 from fx.transforms.checkpoint import checkpoint
 from fx.transforms.collectives import (
@@ -28,36 +29,4 @@ from fx.transforms.jitting import jit
 from fx.transforms.linear import linear_transpose, linearize
 from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 
-__all__ = [
-    "all_gather",
-    "associative_scan",
-    "axis_index",
-    "axis_size",
-    "checkpoint",
-    "cond",
-    "custom_jvp",
-    "custom_vjp",
-    "fori_loop",
-    "grad",
-    "hessian",
-    "hvp",
-    "jacfwd",
-    "jacrev",
-    "jit",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "map",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "psum",
-    "scan",
-    "stop_gradient",
-    "switch",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+__all__ = offered(globals())

@@ -33,31 +33,6 @@ from fx.data.transforms.randomised import (
     RandomVerticalFlip,
 )
 from fx.data.transforms.resizing import InterpolationMode
+from fx.ops.operands import offered
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "GaussianBlur",
-    "Grayscale",
-    "InterpolationMode",
-    "Lambda",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandomApply",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomOrder",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomVerticalFlip",
-    "Resize",
-    "ToPILImage",
-    "ToTensor",
-    "functional",
-]
+__all__ = offered(globals(), "functional")

@@ -326,3 +326,13 @@ def public(namespace: dict[str, Any], but: tuple[str, ...] = ()) -> list[str]:
         and not isinstance(value, type)
         and getattr(value, "__module__", None) == home
     ]
+
+
+def offered(namespace: dict[str, Any], *more: str) -> list[str]:
+    """The names for ``__all__`` of a package: what it imports from fx, no modules, and ``more``."""
+    own = [n for n, v in namespace.items() if n[0] != "_" and v is not offered and _is_of_fx(v)]
+    return [*own, *more]
+
+
+def _is_of_fx(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).startswith("fx.")

@@ -36,39 +36,10 @@ from fx.nn.init.scaled import (
     xavier_uniform_,
 )
 from fx.nn.init.structured import dirac_, eye_, orthogonal_, sparse_
+from fx.ops.operands import offered
 
 # what scripts take from PyTorch although its name says that they should not
 _calculate_fan_in_and_fan_out = fan_in_and_fan_out
 _calculate_correct_fan = correct_fan
 
-__all__ = [
-    "bias_uniform_",
-    "calculate_gain",
-    "constant",
-    "constant_",
-    "correct_fan",
-    "dirac",
-    "dirac_",
-    "eye",
-    "eye_",
-    "fan_in_and_fan_out",
-    "kaiming_normal",
-    "kaiming_normal_",
-    "kaiming_uniform",
-    "kaiming_uniform_",
-    "normal",
-    "normal_",
-    "ones_",
-    "orthogonal",
-    "orthogonal_",
-    "sparse",
-    "sparse_",
-    "trunc_normal_",
-    "uniform",
-    "uniform_",
-    "xavier_normal",
-    "xavier_normal_",
-    "xavier_uniform",
-    "xavier_uniform_",
-    "zeros_",
-]
+__all__ = offered(globals())

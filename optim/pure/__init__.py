@@ -1,5 +1,6 @@
 """Optimizers as pure functions: ``init(params) -> state``, ``update(grads, state, params)``."""
 
+from fx.ops.operands import offered
 from fx.optim._pure import Pure, Scheduled, State, Transform, schedule
 from fx.optim.adadelta import adadelta
 from fx.optim.adafactor import adafactor
@@ -27,36 +28,4 @@ from fx.optim.rprop import rprop
 from fx.optim.sgd import sgd
 from fx.optim.sparse_adam import sparse_adam
 
-__all__ = [
-    "Pure",
-    "Scheduled",
-    "State",
-    "Transform",
-    "adadelta",
-    "adafactor",
-    "adagrad",
-    "adam",
-    "adamax",
-    "adamw",
-    "add_decayed_weights",
-    "asgd",
-    "chain",
-    "clip",
-    "clip_by_global_norm",
-    "ema",
-    "global_norm",
-    "lbfgs",
-    "masked",
-    "multi_steps",
-    "muon",
-    "nadam",
-    "radam",
-    "rmsprop",
-    "rprop",
-    "scale",
-    "schedule",
-    "schedules",
-    "sgd",
-    "sparse_adam",
-    "stateless",
-]
+__all__ = offered(globals(), "schedules")

@@ -1,5 +1,6 @@
 """``torch.distributions``: the common ones, with PyTorch's names."""
 
+from fx.ops.operands import offered
 from fx.torch.distributions.continuous import (
     Beta,
     Dirichlet,
@@ -21,26 +22,7 @@ from fx.torch.distributions.discrete import (
 from fx.torch.distributions.distribution import Distribution, Independent
 from fx.torch.distributions.kl import kl_divergence, register_kl
 
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Dirichlet",
-    "Distribution",
-    "Exponential",
-    "Gamma",
-    "Geometric",
-    "Independent",
-    "Laplace",
-    "LogNormal",
-    "Normal",
-    "OneHotCategorical",
-    "Poisson",
-    "Uniform",
-    "kl_divergence",
-    "register_kl",
-]
+__all__ = offered(globals())
 
 
 def __getattr__(name: str) -> object:
