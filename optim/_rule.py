@@ -196,9 +196,13 @@ def first_count(rule: Rule, name: str, options: Options, device: Any) -> Tensor:
 # options ----------------------------------------------------------------------------------------
 
 
-def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Of ``locals()`` where the ``__init__`` of an optimizer begins: what a group has."""
-    return {k: v for k, v in arguments.items() if k not in ("self", "params", "__class__")}
+def options_of(arguments: dict[str, Any], order: str = "") -> dict[str, Any]:
+    """Of ``locals()`` where the ``__init__`` of an optimizer begins: what a group has.
+
+    ``order`` holds PyTorch's order of the names in a group, where the arguments have another.
+    """
+    names = order.split() or [k for k in arguments if k not in ("self", "params", "__class__")]
+    return {k: arguments[k] for k in names}
 
 
 _SPOKEN = {"lr": "learning rate", "eps": "epsilon value", "momentum_decay": "momentum_decay value"}

@@ -37,6 +37,9 @@ def _update(
 
 # the count is kept for the state dict's sake alone
 RULE = Rule(_check, _slots, _update, step_alone)
+_ORDER = (  # of a group
+    "lr rho eps weight_decay maximize capturable foreach differentiable"
+)
 
 
 def adadelta(
@@ -101,4 +104,4 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))

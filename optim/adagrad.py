@@ -46,6 +46,9 @@ def _update(
 
 
 RULE = Rule(_check, _slots, _update, step_alone, _scalars, _begin)
+_ORDER = (  # of a group
+    "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
+)
 
 
 def adagrad(
@@ -117,5 +120,5 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))
         self._begin_all()

@@ -63,6 +63,9 @@ def _update(
 
 
 RULE = Rule(_check, _slots, _update, step_alone, _scalars)
+_ORDER = (  # of a group
+    "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
+)
 
 
 def radam(
@@ -130,4 +133,4 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))

@@ -52,6 +52,9 @@ def _update(
 
 # the count is kept for the state dict's sake alone
 RULE = Rule(_check, _slots, _update, step_alone)
+_ORDER = (  # of a group
+    "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+)
 
 
 def rmsprop(
@@ -122,4 +125,4 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))
