@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from fx.graph.walking import TENSORS, runner
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
@@ -173,32 +174,7 @@ class Graph:
         """
         if len(args) != len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} tensors, got {len(args)}")
-        last = self._last_uses()
-        env: dict[Value, Any] = dict(zip(self.inputs, args))
-        for i, node in enumerate(self.nodes):
-            found = node.primitive(*[env_of(env, v) for v in node.inputs], **node.params)
-            if node.primitive.multiple:
-                env.update(zip(node.outs, found))
-            else:
-                env[node.outs[0]] = found
-            for value in last[i]:
-                env.pop(value, None)
-        return [env_of(env, v) for v in self.outputs]
-
-    def _last_uses(self) -> list[list[Value]]:
-        """For each node the values that nothing after it uses, its own results among them."""
-        found: list[list[Value]] | None = self.cache.get("last uses")
-        if found is None:
-            seen = set(self.outputs)
-            found = [[] for _ in self.nodes]
-            for i in range(len(self.nodes) - 1, -1, -1):
-                node = self.nodes[i]
-                for value in (*node.outs, *node.inputs):
-                    if value.constant is None and value not in seen:
-                        seen.add(value)
-                        found[i].append(value)
-            self.cache["last uses"] = found
-        return found
+        return runner(self, TENSORS)(args)
 
     def __str__(self) -> str:
         from fx.graph.printing import text
@@ -230,11 +206,6 @@ class Graph:
         from fx.graph.render import draw
 
         return draw(self)._repr_html_()
-
-
-def env_of(env: dict[Value, Any], value: Value) -> Any:
-    """What a value stands for: a constant itself, or what was computed."""
-    return env[value] if value.constant is None else value.constant
 
 
 class Rewriter:

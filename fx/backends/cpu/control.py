@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,50 +10,11 @@ from numpy import asarray, ndarray
 
 from fx.devices import moved
 from fx.graph.bodies import out_specs
-from fx.graph.ir import Graph, Value
+from fx.graph.ir import Graph
+from fx.graph.walking import Values, runner
 from fx.spec import TensorSpec
 
-Run = Callable[[list[Any]], list[Any]]
-
-
-def runner(graph: Graph) -> Run:
-    """A function from a list of arrays, one an input, to the list of results."""
-    found: Run | None = graph.cache.get("runner")
-    if found is None:
-        found = graph.cache["runner"] = _registers(graph)
-    return found
-
-
-def _registers(graph: Graph) -> Run:
-    """The kernels of the nodes one after the other, on numbered places."""
-    places: dict[Value, int] = {v: i for i, v in enumerate(graph.inputs)}
-    constants: list[Any] = []
-    for value in graph.constants():
-        places[value] = len(places)
-        constants.append(moved(value.array, "cpu"))
-    program = []
-    for node in graph.nodes:
-        for value in node.outs:
-            places[value] = len(places)
-        kernel = node.primitive.cpu
-        ins = tuple([places[v] for v in node.inputs])
-        outs = tuple([places[v] for v in node.outs])
-        program.append((kernel, ins, outs, node.params, node.primitive.multiple))
-    results = tuple([places[v] for v in graph.outputs])
-    rest = [None] * (len(places) - len(graph.inputs) - len(constants))
-
-    def run(arrays: list[Any]) -> list[Any]:
-        held = [*arrays, *constants, *rest]
-        for kernel, ins, outs, params, multiple in program:
-            found = kernel(*[held[i] for i in ins], **params)
-            if multiple:
-                for i, a in zip(outs, found):
-                    held[i] = a if type(a) is ndarray else asarray(a)
-            else:
-                held[outs[0]] = found if type(found) is ndarray else asarray(found)
-        return [held[i] for i in results]
-
-    return run
+ARRAYS = Values(lambda p: p.cpu, lambda value: moved(value.array, "cpu"), ndarray, asarray)
 
 
 def _keeps(before: Sequence[Any], after: Sequence[Any]) -> None:
@@ -98,7 +59,7 @@ def scan(
             arrays = [*carry, *[a[i, ...] for a in scanned], *rest]
             carry = placed(arrays, [row[i, ...] for row in rows])[:carries]
         return (*[np.array(a) for a in carry], *rows)  # it may lie in a row
-    run = runner(body)
+    run = runner(body, ARRAYS)
     for i in order:
         outs = run([*carry, *[a[i, ...] for a in scanned], *rest])
         carry = outs[:carries]
@@ -116,7 +77,7 @@ def while_(*arrays: Any, condition: Graph, body: Graph, carries: int, read: int)
     (asked,) = out_specs(condition, [*map(spec, carry), *map(spec, first)])
     if asked.shape or asked.dtype != bool:
         raise ValueError("the condition is not one bool")
-    holds, step = runner(condition), runner(body)
+    holds, step = runner(condition, ARRAYS), runner(body, ARRAYS)
     while holds([*carry, *first])[0]:
         carry = step([*carry, *rest])
     return tuple(carry)
@@ -129,7 +90,8 @@ def cond(index: Any, *arrays: Any, branches: tuple[Graph, ...]) -> tuple[Any, ..
     specs = [TensorSpec(a.shape, a.dtype) for a in arrays]
     if len({out_specs(b, specs) for b in branches}) > 1:
         raise ValueError("the branches differ")
-    return tuple(runner(branches[min(max(int(index), 0), len(branches) - 1)])(list(arrays)))
+    chosen = branches[min(max(int(index), 0), len(branches) - 1)]
+    return tuple(runner(chosen, ARRAYS)(arrays))
 
 
 def unstack(x: Any, *, axis: int) -> tuple[Any, ...]:
