@@ -10,10 +10,9 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
-
-import attrs
 
 Run = Callable[[], object]  # does the work once
 Sample = Callable[[], float]  # does the work some times; seconds for one
@@ -32,7 +31,7 @@ ON_REQUEST = frozenset({"often", "tiny", "writes"})  # tables whose rows run onl
 NAMES = {"compile": "torch.compile", "copy": "memory copy", "file": "the bytes alone"}
 
 
-@attrs.define
+@dataclass
 class Case:
     """One row of the table.
 
@@ -48,14 +47,14 @@ class Case:
 
     name: str
     title: str
-    setups: dict[str, Callable[[], Run]] = attrs.field(factory=dict)
-    samples: dict[str, Callable[[], Sample]] = attrs.field(factory=dict)
+    setups: dict[str, Callable[[], Run]] = field(default_factory=dict)
+    samples: dict[str, Callable[[], Sample]] = field(default_factory=dict)
     per: int = 1
     table: str = "eager"
     unit: str = "s"
 
 
-@attrs.define
+@dataclass
 class Result:
     """The medians of one case."""
 

@@ -88,11 +88,11 @@ def set_gradients(pairs: Sequence[tuple[Tensor, Tensor | None]]) -> None:
 
 def drop_gradients(owners: Sequence[Tensor]) -> None:
     """Set gradients to None, all at once."""
-    leaves = [node for x in owners if (node := x._node or at_rest(x)) is not None]
-    if modes.stage is None and all(type(leaf) is Leaf for leaf in leaves):
-        before = [leaf.grad for leaf in leaves]  # held until the end, which may run anything
+    found = [node for x in owners if (node := x._node or at_rest(x)) is not None]
+    if modes.stage is None and all(type(leaf) is Leaf for leaf in found):
+        before = [leaf.grad for leaf in found]  # held until the end, which may run anything
         if not any(type(grad) is Away for grad in before):
-            deque(map(setattr, leaves, _GRAD, _NONE), 0)
+            deque(map(setattr, found, _GRAD, _NONE), 0)
             return
     set_gradients([(x, None) for x in owners])
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fx.dtypes import FLOATING
-from fx.errors import DTypeError
+from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor
+from fx.spec import TensorSpec
 from fx.tape import CELL, off_inner_tape
 from fx.tensor import Tensor
 
@@ -143,3 +144,22 @@ def differentiable_leaf(leaf: Any, what: str) -> Tensor:
     raise DTypeError(
         f"{what} differentiates with respect to floating tensors, got {kind}; write {fix}"
     )
+
+
+def fitting(
+    given: Any, spec: TensorSpec, what: str, than: str = ", expected", word: str = "x"
+) -> Tensor:
+    """A tangent or cotangent that was given, in ``what``, for a tensor of a spec.
+
+    Raises:
+        ShapeError, DTypeError: if it does not fit; ``word`` names it in the line to write.
+    """
+    x = as_tensor(given, dtype=None if isinstance(given, Tensor) else spec.dtype)
+    if x.shape != spec.shape:
+        raise ShapeError(f"{what} has shape {x.shape}{than} {spec.shape}")
+    if x.dtype != spec.dtype:
+        raise DTypeError(
+            f"{what} has dtype {x.dtype.name}{than} {spec.dtype.name}; "
+            f"write {word}.astype(fx.{spec.dtype.name})"
+        )
+    return x

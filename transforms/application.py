@@ -15,15 +15,14 @@ from fx import tape
 from fx.config import modes
 from fx.devices import Device, backend
 from fx.dtypes import FLOATING
-from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
+from fx.errors import BackwardError, TreeError
 from fx.levels import check_live
-from fx.ops.convert import as_tensor
 from fx.primitive import Primitive
 from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, GradTracer, Node, Select, grad_tracer
 from fx.tensor import Tensor, bare, new_tensor
-from fx.transforms._arguments import leave
+from fx.transforms._arguments import fitting, leave
 from fx.transforms.batching import Lanes, batch_tracer, lanes_to
 from fx.transforms.reverse import vjp
 
@@ -197,7 +196,7 @@ def transposed(
     return outs, lambda cts: pullback(list(cts))
 
 
-def fitting(ct: Any, x: TensorSpec, what: str, index: int) -> Tensor | None:
+def returned(ct: Any, x: TensorSpec, what: str, index: int) -> Tensor | None:
     """A cotangent (or tangent) that a user's rule returned, checked against its argument.
 
     Raises:
@@ -207,17 +206,8 @@ def fitting(ct: Any, x: TensorSpec, what: str, index: int) -> Tensor | None:
         return None
     if isinstance(ct, tuple | list | dict):
         raise TreeError(f"{what} {index} is a {type(ct).__name__}, expected a tensor {x!r}")
-    ct = as_tensor(ct, dtype=None if isinstance(ct, Tensor) else x.dtype)
-    if ct.level == CELL:
-        ct = ct.read()
-    if ct.shape != x.shape:
-        raise ShapeError(f"{what} {index} has shape {ct.shape}, expected {x.shape}")
-    if ct.dtype != x.dtype:
-        raise DTypeError(
-            f"{what} {index} has dtype {ct.dtype.name}, expected {x.dtype.name}; "
-            f"write x.astype(fx.{x.dtype.name})"
-        )
-    return ct
+    found = fitting(ct, x, f"{what} {index}")
+    return found.read() if found.level == CELL else found
 
 
 def in_lanes(

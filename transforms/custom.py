@@ -16,7 +16,7 @@ from fx.prims.creation import zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
-from fx.transforms.application import fitting
+from fx.transforms.application import returned
 from fx.transforms.rules import JVPApplication, Tensors, VJPApplication
 
 
@@ -155,7 +155,7 @@ class custom_vjp:
                 )
             what = f"custom_vjp: {name}: cotangent"
             return [
-                fitting(_value(flat[i]), s, what, k) if s.dtype in FLOATING else None
+                returned(_value(flat[i]), s, what, k) if s.dtype in FLOATING else None
                 for k, (i, s) in enumerate(zip(call.places, specs))
             ]
 
@@ -260,4 +260,4 @@ class custom_jvp:
 def _tangent(t: Any, spec: TensorSpec, what: str, index: int) -> Tensor:
     if t is None or spec.dtype not in FLOATING:
         return zeros_like_spec(spec)
-    return fitting(t, spec, what, index)
+    return returned(t, spec, what, index)

@@ -6,12 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from fx import tree
-from fx.errors import DTypeError, ShapeError, TreeError
+from fx.errors import TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import check_function, check_tuples, differentiable_leaf, leave, pair
+from fx.transforms._arguments import (
+    check_function,
+    check_tuples,
+    differentiable_leaf,
+    fitting,
+    leave,
+    pair,
+)
 
 
 class JVPTracer(Tracer):
@@ -77,7 +84,10 @@ def jvp(
     if structure != treedef:
         raise TreeError(f"jvp: tangents {structure} must have the structure of primals {treedef}")
     values = [differentiable_leaf(x, "jvp") for x in leaves]
-    directions = [_check_tangent(t, x) for t, x in zip(directions, values, strict=True)]
+    directions = [
+        fitting(t, x.spec, "jvp: a tangent", ", its primal has", "t")
+        for t, x in zip(directions, values, strict=True)
+    ]
     with Level("jvp") as level:
         number = level.number
         tracers = [jvp_tracer(number, x, t) for x, t in zip(values, directions, strict=True)]
@@ -102,15 +112,3 @@ def _is_at(x: Any, level: int) -> bool:
 
 def _below(x: Any, level: int) -> Any:
     return x.value if _is_at(x, level) else x
-
-
-def _check_tangent(tangent: Any, primal: Tensor) -> Tensor:
-    t = as_tensor(tangent, dtype=None if isinstance(tangent, Tensor) else primal.dtype)
-    if t.shape != primal.shape:
-        raise ShapeError(f"jvp: a tangent has shape {t.shape}, its primal has {primal.shape}")
-    if t.dtype != primal.dtype:
-        raise DTypeError(
-            f"jvp: a tangent has dtype {t.dtype.name}, its primal has {primal.dtype.name}; "
-            f"write t.astype(fx.{primal.dtype.name})"
-        )
-    return t

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fx import tree
 from fx.dtypes import FLOATING
-from fx.errors import BackwardError, DTypeError, FxError, ShapeError, TreeError
+from fx.errors import BackwardError, DTypeError, FxError, TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
 from fx.prims.compare import equal, isnan, logical_or
@@ -20,7 +20,14 @@ from fx.prims.creation import constant_like, zeros_like_spec
 from fx.prims.reduction import all as all_true
 from fx.spec import TensorSpec
 from fx.tensor import Tensor, _new
-from fx.transforms._arguments import check_function, differentiable_leaf, leave, name_of, pair
+from fx.transforms._arguments import (
+    check_function,
+    differentiable_leaf,
+    fitting,
+    leave,
+    name_of,
+    pair,
+)
 from fx.transforms.forward import jvp
 
 
@@ -273,18 +280,7 @@ def _checked(given: Any, treedef: Any, specs: Sequence[TensorSpec], what: str) -
     leaves, structure = tree.flatten(given)
     if structure != treedef:
         raise TreeError(f"{what} of structure {structure} was given, expected {treedef}")
-    out = []
-    for leaf, spec in zip(leaves, specs):
-        x = as_tensor(leaf, dtype=None if isinstance(leaf, Tensor) else spec.dtype)
-        if x.shape != spec.shape:
-            raise ShapeError(f"{what} has shape {x.shape}, expected {spec.shape}")
-        if x.dtype != spec.dtype:
-            raise DTypeError(
-                f"{what} has dtype {x.dtype.name}, expected {spec.dtype.name}; "
-                f"write t.astype(fx.{spec.dtype.name})"
-            )
-        out.append(x)
-    return out
+    return [fitting(x, spec, what, word="t") for x, spec in zip(leaves, specs)]
 
 
 # is an operation linear? ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from fx import tree
 from fx.backward_pass import backward_pass
-from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
+from fx.errors import BackwardError, TreeError
 from fx.levels import Level
 from fx.ops.convert import as_tensor
 from fx.prims.compare import stop_gradient as stop
@@ -19,6 +19,7 @@ from fx.transforms._arguments import (
     Argnums,
     check_function,
     differentiable_leaf,
+    fitting,
     leave,
     name_of,
     pair,
@@ -123,23 +124,13 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
                 f"pullback: the cotangent must have the structure of the result, "
                 f"{pulled.treedef_out}, got {structure}"
             )
-        cts = [_check_cotangent(c, o) for c, o in zip(cts, pulled.outs, strict=True)]
+        cts = [
+            fitting(c, as_tensor(o).spec, "a cotangent", ", but the result has", "ct")
+            for c, o in zip(cts, pulled.outs, strict=True)
+        ]
         return tree.unflatten(pulled.treedef_in, pulled.back(cts, keep=True))
 
     return (out, pullback, aux) if has_aux else (out, pullback)
-
-
-def _check_cotangent(ct: Any, out: Any) -> Tensor:
-    out = as_tensor(out)
-    ct = as_tensor(ct, dtype=None if isinstance(ct, Tensor) else out.dtype)
-    if ct.shape != out.shape:
-        raise ShapeError(f"a cotangent has shape {ct.shape}, but the result has shape {out.shape}")
-    if ct.dtype != out.dtype:
-        raise DTypeError(
-            f"a cotangent has dtype {ct.dtype.name}, but the result has {out.dtype.name}; "
-            f"write ct.astype(fx.{out.dtype.name})"
-        )
-    return ct
 
 
 def value_and_grad(

@@ -11,6 +11,7 @@ from fx.nn.functional._narrow import narrow, widened
 from fx.ops.autocasting import in_half
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, number_or_partner
+from fx.ops.pointwise import torch_names
 from fx.random import next_key, uniform
 from fx.tensor import Tensor
 from fx.writing.inplace import may_write
@@ -234,8 +235,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
         >>> fx.nn.functional.hardshrink(fx.tensor([-1.0, 0.25, 2.0]))
         tensor([-1.,  0.,  2.])
     """
-    x = floating("hardshrink", input)
-    return prims.hardshrink(x, width=lambd)
+    return torch_names.hardshrink(input, lambd)
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:

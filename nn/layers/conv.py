@@ -30,15 +30,14 @@ class _Convolution(Module):
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        output_padding: Any,
-        dilation: Any,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Any,
-        dtype: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         name, rank = type(self).__name__, self.rank
@@ -57,7 +56,7 @@ class _Convolution(Module):
         self.kernel_size = entries(name, "kernel_size", kernel_size, rank)
         self.stride = entries(name, "stride", stride, rank)
         self.dilation = entries(name, "dilation", dilation, rank)
-        self.output_padding = entries(name, "output_padding", output_padding, rank, least=0)
+        self.output_padding = (0,) * rank
         if not isinstance(padding, str):
             self.padding: Any = entries(name, "padding", padding, rank, least=0)
         elif padding not in ("same", "valid"):
@@ -112,34 +111,11 @@ class _Convolution(Module):
 
 
 class _Conv(_Convolution):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            0,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+    def forward(self, input: Any) -> Tensor:
+        """(batch, in_channels, ...) to (batch, out_channels, ...)."""
+        x, padding = self._padded(input)
+        function = (F.conv1d, F.conv2d, F.conv3d)[self.rank - 1]
+        return function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):
@@ -152,11 +128,6 @@ class Conv1d(_Conv):
     """
 
     rank = 1
-
-    def forward(self, input: Any) -> Tensor:
-        """(batch, in_channels, length) to (batch, out_channels, out_length)."""
-        x, padding = self._padded(input)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Conv):
@@ -189,11 +160,6 @@ class Conv2d(_Conv):
 
     rank = 2
 
-    def forward(self, input: Any) -> Tensor:
-        """(batch, in_channels, height, width) to (batch, out_channels, ...)."""
-        x, padding = self._padded(input)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
-
 
 class Conv3d(_Conv):
     """Cross-correlation over three spatial dimensions; see ``Conv2d``.
@@ -205,11 +171,6 @@ class Conv3d(_Conv):
     """
 
     rank = 3
-
-    def forward(self, input: Any) -> Tensor:
-        """(batch, in_channels, depth, height, width) to (batch, out_channels, ...)."""
-        x, padding = self._padded(input)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTranspose(_Convolution):
@@ -236,19 +197,11 @@ class _ConvTranspose(_Convolution):
                 f"supported for transposed convolutions"
             )
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+        name = type(self).__name__
+        self.output_padding = entries(name, "output_padding", output_padding, self.rank, least=0)
 
     def forward(self, input: Any, output_size: Any = None) -> Tensor:
         """(batch, in_channels, ...) to (batch, out_channels, ...).
@@ -258,15 +211,9 @@ class _ConvTranspose(_Convolution):
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self.rank - 1]
         longer = self.output_padding if output_size is None else self._longer(input, output_size)
         return function(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            longer,
-            self.groups,
+            input, self.weight, self.bias, self.stride, self.padding, longer, self.groups,
             self.dilation,
-        )
+        )  # fmt: skip
 
     def _longer(self, input: Any, output_size: Any) -> tuple[int, ...]:
         name = type(self).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from fx.nn import functional as F
 from fx.nn.base.module import Module
@@ -19,32 +19,33 @@ _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 class _Layer(Module):
     """What both kinds share: attention over itself, and the feed-forward network."""
 
+    crossing: ClassVar[bool] = False  # whether there is attention over another sequence
+
     def __init__(
         self,
-        crossing: bool,
         d_model: int,
         nhead: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: str | Callable[[Any], Any],
-        layer_norm_eps: float,
-        batch_first: bool,
-        norm_first: bool,
-        bias: bool,
-        device: Any,
-        dtype: Any,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         made = {"device": device, "dtype": dtype}
         heads = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **made}
         self.self_attn = MultiheadAttention(d_model, nhead, **heads)
-        if crossing:
+        if self.crossing:
             self.multihead_attn = MultiheadAttention(d_model, nhead, **heads)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
         self.norm_first = norm_first
-        places = ("1", "2", "3") if crossing else ("1", "2")
+        places = ("1", "2", "3") if self.crossing else ("1", "2")
         for i in places:
             setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made))
         for i in places:
@@ -97,25 +98,6 @@ class TransformerEncoderLayer(_Layer):
         (3, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            False, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
-            batch_first, norm_first, bias, device, dtype,
-        )  # fmt: skip
-
     def forward(
         self,
         src: Any,
@@ -154,24 +136,7 @@ class TransformerDecoderLayer(_Layer):
         (5, 3, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            True, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
-            batch_first, norm_first, bias, device, dtype,
-        )  # fmt: skip
+    crossing = True
 
     def forward(
         self,

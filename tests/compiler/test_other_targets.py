@@ -3,8 +3,8 @@
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
-import attrs
 import numpy as np
 import pytest
 
@@ -62,7 +62,7 @@ def test_vectors_are_those_of_the_target():
             found.append(plan.lanes)
             return _loop(plan, *rest)
 
-        schedule(graph, attrs.evolve(there, loop=loop))
+        schedule(graph, replace(there, loop=loop))
     assert found == [4, 16]
 
 

@@ -294,7 +294,7 @@ def test_messages():
     with says(TreeError, "the cotangent must have the structure of the result"):
         pullback(x)
     _, pullback = fx.vjp(lambda x: x, x)
-    with says(ShapeError, "a cotangent has shape (2,), but the result has shape (3,)"):
+    with says(ShapeError, "a cotangent has shape (2,), but the result has (3,)"):
         pullback(x[:2])
     with says(DTypeError, "dtype float32, but the result has float64", "ct.astype(fx.float64)"):
         pullback(x.astype(fx.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import fx.prims.activations as activations
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.special as special
@@ -156,8 +157,7 @@ def mvlgamma(x: Any, p: int) -> Tensor:
 
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     """The elements outside [-lambd, lambd], 0 for the others."""
-    x = floating("hardshrink", x)
-    return compare.where((x > lambd) | (x < -lambd) | (x != x), x, constant_like(0, x))
+    return activations.hardshrink(floating("hardshrink", x), width=lambd)
 
 
 def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Tensor:

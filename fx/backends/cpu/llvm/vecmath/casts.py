@@ -20,6 +20,7 @@ from fx.backends.cpu.llvm.ir import (
     llvm_type,
     storage_type,
     target,
+    widen,
 )
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, Term
 from fx.dtypes import FLOATING, bfloat16, bool_, float16
@@ -37,8 +38,7 @@ def load_convert(b: Any, raw: Any, dtype: Any) -> Any:
     if dtype == bool_:
         return b.icmp_unsigned("!=", raw, constant(raw.type, 0))
     if dtype == bfloat16:
-        wide = b.shl(b.zext(raw, like(raw.type, i32)), constant(like(raw.type, i32), 16))
-        return b.bitcast(wide, like(raw.type, f32))
+        return widen(b, raw, dtype)
     if dtype == float16:
         return _from_half(Int(b, raw)).v
     return raw
