@@ -251,6 +251,11 @@ def attach(primitive: Any, pullback: Any, parents: tuple[Any, ...], out: Tensor)
     out._node = node
 
 
+def freed_node(primitive: Any) -> Node:
+    """A node that a backward pass has gone through already, and freed."""
+    return _node(primitive, None, (), 0)
+
+
 def record_each(
     primitive: Any, x: Tensor, pullbacks: Iterable[Any], outs: Iterable[Tensor]
 ) -> None:

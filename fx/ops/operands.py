@@ -61,14 +61,22 @@ def same_view(x: Tensor) -> Tensor:
     if writing.enabled and type(x) is Tensor and not writing.started:
         leaf = type(x._node) is Leaf
         if not leaf:
-            out = new_tensor(x._a)
-            out._node = x._node
-            return out
+            return _another(x)
     if leaf or modes.views or (x.level == CELL and not x.written):
-        from fx.prims.shape import reshape
-
-        return reshape(x, shape=x._shape)  # type: ignore[no-any-return]
+        return shape_prims.reshape(x, shape=x._shape)  # type: ignore[no-any-return]
     return x
+
+
+def _another(x: Tensor) -> Tensor:
+    """Another tensor of the same array, before the first write, which would not tell the two."""
+    out = new_tensor(x._a)
+    out._node = x._node
+    known = getattr(x, "_view", None)
+    if known is not None and known.family is not None:
+        writing.note(x, out, shape_prims.reshape, {"shape": x._shape})
+    elif known is not None:
+        out._view = known
+    return out
 
 
 def own(x: Tensor) -> Tensor:

@@ -185,6 +185,8 @@ def _store_apart(record: View, value: Any) -> None:
     base = family.cell.read()
     if family.found and any(map(_untold, family.alive())):
         at = -1
+    if first_expanded(path[:at]) < at:  # of elements that are there twice one has two values
+        at = -1
     if at < 0 or type(base) is not Tensor or type(value) is not Tensor:
         raise WriteError(
             "a value that requires grad is written into a detached tensor, through which no "

@@ -140,6 +140,16 @@ PROGRAMS = {
         v = x[1].expand(2)
         n[...] = ~n
         """,
+    "all of what was detached of a parameter": """
+        p = torch.nn.Parameter(torch.tensor(1.5))
+        q = torch.nn.Parameter(torch.ones(3))
+        p.detach().data.squeeze()[...] = 3.0
+        q.data.squeeze().squeeze().mul_(3.0)
+        """,
+    "all of a detached tensor": """
+        x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+        x.detach().squeeze().mul_(w)
+        """,
 }
 
 
@@ -163,6 +173,17 @@ def test_refusals(what):
     with pytest.raises(Invalid, match="cannot be told"):
         twins.agree(REFUSED[what], first=True)
     twins.agree(REFUSED[what], first=False)
+
+
+def test_a_value_with_a_history_is_refused_where_elements_are_there_twice():
+    text = """
+        x = torch.ones(3, requires_grad=True)
+        d = x.expand(2, 3).detach()
+        d[-2, None] = x.mean() * 3
+        """
+    for first in (True, False):
+        with pytest.raises(Invalid, match="no gradient can flow"):
+            twins.agree(text, first=first)
 
 
 def test_what_was_detached_of_a_parameter_keeps_its_value_over_steps():

@@ -11,6 +11,30 @@ import fx.torch as face
 from fx.testing.fuzz import twins
 
 PROGRAMS = {
+    "what a backward pass inside has gone through requires grad": """
+x0 = torch.tensor([0.25, -0.875], requires_grad=True)
+@jit
+def f3(p4):
+    y5 = x0 * p4
+    (y5.mean() + x0.sum()).backward()
+    return y5 * 1, y5.detach(), y5.max(0).values
+y9, y10, y11 = f3(torch.ones(2))
+y9, y10, y11 = f3(torch.ones(2))
+y9, y10, y11 = f3(torch.ones(2))
+y9.sum().backward()""",
+    "what depends on no leaf of a call inside requires none": """
+x2 = torch.tensor([0.625, -0.125], requires_grad=True)
+@jit
+def f3(p4):
+    v7 = torch.clone(x2)
+    return p4 * 1, v7 * 1, v7.detach() * 1
+@jit
+def f15(p16):
+    a, b, c = f3(p16)
+    g = torch.autograd.grad((x2 * x2).mean(), [x2], retain_graph=True)
+    return a * 1, b * 1, c * 1, g[0]
+y = f15(torch.ones(2))
+y = f15(torch.ones(2))""",
     "values of a state dict": """
 m2 = torch.nn.Linear(3, 1, False); m2.load_state_dict({'weight': torch.ones(1, 3)})
 @jit

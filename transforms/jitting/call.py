@@ -100,6 +100,11 @@ class GraphCall(Application):
     def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[Any, ...]:
         return (None,) * len(outs)  # the pullback is told which results got none
 
+    def _placed(self, level: int, out: Tensor, node: Any, index: int) -> Tensor:
+        if not _reached(self.graph, tuple([p is not None for p in node.parents]))[index]:
+            return out
+        return super()._placed(level, out, node, index)
+
     def jvp(self, primals: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> Any:
         """The rule of a primitive."""
         given = tuple([t is not None for t in tangents])
@@ -136,6 +141,23 @@ def _that_matter(graph: Graph, results: tuple[bool, ...]) -> list[bool]:
                 used.update(v for v in node.inputs if v.spec.dtype.kind not in "iub")
         found = graph.cache[key] = [v in used for v in graph.inputs]
     return found  # type: ignore[no-any-return]
+
+
+def _reached(graph: Graph, given: tuple[bool, ...]) -> list[bool]:
+    """For each result whether it depends on some inputs: another one requires no grad."""
+    key = ("reached", given)
+    found = graph.cache.get(key)
+    if found is None:
+        known = {v for v, is_one in zip(graph.inputs, given) if is_one and _flows(v)}
+        for node in graph.nodes:
+            if node.primitive is not stop_gradient and not known.isdisjoint(node.inputs):
+                known.update(filter(_flows, node.outs))
+        found = graph.cache[key] = [v in known for v in graph.outputs]
+    return found  # type: ignore[no-any-return]
+
+
+def _flows(value: Value) -> bool:
+    return value.spec.dtype.kind not in "iub"
 
 
 def _is_linear(x: Tensor) -> bool:

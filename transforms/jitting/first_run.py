@@ -17,7 +17,7 @@ from fx.handles import Handle
 from fx.host_values import StagedValue
 from fx.levels import Level
 from fx.staged_number import StagedNumber
-from fx.tape import CELL, GradTracer
+from fx.tape import CELL, GradTracer, Select
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import (
@@ -222,7 +222,9 @@ class Stages:
                 objects[-1] = made
                 alive.append(leaf)
                 live = isinstance(leaf, GradTracer) and leaf.level == recording.number | 1
-                found.append(Leaf(value_of(leaf), differentiable=live and not _freed(leaf._node)))
+                freed = _primitive_of(leaf._node) if live and _freed(leaf._node) else None
+                flows = live and freed is None
+                found.append(Leaf(value_of(leaf), differentiable=flows, freed=freed))
             return len(found) - 1
 
         alive: list[Any] = []  # so that ids stay theirs
@@ -308,6 +310,10 @@ class _alone:
 
     def __exit__(self, *error: object) -> None:
         modes.lanes, modes.turn, modes.journal = self.saved
+
+
+def _primitive_of(node: Any) -> Any:
+    return (node.of if type(node) is Select else node).primitive
 
 
 def _freed(node: Any) -> bool:

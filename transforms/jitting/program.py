@@ -108,12 +108,15 @@ class Leaf:
     Attributes:
         value: None for a Python object.
         differentiable: whether ``.backward()`` goes on from it.
+        freed: the primitive that it is of, if a backward pass inside has freed its history: it
+            requires grad, and has none to give.
         number: computes the Python number that it is; then there is no value.
     """
 
     value: Value | None
     held: Any = None
     differentiable: bool = False
+    freed: Any = None
     number: Host | None = None
 
 

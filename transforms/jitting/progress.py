@@ -15,6 +15,7 @@ from fx.graph.staging import StageTracer
 from fx.numbers import on_host
 from fx.staged_number import StagedNumber
 from fx.state import plan_rebinds
+from fx.tape import freed_node
 from fx.tensor import Tensor, bare, new_tensor
 from fx.transforms.jitting.call import call_of
 from fx.transforms.jitting.first_run import Stages
@@ -357,6 +358,8 @@ class Call(Stages):
         out = new_tensor(array)  # an object of its own, which may be written into
         if leaf.differentiable:
             out._node = x._node
+        elif leaf.freed is not None:
+            out._node = freed_node(leaf.freed)
         return out
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fx import tree
 from fx.graph.ir import Graph, Value
+from fx.tape import freed_node
 from fx.transforms.jitting.program import Anew, Gathered, Given, Held, Leaf, Program
 from fx.transforms.jitting.recording.host import Host
 from fx.transforms.jitting.short.alone import shared_outputs
@@ -37,7 +38,10 @@ def results_of(
             continue
         i = len(results)
         copy = ".copy()" if place in shared else ""
-        lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]{copy}; r{i}._node = None")
+        node = "None"
+        if leaf.freed is not None:
+            node = f"{code.name('freed', freed_node)}({code.name('of', leaf.freed)})"
+        lines.append(f"r{i} = new(Tensor); r{i}._a = out[{place}]{copy}; r{i}._node = {node}")
         results.append(f"r{i}")
         place += 1
     for i, alias in finish.aliases.items():
