@@ -54,6 +54,7 @@ class _Writing:
     started: bool = False
     note: Any = None  # notes that a tensor, just made, is a view of another
     moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
+    elsewhere: Any = None  # until then: notes a view that has memory of its own
     watched: Any = None  # families of parameters whose views a step may have to tell
     summed: Any = None  # where the sum of a gradient that was written and another is stored
     stepped: Any = None  # called after an optimizer's step where there are some

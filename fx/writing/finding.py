@@ -32,7 +32,17 @@ from fx.state import Cell
 from fx.tape import Leaf, Node
 from fx.tensor import Tensor
 from fx.writing.layouts import on_array, owner_of
-from fx.writing.records import CUT, Family, View, array_in, detached, node_in, origins, record_of
+from fx.writing.records import (
+    CUT,
+    Family,
+    View,
+    array_in,
+    copies,
+    detached,
+    node_in,
+    origins,
+    record_of,
+)
 
 Path = tuple[tuple[Any, dict[str, Any]], ...]
 _FAR = 64  # nodes from a view to what it is cut of
@@ -53,12 +63,17 @@ def families() -> None:
             owner = owner_of(array)
             groups.setdefault(id(owner), (owner, []))[1].append(x)
     for owner, group in groups.values():
-        if len(group) > 1 or id(owner) in origins:
-            _join(owner, group, grads, id(owner) in common)
+        if id(owner) not in copies and (len(group) > 1 or id(owner) in origins):
+            _join(owner, _unknown(group), grads, id(owner) in common)
+    for number, (held, *known) in copies.items():
+        owner, group = groups.get(number, (None, []))
+        if owner is not None and held() is owner:
+            _follow(*known, owner, _unknown(group))
     for x in plain:
         if getattr(x, "_view", None) is CUT:
             del x._view
     origins.clear()
+    copies.clear()
     detached.clear()
 
 
@@ -103,16 +118,11 @@ def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
     """
     known = origins.get(id(owner))
     cell = known[1] if known is not None and known[0]() is owner else None
-    linked = [x for x in group if _in_family(x)]
-    group = [x for x in group if not _in_family(x) and _array(x).size]
     views = [x for x in group if _array(x) is not owner or _mark(x) is CUT]
     cuts = set(map(id, views))
     apart = [x for x in group if id(x) in grads or (common and id(x) not in cuts)]
     if not apart and cell is None and not common:
-        if linked:  # what moved elements where PyTorch has a view, and what is cut of that
-            _follow(linked[0], group)
-        else:
-            _relate(owner, group)
+        _relate(owner, group)
         return
     views = [x for x in views if id(x) not in grads]
     rest = {*map(id, views), *map(id, apart)}
@@ -128,10 +138,14 @@ def _join(owner: Any, group: list[Any], grads: set[int], common: bool) -> None:
         _unclear([*families, *([cell] if type(cell) is Family else ())], group)
 
 
-def _in_family(x: Any) -> bool:
-    """Whether it was noted of what it is a view."""
-    record = _mark(x)
-    return record is not None and record is not CUT and bool(record.path)
+def _unknown(group: list[Any]) -> list[Any]:
+    """Those that have elements, and of which it was not noted of what they are views."""
+
+    def known(x: Any) -> bool:
+        record = _mark(x)
+        return record is not None and record is not CUT and bool(record.path)
+
+    return [x for x in group if not known(x) and _array(x).size]
 
 
 def _unclear(families: list[Family], members: list[Any]) -> None:
@@ -250,16 +264,27 @@ def _source(node: Any, wanted: Any) -> Any:
     return None
 
 
-def _follow(first: Any, views: list[Any]) -> None:
-    """Let what is cut of a view whose memory is its own be of its family."""
-    known = first._view
-    for x in views:
-        path = steps(_array(first), _array(x))
+def _follow(x: Any, known: View, shape: Any, recorded: bool, owner: Any, views: list[Any]) -> None:
+    """Let what is cut of a view whose memory is its own be of its family.
+
+    Args:
+        x: what that view, which may be gone, was made of.
+        known: the record that it got then.
+        shape: its shape.
+        recorded: whether it has a history.
+    """
+    family, lead, cut = known.family, known.path, known.cut
+    if type(x) is Tensor:  # the family of which has been found since then
+        record = record_of(x)
+        family, lead, cut = record.family, (*record.path, known.path[-1]), record.cut or cut
+    array = owner.reshape(shape)
+    for y in views:
+        path = steps(array, _array(y))
         if path is None:
-            _unclear([known.family, record_of(x).family], [x])
+            _unclear([family, record_of(y).family], [y])
             continue
-        cut = known.cut or _mark(x) is CUT or (_node(x) is None and _node(first) is not None)
-        _put(x, View(known.family, (*known.path, *path), first if _node(x) else None, cut))
+        apart = cut or _mark(y) is CUT or (_node(y) is None and recorded)
+        _put(y, View(family, (*lead, *path), x if _node(y) is not None else None, apart))
 
 
 def _adopt(family: Family, owner: Any, views: list[Any]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
+from fx.prims.complex import conj
 from fx.prims.shape import broadcast_to
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def layout(family: Family, path: Any) -> Any:
 
 def on_array(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
     """A view primitive on an array."""
-    if primitive is stop_gradient:
+    if primitive is stop_gradient or primitive is conj:
         return array
     if primitive is broadcast_to:  # whose kernel may copy
         return np.broadcast_to(array, params["shape"])
@@ -67,6 +68,8 @@ def place_in(record: View, array: Any) -> Any:
     """The part of the memory of a family where a member lies; None where that cannot be said."""
     owner = array if type(array.base) is not np.ndarray else array.base
     for primitive, params in record.path:
+        if primitive is conj:
+            return None
         before, array = array, on_array(primitive, array, params)
         if not (array.base is owner or array is before):
             return None

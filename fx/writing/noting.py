@@ -14,12 +14,12 @@ from fx.config import modes, writing
 from fx.handles import Data, Part
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
-from fx.prims.complex import part
+from fx.prims.complex import conj, part
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
-from fx.writing.records import CUT, Family, View, origins, record_of
+from fx.writing.records import CUT, Family, View, copies, origins, record_of
 from fx.writing.written import member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
@@ -154,7 +154,10 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         if family.of_user:
             writing.watched[id(family)] = family
             if not writing.started and type(out) is Tensor:
-                _note_origin(family, out._a)
+                if primitive is conj:
+                    _note_copy(x, out)
+                else:
+                    _note_origin(family, out._a)
     members = family.members
     if len(members) >= family.limit:
         members = family.swept()
@@ -195,17 +198,37 @@ def moved(x: Any, out: Any, surely: bool) -> None:
         x: a plain tensor of the CPU.
         out: it, reshaped.
         surely: whether PyTorch gives a view or raises; else it moves elements where its strides,
-            which are those of the array unless that is expanded or flipped, ask for it.
+            which are those of the array unless that is flipped, ask for it.
     """
     array = x._a
-    if shares(array, out._a) or not (surely or strides_of(array) is None):
+    flipped = strides_of(array) is None and all(array.strides)
+    if shares(array, out._a) or not (surely or flipped):
         return
+    elsewhere(x, out, reshape, {"shape": out.shape})
+
+
+def elsewhere(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
+    """Before the first write: note a view that does not lie in the memory of ``x``."""
     writing.apart = True
     views, modes.views = modes.views, SURELY
     try:
-        link(x, out, reshape, {"shape": out.shape})
+        link(x, out, primitive, params)
     finally:
         modes.views = views
+    _note_copy(x, out)
+
+
+def _note_copy(x: Any, out: Any) -> None:
+    """Note a view of ``x`` with memory of its own; others may be cut of that when it is gone."""
+    array = out._a
+    if type(array) is np.ndarray:
+        owner = owner_of(array)
+        number = id(owner)
+
+        def gone(_: Any, forget: Any = copies.pop) -> None:
+            forget(number, None)
+
+        copies[number] = ref(owner, gone), x, out._view, array.shape, out._node is not None
 
 
 def _note_origin(family: Family, array: Any) -> None:
@@ -220,14 +243,14 @@ def _note_origin(family: Family, array: Any) -> None:
 
 
 def _primitives() -> tuple[Any, ...]:
-    return reshape, transpose, slice, broadcast_to, stop_gradient, part
+    return reshape, transpose, slice, broadcast_to, stop_gradient, part, conj
 
 
 def watch_views() -> None:
     """From now on view primitives note what they give of tracers and cells, where they are told."""
     for primitive in _primitives():
         primitive.__class__ = ViewPrimitive
-    writing.note, writing.moved = link, moved
+    writing.note, writing.moved, writing.elsewhere = link, moved, elsewhere
 
 
 def start() -> None:
@@ -238,7 +261,7 @@ def start() -> None:
 
     finding.families()
     writing.started = True
-    writing.moved = None
+    writing.moved = writing.elsewhere = None
     for primitive in _primitives():
         primitive.__class__ = Noting
     views.follow()
@@ -251,7 +274,7 @@ def forget() -> None:
     from fx.writing import views
 
     writing.started = False
-    writing.moved = moved
+    writing.moved, writing.elsewhere = moved, elsewhere
     for primitive in _primitives():
         primitive.__class__ = ViewPrimitive
     views.follow(False)

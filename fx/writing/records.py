@@ -24,6 +24,9 @@ _MOST = 16  # members before those that are gone are looked for
 # tensors without history that were detached, by the ids of the arrays
 origins: dict[int, tuple[Any, Any]] = {}
 detached: set[int] = set()
+# and the views that have memory of their own, by the ids of the arrays that own it: a weak
+# reference to that, what they are of, the record, the shape, whether there is a history
+copies: dict[int, tuple[Any, Any, View, Any, bool]] = {}
 
 view_of = Tensor.__dict__["_view"].__get__  # of any class; AttributeError where there is none
 array_in = Tensor.__dict__["_a"]

@@ -10,7 +10,7 @@ import numpy as np
 import fx.prims.shape as shape_prims
 from fx.config import is_grad_enabled
 from fx.prims.compare import stop_gradient
-from fx.prims.complex import part
+from fx.prims.complex import conj, part
 from fx.prims.creation import constant
 from fx.tensor import new_tensor
 from fx.writing.layouts import Steps, first_expanded
@@ -31,6 +31,8 @@ def replaced(path: Any, base: Any, value: Any) -> Any:
         return value
     at = first_expanded(path)
     if at < len(path):  # from there on in one step, which takes each element once
+        if sum(primitive is conj for primitive, _ in path[at:]) % 2:
+            value = conj(value)
         path = (*path[:at], (Steps(path[at:]), {}))
     steps = [base]
     for primitive, params in path[:-1]:
@@ -49,6 +51,8 @@ def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
         return shape_prims.transpose(value, axes=axes)
     if primitive is stop_gradient:
         return value
+    if primitive is conj:
+        return conj(value)
     if "index" in params:
         return x.at[params["index"]].set(value)
     if primitive is shape_prims.slice:

@@ -253,6 +253,7 @@ def _put(family: Any, base: Any) -> None:
         return
     if type(cell).rebind is None:  # pragma: no cover
         return
+    cell._forgets(base)
     cell.rebind(base)
     refresh(family)
 

@@ -39,13 +39,13 @@ VIEWS = frozenset(
     __getitem__ view reshape view_as reshape_as permute transpose swapaxes swapdims
     movedim moveaxis t T mT H mH adjoint squeeze unsqueeze expand expand_as broadcast_to flatten
     ravel unflatten narrow select chunk split split_with_sizes tensor_split hsplit vsplit dsplit
-    unbind unstack diagonal unfold as_strided real imag data detach
+    unbind unstack diagonal unfold as_strided real imag conj data detach
     """.split()  # noqa: SIM905
 )
 # of what these give PyTorch says that it is a view or raises, by strides that may be others here
 ALWAYS = frozenset(("view", "view_as", "unflatten"))
 # what gives the tensor itself where nothing is to be done
-ITSELF = frozenset(("flatten", "real", "atleast_1d", "atleast_2d", "atleast_3d"))
+ITSELF = frozenset(("flatten", "real", "conj", "atleast_1d", "atleast_2d", "atleast_3d"))
 
 
 def noting(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -146,7 +146,41 @@ PROGRAMS = {
         p.detach().data.squeeze()[...] = 3.0
         q.data.squeeze().squeeze().mul_(3.0)
         """,
+    "conjugates are a view": """
+        z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2.0]])
+        v, w, r = z.conj().T, z.mH[0], z.conj().imag
+        r += 3
+        v[0] = 2j
+        w.mul_(1j)
+        z[1, 1] = 1j
+        torch.conj(z).expand(3, 2, 2)[0, 0] = 4j
+        u = z[0].conj()[:1].conj()
+        u -= 2j
+        c = z.conj().resolve_conj()
+        c[0] = 9.0
+        """,
+    "a view of conjugates whose first is gone": """
+        z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2.0]])
+        v = z[0].conj()[1:]
+        z += 1j
+        v -= 2j
+        """,
+    "conjugates of a buffer": """
+        m = torch.nn.Module()
+        m.register_buffer('kept', torch.tensor([[1 + 2j, 2j], [3.0, 4.0]]))
+        v, w = m.kept.T.conj().T[0], m.kept.mH
+        v[0] = 5j
+        m.kept[0, 1] = 3 + 3j
+        """,
+    "elements that are moved out of an expanded tensor": """
+        x = torch.ones(3)
+        v = x.expand(2, 3).reshape(-1)[1:]
+        v[0] = 2.0
+        x[1] = 5.0
+        """,
     "all of a detached tensor": """
+        y, w = torch.ones(3), torch.tensor(0.5, requires_grad=True)
+        torch.detach(y).view(3)[-2] = w
         x, w = torch.ones(3), torch.ones(3, requires_grad=True)
         x.detach().squeeze().mul_(w)
         """,
@@ -173,6 +207,18 @@ def test_refusals(what):
     with pytest.raises(Invalid, match="cannot be told"):
         twins.agree(REFUSED[what], first=True)
     twins.agree(REFUSED[what], first=False)
+
+
+def test_a_buffer_says_that_it_drops_a_history_also_of_a_view():
+    text = """
+        w = torch.ones(2, requires_grad=True)
+        m = torch.nn.Module()
+        m.register_buffer('kept', torch.zeros(2))
+        kept = m.kept
+        kept[0][...] = w.max()
+        """
+    with pytest.raises(Invalid, match="keeps the values and not their history"):
+        twins.agree(text)
 
 
 def test_a_value_with_a_history_is_refused_where_elements_are_there_twice():

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import fx.prims.complex as complex_prims
 import fx.prims.linear as linear
 import fx.prims.shape as shape_prims
 from fx.config import writing
@@ -17,6 +16,7 @@ from fx.dtypes import as_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
 from fx.ops.operands import argument, same_view
+from fx.ops.pointwise.elementwise import conj
 from fx.ops.products import matrices
 from fx.ops.shapes import joining, manipulation
 from fx.tensor import Tensor
@@ -101,8 +101,7 @@ def _reversed(self: Tensor) -> Tensor:
 
 def adjoint(self: Tensor) -> Tensor:
     """The conjugate of the matrix transpose."""
-    out = matrices.matrix_transpose(self)
-    return complex_prims.conj(out) if self._dtype.kind == "c" else out
+    return matrices.matrix_transpose(conj(self))
 
 
 def squeeze(self: Tensor, dim: Axis = None, *, axis: Axis = None) -> Tensor:

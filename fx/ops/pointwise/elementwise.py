@@ -16,7 +16,7 @@ import fx.prims.compare as compare
 import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 import fx.prims.special as special
-from fx.config import modes
+from fx.config import modes, writing
 from fx.ops.operands import argument, floating, known_scalar, operands, public, same_view, viewed
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import full
@@ -185,8 +185,13 @@ def conj(x: Any, /) -> Tensor:
         >>> fx.conj(fx.tensor([1 + 2j]))
         tensor([1.-2.j])
     """
-    x = argument("conj", x)
-    return complex_prims.conj(x) if x._dtype.kind == "c" else x
+    x = viewed("conj", x)
+    if x.dtype.kind != "c":
+        return x if type(x) is Tensor or x.written or modes.views else same_view(x)
+    out = complex_prims.conj(x)
+    if writing.elsewhere is not None and type(x) is Tensor:
+        writing.elsewhere(x, out, complex_prims.conj, {})  # of PyTorch's it is a view
+    return out
 
 
 def real(x: Any, /) -> Tensor:
@@ -211,8 +216,8 @@ def imag(x: Any, /) -> Tensor:
         >>> fx.imag(fx.tensor([1 + 2j]))
         tensor([2.])
     """
-    x = argument("imag", x)
-    if x._dtype.kind == "c":
+    x = viewed("imag", x)
+    if x.dtype.kind == "c":
         return complex_prims.part(x, turn=1)
     return full(shape=x._shape, value=0, dtype=x._dtype, device=x.device.name)
 

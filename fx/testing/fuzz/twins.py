@@ -388,7 +388,8 @@ def _same_tensor(theirs: Any, ours: Any, path: str, scale: float, what: str) -> 
     if tuple(ours.shape) != shape or str(ours.dtype).removeprefix("torch.") != dtype:
         got = f"{str(ours.dtype).removeprefix('torch.')}{tuple(ours.shape)}"
         raise Found(f"{what}: {path} is {got}, expected {dtype}{shape}")
-    scale = _same_values(theirs.detach().numpy(), np.asarray(ours._a), path, scale, what)
+    plain = theirs.detach().resolve_conj().resolve_neg()
+    scale = _same_values(plain.numpy(), np.asarray(ours._a), path, scale, what)
     if theirs._is_view() and _unclear(theirs):
         return scale
     if theirs.requires_grad != ours.requires_grad:
@@ -400,7 +401,7 @@ def _same_tensor(theirs: Any, ours: Any, path: str, scale: float, what: str) -> 
         if (grad is None) != (ours.grad is None):
             raise Found(f"{what}: {path}.grad is {ours.grad}, expected {grad}")
         if grad is not None:
-            values = grad.detach().numpy(), np.asarray(ours.grad._a)
+            values = grad.detach().resolve_conj().numpy(), np.asarray(ours.grad._a)
             _same_values(*values, f"{path}.grad", scale, what)
     return scale
 
@@ -415,11 +416,11 @@ def _unclear(theirs: Any) -> bool:
 
 def _same_values(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
     if theirs.tobytes() == ours.tobytes():  # mostly
-        size = float(np.abs(theirs).max(initial=0.0)) if theirs.dtype.kind == "f" else 0.0
+        size = float(np.abs(theirs).max(initial=0.0)) if theirs.dtype.kind in "fc" else 0.0
         return max(scale, size) if math.isfinite(size) else scale
     if theirs.shape != ours.shape:
         raise Found(f"{what}: {path} has shape {ours.shape}, expected {theirs.shape}")
-    if theirs.dtype.kind == "f":
+    if theirs.dtype.kind in "fc":
         size = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
         scale = max(scale, size)
         close = np.allclose(ours, theirs, rtol=RELATIVE, atol=RELATIVE * scale, equal_nan=True)
