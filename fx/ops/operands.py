@@ -83,7 +83,7 @@ def own(x: Tensor) -> Tensor:
     """``x`` as PyTorch's copy of it: where a program may write, in memory of its own."""
     if not writing.enabled:
         return x
-    return compare.astype(x, dtype=x._dtype)
+    return compare.converted(x, x._dtype)  # type: ignore[no-any-return]
 
 
 def ordered(name: str, x: Any) -> Tensor:
@@ -109,7 +109,8 @@ def floating(name: str, x: Any) -> Tensor:
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """``x`` in ``dtype``; itself if it has it."""
-    return x if x._dtype == dtype else compare.astype(x, dtype=dtype)
+    own = x._dtype
+    return x if own is dtype or own == dtype else compare.converted(x, dtype)
 
 
 def classes(name: str, x: Tensor, count: int) -> Tensor:

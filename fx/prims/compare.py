@@ -187,6 +187,7 @@ astype = define(
     batch=same_dim_batch(lambda: astype),
     sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
 )  # fmt: skip
+converted = quick(astype, "dtype")
 stop_gradient = define(  # the identity through which no derivative passes
     "stop_gradient", kind="view", weight=0, formula=lambda x: x,
     dissolves=True, spec=lambda x: x,

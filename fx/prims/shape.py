@@ -389,3 +389,4 @@ flip = define(
     ),
     sample=lambda d: Sample([d.floats(s := d.shape())], {"axes": d.axes(len(s))}),
 )  # fmt: skip
+flipped = quick(flip, "axes")

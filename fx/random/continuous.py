@@ -142,11 +142,15 @@ def normal(
     key = as_key("normal", key)
     dtype = floating_dtype("normal", dtype, (mean, std))
     shape = joint_shape("normal", shape, mean, std)
-    z = draws.random_draw(key, family="normal", shape=shape, dtype=dtype)
+    return moved(draws.random_draw(key, family="normal", shape=shape, dtype=dtype), mean, std)
+
+
+def moved(z: Tensor, mean: Any, std: Any) -> Tensor:
+    """Standard normal samples with another mean and standard deviation, of which z has the shape."""
     if type(std) not in SCALARS or std != 1:
-        z = elementwise.multiply(z, parameter("normal", std, dtype, key.device.name))
+        z = elementwise.multiply(z, parameter("normal", std, z._dtype, z.device.name))
     if type(mean) not in SCALARS or mean != 0:
-        z = elementwise.add(z, parameter("normal", mean, dtype, key.device.name))
+        z = elementwise.add(z, parameter("normal", mean, z._dtype, z.device.name))
     return z
 
 

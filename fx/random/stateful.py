@@ -6,7 +6,10 @@ key as their first argument instead.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
+
+from numpy import ndarray
 
 import fx.prims.compare as compare
 import fx.prims.draws as draws
@@ -35,12 +38,15 @@ def _drawn(
 ) -> Tensor:
     wanted = default_dtype() if dtype is None else continuous.floating_dtype(name, dtype)
     out = None
-    if generator is None and device is None:
+    if generator is None and getattr(device, "name", device) in _HOST:
         out = _current.generator.draw(family, shape, wanted)
     if out is None:
         key = next_key(generator, device)
         out = draws.random_draw(key, family=family, shape=shape, dtype=wanted)
     return with_grad(out, name) if grad else out
+
+
+_HOST = (None, "cpu")
 
 
 def drawn(family: str, name: str) -> Any:
@@ -276,8 +282,12 @@ def randperm(
         >>> fx.randperm(5)
         tensor([1, 4, 3, 0, 2])
     """
-    key = next_key(generator, device)
-    out = cast(order.permutation(key, integer("randperm", "n", n)), dtypes.as_dtype(dtype))
+    n, out = integer("randperm", "n", n), None
+    if generator is None and device is None and n > 0:
+        out = _current.generator.draw("permutation", (n,), dtypes.int64)
+    if out is None:
+        out = order.permutation(next_key(generator, device), n)
+    out = cast(out, dtypes.as_dtype(dtype))
     return with_grad(out, "randperm") if requires_grad else out
 
 
@@ -308,6 +318,10 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
             f"write x.astype(fx.float32)"
         )
     chance: Any = x if p is None else p
+    if p is None and generator is None and type(x) is Tensor and type(x._a) is ndarray:
+        out = _current.generator.draw("chances", x._shape, x._dtype, (x._a,))
+        if out is not None:
+            return out
     if p is None:
         _check(x, "bernoulli: probabilities must lie in [0, 1]", upper=True)
     mask = discrete.bernoulli(next_key(generator, x.device), chance, x._shape)
@@ -388,6 +402,18 @@ def multinomial(
             f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
             f"replacement, got {num_samples} of {n}"
         )
+    _require_weights(x)
+    if x._dtype.itemsize == 2:
+        x = cast(x, dtypes.float32)
+    return order.weighted(next_key(generator, x.device), x, num_samples, replacement)
+
+
+def _require_weights(x: Tensor) -> None:
+    """Refuse rows of weights of which one is negative or not finite, or that have no weight."""
+    if type(x) is Tensor and type(x._a) is ndarray and x._a.size < _FEW:
+        rows = x._a.tolist() if x.ndim > 1 else [x._a.tolist()]
+        if all([min(row) >= 0 and 0 < sum(row) < inf for row in rows]):  # NaN is no sum of these
+            return
     finite = compare.logical_and(compare.isfinite(x), compare.greater_equal(x, constant_like(0, x)))
     _require(
         finite, x, "multinomial: probability tensor contains either `inf`, `nan` or element < 0"
@@ -396,9 +422,9 @@ def multinomial(
         reduction.max(x, axes=(x.ndim - 1,), keepdims=False) > 0, x,
         "multinomial: invalid multinomial distribution (sum of probabilities <= 0)",
     )  # fmt: skip
-    if x._dtype.itemsize == 2:
-        x = cast(x, dtypes.float32)
-    return order.weighted(next_key(generator, x.device), x, num_samples, replacement)
+
+
+_FEW = 256  # weights that are looked at faster as Python's numbers
 
 
 def normal(
@@ -440,8 +466,10 @@ def normal(
         raise ValueError(f"normal: std must not be negative, got {std}")
     if not numbers and device is None:
         device = next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
-    key = next_key(generator, device)
-    out = continuous.normal(key, size, mean, std, dtype)
+    shape = continuous.joint_shape("normal", size, mean, std)
+    wanted = continuous.floating_dtype("normal", dtype, (mean, std))
+    z = _drawn("normal", "normal", shape, wanted, generator, device, False)
+    out = continuous.moved(z, mean, std)
     return with_grad(out, "normal") if requires_grad else out
 
 

@@ -5,6 +5,7 @@ Floats of 16 and 32 bits are carried in float64, so errors do not pile up.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -77,27 +78,39 @@ def tasks_of(shape: tuple[int, ...], axis: int) -> int:
     return prod(shape[:axis]) * blocks
 
 
+@lru_cache(1024)
+def _words(name: str, shape: tuple[int, ...], axis: int) -> tuple[int, int, int, int]:
+    """What a kernel is told of sizes: tasks, tasks at once, elements of a line, lines side by side.
+
+    Raises:
+        IndexError: if there is no such axis.
+    """
+    if not 0 <= axis < len(shape):
+        raise IndexError(axis)
+    tasks = tasks_of(shape, axis)
+    chunk = library.chunk_of(tasks, prod(shape) * PRICE[name] / tasks) if tasks else 0
+    return tasks, chunk, shape[axis], prod(shape[axis + 1 :])
+
+
+limits.on_change(_words.cache_clear)
+
+
 def _native(
     name: str, arrays: list[np.ndarray], axis: int, reverse: bool, placed: bool = False
 ) -> tuple[np.ndarray, ...] | None:
     """The results of a kernel; None where NumPy is to compute them."""
     x = arrays[0]
-    shape, size, dtype = x.shape, x.size, x.dtype
-    if not 0 <= axis < len(shape):
-        raise IndexError(axis)
+    shape, dtype = x.shape, x.dtype
+    tasks, chunk, n, inner = _words(name, shape, axis)
     kind = _NAMES.get(dtype) or _NAMES.setdefault(dtype, dtype.name)
-    run = library.if_ready("scans", name, kind) if size and dtype.kind != "c" else None
+    run = library.if_ready("scans", name, kind) if x.size and dtype.kind != "c" else None
     if run is None:
         return None
     given = [a if a.flags.c_contiguous and a.flags.aligned else a.copy("C") for a in arrays]
     outs = (library.empty([x, *shape]),)
     if placed:
         outs += (library.empty([_PLACES, *shape]),)
-    tasks = tasks_of(shape, axis)
-    run([
-        tasks, library.chunk_of(tasks, size * PRICE[name] / tasks), *given, *outs, shape[axis],
-        prod(shape[axis + 1 :]), int(reverse),
-    ])  # fmt: skip
+    run([tasks, chunk, *given, *outs, n, inner, int(reverse)])
     return outs
 
 

@@ -114,19 +114,24 @@ def random_below(
 
 
 def with_next_key(
-    key: np.ndarray, family: str, shape: tuple[int, ...], dtype: Any, *more: int
+    key: np.ndarray, family: str, shape: tuple[int, ...], dtype: Any, *more: Any
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """A small draw and the key of the call after it, by one call of a kernel that has been loaded.
 
     Args:
         key: (6,) uint32.
-        family: as of ``draw``, or ``"integers"``, or ``"bits"`` of uint32.
-        more: the span and the least of integers.
+        family: as of ``draw``, or ``"integers"``, ``"bits"`` of uint32, ``"permutation"``,
+            ``"chances"``.
+        more: the span and the least of integers; the probabilities of chances, of that dtype.
     """
     found = philox.loaded.get((family, dtype))
     n = prod(shape)
-    if found is None or not 0 < n < philox.FEW:
+    if not 0 < n < philox.FEW:
         return None
+    if found is None:
+        make = _MADE.get(family)
+        out = make(key, shape, dtype, *more) if make is not None and philox.loaded else None
+        return None if out is None else (out, philox.next_key(key))
     run, like = found
     empty = library.empty
     out, following = empty([like, *shape]), empty([_KEY_LIKE, KEY_WORDS])
@@ -135,6 +140,27 @@ def with_next_key(
 
 
 _KEY_LIKE = np.zeros(1, np.uint32)
+
+
+def _chances(
+    key: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, p: np.ndarray
+) -> np.ndarray | None:
+    """1 with probability p, else 0; None where one is no probability, and for 16-bit floats."""
+    if dtype.char not in "fd":
+        return None
+    out, wrong = library.empty([p, *shape]), np.zeros(1, np.int64)
+    n = prod(shape)
+    tasks = -(-n // limits.DRAW_PIECE)
+    run = library.kernel("draws", "chances", dtype.name)
+    run([tasks, 0, dense(key), out, n, None, dense(p), wrong])
+    return None if wrong.item() else out
+
+
+# small draws that a kernel of another kind makes
+_MADE: dict[str, Any] = {
+    "permutation": lambda key, shape, dtype: random_permutation(key, shape=shape),
+    "chances": _chances,
+}
 
 
 def random_gamma(

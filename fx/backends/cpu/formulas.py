@@ -7,6 +7,7 @@ whether there is a compiler, but no earlier call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -249,21 +250,35 @@ class Along:
         self.inner = Rows(name, formula, " ".join(["abc"] * count), words=words)
 
     def __call__(self, *arrays: np.ndarray, axes: tuple[int, ...], **numbers: Any) -> Any:
-        x = arrays[0]
-        if not axes:
+        shape = arrays[0].shape
+        sizes, kept = _rows_along(shape, axes)
+        if not sizes:
             return None
-        shape, first, end = x.shape, axes[0], axes[-1] + 1
-        if not x.size or end - first != len(axes) or any(a.shape != shape for a in arrays[1:]):
-            return None
-        n, inner = prod(shape[first:end]), prod(shape[end:])
-        rows = x.size // (n * inner)
-        results = [shape]
-        if self.reduced:
-            results = [(*shape[:first], *[1] * len(axes), *shape[end:])] * self.reduced
+        for a in arrays:
+            if a.shape != shape:
+                return None
+        results = [kept] * self.reduced if self.reduced else [shape]
         given = [numbers[w] for w in self.words]
-        if inner == 1:
-            return self.last(arrays, (rows, n), results, *given)
-        return self.inner(arrays, (rows, n, inner), results, *given)
+        of = self.last if len(sizes) == 2 else self.inner
+        return of(arrays, sizes, results, *given)
+
+
+@lru_cache(1024)
+def _rows_along(
+    shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Rows, elements of a row and, if any, those behind it; and the shape with ``axes`` of size 1.
+
+    Nothing where the axes are no neighbours, or there is nothing.
+    """
+    size = prod(shape)
+    if not axes or not size or axes[-1] + 1 - axes[0] != len(axes):
+        return (), ()
+    first, end = axes[0], axes[-1] + 1
+    n, inner = prod(shape[first:end]), prod(shape[end:])
+    rows = size // (n * inner)
+    kept = (*shape[:first], *[1] * len(axes), *shape[end:])
+    return (rows, n) if inner == 1 else (rows, n, inner), kept
 
 
 def _computes(chars: str) -> bool:

@@ -142,12 +142,16 @@ def scatter_along_axis(
         _nonnegative(_integers(idx), n)
         return _accumulate_complex(x, _grid(idx, axis), updates, mode)
     at = _dense(_integers(idx))
-    cells, values, mode = _operands(x, updates, mode)
+    if mode == "set":
+        cells, values, char = x, updates, _WORDS.get(x.itemsize)
+    else:
+        cells, values, mode = _operands(x, updates, mode)
+        char = cells.dtype.char if cells.dtype.char in _KINDS else None
     out = _copied(cells)
     if at.size:
-        if cells.dtype.char in _KINDS and library.available():
+        if char is not None and library.available():
             bad = _NONE.copy()
-            library.kernel("places", mode, cells.dtype.char)(
+            library.kernel("places", mode, char)(
                 [a, library.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
             )
             if bad.item() >= 0:

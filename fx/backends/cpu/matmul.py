@@ -22,10 +22,13 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     float16 and bfloat16 are computed in float32 and rounded once. Both operands have ndim >= 2.
     The result is C-contiguous. Raises ValueError where the shapes do not fit.
     """
-    plain = x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.itemsize > 2 and x.dtype is y.dtype
-    if plain and x.shape[1] == y.shape[0] != 1:
-        small = blas.ready and x.size * y.shape[1] <= limits.BLAS_SERIAL
-        return np.dot(x, y) if small else product(x, y)
+    rank = x.ndim
+    if rank == y.ndim and x.dtype is y.dtype and x.dtype.kind == "f" and x.itemsize > 2:
+        if rank == 2 and x.shape[1] == y.shape[0] != 1:
+            small = blas.ready and x.size * y.shape[1] <= limits.BLAS_SERIAL
+            return np.dot(x, y) if small else product(x, y)
+        if rank == 3 and x.shape[0] == y.shape[0] > 1 and x.shape[2] == y.shape[1] > 1 < y.shape[2]:
+            return product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -56,7 +59,8 @@ def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of floating x (*B, m, k) and y (*B, k, n), ndim >= 2."""
     work = x.size * y.shape[-1]
     long = x.shape[-1] >= limits.EAGER_GEMM_LONG
-    if work >= limits.EAGER_GEMM_FROM or y.ndim > 2 or long:
+    wider = y.ndim > 2 and x.shape[:-2] != y.shape[:-2]  # it is more work than that
+    if work >= limits.EAGER_GEMM_FROM or wider or long:
         out = _compiled(x, y)
         if out is not None:
             return out

@@ -83,7 +83,13 @@ def concatenate(*arrays: np.ndarray, axis: int) -> np.ndarray:
 
 def flip(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     """A view with negative strides."""
-    return np.flip(x, axes)
+    index = [_WHOLE] * x.ndim
+    for axis in axes:
+        index[axis] = _BACK
+    return x[tuple(index)]
+
+
+_WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 
 def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:

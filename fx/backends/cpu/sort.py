@@ -4,6 +4,7 @@ NumPy's are their reference, and serve the first calls where the kernels would h
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -67,35 +68,44 @@ def first(
 def _first(
     x: np.ndarray, k: int, axis: int, largest: bool, valued: bool = False, drop: bool = False
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    size, word = x.size, WORDS.get(x.dtype)
-    if word is None or not size or not k:
+    word = WORDS.get(x.dtype)
+    if word is None or not x.size or not k:
         return None
     char, kind = word
     run = library.if_ready("order", "first", char)
-    shape = list(x.shape)
-    n = shape[axis]
-    if run is None or n >= _MOST:
+    if run is None:
         return None
-    step = 1 if axis in (-1, x.ndim - 1) else math.prod(shape[axis + 1 :])
-    if drop:
-        del shape[axis]
-    else:
-        shape[axis] = k
-    flags = x.flags
-    if not (flags.c_contiguous and flags.aligned):
-        x = x.copy("C")
-    lines, empty = size // n, library.empty
+    shape, lines, chunk, n, step, words, room = _sizes(x.shape, k, axis, x.itemsize, drop)
+    if n >= _MOST:
+        return None
+    empty, x = library.empty, _dense(x)
     places = empty([_LIKE, *shape])
     values = empty([x, *shape]) if valued else places
-    chunk = library.chunk_of(lines, price(n, k, x.itemsize))
-    together = chunk or lines
-    room = work_words(n, k)
-    work = empty([_LIKE, -(-lines // together) * room])
     run([
-        lines, chunk, x, values, places, n, k, step, kind, int(largest),
-        int(valued), limits.RANKED_ROW, work, room, together,
+        lines, chunk, x, values, places, n, k, step, kind, int(largest), int(valued),
+        limits.RANKED_ROW, empty([_LIKE, words]), room, chunk or lines,
     ])  # fmt: skip
     return values, places
+
+
+@lru_cache(1024)
+def _sizes(
+    shape: tuple[int, ...], k: int, axis: int, itemsize: int, drop: bool
+) -> tuple[tuple[int, ...], int, int, int, int, int, int]:
+    """Of the k first along an axis: the result's shape, the lines, how many of them at once, the
+    elements of one and the step between them; the words that all take besides, and that a lot does.
+    """
+    n, lines = shape[axis], math.prod(shape) // shape[axis]
+    axis %= len(shape)
+    behind = shape[axis + 1 :]
+    chunk = library.chunk_of(lines, price(n, k, itemsize))
+    room = work_words(n, k)
+    words = -(-lines // (chunk or lines)) * room
+    kept = () if drop else (k,)
+    return (*shape[:axis], *kept, *behind), lines, chunk, n, math.prod(behind), words, room
+
+
+limits.on_change(_sizes.cache_clear)
 
 
 def work_words(n: int, k: int) -> int:

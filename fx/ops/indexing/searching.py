@@ -31,6 +31,7 @@ from fx.ops.operands import (
 )
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant
+from fx.quick import quick
 from fx.tensor import Tensor, new_tensor
 
 # binary search ----------------------------------------------------------------------------------
@@ -71,8 +72,11 @@ def searchsorted(
     if sorter is not None:
         order = argument("searchsorted", sorter)
         sequence = indexing.take_along_axis(sequence, order, axis=max(sequence.ndim - 1, 0))
-    out = prims.searchsorted(sequence, wanted, side="right" if right else side)
+    out: Tensor = _searched(sequence, wanted, "right" if right else side)
     return cast(out, int32) if out_int32 else out
+
+
+_searched = quick(prims.searchsorted, "side", tensors=2)
 
 
 def bucketize(x: Any, boundaries: Any, *, right: bool = False, out_int32: bool = False) -> Tensor:

@@ -13,14 +13,14 @@ import fx.prims.creation as prims
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx import dtypes
-from fx.config import default_device, default_dtype, writing
+from fx.config import default_device, default_dtype, modes, writing
 from fx.devices import as_device, name_of
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.making.interop import with_grad
 from fx.tape import CELL
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 
 def _shape(name: str, sizes: tuple[Any, ...], shape: Any) -> tuple[int, ...]:
@@ -238,6 +238,8 @@ def full_like(
         tensor([3., 3.])
     """
     x = as_tensor(x)
+    if type(fill_value) is float and dtype is None and x._dtype in dtypes.FLOATING:
+        return _like("full_like", x, fill_value, None, device, requires_grad)
     out = full(
         x._shape,
         fill_value,
@@ -384,7 +386,9 @@ def linspace(
     gaps = num - 1 if endpoint else num
     step = (stop - start) / gaps if gaps > 0 else 0.0
     start = start + 0.0  # so that integer dtypes are reached from floats as well
-    if endpoint and num > 1:  # from both ends to the middle
+    if endpoint and num > 1 and name == "cpu" and modes.stage is None:
+        out = new_tensor(_both_ways(start, stop + 0.0, step, num, wanted))
+    elif endpoint and num > 1:  # from both ends to the middle
         half = num // 2
         left = _iota((half,), 0, start, step, wanted, name)
         right = _iota((num - half,), 0, stop + 0.0, -step, wanted, name)
@@ -393,6 +397,16 @@ def linspace(
     else:
         out = _iota((num,), 0, start, step, wanted, name)
     return with_grad(out, "linspace") if requires_grad else out
+
+
+def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.ndarray:
+    """The numbers of ``linspace``, from both ends to the middle."""
+    half = num // 2
+    out = np.empty(num, dtype)
+    gaps = step * np.arange(num - half, dtype=np.float64)
+    out[:half] = start + gaps[:half]
+    out[: half - 1 : -1] = stop - gaps
+    return out
 
 
 def logspace(

@@ -37,7 +37,7 @@ def _accumulate(
     unsigned: Any = uint64,
 ) -> Tensor:  # fmt: skip
     x = requested(argument(name, x), dtype)
-    if dtype is None:
+    if dtype is None and x._dtype.kind in "biu":
         x = cast(x, accumulator(x._dtype, unsigned))
     if axis is not None and initial is None and not x._shape:
         again = partial(_accumulate, name, prim, unsigned=unsigned)

@@ -123,17 +123,22 @@ def _moments(
     x = averaged(name, x, dtype)
     if x._dtype.itemsize == 2:
         x = cast(x, dtypes.float32)
-    freedom = max(float(_count(x._shape, axes) - correction), 0.0)
+    shape = x._shape
+    freedom = max(float(_count(shape, axes) - correction), 0.0)
     if x._dtype.kind == "c":
         center = _mean(x, axes, True)
         square = elementwise.square(elementwise.abs(x - center))
         spread = prims.sum(square, axes=axes, keepdims=True) / freedom
     else:
-        spread, center = variance(x, axes=axes, freedom=freedom)
+        spread, center = _variance_of(x, axes, freedom)
     if not keepdims and axes:
-        kept = [n for i, n in enumerate(x._shape) if i not in axes]
-        spread = shape_prims.reshaped(spread, tuple(kept))
+        whole = len(axes) == len(shape)
+        kept = () if whole else tuple([n for i, n in enumerate(shape) if i not in axes])
+        spread = shape_prims.reshaped(spread, kept)
     return spread, center
+
+
+_variance_of = quick(variance, "axes", "freedom")
 
 
 def _like(center: Tensor, spread: Tensor, dtype: Any) -> Tensor:

@@ -281,7 +281,7 @@ def flip(x: Any, axis: Axis = None, *, dims: Axis = None) -> Tensor:
         tensor([3, 2, 1])
     """
     x = argument("flip", x)
-    return own(prims.flip(x, axes=ordered_axes("flip", axis if dims is None else dims, x._shape)))
+    return own(prims.flipped(x, ordered_axes("flip", axis if dims is None else dims, x._shape)))
 
 
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:

@@ -88,10 +88,8 @@ def _chosen(x, step, n, k, kind, width, down, counts, found):
 
 
 @inline
-def by_digits(words, other, counts, n, bits):
-    """Sort by ``bits`` bits from the 32nd on; whether the result lies in ``other``."""
-    size = 8 if n < 3000 else 11
-    low = int64(32)
+def by_digits(words, other, counts, n, low, bits, size):
+    """Sort by ``bits`` bits from bit ``low`` on, ``size`` at a time; whether ``other`` has it."""
     left = bits
     moved = False
     while left > 0:
@@ -120,6 +118,12 @@ def by_digits(words, other, counts, n, bits):
 
 
 @inline
+def _by_halves(words, other, counts, n, bits):
+    """Sort by ``bits`` of the upper 32 bits; whether the result lies in ``other``."""
+    return by_digits(words, other, counts, n, int64(32), bits, int64(8 if n < 3000 else 11))
+
+
+@inline
 def _sorted(x, step, n, kind, width, down, counts, words, other):
     """Sort the elements whose places ``words`` holds; whether the result lies in ``other``."""
     moved = False
@@ -127,14 +131,14 @@ def _sorted(x, step, n, kind, width, down, counts, words, other):
         for i in range(n):
             at = words[i]
             words[i] = (_natural(x[at * step], kind, width, down) << 32) | at
-        if by_digits(words, other, counts, n, 32):
+        if _by_halves(words, other, counts, n, 32):
             words, other = other, words
             moved = True
     for i in range(n):
         at = words[i] & _HALF
         key = _natural(x[at * step], kind, width, down)
         words[i] = ((key >> 32 if width == 64 else key) << 32) | at
-    return by_digits(words, other, counts, n, min(width, 32)) != moved
+    return _by_halves(words, other, counts, n, min(width, 32)) != moved
 
 
 # fmt: off

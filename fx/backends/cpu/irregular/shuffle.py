@@ -60,10 +60,13 @@ def permutation(begin, end, keys: UINT32S, out: INT64S, n: INT, lines: INT, shor
                     rank += other[j] < other[i]
                 found[rank] = i
             continue
-        if by_digits(found, other, offset(other, n), n, 32):
+        # random words that agree in as many bits as n has are few: the rest is nearly in order
+        size = int64(8 if n <= 256 else 11)
+        bits = size if n <= 2048 else 2 * size
+        if by_digits(found, other, offset(other, n), n, 64 - bits, bits, size):
             for i in range(n):
                 found[i] = other[i]
-        for i in range(1, n):  # the lower halves
+        for i in range(1, n):
             word = found[i] ^ _LOWEST
             at = i
             while at > 0 and (found[at - 1] ^ _LOWEST) > word:

@@ -22,14 +22,17 @@ from fx.backends.cpu.llvm.vecmath.algebra import Int
 from fx.dtypes import float64, int64, uint32
 
 # kernel: what follows its keys, its result, their elements a key and ``following``
-_MORE = {"integers": "ii", "below2": "ai", "below4": "ai", "truncated": "ffffi"}
+_MORE = {
+    "integers": "ii", "below2": "ai", "below4": "ai", "truncated": "ffffi", "chances": "aa",
+}  # fmt: skip
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
     """Add a kernel of ``keys out n following``: a family, ``bits``, or one with more arguments.
 
     ``integers`` has ``span low`` as well, ``below2`` and ``below4`` (of 64 and of 128 bits) ``spans
-    step``, ``truncated`` what ``draws.Truncated`` has. A task is a piece of ``limits.DRAW_PIECE``
+    step``, ``truncated`` what ``draws.Truncated`` has, ``chances`` the probability of each 1, and
+    where to say that one is none. A task is a piece of ``limits.DRAW_PIECE``
     samples of a key. ``following``, if not None, gets the key of the next call.
 
     ``derive`` has ``keys data out``, and a key a task.
@@ -46,7 +49,9 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
         b.ret_void()
         return
     keys, out, n, following, *more = _words(b, table, "aaia" + _MORE.get(name, ""))
-    planes = {"integers": 2, "below2": 2, "below4": 4}.get(name, 1 + (dtype.itemsize == 8))
+    planes = {"integers": 2, "below2": 2, "below4": 4, "chances": 1}.get(
+        name, 1 + (dtype.itemsize == 8)
+    )
     buffers = []
     for _ in range(planes):
         buffers.append(b.alloca(ir.ArrayType(v.i8, buffer_bytes())))
@@ -70,6 +75,8 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
             with v.turns(b, 0, count) as i:
                 value = draws.below(_halves(b, words, i), span) + least
                 v.store_item(b, value.v, out, b.add(target, i), int64)
+        elif name == "chances":
+            _chances(b, words[0], out, target, count, dtype, *more)
         elif name in _MORE and name != "truncated":
             spans, step = more
             with v.turns(b, 0, count) as i:
@@ -86,6 +93,25 @@ def emit(module: ir.Module, dtype: Any, name: str) -> None:
     with b.if_then(b.and_(wanted, b.icmp_signed("==", begin, v.const(0)))):
         store_key(b, following_key(b, keys), following)
     b.ret_void()
+
+
+def _chances(
+    b: Any, words: Any, out: Any, target: Any, count: Any, dtype: Any, chances: Any, wrong: Any
+) -> None:
+    """1 where a word lies in the lower share of them that is its chance, else 0."""
+    with v.turns(b, 0, count) as i:
+        here = b.add(target, i)
+        p = v.load_item(b, chances, here, dtype)
+        if dtype != float64:
+            p = b.fpext(p, v.f64)
+        word = b.uitofp(v.load_item(b, words, i, uint32), v.f64)
+        hit = b.fcmp_ordered("<", word, b.fmul(p, ir.Constant(v.f64, 2.0**32)))
+        v.store_item(b, b.uitofp(hit, v.memory_type(dtype)), out, here, dtype)
+        none = [b.fcmp_unordered(*ends) for ends in (
+            ("<", p, ir.Constant(v.f64, 0.0)), (">", p, ir.Constant(v.f64, 1.0))
+        )]  # fmt: skip
+        with b.if_then(b.or_(*none)):
+            v.store_item(b, v.const(1), wrong, v.const(0), int64)
 
 
 def _words(b: Any, table: Any, letters: str) -> list[Any]:
