@@ -205,9 +205,9 @@ def to_float(dtype: DType[Any]) -> DType[Any]:
 
 def real_of(dtype: DType[Any]) -> DType[Any]:
     """The real dtype with the precision of ``dtype``."""
-    if dtype == complex64:
-        return float32
-    return float64 if dtype == complex128 else dtype
+    if dtype.kind != "c":
+        return dtype
+    return float32 if dtype == complex64 else float64
 
 
 def plain(value: Any, dtype: Any) -> Any:

@@ -130,8 +130,9 @@ def with_next_key(
         return None
     if found is None:
         make = _MADE.get(family)
-        out = make(key, shape, dtype, *more) if make is not None and philox.loaded else None
-        return None if out is None else (out, philox.next_key(key))
+        if make is None or not philox.loaded:
+            return None
+        return make(key, shape, dtype, *more)  # type: ignore[no-any-return]
     run, like = found
     empty = library.empty
     out, following = empty([like, *shape]), empty([_KEY_LIKE, KEY_WORDS])
@@ -144,21 +145,28 @@ _KEY_LIKE = np.zeros(1, np.uint32)
 
 def _chances(
     key: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, p: np.ndarray
-) -> np.ndarray | None:
+) -> tuple[np.ndarray, np.ndarray] | None:
     """1 with probability p, else 0; None where one is no probability, and for 16-bit floats."""
     if dtype.char not in "fd":
         return None
-    out, wrong = library.empty([p, *shape]), np.zeros(1, np.int64)
+    empty, wrong = library.empty, np.zeros(1, np.int64)
+    out, following = empty([p, *shape]), empty([_KEY_LIKE, KEY_WORDS])
     n = prod(shape)
     tasks = -(-n // limits.DRAW_PIECE)
-    run = library.kernel("draws", "chances", dtype.name)
-    run([tasks, 0, dense(key), out, n, None, dense(p), wrong])
-    return None if wrong.item() else out
+    run = library.kernel("draws", "chances", "float32" if dtype.char == "f" else "float64")
+    run([tasks, 0, dense(key), out, n, following, dense(p), wrong])
+    return None if wrong.item() else (out, following)
+
+
+def _permuted(
+    key: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    return random_permutation(key, shape=shape), philox.next_key(key)
 
 
 # small draws that a kernel of another kind makes
 _MADE: dict[str, Any] = {
-    "permutation": lambda key, shape, dtype: random_permutation(key, shape=shape),
+    "permutation": _permuted,
     "chances": _chances,
 }
 
@@ -210,11 +218,10 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     if size and n <= MOST_SHUFFLED and (philox.loaded or not philox.is_early(2 * size)):
         run = library.if_ready("shuffle", "permutation", "l")
         if run is not None:
-            tasks, room = size // n, shuffle_words(n)
+            empty, tasks, room = library.empty, size // n, shuffle_words(n)
             chunk = library.chunk_of(tasks, shuffle_price(n))
             together = chunk or tasks
-            out = library.empty([_LIKE, *full])
-            work = library.empty([_LIKE, -(-tasks // together) * room])
+            out, work = empty([_LIKE, *full]), empty([_LIKE, -(-tasks // together) * room])
             run([
                 tasks, chunk, dense(key), out, n, prod(shape[:-1]), limits.RANKED_ROW, work, room,
                 together,

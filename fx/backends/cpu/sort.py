@@ -143,16 +143,15 @@ def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np
             f"sorted_seq {sorted_seq.shape} and values {values.shape} must agree in all but the "
             f"last axis"
         )
-    word = WORDS.get(values.dtype)
+    size, word = values.size, WORDS.get(values.dtype)
     run = library.if_ready("order", "search", word[0]) if word else None
-    if run is None or word is None or not values.size:
+    if run is None or word is None or not size:
         return _searched(widen(sorted_seq), widen(values), side)
-    sorted_seq, values = _dense(sorted_seq), _dense(np.asarray(values))
     out = library.empty([_LIKE, *values.shape])
-    n, m = sorted_seq.shape[-1], values.shape[-1] if rows else values.size
-    chunk = library.chunk_of(values.size, search_price(n))
-    right = int(side == "right")
-    run([values.size, chunk, sorted_seq, values, out, n, m, int(rows), word[1], right])
+    n, m = sorted_seq.shape[-1], values.shape[-1] if rows else size
+    chunk = library.chunk_of(size, search_price(n))
+    given = _dense(sorted_seq), _dense(values)
+    run([size, chunk, *given, out, n, m, int(rows), word[1], int(side == "right")])
     return out
 
 

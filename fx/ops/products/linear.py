@@ -77,7 +77,7 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
 def _ranked(name: str, x: Any, y: Any, ranks: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Both operands, which must have the given numbers of axes."""
     x, y = operands(name, x, y)
-    if (x.ndim, y.ndim) != ranks:
+    if (len(x._shape), len(y._shape)) != ranks:
         raise ShapeError(
             f"{name} takes tensors with {ranks[0]} and {ranks[1]} axes, got shapes {x.shape} and "
             f"{y.shape}; fx.matmul takes any"
@@ -109,9 +109,10 @@ def bmm(x: Any, y: Any) -> Tensor:
     if modes.autocast is not None:
         x, y = lowered(x, y)
     x, y = _ranked("bmm", x, y, (3, 3))
-    if x.shape[0] != y.shape[0]:
+    a, b = x._shape, y._shape
+    if a[0] != b[0]:
         raise ShapeError(f"bmm: the stacks {x.shape} and {y.shape} differ in number")
-    return _product("bmm", x, y)
+    return prims.matmul(x, y) if a[2] == b[1] else _product("bmm", x, y)
 
 
 def mv(x: Any, y: Any) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import isinf
 from typing import Any
 
+import numpy as np
+
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.reduction as prims
@@ -15,6 +17,8 @@ from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, reduced_axes
 from fx.ops.operands import averaged, cast, operands, public
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -25,6 +29,34 @@ def root(x: Tensor) -> Tensor:
     zero = x == 0
     safe = compare.where(zero, constant_like(1.0, x), x)
     return compare.where(zero, x, elementwise.sqrt(safe))
+
+
+def _euclidean_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    return root(prims.sum(elementwise.square(x), axes=axes, keepdims=keepdims))
+
+
+def _euclidean_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return np.sqrt(prims.sum.cpu(elementwise.square.cpu(x), axes=axes, keepdims=keepdims))
+
+
+def _euclidean_vjp(needs: Any, x: Tensor, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    shape = x._shape
+
+    def pullback(ct: Tensor, out: Tensor) -> Any:
+        zero = out == 0
+        share = compare.where(zero, constant_like(0.0, ct), ct / out)
+        return (prims.spread_back(share, shape, axes, keepdims) * x,)
+
+    return pullback
+
+
+_euclidean = quick(
+    fuse(
+        "norm", cpu=_euclidean_kernel, reference=_euclidean_in_steps, vjp=_euclidean_vjp,
+        saves=(0,), torch_name="LinalgVectorNorm",
+    ),
+    "axes", "keepdims",
+)  # fmt: skip
 
 
 # norms ------------------------------------------------------------------------------------------
@@ -71,7 +103,7 @@ def norm(
     axes = reduced_axes("norm", axis if dim is None else dim, x._shape)
     where = {"axes": axes, "keepdims": keepdims or keepdim}
     if p == 2 and x._dtype.kind != "c":
-        return cast(root(prims.sum(elementwise.square(x), **where)), result)
+        return cast(_euclidean(x, axes, keepdims or keepdim), result)
     size = elementwise.abs(x)
     if p == 2:
         out = root(prims.sum(elementwise.square(size), **where))

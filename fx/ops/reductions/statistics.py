@@ -37,7 +37,7 @@ from fx.tensor import Tensor
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
-    return prod([shape[a] for a in axes])
+    return prod(shape) if len(axes) == len(shape) else prod([shape[a] for a in axes])
 
 
 def mean(

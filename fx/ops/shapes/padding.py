@@ -79,15 +79,15 @@ def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
 
 def with_constant(x: Tensor, widths: list[tuple[int, int]], value: Any) -> Tensor:
     """``x`` with borders of a constant, a pair (before, after) of plain ints an axis."""
-    for axis, (before, after) in enumerate(widths):
-        if before < 0 or after < 0:
+    low, high = tuple([a for a, _ in widths]), tuple([b for _, b in widths])
+    if low and (min(low) < 0 or min(high) < 0):
+        for axis, (before, after) in enumerate(widths):
             n = x._shape[axis]
             start, stop = max(-before, 0), n - max(-after, 0)
             if start > stop:
                 raise ShapeError(f"pad: widths {widths} cut off more than {x.shape} has")
             x = along(x, axis, start, stop)
-    low = tuple([before if before > 0 else 0 for before, _ in widths])
-    high = tuple([after if after > 0 else 0 for _, after in widths])
+        low, high = (tuple([max(n, 0) for n in side]) for side in (low, high))
     if not any(low) and not any(high):
         return own(x)
     value = partner("pad", "the value", value, x)
