@@ -63,6 +63,47 @@ top_k_indices = define(  # the places of the k first in the order, best first
 )  # fmt: skip
 
 
+LOST = ("no", "first", "last")  # which NaN a line that has some gives for every rank
+
+
+def _ranked_spec(x, ranks, *, axis, lost):
+    check_axes("ranked_indices", x, (axis,))
+    check_ordered("ranked_indices", x)
+    others = [(*s.shape[:axis], 1, *s.shape[axis + 1 :]) for s in (x, ranks)]
+    if ranks.dtype != int64 or others[0] != others[1] or not x.shape[axis]:
+        raise ShapeError(
+            f"ranked_indices: {ranks!r} are no ranks of {x!r} along axis {axis}; give int64 of its "
+            f"shape in all but that axis, where it must have an element"
+        )
+    if lost not in LOST:
+        raise ValueError(f"ranked_indices: lost must be one of {LOST}, got {lost!r}")
+    return ranks
+
+
+def _ranked_batch(level, args, dims, *, axis, lost):
+    x, ranks = [
+        shape_prims.stretched(a, (level.size, *a.shape)) if d is None else to_front(a, d)
+        for a, d in zip(args, dims, strict=True)
+    ]
+    return ranked_indices(x, ranks, axis=axis + 1, lost=lost), 0
+
+
+def _ranked_sample(d):
+    shape = d.shape(1)
+    axis = d.axis(len(shape))
+    ranks = d.integers((*shape[:axis], d.integer(1, 3), *shape[axis + 1 :]), 0, shape[axis])
+    return Sample([d.distinct(shape), ranks], {"axis": axis, "lost": d.choice(LOST)})
+
+
+ranked_indices = define(  # the places of the elements that have some ranks in the order
+    "ranked_indices", weight=20, spec=_ranked_spec,
+    jvp=NOT_DIFFERENTIABLE,
+    vjp=NOT_DIFFERENTIABLE,
+    batch=_ranked_batch,
+    sample=_ranked_sample,
+)  # fmt: skip
+
+
 def _searchsorted_spec(sequence, values, *, side):
     same_dtype("searchsorted", sequence, values)
     check_ordered("searchsorted", sequence)

@@ -146,7 +146,7 @@ def normal(
 
 
 def moved(z: Tensor, mean: Any, std: Any) -> Tensor:
-    """Standard normal samples with another mean and standard deviation, of which z has the shape."""
+    """Standard normal samples z with another mean and standard deviation."""
     if type(std) not in SCALARS or std != 1:
         z = elementwise.multiply(z, parameter("normal", std, z._dtype, z.device.name))
     if type(mean) not in SCALARS or mean != 0:

@@ -412,7 +412,7 @@ def _require_weights(x: Tensor) -> None:
     """Refuse rows of weights of which one is negative or not finite, or that have no weight."""
     if type(x) is Tensor and type(x._a) is ndarray and x._a.size < _FEW:
         rows = x._a.tolist() if x.ndim > 1 else [x._a.tolist()]
-        if all([min(row) >= 0 and 0 < sum(row) < inf for row in rows]):  # NaN is no sum of these
+        if all(min(row) >= 0 and 0 < sum(row) < inf for row in rows):  # which NaN is not
             return
     finite = compare.logical_and(compare.isfinite(x), compare.greater_equal(x, constant_like(0, x)))
     _require(

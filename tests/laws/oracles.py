@@ -353,6 +353,9 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | RANDOM | WINDOWS | {
     "psum": lambda x, *, axis, size: sum([x] * size),
     "recurrence": lines(from_either_end(recurrence)),
     "reshape": lambda x, *, shape: np.asarray(list(x.flat)).reshape(shape),
+    "ranked_indices": lambda x, ranks, *, axis, lost: lines(
+        lambda line, at: [ordered(line, False)[int(i)] for i in at], np.int64
+    )(x, ranks, axis=axis),
     "scatter": scatter, "scatter_along_axis": scatter_along_axis, "searchsorted": searchsorted,
     "slice": slice_,
     "softmax": lines(lambda line: [math.exp(v - logsumexp(line)) for v in line]),

@@ -9,11 +9,15 @@ import fx
 import fx.random.generator as generator
 from fx.backends.cpu import draws, philox
 
+NAN, INF = float("nan"), float("inf")
+
 
 def sequence():
     return [
         fx.randn(3, 5), fx.rand(7), fx.randint(-3, 9, (4, 4)), fx.randn(3, dtype=fx.float64),
-        fx.nn.functional.dropout(fx.ones((6, 6)), 0.3), fx.get_rng_state(),
+        fx.nn.functional.dropout(fx.ones((6, 6)), 0.3), fx.randperm(70), fx.randperm(300),
+        fx.bernoulli(fx.linspace(0, 1, 40)), fx.bernoulli(fx.full((5, 4), 0.3, dtype=fx.float64)),
+        fx.normal(1.0, 2.0, (6,)), fx.rand_like(fx.ones((2, 3))), fx.get_rng_state(),
     ]  # fmt: skip
 
 
@@ -36,7 +40,23 @@ def test_bits_and_states_are_the_same(call, monkeypatch):
     fx.set_rng_state(state)
     for got, want in zip(quick, sequence(), strict=True):
         np.testing.assert_array_equal(got, want.numpy())
-    assert quick[-1][2] == 3 + (call > 2**32 - 6)
+    assert quick[-1][2] == 3 + (call > 2**32 - 12)
+
+
+@pytest.mark.parametrize("chances", [[0.5, 1.5], [0.1, float("nan")], [-1e-9, 0.2]])
+def test_what_is_no_probability_is_refused_and_draws_nothing(chances):
+    fx.randn(5000)  # kernels are loaded
+    before = fx.get_rng_state()
+    with pytest.raises(ValueError, match="probabilities must lie in"):
+        fx.bernoulli(fx.tensor(chances))
+    np.testing.assert_array_equal(before.numpy(), fx.get_rng_state().numpy())
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [NAN, 0.1], [0.1, NAN], [0.1, INF], [-1.0, 2.0]])
+def test_what_are_no_weights_is_refused(weights):
+    for given in (weights, [[1.0, 1.0], weights], [weights * 200]):
+        with pytest.raises(RuntimeError, match="multinomial: "):
+            fx.multinomial(fx.tensor(given), 1)
 
 
 def test_wrong_ranges_are_refused_as_before():

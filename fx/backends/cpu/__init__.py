@@ -37,6 +37,7 @@ KERNELS = {
         polygamma divisor equal not_equal less less_equal greater greater_equal logical_and
         logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
         bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
+    "counting": "bincount counts_between",
     "fused": "cross_entropy cross_entropy_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "matmul": "matmul linear",
@@ -44,7 +45,7 @@ KERNELS = {
     "pool": "max_pool window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
-    "sort": "argsort top_k_indices searchsorted first",
+    "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
 }
 # and what makes the kernel of a formula
 FORMULAS = {

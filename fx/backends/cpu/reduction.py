@@ -35,7 +35,8 @@ def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 
 def _extremum(ufunc: np.ufunc, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
-    if x.dtype.char not in _WIDE and is_narrow(x.dtype):  # half as fast in their own dtype, and bfloat16 warns of NaN
+    # narrow ones are half as fast in their own dtype, and bfloat16 warns of NaN
+    if x.dtype.char not in _WIDE and is_narrow(x.dtype):
         return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)
     return ufunc.reduce(x, axes, None, None, keepdims)
 

@@ -108,6 +108,78 @@ def _sizes(
 limits.on_change(_sizes.cache_clear)
 
 
+def ranked_indices(x: np.ndarray, ranks: np.ndarray, *, axis: int, lost: str) -> np.ndarray:
+    """The positions along ``axis`` of the elements that have some ranks in the order: int64.
+
+    x (*A, n, *B) and ranks int64 (*A, m, *B) -> (*A, m, *B). Rank 0 is the smallest; NaN counts as
+    larger than every number, and equal elements keep their order. A rank outside of 0 .. n - 1
+    counts as the nearest. In a line with a NaN every rank is that of its first NaN where ``lost``
+    is "first", of its last where it is "last", and nothing changes where it is "no".
+    """
+    found = _ranked(x, ranks, axis, lost)
+    if found is not None:
+        return found[1]
+    order = _stable(np.moveaxis(x, axis, -1), False)
+    n, lines = order.shape[-1], np.moveaxis(ranks, axis, -1).clip(0, max(x.shape[axis] - 1, 0))
+    if lost != "no" and x.dtype.kind not in "biu":
+        missing = np.moveaxis(x != x, axis, -1).sum(-1, keepdims=True)
+        lines = np.where(missing > 0, n - (missing if lost == "first" else 1), lines)
+    return np.ascontiguousarray(np.moveaxis(np.take_along_axis(order, lines, -1), -1, axis))
+
+
+def ranked(
+    x: np.ndarray, ranks: np.ndarray, *, axis: int, lost: str, drop: bool
+) -> tuple[np.ndarray, ...] | None:
+    """The elements of some ranks along an axis, and their positions; see ``ranked_indices``.
+
+    None where there is no kernel. ``drop`` leaves the axis out, of one rank.
+    """
+    return _ranked(x, ranks, axis, lost, True, drop)
+
+
+LOST = {"no": 0, "first": 1, "last": 2}
+
+
+def _ranked(
+    x: np.ndarray, ranks: np.ndarray, axis: int, lost: str, valued: bool = False, drop: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    shape, behind = x.shape, x.shape[axis + 1 :]
+    fits = ranks.shape[:axis] == shape[:axis] and ranks.shape[axis + 1 :] == behind
+    if not fits or ranks.dtype != _LIKE.dtype or ranks.ndim != x.ndim:
+        raise ValueError(f"ranks {ranks.dtype} {ranks.shape} do not fit {shape} along axis {axis}")
+    word, m = WORDS.get(x.dtype), ranks.shape[axis]
+    if word is None or not x.size or not m:
+        return None
+    char, kind = word
+    run = library.if_ready("order", "ranked", char)
+    n = shape[axis]
+    if run is None or n >= _MOST:
+        return None
+    empty, x, ranks = library.empty, _dense(x), _dense(ranks)
+    shape = (*shape[:axis], *behind) if drop else ranks.shape
+    places = empty([_LIKE, *shape])
+    values = empty([x, *shape]) if valued else places
+    lines, room = x.size // n, ranked_words(n, m)
+    chunk = library.chunk_of(lines, ranked_price(n, m, x.itemsize))
+    together = chunk or lines
+    run([
+        lines, chunk, x, ranks, values, places, n, m, math.prod(behind), kind,
+        LOST[lost], int(valued), limits.RANKED_FEW, empty([_LIKE, -(-lines // together) * room]),
+        room, together,
+    ])  # fmt: skip
+    return values, places
+
+
+def ranked_words(n: int, m: int) -> int:
+    """Words of memory that a line of n elements with m ranks takes besides."""
+    return (n if m <= limits.RANKED_FEW else 2 * n) + _COUNTERS
+
+
+def ranked_price(n: int, m: int, itemsize: int) -> float:
+    """Nanoseconds of a line."""
+    return 200 + 4.0 * n * m if m <= limits.RANKED_FEW else price(n, n, itemsize) + 2.0 * m
+
+
 def work_words(n: int, k: int) -> int:
     """Words of memory that a line of n elements takes besides."""
     if k == 1:
@@ -150,7 +222,7 @@ def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np
     out = library.empty([_LIKE, *values.shape])
     n, m = sorted_seq.shape[-1], values.shape[-1] if rows else size
     chunk = library.chunk_of(size, search_price(n))
-    given = _dense(sorted_seq), _dense(values)
+    given = _dense(sorted_seq), _dense(np.asarray(values))
     run([size, chunk, *given, out, n, m, int(rows), word[1], int(side == "right")])
     return out
 

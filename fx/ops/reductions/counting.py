@@ -13,14 +13,16 @@ from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.indexing.searching import searchsorted
 from fx.ops.indexing.views import along
-from fx.ops.making.creation import linspace, zeros
+from fx.ops.making.creation import full, linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.found import found
-from fx.ops.reductions.ordering import _shared, lower_median
+from fx.ops.reductions.ordering import _shared, lower_median, ranked_of
 from fx.ops.reductions.statistics import mean, quantile
 from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import moveaxis, ravel
+from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 # occurrences ------------------------------------------------------------------------------------
@@ -50,18 +52,50 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if x.ndim != 1:
         raise ShapeError(f"bincount takes a vector, got shape {x.shape}; write x.reshape(-1)")
     length = integer("bincount", "minlength", minlength)
+    if length < 0:
+        raise ShapeError(f"bincount: minlength must not be negative, got {length}")
+    if weights is None:
+        return _counted(x, length)  # type: ignore[no-any-return]
+    source = argument("bincount", weights)
+    if source._dtype not in dtypes.FLOATING:
+        source = source.astype(dtypes.float64)
+    return _added_up(x, source, length)
+
+
+def _added_up(x: Tensor, source: Tensor, length: int) -> Tensor:
+    """The sum of what belongs to each class of x."""
     if x._shape[0]:
         if int(x.min()) < 0:
             raise ShapeError("bincount takes non-negative integers, got a negative one")
         length = max(length, int(x.max()) + 1)
-    if weights is None:
-        source = zeros((x._shape[0],), dtype=dtypes.int64, device=x.device) + 1
-    else:
-        source = argument("bincount", weights)
-        if source._dtype not in dtypes.FLOATING:
-            source = source.astype(dtypes.float64)
     start = zeros((length,), dtype=source._dtype, device=x.device)
     return start.scatter_add(0, x.astype(dtypes.int64), source)  # type: ignore[no-any-return]
+
+
+def _counted_in_steps(x: Tensor, *, minlength: int) -> Tensor:
+    ones = full((x._shape[0],), 1, dtype=dtypes.int64, device=x.device)
+    return _added_up(x, ones, minlength)
+
+
+_counted = quick(fuse("bincount", reference=_counted_in_steps), "minlength")
+
+
+def _weighed_between(x: Tensor, edges: Tensor, weights: Tensor) -> Tensor:
+    """The sum of the weights of what lies between edges, in the dtype of x."""
+    count = edges._shape[0] - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    place = searchsorted(edges, x, right=True) - 1
+    place = compare.where(x == edges[-1], as_tensor(count - 1, dtype=place.dtype), place)
+    each = compare.where(inside, cast(weights, x.dtype), as_tensor(0.0, dtype=x.dtype))
+    hist = zeros((count,), dtype=x.dtype, device=x.device)
+    return hist.scatter_add(0, place.clamp(0, count - 1), each.expand(x.shape))  # type: ignore[no-any-return]
+
+
+def _between_in_steps(x: Tensor, edges: Tensor, *, even: bool) -> Tensor:
+    return _weighed_between(x, edges, as_tensor(1.0, dtype=x.dtype))
+
+
+_between = quick(fuse("counts_between", reference=_between_in_steps), "even", tensors=2)
 
 
 class Histogram(NamedTuple):
@@ -93,14 +127,10 @@ def histogram(
         edges = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
     else:
         edges = argument("histogram", bins)
-    count = edges._shape[0] - 1
-    inside = (x >= edges[0]) & (x <= edges[-1])
-    place = searchsorted(edges, x, right=True) - 1
-    place = compare.where(x == edges[-1], as_tensor(count - 1, dtype=place.dtype), place)
-    each = as_tensor(1.0, dtype=x.dtype) if weight is None else ravel(argument("histogram", weight))
-    each = compare.where(inside, cast(each, x.dtype), as_tensor(0.0, dtype=x.dtype))
-    hist = zeros((count,), dtype=x.dtype, device=x.device)
-    hist = hist.scatter_add(0, place.clamp(0, count - 1), each.expand(x.shape))
+    if weight is None:
+        hist = _between(x, edges, isinstance(bins, int))
+    else:
+        hist = _weighed_between(x, edges, ravel(argument("histogram", weight)))
     if density:
         hist = hist / hist.sum() / (edges[1:] - edges[:-1])
     return Histogram(hist, edges)
@@ -165,14 +195,11 @@ def nanmedian(
     if x._dtype not in dtypes.FLOATING:
         return x.median() if dim is None else found("nanmedian", lower_median(x, dim, keepdim))
     flat, at = (ravel(x), 0) if dim is None else (x, normal_axis("nanmedian", dim, x._shape))
-    order = flat.argsort(at)
     count = (flat == flat).sum(at, keepdim=True)
-    place = order.gather(at, ((count - 1) // 2).clamp(min=0))
-    values = flat.gather(at, place)
+    rank = ((count - 1) // 2).clamp(min=0)
+    values, place = ranked_of(flat, rank, at, "no", dim is None or not keepdim)
     if dim is None:
-        return _shared(flat, values.reshape(()))
-    if not keepdim:
-        values, place = values.squeeze(at), place.squeeze(at)
+        return _shared(flat, values)
     return found("nanmedian", (values, place))
 
 

@@ -26,7 +26,6 @@ from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.indexing.views import along
 from fx.ops.operands import (
-    cast,
     iota,
     of_scalar,
     ordered,
@@ -88,17 +87,23 @@ def _first_reference(x: Tensor, *, k: int, axis: int, largest: bool) -> tuple[Te
     return indexing.take_along_axis(x, places, axis=axis), places
 
 
-def _first_vjp(needs: Any, x: Tensor, *, k: int, axis: int, largest: bool) -> Any:
-    shape = x._shape
+def _put_back(needs: Any, shape: tuple[int, ...], axis: int, k: int) -> Any:
+    """The pullback of k elements along an axis and of their places, kept axis or not."""
+    line = (*shape[:axis], k, *shape[axis + 1 :])
+    none = (None,) * (len(needs) - 1)
 
     def pullback(cts: Any, places: Tensor) -> Any:
-        ct = cts[0]
-        if ct is None:
-            return (None,)
-        start = creation.full(shape=shape, value=0, dtype=ct._dtype, device=ct.device.name)
-        return (indexing.scatter_along_axis(start, places, ct, axis=axis, mode="add"),)
+        if cts[0] is None:
+            return (None, *none)
+        ct, at = shape_prims.reshaped(cts[0], line), shape_prims.reshaped(places, line)
+        start = indexing.zeros(ct, shape)
+        return (indexing.scatter_along_axis(start, at, ct, axis=axis, mode="add"), *none)
 
     return pullback
+
+
+def _first_vjp(needs: Any, x: Tensor, *, k: int, axis: int, largest: bool) -> Any:
+    return _put_back(needs, x._shape, axis, k)
 
 
 # the k first elements along an axis, the smallest or the largest, and their places
@@ -206,16 +211,7 @@ def _extreme_in_steps(x: Tensor, *, axis: int, keepdims: bool, largest: bool) ->
 
 
 def _extreme_vjp(needs: Any, x: Tensor, *, axis: int, keepdims: bool, largest: bool) -> Any:
-    shape = x._shape
-
-    def pullback(cts: Any, places: Tensor) -> Any:
-        line = (*shape[:axis], 1, *shape[axis + 1 :])
-        ct = shape_prims.reshaped(cts[0], line)
-        at = shape_prims.reshaped(places, line)
-        start = indexing.zeros(ct, shape)
-        return (indexing.scatter_along_axis(start, at, ct, axis=axis, mode="add"),)
-
-    return pullback
+    return _put_back(needs, x._shape, axis, 1)
 
 
 def _extreme(name: str, torch_name: str) -> Any:
@@ -229,6 +225,36 @@ def _extreme(name: str, torch_name: str) -> Any:
 
 
 _largest_of, _smallest_of = _extreme("largest", "Max"), _extreme("smallest", "Min")
+
+
+def _ranked_reference(
+    x: Tensor, ranks: Tensor, *, axis: int, lost: str, drop: bool
+) -> tuple[Tensor, Tensor]:
+    places = prims.ranked_indices(x, ranks, axis=axis, lost=lost)
+    if drop:
+        return without_axis("ranked", x, places, axis, False)
+    return indexing.take_along_axis(x, places, axis=axis), places
+
+
+def _ranked_vjp(
+    needs: Any, x: Tensor, ranks: Tensor, *, axis: int, lost: str, drop: bool
+) -> Any:  # fmt: skip
+    return _put_back(needs, x._shape, axis, ranks._shape[axis])
+
+
+# the elements of some ranks along an axis, and their places
+_ranked = fuse(
+    "ranked", reference=_ranked_reference, vjp=_ranked_vjp, multiple=True, torch_name="Kthvalue",
+)  # fmt: skip
+_ranked.saves = (1,)
+ranked_of = quick(_ranked, "axis", "lost", "drop", tensors=2)
+
+
+def _of_rank(name: str, x: Tensor, rank: int, at: int, keepdims: bool, lost: str) -> Found:
+    """The element of one rank along an axis, and its place."""
+    shape = (*x._shape[:at], 1, *x._shape[at + 1 :])
+    ranks = creation.filled(shape, rank, int64, x.device.name)
+    return found(name, ranked_of(x, ranks, at, lost, not keepdims))
 
 
 def _line(name: str, x: Any, axis: int) -> tuple[Tensor, int]:
@@ -265,8 +291,7 @@ def kthvalue(
     n, k = x.shape[at], integer("kthvalue", "k", k)
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} does not lie in 1..{n}, the size of axis {at}")
-    order = prims.argsort(x, axis=at, descending=False)
-    return without_axis("kthvalue", x, along(order, at, k - 1, k), at, keepdims or keepdim)
+    return _of_rank("kthvalue", x, k - 1, at, keepdims or keepdim, "no")
 
 
 def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
@@ -274,17 +299,7 @@ def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     if isinstance(x, Tensor) and not x.shape:
         return of_scalar(lower_median, x, axis, keepdims)  # type: ignore[no-any-return]
     x, at = _line("median", x, axis)
-    n = x.shape[at]
-    order = prims.argsort(x, axis=at, descending=False)
-    middle = along(order, at, (n - 1) // 2, (n + 1) // 2)
-    if x.dtype.kind not in "biu":  # NaN sorts last, so that the first one stands at n - count
-        missing = cast(compare.isnan(x), int64)
-        count = reduction.sum(missing, axes=(at,), keepdims=True)
-        none = count == 0
-        first = compare.where(none, count, n - count)
-        nan = indexing.take_along_axis(order, first, axis=at)
-        middle = compare.where(none, middle, nan)
-    return without_axis("median", x, middle, at, keepdims)
+    return _of_rank("median", x, (x._shape[at] - 1) // 2, at, keepdims, "first")
 
 
 def _shared(x: Any, value: Tensor) -> Tensor:
@@ -333,4 +348,4 @@ def mode(
     return without_axis("mode", x, places, at, keepdims or keepdim)
 
 
-__all__ = public(globals(), but=("lower_median", "sorted_along", "without_axis"))
+__all__ = public(globals(), but=("lower_median", "ranked_of", "sorted_along", "without_axis"))

@@ -13,18 +13,18 @@ import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
-import fx.prims.indexing as indexing
 import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
-import fx.prims.sorting as sorting
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axes, reduced_axes
 from fx.ops.convert import as_tensor
+from fx.ops.indexing.views import along
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.norms import root
+from fx.ops.reductions.ordering import ranked_of
 from fx.ops.reductions.reduction import sum, total
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
@@ -291,17 +291,27 @@ def lines(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return shape_prims.reshaped(x, (*x._shape[: len(kept)], n))
 
 
+def _at(rows: Tensor, *places: Tensor) -> list[Tensor]:
+    """What rows (*K, n) have at whole places (*Q) of their order: (*K, *Q); NaN if there is one."""
+    kept, shape = rows._shape[:-1], places[0]._shape
+    flat = [shape_prims.reshaped(cast(p, dtypes.int64), (p.size,)) for p in places]
+    ranks = flat[0] if len(flat) == 1 else shape_prims.concatenate(*flat, axis=0)
+    axis, count = len(kept), flat[0].size
+    values, _ = ranked_of(
+        rows, shape_prims.stretched(ranks, (*kept, ranks.size)), axis, "last", False
+    )
+    return [
+        shape_prims.reshaped(along(values, axis, i * count, (i + 1) * count), (*kept, *shape))
+        for i in range(len(flat))
+    ]
+
+
 def _interpolated(rows: Tensor, place: Tensor, interpolation: str) -> Tensor:
-    """Values of sorted rows (*K, n) at fractional places (*Q): (*K, *Q)."""
-    axis = rows.ndim - 1
-
-    def at(rounded: Tensor) -> Tensor:
-        return indexing.take(rows, cast(rounded, dtypes.int64), axis=axis)
-
+    """Values of rows (*K, n) at fractional places (*Q) of their order: (*K, *Q)."""
     if interpolation in _ROUNDED:
-        return at(_ROUNDED[interpolation](place))
+        return _at(rows, _ROUNDED[interpolation](place))[0]
     low = elementwise.floor(place)
-    below, above = at(low), at(elementwise.ceil(place))
+    below, above = _at(rows, low, elementwise.ceil(place))
     weight = cast(place - low, rows._dtype) if interpolation == "linear" else 0.5
     if interpolation == "midpoint":
         weight = compare.where(place == low, constant_like(0.0, rows), constant_like(0.5, rows))
@@ -358,28 +368,14 @@ def quantile(
         raise ShapeError(f"quantile: shape {x.shape} has no element along axes {axes}")
     rows = lines(x, axes)
     last = rows.ndim - 1
-    rows = indexing.take_along_axis(
-        rows, sorting.argsort(rows, axis=last, descending=False), axis=last
-    )
     place = as_tensor(q, dtype=dtypes.float64, device=x.device) * float(n - 1)
     out = _interpolated(rows, place, interpolation)  # (*kept, *Q)
     if place.ndim:
         out = shape_prims.transposed(out, (last, *range(last)))  # (n_q, *kept)
-    largest = _part(rows, last, n - 1)  # (*kept): NaN if there is one
-    missing = compare.isnan(largest)
-    out = compare.where(missing, largest, out)
     if keepdims or keepdim:
         kept = tuple([1 if i in axes else s for i, s in enumerate(x._shape)])
         out = shape_prims.reshaped(out, (*place.shape, *kept))
     return out
-
-
-def _part(x: Tensor, axis: int, at: int) -> Tensor:
-    """The slice of ``x`` at one place of the last axis."""
-    lead = x._shape[:axis]
-    whole = (0,) * axis
-    part = shape_prims.slice(x, start=(*whole, at), stop=(*lead, at + 1), step=(1,) * x.ndim)
-    return shape_prims.reshaped(part, lead)
 
 
 def median(

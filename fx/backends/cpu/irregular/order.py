@@ -1,10 +1,12 @@
-"""The first elements of lines in order, and binary search: of integers of 1, 2, 4 or 8 bytes.
+"""Order: the first elements of lines, those of some ranks, binary search; by keys of integers.
 
-An element becomes a *key*, a signed integer of its width that orders as it does: NaN is the
-largest, -0 equals 0. In a short line it is counted for each element how many come before it. A long
-one is sorted digit by digit, least significant first, which keeps the order of equal elements: a
-word holds 32 bits of a key and below them the place that it came from; keys of 64 bits go in two
-rounds, the low halves first.
+Elements have 1, 2, 4 or 8 bytes. An element becomes a *key*, a signed integer of its width that
+orders as it does: NaN is the largest, -0 equals 0. In a short line it is counted for each element
+how many come before it. A long one is sorted digit by digit, least significant first, which keeps
+the order of equal elements: a word holds 32 bits of a key and below them the place that it came
+from; keys of 64 bits go in two rounds, the low halves first. To find the element of one rank
+nothing is sorted: of the keys, those whose first digit is the right one are kept, then those whose
+second is, until all that are left are equal.
 """
 
 from numba import int64
@@ -181,6 +183,97 @@ def first(
             best = offset(values, at)
             for i in range(k):
                 best[i * step] = own[found[i * step] * step]
+
+
+@inline
+def _at_rank(x, step, n, rank, kind, width, counts, keys):
+    """The place of the element of a rank, 0 being the first in the order."""
+    for i in range(n):
+        keys[i] = _natural(x[i * step], kind, width, 0)
+    size = int64(8 if n < 1024 else 11)
+    left = int64(width)
+    count = int64(n)
+    while left > 0 and count > 1:
+        bits = min(size, left)
+        left -= bits
+        mask = (int64(1) << bits) - 1
+        for d in range(mask + 1):
+            counts[d] = 0
+        for i in range(count):
+            counts[(keys[i] >> left) & mask] += 1
+        digit = int64(0)
+        while rank >= counts[digit]:
+            rank -= counts[digit]
+            digit += 1
+        if counts[digit] < count:
+            kept = int64(0)
+            for i in range(count):
+                key = keys[i]
+                keys[kept] = key
+                kept += ((key >> left) & mask) == digit
+            count = kept
+    key = keys[0]
+    at = int64(0)
+    while True:  # equal elements come in the order of their places
+        if _natural(x[at * step], kind, width, 0) == key:
+            if rank == 0:
+                break
+            rank -= 1
+        at += 1
+    return at
+
+
+@inline
+def _missing(x, step, n, kind, width):
+    """How many elements are NaN."""
+    count = int64(0)
+    if kind > _UNSIGNED:
+        largest = ~(int64(-1) << (width - 1))
+        for i in range(n):
+            count += _key(x[i * step], kind, width, 0) == largest
+    return count
+
+
+# fmt: off
+def ranked(
+    begin, end, x: ARRAY, ranks: INT64S, values: ARRAY, places: INT64S, n: INT, m: INT, step: INT,
+    kind: INT, lost: INT, valued: INT, few: INT, work: INT64S, room: INT, chunk: INT,
+):
+    # fmt: on
+    """The elements of lines that have some ranks in their order, if ``valued``, and their places.
+
+    A task is a line: x (lines // step, n, step), the others (lines // step, m, step). A rank
+    outside of 0 .. n - 1 counts as the nearest. In a line with a NaN every rank is that of its
+    first NaN where ``lost`` is 1, and of its last where that is 2. For more than ``few`` ranks a
+    line is sorted. ``work`` has ``room`` words for each ``chunk`` tasks: n + 2048, or 2 n + 2048
+    where it is sorted.
+    """
+    width = width_of(x)
+    words = offset(work, begin // chunk * room)
+    other = offset(words, n)
+    counts = other if m <= few else offset(other, n)
+    for line in range(begin, end):
+        own = offset(x, line // step * n * step + line % step)
+        at = line // step * m * step + line % step
+        source = words
+        if m > few:
+            for i in range(n):
+                words[i] = i
+            if _sorted(own, step, n, kind, width, 0, counts, words, other):
+                source = other
+        missing = _missing(own, step, n, kind, width) if lost > 0 else int64(0)
+        for j in range(m):
+            rank = min(max(ranks[at + j * step], 0), n - 1)
+            if missing > 0:
+                rank = n - missing if lost == 1 else n - 1
+            place = int64(0)
+            if m > few:
+                place = source[rank] & _HALF
+            else:
+                place = _at_rank(own, step, n, rank, kind, width, counts, words)
+            places[at + j * step] = place
+            if valued:
+                values[at + j * step] = own[place * step]
 
 
 # fmt: off

@@ -39,6 +39,7 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "recurrence": calls.scan,
     "argsort": calls.first,
     "top_k_indices": calls.first,
+    "ranked_indices": calls.ranked,
     "searchsorted": calls.searchsorted,
     "random_bits": calls.random_bits,
     "next_key": philox.next_key,

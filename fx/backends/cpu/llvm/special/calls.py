@@ -63,6 +63,27 @@ def first(node: Node) -> Step | None:
     return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * sort.work_words(n, k))
 
 
+def ranked(node: Node) -> Step | None:
+    """The places of elements that have some ranks in the order."""
+    x, ranks = (v.spec for v in node.inputs)
+    word = sort.WORDS.get(x.dtype)
+    if word is None or not has_elements(node):
+        return None
+    char, kind = word
+    before, n, after = around(x.shape, node.params["axis"])
+    m, lines = ranks.shape[node.params["axis"]], before * after
+
+    def body(frame: Frame) -> None:
+        (source, places_of), (places,) = frame.reads, frame.writes
+        call(frame, ("order", "ranked", char), [
+            source, places_of, places, places, n, m, after, kind, sort.LOST[node.params["lost"]],
+            False, limits.RANKED_FEW, frame.scratch, 0, lines,
+        ])  # fmt: skip
+
+    cost = lines * sort.ranked_price(n, m, x.dtype.itemsize)
+    return SpecialStep(node, body, tasks=lines, cost=cost, scratch=8 * sort.ranked_words(n, m))
+
+
 def searchsorted(node: Node) -> Step | None:
     """Where values go in their sorted sequences."""
     sequence, values = (v.spec for v in node.inputs)

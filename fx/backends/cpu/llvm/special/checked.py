@@ -17,7 +17,7 @@ from fx.graph.ir import Node, Value, _value
 from fx.graph.key import foldable
 from fx.spec import TensorSpec
 
-_PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "cummax", "cummin"}
+_PLACES = {"argmax", "argmin", "argsort", "top_k_indices", "ranked_indices", "cummax", "cummin"}
 
 
 class CheckedStep(SpecialStep):
