@@ -70,7 +70,8 @@ def _ranked_spec(x, ranks, *, axis, lost):
     check_axes("ranked_indices", x, (axis,))
     check_ordered("ranked_indices", x)
     others = [(*s.shape[:axis], 1, *s.shape[axis + 1 :]) for s in (x, ranks)]
-    if ranks.dtype != int64 or others[0] != others[1] or not x.shape[axis]:
+    alike = ranks.ndim == x.ndim and others[0] == others[1]
+    if ranks.dtype != int64 or not alike or not x.shape[axis]:
         raise ShapeError(
             f"ranked_indices: {ranks!r} are no ranks of {x!r} along axis {axis}; give int64 of its "
             f"shape in all but that axis, where it must have an element"
