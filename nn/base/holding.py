@@ -41,6 +41,7 @@ def _settings(
 ) -> Iterator[Setting]:
     seen.add(id(module))
     own = module.__dict__
+    yield Setting(f"{path}.__class__", type(module))
     for name, value in own.items():
         always = name == "training" or type(value) is Hooks
         if name not in _COMPARED and (always or matters(module, name)):

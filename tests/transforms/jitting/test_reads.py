@@ -473,14 +473,12 @@ def test_each_branch_keeps_what_it_reads(way):
 # where the interpreter's frames are not known -----------------------------------------------------
 
 
-@pytest.mark.parametrize("way", [*OF_OBJECTS, *WITH_DICT, *OF_DATA][::3])
-def test_what_nobody_could_watch_is_guarded_as_a_whole(way, monkeypatch):
+def test_what_nobody_can_watch_runs_uncompiled(monkeypatch):
     monkeypatch.setattr(watching, "are_known", lambda: False)
-    expression = {**OF_OBJECTS, **WITH_DICT, **OF_DATA}[way].format(o="box")
-    agree("box = Data({v})", expression, "box.rate = {v}", True)
-
-
-@pytest.mark.parametrize("name", [*NAMES][::3])
-def test_names_that_nobody_could_watch(name, monkeypatch):
-    monkeypatch.setattr(watching, "are_known", lambda: False)
-    agree(*NAMES[name], True)
+    state = [1.0]
+    f = fx.jit(lambda x: x * state[0])
+    with pytest.warns(
+        RuntimeWarning, match="runs uncompiled .* functions are compiled on CPython 3.11"
+    ):
+        for state[0] in (2.0, 3.0):
+            assert f(X).tolist() == (X * state[0]).tolist()

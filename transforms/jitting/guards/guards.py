@@ -15,10 +15,11 @@ from contextlib import suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from fx.transforms.jitting.guards.code import MISSING, Place, shorten
+from fx.levels import Tracer
+from fx.transforms.jitting.guards.code import MISSING, PLAIN, Place, shorten
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 from fx.transforms.jitting.guards.settings import Settings
-from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.guards.touched import Asked, Touched
 from fx.transforms.jitting.guards.walk import Walk
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.recording.reach import Reach
@@ -192,7 +193,7 @@ def widen(
     walk = _walked(function, objects, args, touched, frozenset(inputs))
     for found, why in ((walk.cut, "too large"), (walk.opaque, "of a kind that shows no state")):
         for key, what in found.items():
-            if key in this.ids or this.blind or (walk.full and found is walk.cut):
+            if key in this.ids or (walk.full and found is walk.cut):
                 raise GiveUp(f"it reads {what}, which is {why} to be compared in each call")
     for key, name in this.written:
         names = this.names.get(key, ())
@@ -269,6 +270,8 @@ def _reached(walk: Walk) -> None:
             walk.free = False
             place = Place(None, write.name("k", x), f"a cached {type(x).__name__}|")
             walk.value(x, place, Reads(), 0, given=True)
+    for asked in touched.asked.values():
+        _asked(walk, asked)
     for held in list(touched.special.values()):
         cls = held()
         if cls is not None and cls.__qualname__ not in touched.classes:
@@ -284,6 +287,19 @@ def _reached(walk: Walk) -> None:
             walk.namespaces[key] = space
         for name in touched.names.get(key, ()):
             walk.global_(names, space, name, Reads(), names.get("__builtins__", {}))
+
+
+def _asked(walk: Walk, asked: Asked) -> None:
+    """What a call gives that guards make again."""
+    found, name = asked(), asked.function.__name__
+    if isinstance(found, Tracer):
+        asked.function.cache_clear()
+        raise GiveUp(f"{name}(), which keeps its results, is called for the first time")
+    place = Place(None, f"{walk.writer.name('k', asked)}()", f"what {name}() gives|")
+    if type(found) in PLAIN or type(found) is tuple:
+        walk.writer.plain(place, found)
+    else:
+        walk.writer.identity(place, found)
 
 
 def _of_library(walk: Walk, f: FunctionType) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 from collections import deque
 from functools import lru_cache, partial
-from io import BufferedWriter, TextIOBase
 from operator import attrgetter, itemgetter, methodcaller
 from struct import Struct
 from threading import Lock, RLock
@@ -61,8 +60,15 @@ _CONSTANT = (  # objects of classes in C that never change, and those that stand
     Struct, property, staticmethod, classmethod, attrgetter, itemgetter, methodcaller,
     type(Ellipsis),
     type(NotImplemented), type(lru_cache(len)), type(np.mean), type(Lock()), type(RLock()),
-    super, struct_time, BaseException, TextIOBase, BufferedWriter, type(sys.flags),
+    super, struct_time, BaseException, type(sys.flags),
 )  # fmt: skip
+
+
+_NAMES_OF_CLASSES = frozenset(("__name__", "__qualname__"))
+_OF_THREADS = frozenset(
+    ("threading", "queue", "_queue", "multiprocessing", "concurrent", "asyncio")
+)
+"""Libraries whose objects are there for others to change meanwhile."""
 
 
 class Objects:
@@ -107,8 +113,11 @@ class Objects:
                 self.value(held[name], _attribute(place, name), self._part(x, reads, name), 0)
             for name in reads.parts:
                 if name not in held:
-                    condition = f"not hasattr({{}}, {name!r})"
+                    condition = f"{name!r} not in {{}}.__dict__"
                     self.writer.require(place, condition, f"without {name}")
+                    if "__getattr__" in held:
+                        maker = held["__getattr__"]
+                        self.value(maker, _attribute(place, "__getattr__"), called(), 0)
         elif whose == "library":  # as os.environ
             for name in reads.parts:
                 value = held.get(name)
@@ -133,7 +142,13 @@ class Objects:
         for name in reads.parts:
             if not hasattr(x, name):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
-        found = {name: v for base in reversed(x.__mro__[:-1]) for name, v in vars(base).items()}
+            elif name in _NAMES_OF_CLASSES:
+                self.writer.plain(_attribute(place, name), getattr(x, name))
+        above = [*reversed(x.__mro__[:-1])]
+        if origin_of_module(type(x).__module__) == "user":
+            above = [*reversed([b for b in type(x).__mro__ if not issubclass(type, b)]), *above]
+            self.methods(type(x), reads)
+        found = {name: v for base in above for name, v in vars(base).items()}
         for name in self._chosen(reads, found):
             value = found[name]
             if not is_descriptor(value):
@@ -169,7 +184,7 @@ class Objects:
             self.function(x, place)
         elif is_namespace(cls) or (
             not is_fx(cls)
-            and (whose == "user" or (whose == "library" and self.used(x) and shows_state(cls)))
+            and (whose == "user" or (whose == "library" and self.used(x) and _is_shown(cls)))
         ):
             self._instance(x, place, reads, depth, given)
             base = next((b for b in (dict, list, tuple, set, deque) if isinstance(x, b)), None)
@@ -192,7 +207,7 @@ class Objects:
                 for name in self.read(("object", id(x)), Reads()).parts:
                     if name in getattr(x, "__dict__", {}):
                         self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
-            elif whose == "library" and not shows_state(cls) and not isinstance(x, _CONSTANT):
+            elif whose == "library" and not _is_shown(cls) and not isinstance(x, _CONSTANT):
                 self.opaque[id(x)] = _called_by(x, place)
 
     def _callables(self, x: Any, place: Place, whose: str, depth: int) -> None:
@@ -361,6 +376,10 @@ class Objects:
 
     def _part(self, x: Any, reads: Reads, name: str) -> Reads:
         return self.read(("part", id(x), name), reads.parts.get(name) or Reads(whole=True))
+
+
+def _is_shown(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] not in _OF_THREADS and shows_state(cls)
 
 
 def _any_of(reads: Reads, walk: Any) -> bool:

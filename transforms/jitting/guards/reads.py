@@ -184,8 +184,8 @@ def origin_of_module(name: Any) -> str:
 
 def origin_of(module: ModuleType) -> str:
     """The same of a module."""
-    file = getattr(module, "__file__", None)
-    if file is None:
-        spec = getattr(module, "__spec__", None)
+    file = vars(module).get("__file__")  # a module may make up what it does not have
+    if not isinstance(file, str):
+        spec = vars(module).get("__spec__")
         return "library" if getattr(spec, "origin", None) in ("built-in", "frozen") else "user"
     return origin(file)

@@ -8,6 +8,20 @@ from typing import Any
 from weakref import ref
 
 from fx.slotted import slotted
+from fx.transforms.jitting.guards.code import PLAIN
+
+
+class Asked:
+    """A call that guards make again; the user's objects among its arguments are not kept alive."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: Any, args: list[Any]) -> None:
+        self.function = function
+        self.args = [(lambda x=x: x) if type(x) in PLAIN else ref(x) for x in args]
+
+    def __call__(self) -> Any:
+        return self.function(*[arg() for arg in self.args])
 
 
 @slotted(eq=False)
@@ -31,9 +45,9 @@ class Touched:
         owners: classes whose special methods were used, and modules and classes that were read.
         spaces: namespaces of which names were read that are in no function's code.
         kept: containers that a cache gave.
+        asked: what guards ask again, since it is not told by what it is asked with alone.
         made: the code of functions that were made.
         classes: the qualified names of classes that were made.
-        blind: whether nobody could look on, so that anything may have been read.
         why: why the function cannot be compiled, if so.
     """
 
@@ -51,14 +65,14 @@ class Touched:
     owners: dict[int, ref[Any]] = field(default_factory=dict)
     spaces: dict[int, dict[str, Any]] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)
+    asked: dict[Any, Asked] = field(default_factory=dict)
     made: set[CodeType] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
-    blind: bool = False
     why: str = ""
 
     def is_unread(self, x: Any) -> bool:
         """Whether something was put into a container that nobody has looked at."""
-        return id(x) in self.stored and id(x) not in self.ids and not self.blind
+        return id(x) in self.stored and id(x) not in self.ids
 
     def is_counted(self, holder: Any, key: Any, value: Any) -> bool:
         """Whether a number is an input, and not compared."""
@@ -72,7 +86,6 @@ class Touched:
             (key, name) in self.renewed
             and name not in self.names.get(key, ())
             and key not in self.whole
-            and not self.blind
         )
 
     def merge(self, other: Touched, held: bool = False) -> None:
@@ -80,7 +93,7 @@ class Touched:
         if held:
             self.spaces.update(other.spaces)
             self.kept.update(other.kept)
-        self.blind |= other.blind
+            self.asked.update(other.asked)
         self.ids |= other.ids
         self.stored |= other.stored
         self.counters |= other.counters

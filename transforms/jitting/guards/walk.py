@@ -81,7 +81,7 @@ class Walk(Containers, Objects, Methods):
         self.filters: dict[type, frozenset[str] | None] = {}
         self.reads: dict[Any, Reads] = {} if known is None else known.reads
         self.names: set[str] = set() if known is None else known.names
-        self.anything = touched.blind if known is None else known.anything
+        self.anything = known is not None and known.anything
         if known is None:
             for key, names in touched.names.items():
                 reads = self.reads.setdefault(("object", key), Reads())
@@ -92,7 +92,7 @@ class Walk(Containers, Objects, Methods):
 
     def used(self, x: Any) -> bool:
         """Whether an object is known to be read."""
-        return id(x) in self.touched.ids or self.touched.blind
+        return id(x) in self.touched.ids
 
     def leave(self, x: Any, place: Place, what: str) -> None:
         """Do not look at an object, or at all that it holds."""
@@ -144,6 +144,9 @@ class Walk(Containers, Objects, Methods):
         if wrapped is not None and whose != "user":
             below = place.below("{}.__wrapped__", f"the wrapped function|{code.co_name}")
             self.value(wrapped, below, called(), 0)
+            if isinstance(registry := getattr(f, "registry", None), MappingProxyType):
+                below = place.below("{}.registry", f"the registry of|{code.co_name}")
+                self.value(registry, below, Reads(whole=True), 0)  # of functools.singledispatch
         if reads is None:
             return
         self.names |= reads.names
@@ -206,10 +209,8 @@ class Walk(Containers, Objects, Methods):
                 self.value(own[name], below, reads.parts.get(name) or Reads(whole=True), depth + 1)
             elif not hasattr(f, name):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
-            elif type(getattr(f, name)) in PLAIN:
-                self.writer.plain(
-                    place.below(f"{{}}.{name}", f"{place.name}.{name}"), getattr(f, name)
-                )
+            elif type(value := getattr(f, name)) in (*PLAIN, tuple, dict) and name != "__dict__":
+                self.value(value, place.below(f"{{}}.{name}", f"{place.name}.{name}"), Reads(), 0)
 
     # values -------------------------------------------------------------------------------------
 

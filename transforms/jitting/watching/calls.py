@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+from abc import ABCMeta, get_cache_token
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from types import BuiltinMethodType, FrameType, FunctionType, MethodType, ModuleType
@@ -12,16 +13,18 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
+from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.recording.draws import holds_staged, is_pure
 from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
     generator_of,
+    is_asked,
     is_clock,
     is_maker,
     moment_of,
 )
-from fx.transforms.jitting.watching.instructions import is_dropped
+from fx.transforms.jitting.watching.instructions import is_dropped, is_named
 from fx.transforms.jitting.watching.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
 from fx.transforms.jitting.watching.operands import NOTHING, are_replaced, operands, replace
 from fx.transforms.jitting.watching.reads import PUTTERS, Reading, is_user, name_of_call
@@ -32,7 +35,7 @@ _WRITERS = frozenset((
     "__setitem__", "__delitem__", "move_to_end", "fill", "put", "resize", "itemset",
 ))  # fmt: skip
 _HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
-_UNREAD = frozenset(("isinstance", "issubclass", "callable", "print", "append", "super"))
+_UNREAD = frozenset(("callable", "print", "append", "super"))
 _UNREAD_CALLS = frozenset(map(id, (isinstance, type, id, callable, hash, repr, str)))
 _SPECIAL = frozenset((  # modules of functions in C that use objects by special methods alone
     "builtins", "math", "cmath", "_operator", "_functools", "itertools", "_collections", "_bisect",
@@ -40,9 +43,15 @@ _SPECIAL = frozenset((  # modules of functions in C that use objects by special 
 ))  # fmt: skip
 _READERS = (operator.attrgetter, operator.methodcaller)
 _BY_NAME = (getattr, hasattr, vars, dir)
+_OF_CLASSES = (isinstance, issubclass)
 _CACHE = type(lru_cache(len))
 _build_class = builtins.__build_class__
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
+
+
+def reads_fields(name: str, args: list[Any]) -> bool:
+    """Whether a text is formatted that may name attributes or items of what is shown."""
+    return name in ("format", "format_map") and type(args[0]) is str and "{" in args[0]
 
 
 class Site(NamedTuple):
@@ -120,6 +129,8 @@ class Calling(Reading):
         if kind is FunctionType:
             if is_internal(f.__code__.co_filename):
                 self.hand_over(frame, args)
+            elif is_asked(f):
+                self.asks(f, args)
             return
         if kind is partial:
             self.calls(frame, f.func, [*f.args, *args, *f.keywords.values()], True, site)
@@ -158,6 +169,12 @@ class Calling(Reading):
             return
         if name in ("globals", "locals") and kind is BuiltinMethodType:
             return
+        if f in _OF_CLASSES if kind is BuiltinMethodType else False:
+            self.asks_class(frame, args)
+            return
+        if is_asked(f):
+            self.asks(f, args)
+            return
         if f is type or (name in _UNREAD and kind is not FunctionType):
             if name == "append" and args:
                 self.writes(args[0])
@@ -172,6 +189,7 @@ class Calling(Reading):
             args = [owner, *args]
         if kind is _CACHE:
             self.awaited = frame
+            self.asks_cache(frame, f, args)
         if name in ("get", "__getitem__", "__contains__") and self.of_namespace(frame, args[:2]):
             return
         if name in PUTTERS and args and type(args[0]) is list:
@@ -185,9 +203,13 @@ class Calling(Reading):
         if name == "__getattribute__" and len(args) > 1 and isinstance(args[1], str):
             self.read(frame, args[0], args[1])
             return
-        deep = isinstance(f, _READERS) or any(
-            isinstance(x, _READERS) or (type(x) is BuiltinMethodType and x in _BY_NAME)
-            for x in args
+        deep = (
+            isinstance(f, _READERS)
+            or reads_fields(name, args)
+            or any(
+                isinstance(x, _READERS) or (type(x) is BuiltinMethodType and x in _BY_NAME)
+                for x in args
+            )
         )
         module = getattr(f, "__module__", None) or getattr(
             getattr(f, "__objclass__", None), "__module__", ""
@@ -204,6 +226,33 @@ class Calling(Reading):
         if id(f) in self.opaque:
             self.unknown(frame, f)
 
+    def asks_class(self, frame: FrameType, args: list[Any]) -> None:
+        """``isinstance`` and ``issubclass``: of abstract classes and protocols it is found out."""
+        todo = args[1:2]
+        while todo:
+            cls = todo.pop()
+            if isinstance(cls, tuple):
+                todo += cls
+            elif getattr(cls, "_is_runtime_protocol", False):
+                for base in cls.__mro__:
+                    if getattr(base, "_is_protocol", False):
+                        for name in (*vars(base), *vars(base).get("__annotations__", ())):
+                            if not name.startswith(("__", "_abc_", "_is_")) or name == "__call__":
+                                self.read(frame, args[0], name)
+            elif isinstance(cls, ABCMeta):
+                self.asks(get_cache_token, [])
+
+    def asks_cache(self, frame: FrameType, f: Any, args: list[Any]) -> None:
+        """A function of the user's that keeps its results: which one it gives now."""
+        if not is_user(getattr(f, "__wrapped__", None)):
+            return
+        if is_named(frame):
+            self.give_up(
+                frame, f"it gives arguments by name to {f.__name__}(), which keeps results"
+            )
+        if all(type(x) in PLAIN or self.kind(x) in (INSTANCE, OWNER) for x in args):
+            self.asks(f, args)
+
     def by_name(self, frame: FrameType, f: Any, args: list[Any]) -> None:
         """``getattr`` and its kin."""
         if not args:
@@ -215,6 +264,8 @@ class Calling(Reading):
             self.touched.whole.add(id(args[0]))
             if self.kind(args[0]) == OWNER:
                 self.touched.owners[id(args[0])] = ref(args[0])
+            elif f is dir:
+                self.used(frame, args[0], False)
 
     def writes(self, x: Any) -> None:
         self.touched.written.add((id(x), None))

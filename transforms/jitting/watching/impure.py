@@ -76,6 +76,18 @@ def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
     return None
 
 
+_ASKED = frozenset((
+    ("logging", "isEnabledFor"), ("logging", "getEffectiveLevel"), ("logging", "hasHandlers"),
+    ("threading", "active_count"), ("gc", "isenabled"), ("sys", "getrecursionlimit"),
+    ("sys", "getswitchinterval"), ("sys", "getdefaultencoding"),
+))  # fmt: skip
+
+
+def is_asked(f: Any) -> bool:
+    """Whether a function of a library tells plain state that is not that of its arguments."""
+    return (getattr(f, "__module__", None), getattr(f, "__name__", "")) in _ASKED
+
+
 def is_clock(f: Any) -> bool:
     """Whether a call that asks the clock gives a number or a time, and does nothing else."""
     if isinstance(getattr(f, "__self__", None), type):
@@ -122,6 +134,6 @@ def _unseeded(args: list[Any], given: bool) -> bool:
 QUIET = frozenset((
     "logging", "warnings", "linecache", "traceback", "tokenize", "importlib", "inspect", "re",
     "_weakrefset", "abc", "typing", "enum", "numpy", "codecs", "encodings", "sre_compile",
-    "sre_parse", "ast", "dis", "attr", "attrs", "threading", "queue",
+    "sre_parse", "ast", "dis", "threading", "queue",
 ))  # fmt: skip
 """Libraries whose Python code is not looked into: their state is theirs, and they say, not ask."""

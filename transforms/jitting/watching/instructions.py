@@ -7,7 +7,6 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
-from fx.transforms.jitting.guards.reads import origin_of_module
 from fx.transforms.jitting.remembered import remembered
 
 # what an instruction works on: how many values, of those that are looked at
@@ -75,6 +74,12 @@ def is_dropped(frame: FrameType) -> bool:
     return frame.f_lasti in _dropping(frame.f_code)
 
 
+def is_named(frame: FrameType) -> bool:
+    """Whether some arguments of the call that a frame is about to make are given by name."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return dis.opname[code[at]] == "CALL_FUNCTION_EX" or dis.opname[code[at - 2]] == "KW_NAMES"
+
+
 @remembered
 def _dropping(code: CodeType) -> frozenset[int]:
     """Where a code object calls something and drops what that gives."""
@@ -87,10 +92,3 @@ def _dropping(code: CodeType) -> frozenset[int]:
             if then.opname == "POP_TOP":
                 found.add(at.offset)
     return frozenset(found)
-
-
-@remembered
-def imports_of(code: CodeType) -> tuple[str, ...]:
-    """The modules of the user's that a code object imports when it runs."""
-    found = (at.argval for at in dis.get_instructions(code) if at.opname == "IMPORT_NAME")
-    return tuple(name for name in found if name and origin_of_module(name) == "user")

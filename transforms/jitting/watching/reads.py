@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, getcontext
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn
@@ -9,8 +10,9 @@ from weakref import ref
 
 from fx import limits
 from fx.holding import base_of, holding_of
-from fx.transforms.jitting.guards.reads import origin
-from fx.transforms.jitting.guards.touched import Touched
+from fx.transforms.jitting.guards.code import PLAIN
+from fx.transforms.jitting.guards.reads import origin, origin_of_module
+from fx.transforms.jitting.guards.touched import Asked, Touched
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.watching.impure import QUIET
 from fx.transforms.jitting.watching.kinds import (
@@ -18,6 +20,7 @@ from fx.transforms.jitting.watching.kinds import (
     CONTAINERS,
     IGNORED,
     INSTANCE,
+    OPAQUE,
     OWNER,
     kind_of,
     slots_of,
@@ -27,7 +30,7 @@ from fx.transforms.jitting.watching.operands import function_of, operands
 PUTTERS = frozenset(("append", "extend"))  # of lists
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
 _HARMLESS = frozenset(("write", "writelines", "flush", "acquire", "release", "locked", "isatty"))
-_WRITTEN = ("<frozen importlib", "<frozen runpy", "<attrs", "<__array_function__", "<guards")
+_WRITTEN = ("<frozen importlib", "<frozen runpy", "<__array_function__", "<guards")
 
 
 class Reading:
@@ -68,10 +71,11 @@ class Reading:
         key = id(x)
         if type(x) is list and name in PUTTERS:
             return
+        if kind == OPAQUE and name in _HARMLESS:
+            return
         touched.ids.add(key)
         if key in self.opaque:
-            if name not in _HARMLESS:
-                self.unknown(frame, x)
+            self.unknown(frame, x)
         elif kind in (INSTANCE, OWNER):
             if (key, name) not in self.given:
                 touched.names.setdefault(key, set()).add(name)
@@ -159,6 +163,8 @@ class Reading:
             return
         key = id(x)
         self.touched.ids.add(key)
+        if isinstance(x, Decimal):
+            self.asks(precision, [])
         if key in self.opaque:
             self.unknown(frame, x)
         elif kind == INSTANCE and holding_of(type(x)) is None:  # which is guarded by identity
@@ -168,6 +174,13 @@ class Reading:
                 self.touched.identity.add(key)
         elif kind == CONTAINER:
             self.entered_by(frame, x)
+        elif kind == OWNER and origin_of_module(type(x).__module__) == "user":
+            self.touched.special[id(type(x))] = ref(type(x))
+            self.touched.owners[key] = ref(x)
+
+    def asks(self, f: Any, args: list[Any]) -> None:
+        """Something is asked that the guards ask again in each call."""
+        self.touched.asked[id(f), *map(_known_by, args)] = Asked(f, args)
 
     def entered_by(self, frame: FrameType, x: Any) -> None:
         """A container is compared, shown or given away: so is what it holds."""
@@ -247,6 +260,16 @@ class Reading:
         if found is None:
             found = self.kinds[cls] = kind_of(cls)
         return found
+
+
+def precision() -> tuple[int, str]:
+    """What arithmetic of decimals does."""
+    context = getcontext()
+    return context.prec, context.rounding
+
+
+def _known_by(x: Any) -> Any:
+    return repr(x) if type(x) in PLAIN else id(x)
 
 
 @lru_cache(maxsize=4096)

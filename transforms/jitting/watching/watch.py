@@ -14,24 +14,20 @@ from __future__ import annotations
 
 import dis
 import gc
-import os
 import sys
 from threading import get_ident
-from types import CodeType, FrameType, FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 from weakref import ref
 
 from fx.transforms.jitting.guards.touched import Touched
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.watching.calls import Calling
-from fx.transforms.jitting.watching.impure import generator_of, moment_of
-from fx.transforms.jitting.watching.instructions import imports_of, instructions
+from fx.transforms.jitting.watching.instructions import instructions
 from fx.transforms.jitting.watching.kinds import CONTAINER, INSTANCE
 from fx.transforms.jitting.watching.operands import are_known, are_replaced, function_of, operands
-from fx.transforms.jitting.watching.reads import name_of_call, whose
+from fx.transforms.jitting.watching.reads import whose
 
-_ENVIRONMENT = type(os.environ).__getitem__.__code__
-_BLINDING = (eval, exec, globals, locals, vars, next)
 _ASIDE = frozenset(("__del__",))  # code that runs by the way
 _AT = dis.opname
 
@@ -50,18 +46,18 @@ class Watching(Calling):
 
     def __enter__(self) -> Touched:
         self.before = sys.gettrace()
-        self.active = are_known()
+        if not are_known():
+            version = ".".join(map(str, sys.version_info[:3]))
+            raise GiveUp(
+                f"functions are compiled on CPython 3.11, where fx can see what they read, and "
+                f"this is {sys.implementation.name} {version}"
+            )
         are_replaced()  # which is found out where nothing is traced
         self.collecting = False
         self.thread = get_ident()
-        if self.active:
-            gc.callbacks.append(self._has_collected)  # first: a collection may start here
-            gc.callbacks.insert(0, self._collects)
-            sys.settrace(self._called)
-        else:
-            self.touched.blind = True
-            self.before = sys.getprofile()
-            sys.setprofile(self._profiled)
+        gc.callbacks.append(self._has_collected)  # first: a collection may start here
+        gc.callbacks.insert(0, self._collects)
+        sys.settrace(self._called)
         return self.touched
 
     def _collects(self, phase: str, info: Any) -> None:
@@ -74,47 +70,16 @@ class Watching(Calling):
             self.collecting = False
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self.active:
-            if sys.gettrace() != self._called:
-                self.touched.why = self.touched.why or "it sets a tracer, or takes one away"
-            if sys.gettrace() in (None, self._called):
-                sys.settrace(self.before)
-            gc.callbacks.remove(self._collects)
-            gc.callbacks.remove(self._has_collected)
-        else:
-            sys.setprofile(self.before)
+        if sys.gettrace() != self._called:
+            self.touched.why = self.touched.why or "it sets a tracer, or takes one away"
+        if sys.gettrace() in (None, self._called):
+            sys.settrace(self.before)
+        gc.callbacks.remove(self._collects)
+        gc.callbacks.remove(self._has_collected)
         if self.touched.why:
             raise GiveUp(self.touched.why) from None
 
     # events --------------------------------------------------------------------------------------
-
-    def _profiled(self, frame: FrameType, event: str, arg: Any) -> None:
-        """All that is seen where the interpreter's frames are not known: who is called."""
-        code = frame.f_code
-        if event == "call" and code not in self.touched.made:
-            if whose(code.co_filename) == "user":
-                self.touched.made.update(c for c in code.co_consts if type(c) is CodeType)
-                if imports_of(code):
-                    self.give_up(frame, f"it imports {imports_of(code)[0]}")
-                for f in gc.get_referrers(code):
-                    if type(f) is FunctionType and f.__code__ is code:
-                        self.touched.functions[id(f)] = ref(f)
-            elif code is _ENVIRONMENT and frame.f_back is not None:
-                self.give_up(frame, "it reads the environment")
-        if event != "c_call":
-            return
-        caller: FrameType | None = frame
-        while caller is not None and whose(caller.f_code.co_filename) == "library":
-            caller = caller.f_back
-        if caller is None or whose(caller.f_code.co_filename) != "user":
-            return
-        generator, why = generator_of(arg), moment_of(arg, [], True)
-        if generator is not None:
-            self.draws(frame, generator, arg.__name__)
-        elif why is not None:
-            self.give_up(frame, f"it asks {why} by {name_of_call(arg)}")
-        elif arg in _BLINDING or arg.__name__ == "__import__":
-            self.give_up(frame, f"it may read anything by {name_of_call(arg)}")
 
     def _called(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
