@@ -20,13 +20,21 @@ _USERS = (HOME + "examples" + sep,)  # files below HOME that are a user's code
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to fx itself (its examples count as a user's code)."""
-    return filename.startswith(_homes) and not filename.startswith(_USERS)
+    found = known.get(filename)
+    if found is None:
+        found = filename.startswith(_homes) and not filename.startswith(_USERS)
+        known[filename] = found
+    return found
+
+
+known: dict[str, bool] = {}  # what was found of files: asked in every call that may write
 
 
 def count_as_internal(place: str) -> None:
     """Let a file, or all below a folder, belong to fx: a backend runs in its place."""
     global _homes
     _homes = (*_homes, place)
+    known.clear()
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

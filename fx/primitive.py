@@ -180,6 +180,8 @@ class Primitive:
         """The way of calls with a tracer, a cell, another device, or no tensor at all."""
         level = 0
         top: Any = None
+        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].level == tape.CELL:
+            return self(args[0].read(), **params)
         for i, x in enumerate(args):
             if not isinstance(x, Tensor):
                 raise DTypeError(

@@ -1,8 +1,8 @@
 """Quick ways through bind, written out for one primitive: what small operations spend most on.
 
 ``quick(sum, "axes", "keepdims")`` gives ``f(x, axes, keepdims)``. Of plain CPU tensors it calls the
-kernel, wraps the result and records it, with no list or dict of arguments in between; everything
-else it hands to the primitive. Written out for one tensor and one parameter it reads
+kernel, wraps the result and records it, with no list or dict of arguments in between; a cell it
+reads, and everything else it hands to the primitive. For one tensor and one parameter it reads
 
     def bind(x, p):
         if type(x) is Tensor:
@@ -19,6 +19,8 @@ else it hands to the primitive. Written out for one tensor and one parameter it 
                     parents = (x._node,)
                     attach(primitive, primitive.vjp(parents, x, p=p), parents, out)
                 return out
+        if getattr(x, "level", 0) == CELL:
+            return bind(x.read(), p)
         return primitive(x, p=p)
 """
 
@@ -177,5 +179,10 @@ def _source(
             "    if (writing.started or x is not given) and modes.views:",
             f"     return writing.note(given, out, primitive, {params})",
         ]
-    lines += ["    return out", f"  return {otherwise}", " return bind"]
+    lines.append("    return out")
+    if kind != "view":  # which has read a cell by now
+        for i, x in enumerate(xs):
+            again = ", ".join([*xs[:i], f"{x}.read()", *xs[i + 1 :], *words])
+            lines.append(f"  if getattr({x}, 'level', 0) == CELL: return bind({again})")
+    lines += [f"  return {otherwise}", " return bind"]
     return "\n".join(lines)

@@ -237,10 +237,10 @@ class Cell(Held, Tensor):
                 f"history; write it inside `with fx.no_grad():`"
             )
         self._forgets(value)
-        dtype = self._dtype
-        if value._dtype != dtype and _fits(value._dtype, dtype):
-            value = value.astype(dtype)
-        if value._shape != self._shape or value._dtype != dtype:
+        dtype, given = self._dtype, value._dtype
+        if given is not dtype and given != dtype and _fits(given, dtype):
+            value, given = value.astype(dtype), dtype
+        if value._shape != self._shape or given != dtype:
             raise InPlaceError(
                 f"{operation} on {self.name or 'a tensor'} gives {value.spec!r}, but it holds "
                 f"{self.spec!r} and keeps its shape and dtype"

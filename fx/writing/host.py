@@ -238,14 +238,24 @@ def is_hosted(array: Any) -> bool:
 def is_shared(cell: Any) -> bool:
     """Whether a cell holds values in memory that NumPy shares."""
     value = cell.value
-    return type(value) is Tensor and type(value._a) is np.ndarray and is_hosted(value._a)
+    if type(value) is not Tensor:
+        return False
+    array = value._a
+    if type(array) is np.ndarray and array.base is None and id(array) not in memories:
+        return False
+    return is_hosted(array)
 
 
 def is_apart(value: Any, base: Any) -> bool:
     """Whether a value that was looked up lies elsewhere, and ``base`` may change at any time."""
-    if type(base) is not Tensor or type(base._a) is not np.ndarray or not is_hosted(base._a):
+    if type(base) is not Tensor:
         return False
-    return type(value) is not Tensor or owner_of(value._a) is not owner_of(base._a)
+    array = base._a
+    if type(array) is not np.ndarray or (array.base is None and id(array) not in memories):
+        return False
+    if not is_hosted(array):
+        return False
+    return type(value) is not Tensor or owner_of(value._a) is not owner_of(array)
 
 
 def _is_taken(outside: Any) -> bool:

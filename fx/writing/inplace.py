@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from fx.config import writing
+from fx.config import is_grad_enabled, writing
 from fx.errors import WriteError
 from fx.frames import user_frame
 from fx.state import Cell
@@ -72,17 +72,14 @@ def give_out(out: Any, value: Any, name: str) -> Any:
         return out
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if value._node is not None or out._node is not None:
-        from fx.config import is_grad_enabled
-
-        if is_grad_enabled():
-            raise WriteError(
-                f"{name}(): functions with out=... arguments don't support automatic "
-                f"differentiation, but one of the arguments requires grad."
-            )
-    if out.shape != value.shape and isinstance(out, Cell):
-        raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
-    if out.shape != value.shape:
+    if is_grad_enabled() and (value._node is not None or out._node is not None):
+        raise WriteError(
+            f"{name}(): functions with out=... arguments don't support automatic "
+            f"differentiation, but one of the arguments requires grad."
+        )
+    if out._shape != value._shape:
+        if isinstance(out, Cell):
+            raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
         from fx.writing.methods import adopt
 
         return adopt(out, value.astype(out.dtype), f"{name}(out=...)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from numpy import generic, ndarray
 
 from fx.config import modes
 from fx.ops.convert import as_tensor
@@ -55,17 +55,21 @@ def with_item(x: Tensor, index: Any, value: Any) -> Tensor:
 def put_all(x: Any, value: Any) -> bool:
     """Let NumPy assign all elements of a written tensor; False where it cannot."""
     record = plain_record(x)
-    if record is None or (isinstance(value, Tensor) and value._dtype is not record.dtype):
+    if record is None:
         return False
-    if type(value) not in _NUMBERS and value.ndim > len(record.shape):
-        return False
+    if type(value) not in _NUMBERS:
+        if isinstance(value, Tensor) and value._dtype is not record.dtype:
+            return False
+        if value.ndim > len(record.shape):
+            return False
     return _put(record, ..., value)
 
 
 def _put(record: View, index: Any, value: Any) -> bool:
     """Let NumPy assign into memory that nobody else holds; False where it cannot."""
     family = record.family
-    if type(value) not in _NUMBERS:
+    number = type(value) in _NUMBERS
+    if not number:
         if isinstance(value, Tensor):
             if value.level == CELL:
                 if value.written and _is_itself(record, index, value):
@@ -74,16 +78,25 @@ def _put(record: View, index: Any, value: Any) -> bool:
             if type(value) is not Tensor or (value._node is not None and modes.barrier < 0):
                 return False
             value = value._a
-            if type(value) is not np.ndarray:
+            if type(value) is not ndarray:
                 return False
             if value.base is not None and value.base is family.cell.value._a:
                 value = value.copy()
-        elif not isinstance(value, np.ndarray | np.generic):
+        elif not isinstance(value, ndarray | generic):
             return False
     place = memory(family)
-    if record.path:
-        place = place_in(record, place)
-    return place is not None and _assigned(place, index, value)
+    if record.path and (place := place_in(record, place)) is None:
+        return False
+    try:
+        if index is not ...:
+            place[index if type(index) is int else _indices(index)] = value
+        elif number:
+            place.fill(value)
+        else:
+            place[...] = value
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return False  # the other way says why in better words
+    return True
 
 
 def _is_itself(record: View, index: Any, value: Any) -> bool:
@@ -96,7 +109,7 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
         if primitive is index_of and params["index"] == index:
             return leads_to(record.path, own.path, 1)
     base = record.family.cell.value
-    if type(base) is not Tensor or type(base._a) is not np.ndarray:
+    if type(base) is not Tensor or type(base._a) is not ndarray:
         return False
     place = place_in(record, base._a)
     array = value.read()._a
@@ -105,7 +118,7 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
     except (IndexError, ValueError, TypeError):
         return False
     return (
-        type(part) is np.ndarray
+        type(part) is ndarray
         and part.shape == array.shape
         and part.strides == array.strides
         and part.ctypes.data == array.ctypes.data
@@ -115,19 +128,10 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
 _NUMBERS = frozenset((int, float, bool, complex))
 
 
-def _assigned(place: Any, index: Any, value: Any) -> bool:
-    """Whether NumPy could assign; if not, the other way says why in better words."""
-    try:
-        place[_indices(index)] = value
-    except (IndexError, ValueError, TypeError, OverflowError):
-        return False
-    return True
-
-
 def _indices(index: Any) -> Any:
     """An index for NumPy."""
     kind = type(index)
-    if kind is int or kind is slice:
+    if kind is slice or kind is int:
         return index
     if kind is tuple:
         return tuple([_indices(i) for i in index])

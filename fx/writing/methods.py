@@ -132,22 +132,29 @@ _LOOKS = {
 }  # fmt: skip
 
 
-def _method(name: str, value_of: Any, work: Any = None) -> Callable[..., Any]:
+def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Callable[..., Any]:
     """The method in place of that name.
 
     Args:
         value_of: what it makes of a tensor; None where ``work`` does more than to hold that.
-        work: the whole of it, or what tries to do it in memory, and gives None where it cannot.
+        work: the whole of it.
+        put: does it in memory that nobody else holds, where nothing is staged or recorded; False
+            where that cannot be.
     """
 
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if work is not None and (found := work(self, *args, **kwargs)) is not None:
-            return found
+        if work is not None:
+            return work(self, *args, **kwargs)
+        if put is not None and put(self, *args, **kwargs):
+            return self
         return renew(self, name, value_of(self, *args, **kwargs))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         frame = _getframe(1)
-        if not writes(frame):
+        if put is not None and self.written and writes(frame) and not self._view.kept:
+            if put(self, *args, **kwargs):
+                return self
+        elif not writes(frame):
             raise InPlaceError(
                 f"x.{name}() would change x, and tensors never change; write {line_for(name)} "
                 f"(only code that imports fx.torch writes)"
@@ -157,8 +164,10 @@ def _method(name: str, value_of: Any, work: Any = None) -> Callable[..., Any]:
         if modes.stage is not None and getrefcount(self) <= _ALONE[1] and _is_detached(self):
             with no_grad():
                 return whole(self, *args, **kwargs)
-        if work is not None and (found := work(self, *args, **kwargs)) is not None:
-            return found
+        if work is not None:
+            return work(self, *args, **kwargs)
+        if put is not None and put(self, *args, **kwargs):
+            return self
         value = value_of(self, *args, **kwargs)
         if type(self) is Tensor and value._node is not None:
             others = getrefcount(self) - _ALONE[1] - 1
@@ -234,16 +243,12 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     return adopt(self, grown.clone(), "resize_")
 
 
-def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
-    return x if put_all(x, source) else None
+def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> bool:
+    return put_all(x, source)
 
 
-def _put_number(x: Any, value: Any) -> Any:
-    return x if put_all(x, value) else None
-
-
-def _put_zeros(x: Any) -> Any:
-    return x if put_all(x, 0) else None
+def _put_zeros(x: Any) -> bool:
+    return put_all(x, 0)
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
@@ -348,12 +353,12 @@ def attach() -> None:
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
     works = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, rebinding.share_memory_)}
     works.update((name, _look(name)) for name in _LOOKS)
-    puts = {"copy_": _put_copy, "fill_": _put_number, "zero_": _put_zeros}
+    puts = {"copy_": _put_copy, "fill_": put_all, "zero_": _put_zeros}
     for name in NAMES:
         if name in works:
             setattr(Tensor, name, _method(name, None, works[name]))
         elif (value_of := rebinding.value_of(name)) is not None:
-            setattr(Tensor, name, _method(name, value_of, puts.get(name)))
+            setattr(Tensor, name, _method(name, value_of, put=puts.get(name)))
     Tensor.detach = detach
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps

@@ -19,7 +19,7 @@ from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
-from fx.writing.records import CUT, Family, View, copies, origins, record_of
+from fx.writing.records import CUT, Family, View, copies, new_record, origins
 from fx.writing.written import member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
@@ -85,7 +85,7 @@ class Selection:
             out = self.function(x, **params)
         finally:
             modes.views = views
-        if type(x) is Tensor and type(x._a) is np.ndarray and out.size:
+        if type(x) is type(out) is Tensor and type(x._a) is np.ndarray and out.size:
             place = self.cpu(x._a, **params)  # the function may have copied
             if place.base is not None:
                 out._a = place
@@ -102,18 +102,20 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         x, lead = behind(x)
     record = getattr(x, "_view", None)
     if record is None or record is CUT:
-        record = record_of(x)
+        record = new_record(x)
     family = record.family
-    path = (*record.path, *lead, (primitive, params))
+    step = (primitive, params)
+    path = (*record.path, *lead, step) if lead else (*record.path, step)
     base, detached = None, primitive is stop_gradient
     cut = record.cut or bool(lead) or detached
     moves = primitive is reshape and modes.views is not SURELY  # whether it may move elements
     if plain:
         if moves and _moves(family, path, x._a, out._a):
             return out
+        node = x._node
         if out._node is not None:
             base = x
-        elif x._node is not None:
+        elif node is not None:
             cut = True
     else:
         if out.written:  # what made it is made of views, and the family has begun
@@ -122,20 +124,23 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             known.kept = known.kept or record.kept or detached
             known.source = None
             return out
+        held = x
         if x.level != CELL:
             base = x
-        elif (type(out) is not Tensor or detached) and out is x.read():
-            # all of it: but what a cell holds is no object of the user's
-            out = Primitive.__call__(reshape, out, shape=out.shape)
+        else:
+            held = x.read()
+            if (type(out) is not Tensor or detached) and out is held:
+                # all of it: but what a cell holds is no object of the user's
+                out = Primitive.__call__(reshape, out, shape=out.shape)
         if moves:
-            held = x.read() if x.written else x
-            if type(held) is Tensor and type(out) is Tensor:
+            if x.written and type(held) is Tensor and type(out) is Tensor:
                 moved = _moves(family, path, held._a, out._a)
             else:
                 moved = not gives_view(family, path)
             if moved:
                 return out
-        if not cut and type(out) is Tensor and out._node is None and x._node is not None:
+        node = held._node
+        if not cut and type(out) is Tensor and out._node is None and node is not None:
             cut = True
     made = _new(View)
     made.family, made.path, made.base, made.cut = family, path, base, cut
@@ -145,14 +150,16 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         made.kept = record.kept
         if record.leaf is not None and not (type(out) is Tensor and out._node is None):
             made.leaf, made.at, made.cut = record.leaf, record.at, True
-        elif record.path and type(x._node) is Leaf:
-            made.leaf, made.at, made.cut = x._node, len(record.path), True
+        elif record.path and type(node) is Leaf:
+            made.leaf, made.at, made.cut = node, len(record.path), True
     if family.cell is not None:
         out = member_of(out, made)
     else:
         out._view = made
         if family.of_user:
-            writing.watched[id(family)] = family
+            if not family.watched:
+                writing.watched[id(family)] = family
+                family.watched = True
             if not writing.started and type(out) is Tensor:
                 if primitive is conj:
                     _note_copy(x, out)

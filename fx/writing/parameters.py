@@ -77,6 +77,7 @@ def follow_steps() -> None:
     families = [*writing.watched.values()]
     writing.watched.clear()
     for family in families:
+        family.watched = False
         if family.cell is None and not all(view_of(x).kept for x in family.alive()):
             start()
             begin(family)

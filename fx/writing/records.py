@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from numpy import ndarray
+
 from fx.levels import newest_level
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
@@ -66,13 +68,16 @@ class Family:
         strides: the steps from element to element along its axes; None where they are those of the
             order of the axes.
         members: weak references to the views.
+        watched: whether the next step of an optimizer looks at it.
         found: whether members were found by their memory, which does not tell what was detached.
         unclear: weak references to what may be a view of these, or not.
     """
 
     cell: Any = None
+    strides: tuple[int, ...] | None
     of_user = False
     found = False
+    watched = False
     unclear: Any = ()
     limit = _MOST
 
@@ -87,7 +92,10 @@ class Family:
             self.of_user = isinstance(root, Cell)
             self.array = array
             self.shape = array.shape if root is None else root._shape
-        self.strides = strides_of(array)
+        if type(array) is not ndarray or array.flags.c_contiguous:
+            self.strides = None
+        else:
+            self.strides = strides_of(array)
 
     def add(self, member: Tensor) -> None:
         """Another view."""
@@ -145,9 +153,14 @@ CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tenso
 def record_of(x: Any) -> View:
     """The record of a tensor, made when first asked for."""
     found: View | None = getattr(x, "_view", None)
-    if found is None or found is CUT:
-        x._view = found = View(Family(x), (), None, False)
-    return found
+    return new_record(x) if found is None or found is CUT else found
+
+
+def new_record(x: Any) -> View:
+    """The record of a tensor of which nothing was noted: the first of a family."""
+    x._view = made = _new(View)
+    made.family, made.path, made.base, made.cut = Family(x), (), None, False
+    return made  # type: ignore[no-any-return]
 
 
 def is_whole(path: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sys import getrefcount
 from typing import Any
 
-import numpy as np
+from numpy import ascontiguousarray, ndarray
 
 from fx.config import is_grad_enabled, modes, writing
 from fx.dtypes import INEXACT, bool_
@@ -61,12 +61,12 @@ def _renewed(x: Any, value: Tensor) -> bool:
     if record is None:
         return False
     family, array = record.family, value._a
-    grows = value._node is not None and is_grad_enabled()
-    if grows or type(array) is not np.ndarray or array.dtype is not record.dtype:
+    if type(array) is not ndarray or array.dtype is not record.dtype:
         return False
-    if array.shape != record.shape:
+    if array.shape != record.shape or (value._node is not None and modes.barrier < 0):
         return False
-    if not is_whole(record.path) or host.is_shared(family.cell):
+    cell = family.cell
+    if (record.path and not is_whole(record.path)) or host.is_shared(cell):
         place = place_in(record, memory(family))
         if place is None:
             return False
@@ -75,8 +75,8 @@ def _renewed(x: Any, value: Tensor) -> bool:
     if family.strides is None and not array.flags.c_contiguous:
         return False
     held = new_tensor(array)
-    held._node = family.cell.value._node
-    family.cell.value = held
+    held._node = cell.value._node
+    cell.value = held
     return True
 
 
@@ -105,7 +105,7 @@ def take(x: Tensor, value: Any) -> bool:
         if family.alive():
             return False
     array, held, before = value._a, x._a, x._node
-    if type(array) is not np.ndarray or type(held) is not np.ndarray:
+    if type(array) is not ndarray or type(held) is not ndarray:
         return False
     if array.dtype is not held.dtype or array.shape != held.shape or host.is_hosted(held):
         return False
@@ -131,7 +131,7 @@ def place_of_sum(old: Any, new: Any) -> Any:
     family, array = record.family, new._a
     if not is_whole(record.path) or family.strides is not None or host.is_shared(family.cell):
         return None
-    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+    if type(array) is not ndarray or not array.flags.c_contiguous:
         return None
     return None if family.cell.value._node is not None else (family.cell, "value", new)
 
@@ -261,8 +261,8 @@ def _put(family: Any, base: Any) -> None:
 def _order(x: Tensor) -> None:
     """Let the elements lie in the order of the axes, as they did before the write."""
     array = x._a
-    if type(array) is np.ndarray and not array.flags.c_contiguous:
-        x._a = np.ascontiguousarray(array)
+    if type(array) is ndarray and not array.flags.c_contiguous:
+        x._a = ascontiguousarray(array)
 
 
 def refresh(family: Any) -> None:
@@ -343,7 +343,7 @@ def is_plain(*values: Any) -> bool:
     """Whether these are arrays of the CPU, of which nothing would be recorded."""
     recording = is_grad_enabled()
     return modes.stage is None and all(
-        type(x) is Tensor and type(x._a) is np.ndarray and not (recording and x._node is not None)
+        type(x) is Tensor and type(x._a) is ndarray and not (recording and x._node is not None)
         for x in values
     )
 
@@ -360,19 +360,19 @@ def plain_record(x: Any, alone: bool = False) -> View | None:
         if not new or x._node is not None or not x.ndim:
             return None
         begin(record_of(x).family, alone)
-    record = view_of(x)
+    record: View = x._view
     family = record.family
     cell = family.cell
     if type(cell) is not Storage or family.unclear or record.leaf is not None:
         return None
     base = cell.value
-    if type(base) is not Tensor or type(base._a) is not np.ndarray:
+    if type(base) is not Tensor or type(base._a) is not ndarray:
         return None
     if base._node is not None and modes.barrier < 0 and not record.cut:  # recorded, or refused
         return None
     if record.path and first_expanded(record.path) < len(record.path):
         return None
-    return record  # type: ignore[no-any-return]
+    return record
 
 
 def _outdated(member: Any) -> bool:
@@ -387,26 +387,25 @@ def _outdated(member: Any) -> bool:
 def memory(family: Any) -> Any:
     """The array of a family, which nobody else holds: its own, or else a copy in its place."""
     cell = family.cell
-    if host.is_shared(cell):
+    base = cell.value
+    array = base._a
+    own = type(array) is ndarray and array.base is None
+    if (not own or id(array) in host.memories) and host.is_shared(cell):
+        del base, array
         return host.settled(family)
     members = family.members
     if members:
         family.members = [held for held in members if _outdated(held())]
     root = family.root()
-    if root is not None:
-        record = view_of(root)
-        record.source = record.value = None
-    root = record = None
-    base = cell.value
-    array = base._a
+    if root is not None and root._view.source is not None:
+        _outdated(root)
     # What runs again needs what was there before. Else `base` is held by the cell and by this
     # frame, and the array by `base` and by this frame.
     if (
-        modes.journal is None
+        own
+        and modes.journal is None
         and getrefcount(base) <= 3
         and getrefcount(array) <= 3
-        and type(array) is np.ndarray
-        and array.base is None
         and array.flags.writeable
     ):
         return array

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from sys import _getframe
+from sys import _getframe, getrefcount
 from typing import Any
 
 from numpy import ndarray
@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
 from fx.frames import is_internal
+from fx.frames import known as files
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.ops.axes import normal_axis
@@ -28,8 +29,9 @@ from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
 from fx.prims.shape import reshape
 from fx.state import Cell
-from fx.tape import CELL
+from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
+from fx.writing.host import is_hosted, memories
 from fx.writing.layouts import layout, lies_as_told, strides_of
 from fx.writing.noting import SURELY, Selection, link, start
 from fx.writing.records import CUT
@@ -44,6 +46,13 @@ VIEWS = frozenset(
 )
 # of what these give PyTorch says that it is a view or raises, by strides that may be others here
 ALWAYS = frozenset(("view", "view_as", "unflatten"))
+# whose results share elements with one another, or lie upon themselves: noted also of a temporary
+SHARED = frozenset(
+    """
+    expand expand_as broadcast_to chunk split split_with_sizes tensor_split hsplit
+    vsplit dsplit unbind unstack unfold as_strided
+    """.split()  # noqa: SIM905
+)
 # what gives the tensor itself where nothing is to be done
 ITSELF = frozenset(("flatten", "real", "conj", "atleast_1d", "atleast_2d", "atleast_3d"))
 
@@ -52,14 +61,18 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose results are noted as views where the user calls it."""
     itself = function.__name__ in ITSELF
     way = SURELY if function.__name__ in ALWAYS else True
-    inside = _inside
+    most = 0 if function.__name__ in SHARED else _held_by_none()
 
     @wraps(function)
     def viewing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if modes.views or (type(self) is Tensor and not writing.started):
+        if modes.views:
+            return function(self, *args, **kwargs)
+        if type(self) is Tensor and (
+            not writing.started or (getrefcount(self) <= most and _is_own(self))
+        ):
             return function(self, *args, **kwargs)
         name = _getframe(1).f_code.co_filename
-        if inside[name] if name in inside else _is_inside(name):
+        if files[name] if name in files else is_internal(name):
             return function(self, *args, **kwargs)
         modes.views = way
         try:
@@ -75,20 +88,36 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
     return viewing
 
 
+def _held_by_none() -> int:
+    """How often what has no name is held while a method of it runs; 0 where that cannot be told."""
+    probe = _Probe()
+    named: int = probe.count()
+    alone: int = _Probe().count()
+    return alone if alone < named else 0
+
+
+class _Probe:
+    def count(self, *args: Any, **kwargs: Any) -> int:
+        return getrefcount(self)
+
+
+def _is_own(x: Tensor) -> bool:
+    """Whether a tensor that nobody holds has memory that nobody else sees.
+
+    Then a view of it is a tensor like others, of which nothing is noted. What is written into that
+    goes into a copy, since its array is one of NumPy's views.
+    """
+    if getattr(x, "_view", None) is not None or type(x._node) is Leaf:
+        return False
+    array = x._a
+    if type(array) is not ndarray:
+        return False
+    return (array.base is None and id(array) not in memories) or not is_hosted(array)
+
+
 def _alias(x: Any) -> Any:
     """Another tensor of the same elements."""
     return reshape(x, shape=x._shape)
-
-
-_inside: dict[str, bool] = {}
-
-
-def _is_inside(filename: str) -> bool:
-    """Whether fx itself calls."""
-    found = _inside.get(filename)
-    if found is None:
-        found = _inside[filename] = is_internal(filename)
-    return found
 
 
 def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +134,7 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
     def __iter__(self: Any) -> Any:
         if type(self) is Tensor and not writing.started and self.ndim:
             return iter(rows(self, 0))  # all at once, as the first write may be in the loop
-        if modes.views or not self.ndim or _is_inside(_getframe(1).f_code.co_filename):
+        if modes.views or not self.ndim or is_internal(_getframe(1).f_code.co_filename):
             return before(self)
         return iter(noted(lambda: [self[i] for i in range(self.shape[0])]))
 

@@ -33,10 +33,11 @@ class Written(Held):
     written = True
     name = "a tensor"
     reduction = None
+    _view: View
 
     def read(self) -> Any:
         """The value of now; in a pullback that is older than the first write, that of then."""
-        record: View = view_of(self)
+        record = self._view
         if record.since and modes.pulling < record.since and record.first is not None:
             return record.first
         cell = record.family.cell
@@ -87,11 +88,11 @@ class Written(Held):
 
     @property
     def shape(self) -> Any:
-        return view_of(self).shape
+        return self._view.shape
 
     @property
     def dtype(self) -> Any:
-        return view_of(self).dtype
+        return self._view.dtype
 
     def __reduce__(self) -> Any:
         from fx.ops.making.interop import reduce_tensor

@@ -158,3 +158,53 @@ def test_gradients_reach_a_position():
         expected[:, p] = 2 * np.arange(12).reshape(3, 4)[:, p]
         np.testing.assert_array_equal(x.grad.numpy(), expected)
     assert f.cache_size() <= 2  # with a gradient before, or without
+
+
+# what is noted ------------------------------------------------------------------------------------
+
+OF_ONE = [
+    lambda x: x.view(-1),
+    lambda x: x.reshape(6),
+    lambda x: x.transpose(0, 1),
+    lambda x: torch.transpose(x, 0, 1),
+    lambda x: x.narrow(0, 0, 1),
+    lambda x: x.detach(),
+]
+
+
+@pytest.mark.parametrize("cut", OF_ONE)
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_view_of_what_has_no_name_is_noted_no_more_than_other_tensors(cut, grad):
+    started = torch.zeros(2)
+    started[0] = 1.0
+    y = torch.arange(6.0).reshape(2, 3).requires_grad_(grad)
+    made = cut(y * 2)  # in `cut` it has a name, and its view is noted
+    assert made._view.path
+    before = (y * 2).detach().clone()
+    view = (y * 2).view(-1)
+    assert not hasattr(view, "_view")
+    row = view[1:3]
+    row += 5.0
+    want = before.view(-1)
+    want[1:3] += 5.0
+    assert view.tolist() == want.tolist()
+    if grad:
+        view.sum().backward()
+        assert y.grad.tolist() == [[2.0] * 3] * 2
+
+
+def test_what_numpy_or_others_see_of_it_is_noted():
+    torch.zeros(2)[0] = 1.0
+    memory = np.zeros((2, 3))
+    row = torch.from_numpy(memory).view(-1)
+    row[4] = 7.0
+    assert memory[1, 1] == 7.0
+    first, second = (torch.zeros(2, 3) + 1).unbind()
+    assert hasattr(first, "_view") and hasattr(second, "_view")
+    low, high = first.numpy(), second.numpy()
+    first += 1.0
+    second += 2.0
+    assert low.tolist() == [2.0] * 3 and high.tolist() == [3.0] * 3
+    leaf = torch.ones(3).requires_grad_().view(3, 1)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        leaf += 1.0

@@ -34,7 +34,8 @@ def _by_rule(name: str) -> Value:
     def value(self: Any, *args: Any, **kwargs: Any) -> Tensor:
         if count and len(args) == count:  # older code gives the factor first
             kwargs[factor], *args = args  # type: ignore[assignment]
-        return getattr(_now(self), pure)(*args, **kwargs)  # type: ignore[no-any-return]
+        now = self if self.level != CELL else self.read()
+        return getattr(now, pure)(*args, **kwargs)  # type: ignore[no-any-return]
 
     value.__name__ = name
     value.__doc__ = f"Hold ``self.{pure}(...)``, with the shape and dtype kept."
@@ -73,8 +74,8 @@ def _refused(name: str) -> Callable[..., Cell]:
 
 def copy_(self: Any, source: Any, non_blocking: bool = False) -> Tensor:
     """Hold the values of ``source``, broadcast and cast to this cell's shape and dtype."""
-    if type(source) in _NUMBERS and self._dtype in FLOATING:
-        return filled(self._shape, source, self._dtype, self.device.name)
+    if type(source) in _NUMBERS and (now := _now(self))._dtype in FLOATING:
+        return filled(now._shape, source, now._dtype, now.device.name)
     from fx.ops.convert import as_tensor, to_device
     from fx.ops.operands import own
     from fx.prims.shape import stretched

@@ -11,7 +11,7 @@ from fx.config import _Defaults, modes
 from fx.graph.ir import Value
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.program import Argument, Enclosed, Program
-from fx.transforms.jitting.recording.host import ERRORS
+from fx.transforms.jitting.recording.host import ERRORS, Fits
 from fx.transforms.jitting.signature import holds_state
 
 MISS = object()  # what a plan returns where it does not serve a call
@@ -144,7 +144,13 @@ def fetch_numbers(
         code.miss = "drawn.put_back() or MISS"
         return dict(zip(ids, names))
     count = len(program.numbers)
-    compute = or_none(table.function(wanted, (), count))
+    # that a number can be a tensor of a dtype is seen when it becomes one
+    asked = [
+        p
+        for p in predicates
+        if p.answer is not True or (p.host.place, p.ask) not in [(i, Fits(d)) for i, d in wanted]
+    ]
+    compute = or_none(table.function(wanted, (), count, asked))
     matter = table.roots([*[p for p, _ in wanted], *[p.host.place for p in predicates]])
     # what nothing is assumed of, as a counter that is stored, changes in each call
     listed = "".join(f"n{i}, " if i in matter else "0, " for i in range(count))
@@ -158,9 +164,6 @@ def fetch_numbers(
         _, made, before = known[0]
         if exact is not None and exact == before:
             return made  # type: ignore[no-any-return]
-        for p in predicates:
-            if not p.holds(numbers):
-                return None
         made = compute(*numbers)
         if made is None:
             return None
