@@ -69,9 +69,83 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
     "F.layer_norm": (lambda m, x: m.nn.functional.layer_norm(x.reshape(-1, 10), (10,)), 1),
     "F.prelu": (lambda m, x, y: m.nn.functional.prelu(x.reshape(1, 10, -1), y[:10]), 2),
     "cdist": (lambda m, x, y: m.cdist(_square(x), _square(y)), 2),
-    "F.interpolate": (lambda m, x: m.nn.functional.interpolate(
-        _square(x)[None, None], scale_factor=2, mode="bilinear"), 1),
+    **{
+        f"F.interpolate, {mode}": (lambda m, x, mode=mode: m.nn.functional.interpolate(
+            _square(x)[None, None], scale_factor=2, mode=mode), 1)
+        for mode in ("nearest", "bilinear", "bicubic")
+    },
+    "F.grid_sample": (lambda m, x, y: m.nn.functional.grid_sample(
+        _square(x)[None, None], _grid(y), align_corners=False), 2),
+    "F.cross_entropy": (lambda m, x: m.nn.functional.cross_entropy(
+        x.reshape(-1, 10), _classes(m, x)), 1),
+    "F.cross_entropy, smoothed": (lambda m, x: m.nn.functional.cross_entropy(
+        x.reshape(-1, 10), _classes(m, x), label_smoothing=0.1), 1),
+    "F.cross_entropy, weighted": (lambda m, x: m.nn.functional.cross_entropy(
+        x.reshape(-1, 10), _classes(m, x), x[:10].abs()), 1),
+    "F.cross_entropy, of shares": (lambda m, x, y: m.nn.functional.cross_entropy(
+        x.reshape(-1, 10), y.reshape(-1, 10)), 2),
+    "F.nll_loss": (lambda m, x: m.nn.functional.nll_loss(
+        x.reshape(-1, 10), _classes(m, x)), 1),
+    "F.kl_div": (lambda m, x, y: m.nn.functional.kl_div(x, y.abs(), reduction="sum"), 2),
+    "F.poisson_nll_loss": (lambda m, x, y: m.nn.functional.poisson_nll_loss(x, y), 2),
+    "F.gaussian_nll_loss": (lambda m, x, y: m.nn.functional.gaussian_nll_loss(
+        x, y, y.abs()), 2),
+    "F.soft_margin_loss": (lambda m, x, y: m.nn.functional.soft_margin_loss(x, y), 2),
+    "F.hinge_embedding_loss": (lambda m, x, y: m.nn.functional.hinge_embedding_loss(x, y), 2),
+    "F.margin_ranking_loss": (lambda m, x, y: m.nn.functional.margin_ranking_loss(
+        x, y, y.sign()), 2),
+    "F.triplet_margin_loss": (lambda m, x, y: m.nn.functional.triplet_margin_loss(
+        x.reshape(-1, 10), y.reshape(-1, 10), x.reshape(-1, 10) * 0.5), 2),
+    "F.cosine_embedding_loss": (lambda m, x, y: m.nn.functional.cosine_embedding_loss(
+        x.reshape(-1, 10), y.reshape(-1, 10), y[: x.shape[0] // 10].sign()), 2),
+    "F.binary_cross_entropy": (lambda m, x, y: m.nn.functional.binary_cross_entropy(
+        x.sigmoid(), y.sigmoid()), 2),
+    "F.pairwise_distance": (lambda m, x, y: m.nn.functional.pairwise_distance(
+        x.reshape(-1, 10), y.reshape(-1, 10)), 2),
+    "F.pdist": (lambda m, x: m.nn.functional.pdist(_square(x)), 1),
+    "F.one_hot": (lambda m, x: m.nn.functional.one_hot(_classes(m, x), 10), 1),
+    "F.rms_norm": (lambda m, x: m.nn.functional.rms_norm(x.reshape(-1, 10), (10,)), 1),
+    "F.group_norm": (lambda m, x: m.nn.functional.group_norm(x.reshape(1, 10, -1), 5), 1),
+    "F.instance_norm": (lambda m, x: m.nn.functional.instance_norm(x.reshape(1, 10, -1)), 1),
+    "F.batch_norm": (lambda m, x: m.nn.functional.batch_norm(
+        x.reshape(-1, 10), None, None, training=True), 1),
+    **{
+        f"{name}, axis {axis}": (lambda m, x, name=name, axis=axis: getattr(m, name)(
+            x.reshape(-1, 10), dim=axis), 1)
+        for name in ("sum", "mean", "amax", "std") for axis in (0, 1)
+    },
+    "sum of images": (lambda m, x: x.reshape(1, 10, -1).sum((0, 2)), 1),
+    "to float64": (lambda m, x: x.to(m.float64), 1),
+    "to float16": (lambda m, x: x.to(m.float16), 1),
+    "to int64": (lambda m, x: x.to(m.int64), 1),
+    "F.softmin": (lambda m, x: m.nn.functional.softmin(x.reshape(-1, 10), 1), 1),
+    "nan_to_num": (lambda m, x: m.nan_to_num(x), 1),
+    "heaviside": (lambda m, x, y: m.heaviside(x, y), 2),
+    "logaddexp": (lambda m, x, y: m.logaddexp(x, y), 2),
+    "xlogy": (lambda m, x, y: m.xlogy(x, y.abs()), 2),
+    "outer": (lambda m, x, y: m.outer(x[: _root(x)], y[: _root(x)]), 2),
+    "tril": (lambda m, x: m.tril(_square(x)), 1),
+    "norm, 1": (lambda m, x: m.linalg.vector_norm(x, 1), 1),
+    "norm of rows": (lambda m, x: m.linalg.vector_norm(x.reshape(-1, 10), dim=1), 1),
+    "addcdiv": (lambda m, x, y: m.addcdiv(x, x, y.abs() + 1.0, value=0.5), 2),
+    "roll": (lambda m, x: m.roll(x, 7), 1),
+    "flip": (lambda m, x: m.flip(x, (0,)), 1),
+    "F.threshold": (lambda m, x: m.nn.functional.threshold(x, 0.1, 0.5), 1),
+    "F.pad": (lambda m, x: m.nn.functional.pad(_square(x)[None, None], (1, 1, 1, 1)), 1),
 }  # fmt: skip
+
+
+def _root(x: Any) -> int:
+    return int(x.shape[0] ** 0.5)
+
+
+def _classes(m: Any, x: Any) -> Any:
+    return m.arange(x.shape[0] // 10) % 10
+
+
+def _grid(x: Any) -> Any:
+    side = int((x.shape[0] // 2) ** 0.5)
+    return (x[: side * side * 2] * 0.5).reshape(1, side, side, 2)
 
 
 def _square(x: Any) -> Any:

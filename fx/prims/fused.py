@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from numpy import asarray, broadcast_shapes, ndarray
@@ -31,12 +32,14 @@ class Fused(Primitive):
     Args:
         reference: the same on tensors of any level: ``(*tensors, **params) -> tensor``, or a tuple
             of tensors if ``multiple``.
-        words: the names of the numbers of a function of elements alone, whose kernel a backend
-            makes of the reference; None of others.
+        words: the names of the numbers of a function whose kernel a backend makes of the
+            reference; None of others.
+        pattern: of such a function along axes, see ``along``; "" of one of elements alone.
     """
 
     reference: Rule = field(kw_only=True)
     words: tuple[str, ...] | None = field(default=None, kw_only=True)
+    pattern: str = field(default="", kw_only=True)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         recorded = False
@@ -112,6 +115,7 @@ def fuse(
     saves: tuple[int, ...] = (),
     torch_name: str = "",
     words: tuple[str, ...] | None = None,
+    pattern: str = "",
     formula: Rule | None = None,
 ) -> Fused:
     """A fused primitive; it stands in no registry, as no graph ever holds it.
@@ -125,7 +129,7 @@ def fuse(
         multiple: whether it returns a tuple.
         saves: as of a primitive, for a kernel that never returns None.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
-        words: as of ``elements``.
+        words, pattern: as of ``elements`` and ``along``.
         formula: what kernels compute, where that is less than the reference says to who
             differentiates it.
     """
@@ -146,6 +150,7 @@ def fuse(
         torch_name=torch_name,
         reference=reference,
         words=words,
+        pattern=pattern,
         formula=formula or reference,
     )
 
@@ -166,40 +171,77 @@ def elements(
         vjp: as of a primitive; of the reference unless given.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
     """
+
+    def slope(name: str, formula: Rule, i: int) -> Fused:
+        return elements(name, formula, words)
+
     return fuse(
         name, reference=reference, words=tuple(words),
-        vjp=vjp or _of_elements(name, reference, words), torch_name=torch_name,
+        vjp=vjp or _by_arguments(name, _gradient(reference, True), slope), torch_name=torch_name,
     )  # fmt: skip
 
 
-def _of_elements(name: str, reference: Rule, words: Sequence[str]) -> Rule:
-    """The VJP rule of such a function: one of them for each argument."""
-    whole = of_reference(reference)
-    slopes: dict[int, Fused] = {}
+def along(
+    name: str, reference: Rule, pattern: str, words: Sequence[str] = (), *, torch_name: str = ""
+) -> Fused:
+    """A fused function along axes that are neighbours, of arguments of one shape.
 
-    def slope(i: int) -> Fused:
-        def formula(ct: Any, *xs: Any, **numbers: Any) -> Any:
+    Its kernel is the reference, compiled, and so is that of each of its gradients.
+
+    Args:
+        name: the field's term.
+        reference: what it is: ``(*tensors, axes, keepdims, **numbers) -> tensor``; it is asked for
+            ``keepdims`` if something is reduced.
+        pattern: of the arguments and, after ">", of the result: "x" one of that shape, "r" one
+            that is reduced along the axes: ``"xx>r"``.
+        words: the names of its numbers, Python's.
+        torch_name: PyTorch's name of its backward node, without ``Backward0``.
+    """
+    given, result = pattern.split(">")
+
+    def slope(name: str, formula: Rule, i: int) -> Fused:
+        return along(name, formula, f"{result}{given}>{given[i]}", words)
+
+    return fuse(
+        name, reference=reference, words=tuple(words), pattern=pattern,
+        vjp=_by_arguments(name, _gradient(reference, False), slope), torch_name=torch_name,
+    )  # fmt: skip
+
+
+def _gradient(reference: Rule, broadcasts: bool) -> Any:
+    """The cotangent of argument ``i``: of its own shape, or where they broadcast of the whole."""
+    whole = of_reference(reference)
+
+    def gradient(i: int, ct: Any, *xs: Any, **params: Any) -> Any:
+        if broadcasts:
             shape = broadcast_shapes(ct.shape, *[x.shape for x in xs])  # of one number ct has none
             ct, full = [registry["broadcast_to"](x, shape=shape) for x in (ct, xs[i])]
-            needs = [True if k == i else None for k in range(len(xs))]
-            found = whole(needs, *xs[:i], full, *xs[i + 1 :], **numbers)(ct)[i]
-            if found is None:  # the result does not depend on it
-                return registry["full"](
-                    shape=shape, value=0, dtype=full._dtype, device=full.device.name
-                )
+            xs = (*xs[:i], full, *xs[i + 1 :])
+        needs = [True if k == i else None for k in range(len(xs))]
+        found = whole(needs, *xs, **params)(ct)[i]
+        if found is not None:
             return found
+        x = xs[i]  # on which the result does not depend
+        return registry["full"](shape=x.shape, value=0, dtype=x._dtype, device=x.device.name)
 
-        slopes[i] = elements(f"{name}_grad{i}", formula, words)
-        return slopes[i]
+    return gradient
 
-    def vjp(needs: tuple[Any, ...], *primals: Any, **numbers: Any) -> Any:
+
+def _by_arguments(name: str, gradient: Any, make: Any) -> Rule:
+    """The VJP rule that has a fused function for each argument, made when it is first wanted."""
+    slopes: dict[int, Fused] = {}
+
+    def vjp(needs: tuple[Any, ...], *primals: Any, **params: Any) -> Any:
         def pullback(ct: Any) -> tuple[Any, ...]:
             found: list[Any] = []
             for i, (need, x) in enumerate(zip(needs, primals, strict=True)):
                 if need is None:
                     found.append(None)
                     continue
-                g = (slopes.get(i) or slope(i))(ct, *primals, **numbers)
+                slope = slopes.get(i)
+                if slope is None:
+                    slope = slopes[i] = make(f"{name}_grad{i}", partial(gradient, i), i)
+                g = slope(ct, *primals, **params)
                 same = g._shape == x._shape
                 found.append(g if same else registry["sum_to"](g, shape=x._shape))
             return tuple(found)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import fx.prims.elementwise as elementwise
+import numpy as np
+
 import fx.prims.indexing as indexing
-import fx.prims.reduction as reduction
+import fx.prims.lengths as lengths
+import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.axes import normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.operands import floating, operands
-from fx.ops.reductions.norms import norm
-from fx.prims.creation import constant_like
+from fx.ops.reductions.norms import cdist, norm
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
 
@@ -43,14 +44,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     axis = normal_axis("cosine_similarity", dim, shape) - len(shape)
     if narrow(x):
         return widened(lambda x: cosine_similarity(x, y.astype(x.dtype), axis, eps), x)
-    units = []
-    for v in (x, y):
-        if v.ndim < -axis:  # the axis is one that broadcasting makes
-            v = v.broadcast_to(shape)
-        length = norm(v, 2, axis, keepdims=True)
-        units.append(v / elementwise.maximum(length, constant_like(eps, length)))
-    product = units[0] * units[1]
-    return reduction.sum(product, axes=(axis + product.ndim,), keepdims=False)
+    x, y = shape_prims.stretched(x, shape), shape_prims.stretched(y, shape)
+    return lengths.cosine(x, y, axes=(axis + len(shape),), keepdims=False, eps=eps)  # type: ignore[no-any-return]
 
 
 def pairwise_distance(
@@ -70,6 +65,8 @@ def pairwise_distance(
         tensor([5.])
     """
     x, y = operands("pairwise_distance", x1, x2, float_only=True)
+    if p == 2 and x._shape == y._shape and x._shape and x._dtype.itemsize > 2:
+        return lengths.gap(x, y, axes=(x.ndim - 1,), keepdims=keepdim, eps=eps)  # type: ignore[no-any-return]
     return norm(x - y + eps, p, -1, keepdims=keepdim)
 
 
@@ -101,10 +98,6 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
     n = x._shape[0]
-    first = [i for i in range(n) for _ in range(i + 1, n)]
-    second = [j for i in range(n) for j in range(i + 1, n)]
-    a, b = [
-        indexing.take(x, as_tensor(places, dtype="int64", device=x.device), axis=0)
-        for places in (first, second)
-    ]
-    return norm(a - b, p, 1)
+    first, second = np.triu_indices(n, 1)
+    places = as_tensor(first * n + second, device=x.device)
+    return indexing.take(cdist(x, x, p).reshape(n * n), places, axis=0)

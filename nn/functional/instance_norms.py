@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import fx.prims.elementwise as elementwise
+import fx.prims.lengths as lengths
 import fx.prims.norms as norms
 import fx.prims.pooling as pool_prims
 import fx.prims.reduction as reduction
@@ -131,8 +132,7 @@ def rms_norm(
     if narrow(x):
         return widened(rms_norm, x, sizes, weight, eps)
     axes = tuple(range(first, x.ndim))
-    mean = reduction.sum(elementwise.square(x), axes=axes, keepdims=True) / prod(sizes)
-    out = x * elementwise.rsqrt(mean + (finfo(x._dtype).eps if eps is None else eps))
+    out = lengths.by_root_mean_square(x, axes=axes, eps=finfo(x._dtype).eps if eps is None else eps)
     return out if weight is None else out * weight
 
 

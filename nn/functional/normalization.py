@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import fx.prims.elementwise as elementwise
+import fx.prims.lengths as lengths
 import fx.prims.norms as norms
 import fx.prims.shape as shape_prims
 from fx.config import modes, no_grad
@@ -264,8 +265,7 @@ def group_norm(
     grouped = shape_prims.reshaped(
         x, (shape[0], num_groups, prod(shape[1:]) // num_groups)
     )  # (batch, groups, channels // groups * positions)
-    _, centred, variance = norms.centred_and_variance(grouped, (2,))
-    out = shape_prims.reshaped(centred * elementwise.rsqrt(variance + eps), shape)
+    out = shape_prims.reshaped(lengths.standard(grouped, axes=(2,), eps=eps), shape)
     line = (shape[1], *[1] * (len(shape) - 2))
     if weight is not None:
         out = out * shape_prims.reshaped(weight, line)
@@ -281,5 +281,8 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
         tensor([[0.6000, 0.8000]])
     """
     x = floating("normalize", input)
-    length = norm(x, p, normal_axis("normalize", dim, x._shape), keepdims=True)
+    axis = normal_axis("normalize", dim, x._shape)
+    if p == 2 and x._dtype.itemsize > 2:
+        return lengths.unit(x, axes=(axis,), eps=eps)  # type: ignore[no-any-return]
+    length = norm(x, p, axis, keepdims=True)
     return x / elementwise.maximum(length, constant_like(eps, length))

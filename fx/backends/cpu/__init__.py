@@ -51,7 +51,7 @@ KERNELS = {
 FORMULAS = {
     "rows": """
         softmax_grad log_softmax_grad variance layer_norm layer_norm_grad moments batch_norm
-        batch_norm_grad normalised""",
+        batch_norm_grad normalised distances pulls""",
 }
 _MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}
@@ -69,6 +69,10 @@ def kernel_for(primitive: Any) -> Any:
     words = getattr(primitive, "words", None)
     if words is None:
         return None
+    if primitive.pattern:
+        from fx.backends.cpu.rows import along
+
+        return along(primitive)
     from fx.backends.cpu.formulas import Elements
 
     return Elements(name, primitive.reference, words)  # a fused function of elements

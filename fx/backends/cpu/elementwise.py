@@ -38,6 +38,22 @@ def _without(kinds: str, kernel: Any) -> Any:
     return one if arity == 1 else two
 
 
+def _or_compiled(name: str) -> Any:
+    """A ufunc, which takes an element at a time, or what compilers make of the primitive."""
+    ufunc, compiled = getattr(np, name), _compiled(name)
+
+    def one(x: np.ndarray) -> np.ndarray:
+        found = compiled(x) if x.size >= limits.WHERE_FROM else None
+        return ufunc(x) if found is None else found
+
+    def two(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        large = x.size >= limits.WHERE_FROM or y.size >= limits.WHERE_FROM
+        found = compiled(x, y) if large else None
+        return ufunc(x, y) if found is None else found
+
+    return one if ufunc.nin == 1 else two
+
+
 def divisor(y: np.ndarray) -> np.ndarray:
     """y, integers among which there is no 0.
 
@@ -65,11 +81,13 @@ def _divided(ufunc: Any) -> Any:
 
 
 add, subtract, multiply, divide = np.add, np.subtract, np.multiply, np.divide
-floor_divide, remainder, fmod = map(_divided, (np.floor_divide, np.remainder, np.fmod))
+floor_divide, remainder, fmod = [
+    _divided(_or_compiled(name)) for name in ("floor_divide", "remainder", "fmod")
+]
 maximum, minimum = _without("c", np.maximum), _without("c", np.minimum)
-arctan2, hypot = np.arctan2, np.hypot
-logaddexp, copysign, nextafter = np.logaddexp, np.copysign, np.nextafter
-negative, abs, sign, sqrt = np.negative, np.abs, np.sign, np.sqrt
+arctan2, hypot = np.arctan2, _or_compiled("hypot")
+logaddexp, copysign, nextafter = _or_compiled("logaddexp"), np.copysign, np.nextafter
+negative, abs, sign, sqrt = np.negative, np.abs, _or_compiled("sign"), np.sqrt
 square = _without("b", np.square)
 exp, exp2, expm1, log, log2, log10, log1p = (
     np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p
@@ -131,9 +149,13 @@ def _rounding(ufunc: Any) -> Any:
 floor, ceil, trunc, round = map(_rounding, (np.floor, np.ceil, np.trunc, np.rint))
 
 
+_rsqrt = _compiled("rsqrt")
+
+
 def rsqrt(x: np.ndarray) -> np.ndarray:
     """1 / sqrt(x)."""
-    return np.reciprocal(np.sqrt(x))
+    found = _rsqrt(x) if x.size >= limits.WHERE_FROM else None
+    return np.reciprocal(np.sqrt(x)) if found is None else found
 
 
 @partial(_without, "bc")

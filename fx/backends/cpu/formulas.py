@@ -108,7 +108,7 @@ class Elements:
             if sizes is None:
                 return None
             numbers = dict(zip(self.words, args[2 + count :]))
-            out = self(*[a.transpose(sizes) for a in arrays], **numbers)
+            out = self(*[a.transpose(sizes) if a.shape else a for a in arrays], **numbers)
             return None if out is None else transposed_back(out, sizes)
         words: list[Any] = [1, 0]
         for a, cut in zip(arrays, cuts):
@@ -145,7 +145,7 @@ class Rows:
     Args:
         name: of the formula, unique.
         formula: ``(*tensors, **numbers) -> tensor`` or a tuple of tensors.
-        shapes: what the tensors are seen as, a letter an axis: ``"ab b b"``.
+        shapes: what the tensors are seen as, a letter an axis, 1 one of size 1: ``"ab a1 b"``.
         words: the names of its numbers.
         along: the axis by whose size there are classes: where it is short few vectors lie along it,
             and where it is long no row is kept between passes.
@@ -158,8 +158,9 @@ class Rows:
     ) -> None:  # fmt: skip
         self.name, self.formula, self.words = name, formula, tuple(words)
         self.shapes: list[Shape] = [tuple(s) for s in shapes.split()]
-        letters = sorted({n for s in self.shapes for n in s})
+        letters = sorted({n for s in self.shapes for n in s} - {"1"})
         self.along = letters.index(along)
+        self.large = max(range(len(self.shapes)), key=lambda i: len({*self.shapes[i]} - {"1"}))
         # with two axes a row is a line of memory, with three as many lines as a vector has lanes
         self.shift = 0 if len(letters) < 3 else 4
         self.keeps = keeps
@@ -179,7 +180,7 @@ class Rows:
             results: the shapes of what it gives.
             numbers: Python's.
         """
-        x = arrays[0]
+        x = arrays[self.large]
         dtype = x.dtype
         if x.size < limits.FUSED_FROM:
             return None
@@ -234,42 +235,55 @@ class Along:
 
     Args:
         name: of the formula, unique.
-        formula: ``(*tensors, **numbers)``, along their axis 1; gives a tensor of that shape, or as
-            many as ``reduced`` says, with an axis of size 1.
-        count: how many tensors it takes.
-        reduced: see above.
+        formula: ``(*tensors, **numbers)``, along their axis 1.
+        pattern: of the arguments and, after ">", of the results: "x" one of that shape, "r" one
+            that is reduced to size 1 along the axis.
         words: the names of its numbers.
+
+    Called with ``keepdims=False`` it takes and gives what is reduced without the axes.
     """
 
     def __init__(
-        self, name: str, formula: Callable[..., Any], count: int = 1, reduced: int = 0,
+        self, name: str, formula: Callable[..., Any], pattern: str = "x>x",
         words: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        self.reduced, self.words = reduced, words
-        self.last = Rows(name, formula, " ".join(["ab"] * count), words=words)
-        self.inner = Rows(name, formula, " ".join(["abc"] * count), words=words)
+        self.given, self.gives = pattern.split(">")
+        self.words, self.large = words, self.given.index("x")
+        flat, deep = {"x": "ab", "r": "a1"}, {"x": "abc", "r": "a1c"}
+        self.last, self.inner = (
+            Rows(name, formula, " ".join([axes[k] for k in self.given]), words)
+            for axes in (flat, deep)
+        )
 
-    def __call__(self, *arrays: np.ndarray, axes: tuple[int, ...], **numbers: Any) -> Any:
-        shape = arrays[0].shape
-        sizes, kept = _rows_along(shape, axes)
+    def __call__(
+        self, *arrays: np.ndarray, axes: tuple[int, ...], keepdims: bool = True, **numbers: Any
+    ) -> Any:
+        shape = arrays[self.large].shape
+        sizes, reduced = _rows_along(shape, axes, keepdims)
         if not sizes:
             return None
-        for a in arrays:
-            if a.shape != shape:
+        for a, kind in zip(arrays, self.given):
+            if a.shape != (shape if kind == "x" else reduced):
                 return None
-        results = [kept] * self.reduced if self.reduced else [shape]
-        given = [numbers[w] for w in self.words]
+        results = [shape if kind == "x" else reduced for kind in self.gives]
+        given = []
+        for word in self.words:
+            value = numbers[word]
+            if type(value) not in (float, int):
+                return None
+            given.append(value)
         of = self.last if len(sizes) == 2 else self.inner
         return of(arrays, sizes, results, *given)
 
 
 @lru_cache(1024)
 def _rows_along(
-    shape: tuple[int, ...], axes: tuple[int, ...]
+    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Rows, elements of a row and, if any, those behind it; and the shape with ``axes`` of size 1.
+    """Rows, elements of a row and, if any, those behind it; and the shape without the axes.
 
-    Nothing where the axes are no neighbours, or there is nothing.
+    With ``keepdims`` they have size 1 there. Nothing where the axes are no neighbours, or there is
+    nothing.
     """
     size = prod(shape)
     if not axes or not size or axes[-1] + 1 - axes[0] != len(axes):
@@ -277,8 +291,8 @@ def _rows_along(
     first, end = axes[0], axes[-1] + 1
     n, inner = prod(shape[first:end]), prod(shape[end:])
     rows = size // (n * inner)
-    kept = (*shape[:first], *[1] * len(axes), *shape[end:])
-    return (rows, n) if inner == 1 else (rows, n, inner), kept
+    reduced = (*shape[:first], *([1] * len(axes) if keepdims else ()), *shape[end:])
+    return (rows, n) if inner == 1 else (rows, n, inner), reduced
 
 
 def _computes(chars: str) -> bool:
@@ -289,14 +303,15 @@ def _computes(chars: str) -> bool:
 
 def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:
     """The axes in the order of memory, where that is another, of arrays that lie alike."""
-    x = arrays[0]
-    if x.flags.c_contiguous or any(a.shape != x.shape for a in arrays):
+    full = [a for a in arrays if a.shape]
+    x = full[0]
+    if x.flags.c_contiguous or any(a.shape != x.shape for a in full):
         return None
     steps = [s // x.itemsize for s in x.strides]
-    for a in arrays[1:]:
+    for a in full[1:]:
         if [s // a.itemsize for s in a.strides] != steps:
             return None
-    return memory_order(arrays[:1])
+    return memory_order(full[:1])
 
 
 _LETTERS = "abcdefgh"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import is_narrow, narrowed, widen
 from fx.backends.cpu.formulas import Along
@@ -26,15 +27,25 @@ def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
 
 def max(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """The largest element; NaN wins. ValueError where nothing is reduced to something."""
-    return _extremum(np.maximum, x, axes, keepdims)
+    return _extremum(np.maximum, _max, x, axes, keepdims)
 
 
 def min(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """The smallest element; NaN wins. ValueError where nothing is reduced to something."""
-    return _extremum(np.minimum, x, axes, keepdims)
+    return _extremum(np.minimum, _min, x, axes, keepdims)
 
 
-def _extremum(ufunc: np.ufunc, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+_max, _min = [
+    Along(name, lambda x, name=name: registry[name](x, axes=(1,), keepdims=True), "x>r")
+    for name in ("max", "min")
+]
+
+
+def _extremum(ufunc: np.ufunc, native: Along, x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
+    if len(axes) < x.ndim and x.size >= limits.WHERE_FROM:  # NumPy's are slow along short axes
+        found = native(x, axes=axes, keepdims=keepdims)
+        if found is not None:
+            return found
     # narrow ones are half as fast in their own dtype, and bfloat16 warns of NaN
     if x.dtype.char not in _WIDE and is_narrow(x.dtype):
         return ufunc.reduce(widen(x), axes, None, None, keepdims).astype(x.dtype)
@@ -64,16 +75,14 @@ def argmin(x: np.ndarray, *, axis: int, keepdims: bool) -> Any:
     return x.argmin(axis, keepdims=keepdims) if keepdims else x.argmin(axis)
 
 
-_logsumexp = Along(
-    "logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), reduced=1
-)
+_logsumexp = Along("logsumexp", lambda x: registry["logsumexp"](x, axes=(1,), keepdims=True), "x>r")
 
 
 def logsumexp(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
     """log(sum(exp(x))) without overflow; -inf where every element is -inf or there is none."""
-    found = _logsumexp(x, axes=axes) if axes else None
+    found = _logsumexp(x, axes=axes, keepdims=keepdims)
     if found is not None:
-        return found if keepdims else found.squeeze(axes)
+        return found
     wide = widen(x)
     with np.errstate(all="ignore"):
         top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)

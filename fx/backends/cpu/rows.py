@@ -6,17 +6,26 @@ Each function here takes the formula of the primitive that has its name, and giv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fx.backends.cpu.formulas import Along, Rows
+from fx.backends.cpu.matmul import matmul
 
 Kernel = Callable[..., Any]
 
 
+def along(primitive: Any) -> Kernel:
+    """The kernel of a fused function along axes."""
+    fixed = {"axes": (1,), **({"keepdims": True} if "r" in primitive.pattern else {})}
+    formula = partial(primitive.reference, **fixed)
+    return Along(primitive.name, formula, primitive.pattern, primitive.words)
+
+
 def _derivative(name: str, formula: Kernel) -> Kernel:
-    kernel = Along(name, lambda ct, y: formula(ct, y, axis=1), 2)
+    kernel = Along(name, lambda ct, y: formula(ct, y, axis=1), "xx>x")
     return lambda ct, y, *, axis: kernel(ct, y, axes=(axis,))
 
 
@@ -33,8 +42,7 @@ def log_softmax_grad(formula: Kernel) -> Kernel:
 def variance(formula: Kernel) -> Kernel:
     """Variance and mean along neighbouring axes, which are kept."""
     return Along(
-        "variance", lambda x, freedom: formula(x, axes=(1,), freedom=freedom), reduced=2,
-        words=["freedom"],
+        "variance", lambda x, freedom: formula(x, axes=(1,), freedom=freedom), "x>rr", ["freedom"]
     )  # fmt: skip
 
 
@@ -109,3 +117,44 @@ normalised = batch_norm
 def batch_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias, where mean and variance are those of x."""
     return _over_channels("batch_norm_grad", formula, 2, 3, "xvv", ["eps"])
+
+
+def distances(formula: Kernel) -> Kernel:
+    """The lengths of x[i] - y[j], of x (*batch, m, d) and y (*batch, n, d)."""
+    rows = Rows("distances", formula, "ac bc", along="c", keeps=False)
+
+    def one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        m, n = len(x), len(y)
+        found = rows((x, y), (m, n, x.shape[1]), ((m, n),)) if x.size and n else None
+        if found is None:
+            return np.sqrt(np.square(x[:, None] - y).sum(-1, x.dtype))  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]
+
+    return lambda x, y: _in_batches(one, x, y)
+
+
+def pulls(formula: Kernel) -> Kernel:
+    """The sums over j of s[i, j] * (x[i] - y[j])."""
+    rows = Rows("pulls", formula, "ab ac bc", along="c", keeps=False)
+
+    def one(s: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if s.dtype == np.float32:  # float64 has digits enough for differences that cancel
+            wide = s.astype(np.float64)
+            found = x * wide.sum(1, keepdims=True) - matmul(wide, y.astype(np.float64))
+            return found.astype(np.float32)  # type: ignore[no-any-return]
+        found = rows((s, x, y), (*s.shape, x.shape[1]), (x.shape,)) if s.size and x.size else None
+        return (s[:, :, None] * (x[:, None] - y)).sum(1) if found is None else found  # type: ignore[no-any-return]
+
+    return lambda s, x, y: _in_batches(one, s, x, y)
+
+
+def _in_batches(one: Kernel, *arrays: np.ndarray) -> np.ndarray:
+    """A function of matrices, of those in arrays (*batch, ...)."""
+    batch = arrays[0].shape[:-2]
+    if not batch:
+        return one(*arrays)  # type: ignore[no-any-return]
+    parts = [one(*[a[at] for a in arrays]) for at in np.ndindex(batch)]
+    if not parts:
+        shape = (arrays[-2].shape[-2], arrays[-1].shape[-2 if len(arrays) == 2 else -1])
+        return np.zeros((*batch, *shape), arrays[0].dtype)
+    return np.stack(parts).reshape(*batch, *parts[0].shape)

@@ -7,7 +7,7 @@ results are added up in the same way. Without a compiler NumPy adds up in float6
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu._arrays import narrowed, widen
 from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm.formulas import Program, program
+from fx.primitive import registry
 
 Axes = tuple[int, ...]
 
@@ -119,6 +121,10 @@ def _planned(shape: tuple[int, ...], axes: Axes, keepdims: bool, dtype: np.dtype
         outer, inner = prod(shape[:low]), prod(shape[last + 1 :])
         shape = (*shape[:low], *shape[last + 1 :])
         parts = 0
+        if kind is dtype and not axes and inner == 1 and n <= limits.ROW_SHORT:
+            run = _short_rows(dtype.char, (outer, n))
+            if run is not None:
+                return [(run, kept, dtype, [1, 0], [])]
         while parts != 1:
             name, before, behind, parts = _cut(kind, outer, n, inner)
             final = parts == 1 and not axes
@@ -156,6 +162,22 @@ def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int
     return "columns", before, behind, chunks * beside
 
 
+def _short_rows(char: str, sizes: tuple[int, int]) -> library.Run | None:
+    """What adds up rows so short that vectors lie across them."""
+    if prod(sizes) < limits.SUM_SHORT:
+        return None
+    made = _short_program(char)
+    return None if made is None else partial(made.run, sizes=sizes)
+
+
+@cache
+def _short_program(char: str) -> Program | None:
+    def formula(x: Any) -> Any:
+        return registry["sum"](x, axes=(1,), keepdims=False)
+
+    return program("sum of short rows", formula, [("a", "b")], char, 1, "short")
+
+
 @cache
 def _kernel(name: str, char: str, out: str) -> library.Run:
     return library.kernel("sums", f"{name}_to_{'float64' if out == 'd' else 'float32'}", char)
@@ -172,4 +194,5 @@ _MOST = 1024
 _passes: dict[tuple[tuple[int, ...], Axes, bool, np.dtype], list[Pass]] = {}
 limits.on_change(_passes.clear)
 limits.on_change(_kernel.cache_clear)
+limits.on_change(_short_program.cache_clear)
 limits.on_change(_block.cache_clear)

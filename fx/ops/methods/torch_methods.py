@@ -30,6 +30,7 @@ from fx.ops.reductions.reduction import amax, amin, total
 from fx.ops.shapes import manipulation
 from fx.primitive import bind_two
 from fx.prims.creation import constant_like
+from fx.prims.fused import elements
 from fx.tensor import Tensor
 
 # arithmetic -------------------------------------------------------------------------------------
@@ -52,10 +53,14 @@ def where(self: Tensor, condition: Any, other: Any) -> Tensor:
 
 def sign(self: Tensor) -> Tensor:
     """-1, 0 or 1 by the sign; 0 of NaN."""
-    out = elementwise.sign(argument("sign", self))
-    if out._dtype not in FLOATING:
-        return out
-    return compare.where(self != self, constant_like(0, out), out)
+    x = argument("sign", self)
+    return _sign(x) if x._dtype in FLOATING else elementwise.sign(x)  # type: ignore[no-any-return]
+
+
+_sign = elements(
+    "sign_or_0", lambda x: compare.where(x != x, constant_like(0, x), elementwise.sign(x)),
+    torch_name="Sign",
+)  # fmt: skip
 
 
 def clamp_min(self: Tensor, min: Any) -> Tensor:

@@ -11,12 +11,13 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
+from fx import limits
 from fx._namespace import finfo
 from fx.dtypes import COMPLEX, FLOATING, real_of
 from fx.ops.operands import argument, cast, floating, operands, own, partner, promoted, public
 from fx.prims.creation import constant_like
 from fx.prims.families import unbroadcast
-from fx.prims.fused import fuse, of_reference
+from fx.prims.fused import elements, fuse, of_reference
 from fx.quick import quick
 from fx.tensor import Tensor
 
@@ -71,16 +72,21 @@ _HIGH: _Side = (prims.minimum, compare.less_equal)
 def _limits(name: str, *sides: _Side) -> Any:
     """A fused primitive of x and a limit for each side."""
 
-    def in_steps(x: Tensor, *limits: Tensor) -> Tensor:
-        for limit, side in zip(limits, sides, strict=True):
+    def in_steps(x: Tensor, *ends: Tensor) -> Tensor:
+        for limit, side in zip(ends, sides, strict=True):
             x = _limited(x, limit, *side)
         return x
 
     kernels = [choose.cpu for choose, _ in sides]
+    at_once = elements(name, in_steps).cpu
 
-    def kernel(x: np.ndarray, *limits: np.ndarray) -> Any:
+    def kernel(x: np.ndarray, *ends: np.ndarray) -> Any:
+        if len(ends) > 1 and x.size >= limits.WHERE_FROM:
+            found = at_once(x, *ends)
+            if found is not None:
+                return found
         try:
-            for limit, choose in zip(limits, kernels):
+            for limit, choose in zip(ends, kernels):
                 x = choose(x, limit)
         except (TypeError, ValueError):  # the reference says what is wrong
             return None
@@ -88,17 +94,17 @@ def _limits(name: str, *sides: _Side) -> Any:
 
     back = of_reference(in_steps)
 
-    def vjp(needs: Any, x: Tensor, *limits: Tensor) -> Any:
-        if needs[1:].count(None) != len(limits):
-            return back(needs, x, *limits)
+    def vjp(needs: Any, x: Tensor, *ends: Tensor) -> Any:
+        if needs[1:].count(None) != len(ends):
+            return back(needs, x, *ends)
 
         def pullback(ct: Tensor) -> Any:
             inside: Any = None
-            for limit, (_, within) in zip(limits, sides):
+            for limit, (_, within) in zip(ends, sides):
                 mask = within(x, limit)
                 inside = mask if inside is None else compare.logical_and(inside, mask)
             own = compare.where(inside, ct, constant_like(0, ct))
-            return unbroadcast(own, x._shape), *[None] * len(limits)
+            return unbroadcast(own, x._shape), *[None] * len(ends)
 
         return pullback
 
@@ -119,12 +125,16 @@ def lerp(start: Any, end: Any, weight: Any) -> Tensor:
         >>> fx.lerp(fx.tensor([0.0, 10.0]), fx.tensor([10.0, 20.0]), 0.5)
         tensor([ 5., 15.])
     """
-    start, end = operands("lerp", start, end)
+    return _lerp(*promoted("lerp", start, end, weight))  # type: ignore[no-any-return]
+
+
+def _between_both(start: Tensor, end: Tensor, weight: Tensor) -> Tensor:
     step = end - start
-    if isinstance(weight, int | float):
-        return start + weight * step if -0.5 < weight < 0.5 else end - step * (1 - weight)
     near = prims.abs(weight) < 0.5
     return compare.where(near, start + weight * step, end - step * (1 - weight))
+
+
+_lerp = elements("lerp", _between_both, torch_name="Lerp")
 
 
 def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -136,7 +146,12 @@ def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         tensor([1.5000, 1.5000])
     """
     x, a, b = promoted("addcmul", x, tensor1, tensor2)
-    return x + (a * b if value == 1 else a * b * value)
+    return _addcmul(x, a, b, value=value)  # type: ignore[no-any-return]
+
+
+_addcmul = elements(
+    "addcmul", lambda x, a, b, *, value: x + a * b * value, ["value"], torch_name="Addcmul"
+)
 
 
 def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -148,7 +163,12 @@ def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         tensor([1.5000, 1.5000])
     """
     x, a, b = promoted("addcdiv", x, tensor1, tensor2)
-    return x + (a / b if value == 1 else a / b * value)
+    return _addcdiv(x, a, b, value=value)  # type: ignore[no-any-return]
+
+
+_addcdiv = elements(
+    "addcdiv", lambda x, a, b, *, value: x + a / b * value, ["value"], torch_name="Addcdiv"
+)
 
 
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -200,15 +220,25 @@ def nan_to_num(
     x = argument("nan_to_num", x)
     if x._dtype.kind in "biu":
         return own(x)
-    limits = finfo(x._dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    infinity = constant_like(float("inf"), x)
-    out = compare.where(compare.isnan(x), partner("nan_to_num", "nan", nan, x), x)
-    out = compare.where(compare.equal(x, infinity), partner("nan_to_num", "posinf", high, x), out)
-    return compare.where(
-        compare.equal(x, prims.negative(infinity)), partner("nan_to_num", "neginf", low, x), out
+    finite = finfo(x._dtype)
+    high = finite.max if posinf is None else posinf
+    low = finite.min if neginf is None else neginf
+    return _finite(  # type: ignore[no-any-return]
+        x,
+        partner("nan_to_num", "nan", nan, x),
+        partner("nan_to_num", "posinf", high, x),
+        partner("nan_to_num", "neginf", low, x),
     )
+
+
+def _replaced(x: Tensor, nan: Tensor, high: Tensor, low: Tensor) -> Tensor:
+    infinity = constant_like(float("inf"), x)
+    out = compare.where(compare.isnan(x), nan, x)
+    out = compare.where(compare.equal(x, infinity), high, out)
+    return compare.where(compare.equal(x, prims.negative(infinity)), low, out)
+
+
+_finite = elements("nan_to_num", _replaced)
 
 
 def frac(x: Any) -> Tensor:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import isinf
 from typing import Any
 
-import numpy as np
-
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
+import fx.prims.lengths as lengths
 import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
@@ -17,49 +16,11 @@ from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, reduced_axes
 from fx.ops.operands import averaged, cast, operands, public
 from fx.prims.creation import constant_like
-from fx.prims.fused import fuse
+from fx.prims.families import broadcast_shapes
 from fx.quick import quick
 from fx.tensor import Tensor
 
-
-def root(x: Tensor) -> Tensor:
-    """The square root, whose derivative at 0 is taken to be 0 (a subgradient)."""
-    if type(x) is Tensor and x._node is None:
-        return elementwise.sqrt(x)
-    zero = x == 0
-    safe = compare.where(zero, constant_like(1.0, x), x)
-    return compare.where(zero, x, elementwise.sqrt(safe))
-
-
-def _euclidean_in_steps(x: Tensor, *, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    return root(prims.sum(elementwise.square(x), axes=axes, keepdims=keepdims))
-
-
-def _euclidean_kernel(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return np.sqrt(prims.sum.cpu(elementwise.square.cpu(x), axes=axes, keepdims=keepdims))
-
-
-def _euclidean_vjp(needs: Any, x: Tensor, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    shape = x._shape
-
-    def pullback(ct: Tensor, out: Tensor) -> Any:
-        zero = out == 0
-        share = compare.where(zero, constant_like(0.0, ct), ct / out)
-        return (prims.spread_back(share, shape, axes, keepdims) * x,)
-
-    return pullback
-
-
-_euclidean = quick(
-    fuse(
-        "norm", cpu=_euclidean_kernel, reference=_euclidean_in_steps, vjp=_euclidean_vjp,
-        saves=(0,), torch_name="LinalgVectorNorm",
-    ),
-    "axes", "keepdims",
-)  # fmt: skip
-
-
-# norms ------------------------------------------------------------------------------------------
+_length = quick(lengths.length, "axes", "keepdims")
 
 
 def norm(
@@ -102,12 +63,10 @@ def norm(
         x = cast(x, dtypes.float32)
     axes = reduced_axes("norm", axis if dim is None else dim, x._shape)
     where = {"axes": axes, "keepdims": keepdims or keepdim}
-    if p == 2 and x._dtype.kind != "c":
-        return cast(_euclidean(x, axes, keepdims or keepdim), result)
-    size = elementwise.abs(x)
     if p == 2:
-        out = root(prims.sum(elementwise.square(size), **where))
-    elif isinf(p):
+        return cast(_length(x, axes, keepdims or keepdim), result)
+    size = elementwise.abs(x)
+    if isinf(p):
         out = (prims.max if p > 0 else prims.min)(size, **where)
     elif p == 1:
         out = prims.sum(size, **where)
@@ -148,8 +107,8 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
         p: the order of the norm.
 
     Returns:
-        (*batch, m, n). The differences themselves are formed, which is exact and takes the memory
-        of m * n * d elements.
+        (*batch, m, n). The differences themselves are formed, which is exact; but for ``p=2`` it
+        takes the memory of m * n * d elements.
 
     Raises:
         ShapeError: if the shapes do not fit.
@@ -165,9 +124,15 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
             f"cdist: rows of {x.shape} and {y.shape} cannot be compared; expected (*batch, m, d) "
             f"and (*batch, n, d)"
         )
+    if p == 2 and x._dtype.kind == "f":
+        lead = broadcast_shapes("cdist", x._shape[:-2], y._shape[:-2])
+        return lengths.distances(  # type: ignore[no-any-return]
+            shape_prims.stretched(x, (*lead, *x._shape[-2:])),
+            shape_prims.stretched(y, (*lead, *y._shape[-2:])),
+        )
     rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
     others = shape_prims.reshaped(y, (*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
     return norm(rows - others, p, -1)
 
 
-__all__ = public(globals(), but=("root",))
+__all__ = public(globals())

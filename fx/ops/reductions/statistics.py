@@ -23,12 +23,12 @@ from fx.ops.convert import as_tensor
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
-from fx.ops.reductions.norms import root
 from fx.ops.reductions.ordering import ranked_of
 from fx.ops.reductions.reduction import sum, total
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.prims.fused import fuse
+from fx.prims.lengths import root
 from fx.prims.norms import variance
 from fx.quick import quick
 from fx.tensor import Tensor
