@@ -19,8 +19,9 @@ class Steps(Holding):
     """Of an optimizer: numbers among its options are inputs of a program, and no settings."""
 
     method = "step"
-    internal = frozenset(("state", "param_groups", "defaults"))
+    internal = frozenset(("state", "param_groups", "defaults", "_opt_called"))
     renewed = frozenset((_STATE,))
+    read = True
     around = around_steps
 
     def settings(self, x: Any, _matters: Callable[[Any, str], bool]) -> Iterator[Setting]:

@@ -102,6 +102,12 @@ class Stage:
             found = found.outer
         return None
 
+    def reads(self, x: Any, name: str) -> None:
+        """The function reads an attribute of Python state, in code that is not watched."""
+        if self.touched is not None:
+            self.touched.ids.add(id(x))
+            self.touched.names.setdefault(id(x), set()).add(name)
+
     # values -------------------------------------------------------------------------------------
 
     def tracer(self, value: Value) -> StageTracer:

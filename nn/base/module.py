@@ -122,8 +122,8 @@ class Module(Traversal, Conversions, Hooking, Saving):
     def __jit_object__(self) -> bool:
         """Whether a jitted function takes this module as the object that it is.
 
-        Because it holds cells; or because it is of a class of the user's, which may set attributes,
-        and holds no tensors that another module of the same shape would have.
+        Because it holds cells; or because it holds no tensors that another module of the same shape
+        would have, while attributes may be set.
         """
         held = [
             x
@@ -131,9 +131,7 @@ class Module(Traversal, Conversions, Hooking, Saving):
             for x in (*module._parameters.values(), *module._buffers.values())
             if x is not None
         ]
-        if not held:
-            return any(not type(module).__module__.startswith("fx.") for module in self.modules())
-        return any(isinstance(x, Cell) for x in held)
+        return not held or any(isinstance(x, Cell) for x in held)
 
     # attributes ---------------------------------------------------------------------------------
 

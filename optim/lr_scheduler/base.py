@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from fx.config import modes
-from fx.numbers import on_host
+from fx.numbers import Number, on_host
 from fx.ops.convert import as_tensor
 from fx.optim.optimizer import Optimizer
 from fx.prims.shape import broadcast_to, reshape
@@ -34,6 +34,8 @@ class LRScheduler:
         KeyError: when going on, if the optimizer's groups do not know their first learning rate.
     """
 
+    last_epoch = Number()  # which jitted functions may read
+    _step_count = Number()
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
 
@@ -67,6 +69,8 @@ class LRScheduler:
 
     def get_last_lr(self) -> list[Any]:
         """The learning rate of each group that the last step set."""
+        if modes.stage is not None:
+            modes.stage.reads(self, "_last_lr")
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:

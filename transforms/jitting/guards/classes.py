@@ -9,11 +9,17 @@ from typing import Any, Generic, Protocol
 from fx.holding import base_of
 from fx.transforms.jitting.guards.reads import Reads, origin_of_module
 
+_STATEFUL = ("fx.optim.", "fx.data.", "fx.amp.", "fx.torch.")
 _HARMLESS = (object, ABC, Generic, Protocol, dict, list, tuple, set, frozenset, str, int, float)
 
 
 def is_fx(cls: type) -> bool:
     return any(origin_of_module(base.__module__) == "fx" for base in cls.__mro__)
+
+
+def is_stateful(cls: type) -> bool:
+    """Whether objects of a class of fx are Python state of a program, as schedulers are."""
+    return cls.__module__.startswith(_STATEFUL)
 
 
 def is_namespace(cls: type) -> bool:

@@ -43,6 +43,7 @@ from fx.transforms.jitting.guards.classes import (
     is_descriptor,
     is_fx,
     is_namespace,
+    is_stateful,
 )
 from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
@@ -90,6 +91,9 @@ class Objects:
             self, x: Any, place: Place, reads: Reads, depth: int, given: bool = False
         ) -> None: ...
         def function(self, f: FunctionType, place: Place) -> None: ...
+        def attributes_of(
+            self, f: FunctionType, place: Place, reads: Reads, depth: int
+        ) -> None: ...
         def methods(self, cls: type, read: Reads) -> Reads: ...
         def class_place(self, cls: type) -> Place: ...
         def used(self, x: Any) -> bool: ...
@@ -182,6 +186,7 @@ class Objects:
             if not given:
                 self.writer.identity(place, x, weak=bool(x.__closure__))
             self.function(x, place)
+            self.attributes_of(x, place, reads, depth)
         elif is_namespace(cls) or (
             not is_fx(cls)
             and (whose == "user" or (whose == "library" and self.used(x) and _is_shown(cls)))
@@ -204,9 +209,10 @@ class Objects:
             self._callables(x, place, whose, depth)
             if whose == "user":
                 self.methods(cls, all_methods(cls))
-                for name in self.read(("object", id(x)), Reads()).parts:
-                    if name in getattr(x, "__dict__", {}):
-                        self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
+            if whose == "user" or is_stateful(cls):
+                reads = self.read(("object", id(x)), reads)
+                for name in self._chosen(reads, getattr(x, "__dict__", {})):
+                    self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
             elif whose == "library" and not _is_shown(cls) and not isinstance(x, _CONSTANT):
                 self.opaque[id(x)] = _called_by(x, place)
 
@@ -302,7 +308,8 @@ class Objects:
                 around = self.writer.name("k", holding.around)
                 self.hooks(hooks, Place(None, f"{around}[{i}]", "a hook"))
             if origin_of_module(cls.__module__) != "user":
-                filters[cls] = None
+                filters[cls] = None  # of what it holds besides, what was seen to be read
+                inner.append((one, here, self.read(("object", id(one)), read or Reads())))
                 continue
             read = Reads() if read is None else read
             read.of(holding.method)
@@ -320,7 +327,7 @@ class Objects:
             internal = holding_of(cls).internal  # type: ignore[union-attr]
             above = {n: v for b in reversed(cls.__mro__[:-1]) for n, v in vars(b).items()}
             for name in self._chosen(read, {**above, **own}):
-                if name in internal:
+                if name in internal or type(own.get(name)) is Hooks:
                     continue
                 if name in own:
                     value, step = own[name], f"{{}}.__dict__[{name!r}]"

@@ -155,14 +155,18 @@ def _libraries() -> tuple[str, ...]:
 
 
 # written as a user would write it: Python state beside cells, which a step changes and which counts
-_AS_A_USERS = ("fx.examples", "fx.amp.scaler")
-_AS_A_USERS_FILE = sep.join(("", "fx", "amp", "scaler.py"))
+_AS_A_USERS = ("fx.examples", "fx.amp.scaler", "fx.torch.distributions", "fx.data.")
+_AS_A_USERS_FILES = (
+    sep.join(("fx", "amp", "scaler.py")),
+    sep.join(("fx", "torch", "distributions", "")),
+    sep.join(("fx", "data", "")),
+)
 
 
 @lru_cache(maxsize=4096)
 def origin(filename: str) -> str:
     """``"fx"``, ``"library"`` or ``"user"``: whose a file is."""
-    if is_internal(filename) and not filename.endswith(_AS_A_USERS_FILE):
+    if is_internal(filename) and not any(part in filename for part in _AS_A_USERS_FILES):
         return "fx"
     if filename.startswith((*_libraries(), "<frozen", "<attrs", "<__array_function__")):
         return "library"

@@ -203,7 +203,7 @@ class Walk(Containers, Objects, Methods):
         own = vars(f)
         if reads.any:
             self.writer.attributes(place, own)
-        for name in own if reads.any else reads.parts:
+        for name in dict.fromkeys((*reads.parts, *self._chosen(reads, own))):
             if name in own:
                 below = place.below(f"{{}}.{name}", f"{place.name}.{name}")
                 self.value(own[name], below, reads.parts.get(name) or Reads(whole=True), depth + 1)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx.holding import holding_of
-from fx.transforms.jitting.guards.classes import is_namespace
+from fx.transforms.jitting.guards.classes import is_namespace, is_stateful
 from fx.transforms.jitting.guards.reads import origin, origin_of, origin_of_module
 from fx.transforms.jitting.remembered import remembered
 from fx.versions import Hooks, touch
@@ -54,9 +54,9 @@ class Reach:
         """Whether an object was there before, and can be found in other calls."""
         return id(x) in self._known
 
-    def put_back(self) -> str:
-        """Put back what has changed; what that was, "" for nothing."""
-        found = ""
+    def put_back(self) -> str | None:
+        """Put back what has changed; what that was, None for nothing."""
+        found = None
         for part in self.parts:
             if part.changed():
                 part.put_back()
@@ -65,7 +65,7 @@ class Reach:
 
     def name(self, part: Any) -> str:
         """What messages call a part that has changed."""
-        return part.named or self._name_of(part.owner, part.detail)
+        return part.named or self._name_of(part.owner, part.detail) or "the object that is called"
 
 
 class _Items:
@@ -143,7 +143,7 @@ class _Attributes(_Items):
         self.held = held
         self.names = names
         holding = holding_of(type(owner))
-        self._internal = frozenset() if holding is None else holding.internal
+        self._internal = _own_names(type(owner)) if holding is None else holding.internal
         self.detail = ""
         super().__init__(owner)
 
@@ -257,8 +257,9 @@ def _parts(x: Any) -> list[Any]:
     if isinstance(x, type):
         return [_OfClass(x, vars(x))] if origin_of_module(x.__module__) == "user" else []
     whose = origin_of_module(cls.__module__)
-    if whose == "fx":
-        return []
+    if whose == "fx":  # what the user has put there
+        known = holding_of(cls) is not None or (is_stateful(cls) and hasattr(x, "__dict__"))
+        return [_Attributes(x, x.__dict__)] if known else []
     found = []
     if isinstance(x, list | deque):
         found.append(_Items(x))
@@ -290,6 +291,22 @@ def _slots(cls: type) -> tuple[str, ...]:
             if isinstance(raw, MemberDescriptorType)
         ]
     )
+
+
+@remembered
+def _own_names(cls: type) -> frozenset[str]:
+    """The attributes that fx's own methods set: it sees to those itself."""
+    found: set[str] = set()
+    for base in cls.__mro__:
+        if origin_of_module(base.__module__) == "fx":
+            codes = [f.__code__ for f in vars(base).values() if isinstance(f, FunctionType)]
+            found.update(
+                at.argval
+                for code in codes
+                for at in dis.get_instructions(code)
+                if at.opname == "STORE_ATTR"
+            )
+    return frozenset(found)
 
 
 @remembered

@@ -228,7 +228,7 @@ def effects_of(code: Code, effects: Sequence[Any], step: str) -> list[str]:
     if not effects:
         return [step]
     held = tuple([d for effect in effects for d in effect.held])
-    code.names.update(kept=kept, put_back=put_back, changed=held)
+    code.names.update(kept=kept, put_back=put_back, changed=held, is_stored=is_stored)
     calls = [f"    {code.name('effect', effect.run)}()" for effect in effects]
     return [
         "before = kept(changed)",
@@ -236,7 +236,8 @@ def effects_of(code: Code, effects: Sequence[Any], step: str) -> list[str]:
         *calls,
         f"    {step}",
         "finally:",
-        "    if list: put_back(before)",  # a step that has stored its results has emptied it
+        # a step that has stored its results has emptied it, or left them there for what follows
+        "    if list and not is_stored(list): put_back(before)",
     ]
 
 

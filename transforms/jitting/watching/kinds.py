@@ -11,6 +11,7 @@ import numpy as np
 
 from fx.holding import holding_of
 from fx.tensor import Tensor
+from fx.transforms.jitting.guards.classes import is_stateful
 from fx.transforms.jitting.guards.reads import origin_of_module
 from fx.transforms.jitting.remembered import remembered
 from fx.transforms.jitting.watching.operands import NOTHING
@@ -28,8 +29,10 @@ def kind_of(cls: type) -> int:
     if cls in CONTAINERS:
         return CONTAINER
     holding = holding_of(cls)
-    if origin_of_module(cls.__module__) == "fx" and (holding is None or not holding.read):
-        return IGNORED
+    if origin_of_module(cls.__module__) == "fx":
+        noted = is_stateful(cls) if holding is None else holding.read
+        if not noted:
+            return IGNORED
     return INSTANCE if shows_state(cls) else OPAQUE
 
 
