@@ -76,6 +76,10 @@ class Holding:
         """The cells whose hooks may run."""
         return ()
 
+    def kept(self, x: Any) -> Iterable[Any]:
+        """The containers of what ``renewed`` names."""
+        return ()
+
     def tensors(self, x: Any) -> Iterable[Part]:
         """Tensors among its settings: inputs of a program."""
         return ()

@@ -35,6 +35,9 @@ class Steps(Holding):
                 yield Setting(f".param_groups[{i}][{key!r}]", value)
         yield Setting(_STATE, _states(x))
 
+    def kept(self, x: Any) -> Iterable[Any]:
+        return [x.state, *dict.values(x.state)]
+
     def tensors(self, x: Any) -> Iterable[Part]:
         return [
             Part(f"[{key}]", ("param_groups", i, key), value)

@@ -151,7 +151,7 @@ class Stages:
             except effects.Undescribed:
                 raise jitted.changing(signature.key, changed) from None
             looked.forget_places()
-        program.guards.renew()
+        program.guards.renew(touched)
         self._watch(touched, args)
         if modes.stage is not None:  # a function around this one assumes what this one does
             for predicate in program.predicates:

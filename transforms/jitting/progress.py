@@ -78,6 +78,10 @@ class Call(Stages):
             found = self.env[value] = self._bare(self._fetch(value))
         return found
 
+    def holds(self, value: Value, x: Any) -> None:
+        """What an input is in this call."""
+        self.env[value] = self._bare(x)
+
     def peek(self, value: Value) -> Any:
         """The same without a history, and not kept: who differentiates may not be known yet."""
         x = value.constant if value.constant is not None else self.env.get(value)

@@ -68,9 +68,9 @@ class Guards:
         self.reached: Reach | None = None
         self.hold: Callable[[Any, Sequence[Any]], bool] = walk.writer.hold()
 
-    def renew(self) -> None:
+    def renew(self, touched: Touched) -> None:
         """Take the state that optimizers have begun meanwhile for what was there before."""
-        self.settings.renew()
+        self.settings.renew(touched)
 
     def why(self, function: Callable[..., Any], objects: Sequence[Any] = ()) -> str:
         """What has changed, from what to what; "" if nothing has."""

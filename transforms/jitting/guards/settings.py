@@ -46,11 +46,12 @@ class Settings:
         """
         self._of.append((ref(holder), name, filters, _found(holder, filters, self._touched)))
 
-    def renew(self) -> None:
-        """Take the state that optimizers hold now for what they held."""
+    def renew(self, touched: Touched) -> None:
+        """Take the state that optimizers hold now for what they held, unless it was looked at."""
         for holder, _, filters, was in self._of:
             held = holder()
-            if held is not None and (begun := _holding(held).renewed):
+            begun = () if held is None else _holding(held).renewed
+            if begun and not any(id(x) in touched.ids for x in _holding(held).kept(held)):
                 now = _found(held, filters, self._touched)
                 was.update({name: now[name] for name in begun})
 

@@ -123,6 +123,7 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
                 value = input_value(TensorSpec(x.shape, x.dtype, x.device.name))
                 source = Captured(finder or (lambda F, O: x), getattr(finder, "name", "a constant"))
                 self.program.sources[value] = source
+                self.call.holds(value, x)  # which the function may replace before it is asked for
             found = self.captured[id(x)] = (x, value)
         return found[1]
 
