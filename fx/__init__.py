@@ -150,39 +150,7 @@ from fx.ops.methods import rebinding as _rebinding
 _handles.attach()
 _rebinding.attach()
 
-from fx.transforms import (
-    all_gather,
-    associative_scan,
-    axis_index,
-    axis_size,
-    checkpoint,
-    cond,
-    custom_jvp,
-    custom_vjp,
-    fori_loop,
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacrev,
-    jit,
-    jvp,
-    linear_transpose,
-    linearize,
-    map,
-    pmax,
-    pmean,
-    pmin,
-    ppermute,
-    psum,
-    scan,
-    stop_gradient,
-    switch,
-    value_and_grad,
-    vjp,
-    vmap,
-    while_loop,
-)
+from fx.transforms import *
 
 from fx.graph.staging import make_graph
 

@@ -125,14 +125,9 @@ def grad(
         level, roots = _roots(sources, cts, "grad", create_graph)
         nodes = [_input_node(x, level, "grad") for x in targets]
         found = backward_pass(
-            roots,
-            level=level,
-            keep=keep,
-            create_graph=create_graph,
-            accumulate=False,
-            inputs=nodes,
-            prune=True,
-        )
+            roots, level=level, keep=keep, create_graph=create_graph, accumulate=False,
+            inputs=nodes, prune=True,
+        )  # fmt: skip
         out = [_found(found.get(n), x, i) for i, (n, x) in enumerate(zip(nodes, targets))]
         given = {id(ct) for ct in cts}
         for i, g in enumerate(out):  # each is an object of its own, that may be written to

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from fx import forking
-from fx.backends.cpu.draws import with_next_key
 from fx.config import default_device, modes
+from fx.devices import backend
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor, to_device
@@ -23,6 +23,7 @@ from fx.state import Cell
 from fx.tensor import Tensor, _new, new_tensor
 
 _SEED = 67280421310721  # of a new generator, as in PyTorch
+with_next_key = backend("cpu").small_draws()  # keys lie on the host
 
 
 class Generator:

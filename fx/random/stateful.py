@@ -119,13 +119,9 @@ def randn(
 
 
 def rand_like(
-    input: Any,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    input: Any, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``rand`` with the shape, dtype and device of ``input``.
 
     Example:
@@ -139,13 +135,9 @@ def rand_like(
 
 
 def randn_like(
-    input: Any,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    input: Any, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``randn`` with the shape, dtype and device of ``input``.
 
     Example:
@@ -159,15 +151,10 @@ def randn_like(
 
 
 def randint(
-    *args: Any,
-    low: int | None = None,
-    high: int | None = None,
-    size: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = dtypes.int64,
-    device: Any = None,
+    *args: Any, low: int | None = None, high: int | None = None, size: Any = None,
+    generator: Generator | None = None, dtype: Any = dtypes.int64, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Uniform integers in [low, high): ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Args:
@@ -234,15 +221,9 @@ _LEAST = -(1 << 63)
 
 
 def randint_like(
-    input: Any,
-    low: int,
-    high: int | None = None,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    input: Any, low: int, high: int | None = None, *, generator: Generator | None = None,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """``randint`` with the shape, dtype and device of ``input``: ``randint_like(x, [low,] high)``.
 
     Example:
@@ -257,13 +238,9 @@ def randint_like(
 
 
 def randperm(
-    n: int,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = dtypes.int64,
-    device: Any = None,
+    n: int, *, generator: Generator | None = None, dtype: Any = dtypes.int64, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A random permutation of 0 .. n - 1.
 
     Args:
@@ -428,15 +405,9 @@ _FEW = 256  # weights that are looked at faster as Python's numbers
 
 
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Normal samples with the given means and standard deviations.
 
     Args:

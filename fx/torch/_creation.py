@@ -164,16 +164,9 @@ def linspace(
     """``steps`` numbers at equal distances from ``start`` to ``end``."""
     if out is not None:
         return into(
-            out,
-            "linspace",
-            "start, end, steps",
-            linspace,
-            start,
-            end,
-            steps,
-            dtype=dtype,
+            out, "linspace", "start, end, steps", linspace, start, end, steps, dtype=dtype,
             device=device,
-        )  # type: ignore[no-any-return]
+        )  # fmt: skip
     return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -184,17 +177,9 @@ def logspace(
     """``steps`` powers of ``base`` whose exponents lie at equal distances."""
     if out is not None:
         return into(
-            out,
-            "logspace",
-            "start, end, steps, base",
-            logspace,
-            start,
-            end,
-            steps,
-            base,
-            dtype=dtype,
-            device=device,
-        )  # type: ignore[no-any-return]
+            out, "logspace", "start, end, steps, base", logspace, start, end, steps, base,
+            dtype=dtype, device=device,
+        )  # fmt: skip
     return fx.logspace(
         start, end, steps, base, dtype=dtype, device=device, requires_grad=requires_grad
     )
@@ -218,17 +203,9 @@ def randint(
     """Integers in [low, high), each as likely; ``randint(high, size)`` begins at 0."""
     if out is not None:
         return into(
-            out,
-            "randint",
-            "low, high, size",
-            randint,
-            low,
-            high,
-            size,
-            generator=generator,
-            dtype=dtype,
-            device=device,
-        )  # type: ignore[no-any-return]
+            out, "randint", "low, high, size", randint, low, high, size, generator=generator,
+            dtype=dtype, device=device,
+        )  # fmt: skip
     if isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     elif high is None or low is None:  # randint(5, size=...), randint(high=5, size=...)
@@ -265,16 +242,9 @@ def normal(
     """Normal samples, of the means' and deviations' shape or of ``size``."""
     if out is not None:
         return into(
-            out,
-            "normal",
-            "mean, std, size",
-            normal,
-            mean,
-            std,
-            size,
-            generator=generator,
+            out, "normal", "mean, std, size", normal, mean, std, size, generator=generator,
             **options,
-        )  # type: ignore[no-any-return]
+        )  # fmt: skip
     return fx.normal(mean, std, size, generator=generator, **options)
 
 

@@ -223,17 +223,9 @@ def conv_transpose1d(
         tensor([[[ 1., 10.,  2., 20.]]])
     """
     return _conv_transpose(
-        "conv_transpose1d",
-        1,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
         dilation,
-    )
+    )  # fmt: skip
 
 
 @in_half
@@ -273,17 +265,9 @@ def conv_transpose2d(
         (1, 3, 8, 8)
     """
     return _conv_transpose(
-        "conv_transpose2d",
-        2,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
         dilation,
-    )
+    )  # fmt: skip
 
 
 @in_half
@@ -306,17 +290,9 @@ def conv_transpose3d(
         (1, 1, 3, 3, 3)
     """
     return _conv_transpose(
-        "conv_transpose3d",
-        3,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
         dilation,
-    )
+    )  # fmt: skip
 
 
 def _conv_transpose(
@@ -344,14 +320,8 @@ def _conv_transpose(
         key(dilation),
     )
     out = conv_prims.conv_input_grad(
-        x,
-        w,
-        input_size=sizes,
-        stride=strides,
-        padding=pads,
-        dilation=steps,
-        groups=groups,
-    )
+        x, w, input_size=sizes, stride=strides, padding=pads, dilation=steps, groups=groups,
+    )  # fmt: skip
     if any(zeros):
         none = (0,) * (rank + 2)
         out = shape_prims.pad(out, constant_like(0, out), low=none, high=zeros, inside=none)

@@ -212,16 +212,9 @@ def avg_pool2d(
                   [10.5000, 12.5000]]]])
     """
     return _avg_pool(
-        "avg_pool2d",
-        2,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
         divisor_override,
-    )
+    )  # fmt: skip
 
 
 @in_float32
@@ -242,16 +235,9 @@ def avg_pool3d(
         (1, 1, 2, 2, 2)
     """
     return _avg_pool(
-        "avg_pool3d",
-        3,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
         divisor_override,
-    )
+    )  # fmt: skip
 
 
 def _avg_pool(

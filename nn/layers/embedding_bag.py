@@ -91,18 +91,9 @@ class EmbeddingBag(Module):
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
         """Integers (bags, n), or (n,) with offsets (bags,), to (bags, embedding_dim)."""
         return F.embedding_bag(
-            input,
-            self.weight,
-            offsets,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.mode,
-            self.sparse,
-            per_sample_weights,
-            self.include_last_offset,
-            self.padding_idx,
-        )
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
 
     @classmethod
     def from_pretrained(
@@ -129,17 +120,9 @@ class EmbeddingBag(Module):
             )
         rows, length = embeddings.shape
         out = cls(
-            rows,
-            length,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            embeddings,
-            include_last_offset,
-            padding_idx,
-        )
+            rows, length, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+            include_last_offset, padding_idx,
+        )  # fmt: skip
         out.weight.requires_grad_(not freeze)
         return out
 

@@ -28,14 +28,9 @@ class _MaxPool(Module):
 
     def _pool(self, function: Any, input: Any) -> Any:
         return function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
             self.return_indices,
-        )
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The sizes."""
@@ -118,13 +113,9 @@ class AvgPool1d(Module):
     def forward(self, input: Any) -> Any:
         """(batch, channels, length) to (batch, channels, out_length)."""
         return F.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad,
-        )
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The sizes."""
@@ -167,14 +158,9 @@ class AvgPool2d(Module):
 
     def _pool(self, function: Any, input: Any) -> Any:
         return function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
 
     def forward(self, input: Any) -> Any:
         """(batch, channels, height, width) to (batch, channels, ...)."""

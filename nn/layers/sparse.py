@@ -89,14 +89,9 @@ class Embedding(Module):
     def forward(self, input: Any) -> Tensor:
         """Integers (...) to (..., embedding_dim)."""
         return F.embedding(
-            input,
-            self.weight,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
-        )
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
 
     @classmethod
     def from_pretrained(
@@ -121,16 +116,9 @@ class Embedding(Module):
             )
         rows, length = embeddings.shape
         return cls(
-            rows,
-            length,
-            padding_idx,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
+            rows, length, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            _weight=embeddings, _freeze=freeze,
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The sizes and what differs from the defaults."""

@@ -174,13 +174,9 @@ class _FractionalMaxPool(Module):
         """(batch, channels, ...) to (batch, channels, *output_size), or that and the places."""
         function = F.fractional_max_pool2d if self.rank == 2 else F.fractional_max_pool3d
         return function(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
             _random_samples=self._random_samples,
-        )
+        )  # fmt: skip
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):

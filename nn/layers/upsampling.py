@@ -44,13 +44,9 @@ class Upsample(Module):
     def forward(self, input: Any) -> Tensor:
         """(batch, channels, ...) to (batch, channels, *size)."""
         return F.interpolate(
-            input,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
+            input, self.size, self.scale_factor, self.mode, self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
-        )
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The size or the factor, and the mode."""

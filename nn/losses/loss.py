@@ -204,10 +204,6 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input: Any, target: Any) -> Tensor:
         """(batch, classes, ...) and (batch, ...), or two of one shape."""
         return F.cross_entropy(
-            input,
-            target,
-            self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
             label_smoothing=self.label_smoothing,
-        )
+        )  # fmt: skip

@@ -209,14 +209,9 @@ class TripletMarginWithDistanceLoss(_Loss):
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
         """What the distance takes."""
         return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+            anchor, positive, negative, distance_function=self.distance_function,
+            margin=self.margin, swap=self.swap, reduction=self.reduction,
+        )  # fmt: skip
 
 
 def _check_margin(name: str, margin: float) -> None:

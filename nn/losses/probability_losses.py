@@ -62,13 +62,9 @@ class PoissonNLLLoss(_Loss):
     def forward(self, log_input: Any, target: Any) -> Tensor:
         """Logarithms of rates (or rates), and counts."""
         return F.poisson_nll_loss(
-            log_input,
-            target,
-            log_input=self.log_input,
-            full=self.full,
-            eps=self.eps,
+            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
             reduction=self.reduction,
-        )
+        )  # fmt: skip
 
 
 class KLDivLoss(_Loss):

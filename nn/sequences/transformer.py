@@ -248,15 +248,11 @@ class Transformer(Module):
             x, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(  # type: ignore[no-any-return]
-            y,
-            memory,
-            tgt_mask=tgt_mask,
-            memory_mask=memory_mask,
+            y, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask,
-            tgt_is_causal=tgt_is_causal,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
-        )
+        )  # fmt: skip
 
 
 def _copies(layer: Module, count: int) -> ModuleList:

@@ -22,7 +22,6 @@ BACKENDS_ARE_KNOWN_TO = {
     "fx",  # the number of threads
     "fx.torch._settings",
     "fx.data.loading.threaded",
-    "fx.random.generator",  # a small draw and the next key by one call
     "fx.testing.native",
     "fx.optim._fused",
     "fx.transforms.jitting.compiled",

@@ -78,6 +78,11 @@ def kernel_for(primitive: Any) -> Any:
     return Elements(name, primitive.reference, words)  # a fused function of elements
 
 
+def small_draws() -> Any:
+    """``f(key, family, shape, dtype, *more)``: a small draw and the next key by one call."""
+    return import_module(f"{__name__}.draws").with_next_key
+
+
 def from_numpy(array: np.ndarray) -> np.ndarray:
     """The array itself: no copy."""
     return array

@@ -134,13 +134,9 @@ def empty(
 
 
 def full(
-    shape: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
+    shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A tensor of one value.
 
     Args:
@@ -219,14 +215,9 @@ def empty_like(
 
 
 def full_like(
-    x: Any,
-    /,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """One value with the shape, and unless told the dtype and device, of ``x``.
 
     Raises:
@@ -281,15 +272,9 @@ def lay_as(out: Tensor, x: Any) -> Tensor:
 
 
 def arange(
-    start: Any,
-    /,
-    stop: Any = None,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    device: Any = None,
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The numbers ``start, start + step, ...`` before ``stop``.
 
     Args:
@@ -336,16 +321,9 @@ def _iota(
 
 
 def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 100,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-    requires_grad: bool = False,
-) -> Tensor:
+    start: Any, stop: Any, /, num: int = 100, *, dtype: Any = None, device: Any = None,
+    endpoint: bool = True, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """``num`` numbers from ``start`` to ``stop``, evenly apart; both ends are exact.
 
     Args:
@@ -410,17 +388,9 @@ def _both_ways(start: Any, stop: Any, step: Any, num: int, dtype: Any) -> np.nda
 
 
 def logspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 100,
-    base: float = 10.0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-    requires_grad: bool = False,
-) -> Tensor:
+    start: Any, stop: Any, /, num: int = 100, base: float = 10.0, *, dtype: Any = None,
+    device: Any = None, endpoint: bool = True, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """``num`` numbers from ``base ** start`` to ``base ** stop``, evenly apart in their logarithm.
 
     Args:
