@@ -12,7 +12,14 @@ _backend("cpu")
 
 from fx import frames as _frames
 
-_frames.install()
+
+def _advise(error, trace):
+    from fx.keywords import with_right_ones
+
+    with_right_ones(error, trace)
+
+
+_frames.install(_advise)
 
 # tensors ----------------------------------------------------------------------------------------
 from fx.config import (
@@ -21,13 +28,13 @@ from fx.config import (
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
-    set_default_device,
     set_default_dtype,
     set_grad_enabled,
 )
 from fx.backends.cpu.threads import get_num_threads, set_num_threads
 from fx.devices import Device as device
 from fx.devices import register_backend as register_backend
+from fx.devices import set_default_device as set_default_device
 from fx.dtypes import (
     bfloat16,
     complex64,

@@ -8,7 +8,6 @@ inside ``f`` it is respected.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator
 from functools import wraps
 from inspect import isgeneratorfunction
@@ -17,57 +16,12 @@ from typing import Any
 from fx import dtypes
 from fx.blocks import Block
 from fx.errors import DTypeError
-
-NEVER = 1 << 62  # after every node of the tape
-ENABLED = -1  # a barrier below every level: everything records
-
-
-class _Modes(threading.local):
-    """What each thread has for itself."""
-
-    barrier: int = ENABLED  # tapes of a level <= barrier do not record
-    silent: int = ENABLED  # the level above 0 whose tape the running backward pass keeps silent
-    record0: bool = True  # whether the level-0 tape records: barrier < 0, asked at every recording
-    inference: bool = False
-    autocast: Any = None  # the half-precision dtype of the innermost region (fx.amp)
-    device: str | None = None
-    axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
-    lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
-    turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)
-    journal: list[Any] | None = None  # of cells that are rebound, with what they held before
-    transaction: Any = None  # that running loads take part in (fx.transaction)
-    pulling: int = NEVER  # the number of the node whose pullback runs (fx.writing)
-    views: int = False  # whether view primitives note what they give (fx.writing.views)
-    stage: Any = None  # of the function that is being staged (fx.graph.staging)
-
-    def __init__(self) -> None:  # in every thread: its ``__dict__`` holds all of them
-        self.__dict__.update({name: getattr(_Modes, name) for name in _Modes.__annotations__})
-
-
-modes = _Modes()
-
-
-class _Writing:
-    """Whether this process may write into plain tensors, and whether it has (fx.writing)."""
-
-    enabled: bool = False
-    started: bool = False
-    note: Any = None  # notes that a tensor, just made, is a view of another
-    moved: Any = None  # until then: called with a tensor and what a reshape gave that moved it
-    elsewhere: Any = None  # until then: notes a view that has memory of its own
-    watched: Any = None  # families of parameters whose views a step may have to tell
-    summed: Any = None  # where the sum of a gradient that was written and another is stored
-    stepped: Any = None  # called after an optimizer's step where there are some
-    apart: bool = False  # whether a view may lie elsewhere than what it is a view of
-    hosted: Any = None  # whether NumPy may write into the memory of an array
-
-
-writing = _Writing()
-
-
-class _Defaults:
-    dtype: dtypes.DType[Any] = dtypes.float32
-    device: str = "cpu"
+from fx.modes import ENABLED as ENABLED
+from fx.modes import NEVER as NEVER
+from fx.modes import Defaults, newest_level
+from fx.modes import default_dtype as default_dtype
+from fx.modes import modes as modes
+from fx.modes import writing as writing
 
 
 def set_modes(barrier: int, silent: int) -> None:
@@ -92,8 +46,6 @@ class _GradMode(Block):
         if self.enable:  # within a running backward pass too, as a hand-written checkpoint needs
             set_modes(ENABLED, ENABLED)
         else:
-            from fx.levels import newest_level
-
             set_modes(newest_level(), modes.silent)
         if self.inference is not None:
             modes.inference = self.inference
@@ -250,11 +202,6 @@ def is_inference_mode_enabled() -> bool:
     return modes.inference
 
 
-def default_dtype() -> dtypes.DType[Any]:
-    """The dtype that a Python float and the creation functions take."""
-    return _Defaults.dtype
-
-
 def set_default_dtype(dtype: Any) -> None:
     """Set the floating dtype that Python floats and creation functions take.
 
@@ -271,27 +218,12 @@ def set_default_dtype(dtype: Any) -> None:
     found = dtypes.as_dtype(dtype)
     if found not in dtypes.FLOATING:
         raise DTypeError(f"the default dtype must be floating, got {found.name}")
-    _Defaults.dtype = found
+    Defaults.dtype = found
 
 
 def default_device() -> str:
     """The device of new tensors in this thread."""
-    return modes.device or _Defaults.device
-
-
-def set_default_device(device: Any) -> None:
-    """Set the device of new tensors, for all threads.
-
-    Example:
-        >>> import fx
-        >>> fx.set_default_device("meta")
-        >>> fx.zeros(3).device
-        device(type='meta')
-        >>> fx.set_default_device("cpu")
-    """
-    from fx.devices import as_device
-
-    _Defaults.device = as_device(device).name
+    return modes.device or Defaults.device
 
 
 _plain: list[Callable[[bool], None]] = []  # what makes jitted functions run so, or compiled

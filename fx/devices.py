@@ -17,6 +17,7 @@ import numpy as np
 from fx.config import default_device, modes
 from fx.errors import DeviceError, RegistrationError
 from fx.frames import count_as_internal
+from fx.modes import Defaults
 from fx.spec import TensorSpec
 
 _BACKENDS: dict[str, Any] = {"cpu": "fx.backends.cpu", "meta": "fx.backends.meta"}
@@ -117,6 +118,19 @@ def as_device(device: Any = None) -> Device:
     if isinstance(device, Device):
         return device
     return Device(default_device() if device is None else device)
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device of new tensors, for all threads.
+
+    Example:
+        >>> import fx
+        >>> fx.set_default_device("meta")
+        >>> fx.zeros(3).device
+        device(type='meta')
+        >>> fx.set_default_device("cpu")
+    """
+    Defaults.device = as_device(device).name
 
 
 def is_known(name: str) -> bool:

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from fx.errors import DTypeError
+from fx.modes import default_dtype
 from fx.seen import TORCH, TorchDType
 
 DType = np.dtype
@@ -75,8 +76,6 @@ def as_dtype(dtype: Any) -> DType[Any]:
         if known is not None:
             return known
     if dtype is float:
-        from fx.config import default_dtype
-
         return default_dtype()
     known = _PYTHON.get(dtype) if isinstance(dtype, type) else None
     if known is not None:
@@ -168,8 +167,6 @@ def result_dtype_with_scalar(dtype: DType[Any], scalar: bool | int | float | com
     A scalar of the tensor's kind or below takes the tensor's dtype; a scalar of a higher kind lifts
     the tensor to the default dtype of that kind (``int32 tensor + 1.5 -> default float``).
     """
-    from fx.config import default_dtype
-
     if isinstance(scalar, bool):
         return dtype
     if isinstance(scalar, int):
@@ -183,8 +180,6 @@ def result_dtype_with_scalar(dtype: DType[Any], scalar: bool | int | float | com
 
 def dtype_of_scalar(scalar: Any) -> DType[Any]:
     """The dtype that a Python scalar takes when it becomes a tensor on its own."""
-    from fx.config import default_dtype
-
     if isinstance(scalar, bool):
         return bool_
     if isinstance(scalar, int):
@@ -198,8 +193,6 @@ def to_float(dtype: DType[Any]) -> DType[Any]:
     """``dtype`` itself if it is floating or complex, else the default floating dtype."""
     if dtype in INEXACT:
         return dtype
-    from fx.config import default_dtype
-
     return default_dtype()
 
 

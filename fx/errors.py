@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from fx.frames import users_only
+from fx.modes import modes
 
 
 class FxError(Exception):
@@ -89,8 +90,6 @@ class _OfStaging(FxError):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        from fx.config import modes
-
         stage = modes.stage
         while stage is not None and not stage.refused(self):
             stage = stage.outer

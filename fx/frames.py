@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from os.path import dirname, sep
 from types import FrameType, TracebackType
@@ -82,16 +83,17 @@ def _passes_through_fx(trace: TracebackType | None) -> bool:
     return False
 
 
-def install() -> None:
-    """Let uncaught errors that come out of fx show the user's frames; earlier hooks go on."""
+def install(advise: Callable[[Any, Any], None]) -> None:
+    """Let uncaught errors that come out of fx show the user's frames; earlier hooks go on.
+
+    ``advise(error, trace)`` may let a ``TypeError`` say more.
+    """
     before, before_thread = sys.excepthook, threading.excepthook
 
     def hook(kind: Any, error: Any, trace: Any) -> None:
         if kind is TypeError:
-            from fx.keywords import with_right_ones
-
             with suppress(Exception):  # the error that is shown comes first
-                with_right_ones(error, trace)
+                advise(error, trace)
         if _passes_through_fx(trace):
             trace = users_only(trace)
             error = error.with_traceback(trace)

@@ -14,7 +14,7 @@ from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BackwardError, InPlaceError
 from fx.gradients import at_rest
-from fx.levels import newest_level
+from fx.modes import newest_level
 from fx.state import Cell, free_value
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new

@@ -15,19 +15,14 @@ from typing import Any, ClassVar
 from fx.dtypes import DType
 from fx.errors import EscapedTracerError
 from fx.frames import user_line
+from fx.modes import Newest
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
 _numbers = count(2, 2)
-_newest = 0
 live: dict[int, Level] = {}
 _started: dict[int, str] = {}  # where the last transforms that have returned were called
 _REMEMBERED = 256
-
-
-def newest_level() -> int:
-    """The highest level that exists, the odd one of the newest transform."""
-    return _newest + 1
 
 
 class Level:
@@ -42,11 +37,10 @@ class Level:
     __slots__ = ("axis_name", "line", "number", "size", "transform")
 
     def __init__(self, transform: str, size: int = 0, axis_name: Any = None) -> None:
-        global _newest
         self.transform = transform
         self.size = size
         self.axis_name = axis_name
-        self.number = _newest = next(_numbers)
+        self.number = Newest.number = next(_numbers)
         self.line = user_line()
 
     def __enter__(self) -> Level:

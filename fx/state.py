@@ -19,7 +19,7 @@ from fx.config import is_grad_enabled, modes, writing
 from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BatchedValueError, InPlaceError
-from fx.levels import newest_level
+from fx.modes import newest_level
 from fx.tape import CELL, Leaf, grad_tracer
 from fx.tensor import Tensor, bare, new_tensor
 from fx.versions import touch

@@ -13,7 +13,7 @@ from weakref import ref
 
 from numpy import ndarray
 
-from fx.levels import newest_level
+from fx.modes import newest_level
 from fx.prims.compare import stop_gradient
 from fx.state import Cell
 from fx.tape import CELL

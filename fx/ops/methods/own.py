@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -237,11 +238,10 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
     Raises:
         ValueError: for a version that fx does not follow.
     """
-    import fx
     from fx._namespace import check_version
 
     check_version(api_version)
-    return fx
+    return sys.modules["fx"]  # of which this is a part
 
 
 # new tensors like this one ----------------------------------------------------------------------

@@ -7,8 +7,9 @@ from typing import Any
 from weakref import ref
 
 from fx import limits, tree
-from fx.config import _Defaults, modes
+from fx.config import modes
 from fx.graph.ir import Value
+from fx.modes import Defaults
 from fx.transforms.jitting.handled import was_sent
 from fx.transforms.jitting.program import Argument, Enclosed, Program
 from fx.transforms.jitting.recording.host import ERRORS, Fits
@@ -48,9 +49,9 @@ def settings(code: Code, program: Program) -> None:
     )
     code.require(f"now['device'] is {code.name('device', modes.device)}")
     code.require(f"now['autocast'] is {code.name('autocast', modes.autocast)}")
-    code.names["defaults"] = _Defaults
-    code.require(f"defaults.dtype is {code.name('dtype', _Defaults.dtype)}")
-    code.require(f"defaults.device == {_Defaults.device!r}")
+    code.names["defaults"] = Defaults
+    code.require(f"defaults.dtype is {code.name('dtype', Defaults.dtype)}")
+    code.require(f"defaults.device == {Defaults.device!r}")
     if limits.key():
         code.names["limits"] = limits.key
         code.require(f"limits() == {limits.key()!r}")
