@@ -218,9 +218,9 @@ POOL_STRIDE = _limit(4, 2, "columns: with a larger stride lanes are loaded one b
 POOL_FROM = _limit(200_000, 16, "elements of windows: from which eager pooling is compiled")
 
 # eager kernels ----------------------------------------------------------------------------------
-LIBRARY_SHORT = _limit(10_000.0, 10.0, "ns: shorter calls keep the GIL")
-LIBRARY_LONG = _limit(60_000.0, 20.0, "ns: longer ones are shared among threads")
-LIBRARY_CHUNK = _limit(30_000.0, 1.0, "ns: work that a thread takes at once")
+EAGER_SHORT = _limit(10_000.0, 10.0, "ns: shorter calls keep the GIL")
+EAGER_LONG = _limit(60_000.0, 20.0, "ns: longer ones are shared among threads")
+EAGER_CHUNK = _limit(30_000.0, 1.0, "ns: work that a thread takes at once")
 SUM_ROW = _limit(1 << 14, 64, "elements: of a row that a task of an eager sum adds up, of float32")
 SUM_ROWS = _limit(512, 32, "rows: that a task adds up column by column, at most, of float32")
 SUM_AREA = _limit(1 << 16, 128, "elements: of those rows, about")

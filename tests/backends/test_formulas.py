@@ -8,7 +8,7 @@ import pytest
 import fx
 from fx import limits
 from fx.backends.cpu.formulas import Along, Elements
-from fx.backends.cpu.llvm import formulas, library
+from fx.backends.cpu.llvm import any_size, formulas
 from fx.compiler.extents import Extent, larger, smaller
 from fx.prims import norms
 from fx.prims.compare import where
@@ -124,7 +124,7 @@ def test_more_arrays_than_a_kernel_takes_have_no_kernel():
     shapes = [("n",)] * 40
     assert formulas.program("a test's many", many, shapes, "f" * 40) is None
     with pytest.raises(TypeError):  # and the way there refuses them
-        library.kernel("rows", "cross_entropy", "f")([1, 0, *range(200)])
+        any_size.kernel("rows", "cross_entropy", "f")([1, 0, *range(200)])
 
 
 # formulas of rows -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fx import limits
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.sort import argsort, searchsorted, top_k_indices
 
 DTYPES = [
@@ -25,7 +25,7 @@ DTYPES = [
 @pytest.fixture(autouse=True, params=["kernel", "reference"])
 def _which(request, monkeypatch):
     if request.param == "reference":
-        monkeypatch.setattr(library, "if_ready", lambda *_: None)
+        monkeypatch.setattr(any_size, "if_ready", lambda *_: None)
     with limits.given(EARLY_CALLS=0):
         yield
 

@@ -89,7 +89,7 @@ def test_bits_do_not_depend_on_threads():
     params = {"causal": True, "scale": 0.3}
     found = []
     before = fx.get_num_threads()
-    with limits.given(LIBRARY_LONG=0.0, LIBRARY_SHORT=0.0, LIBRARY_CHUNK=1.0):
+    with limits.given(EAGER_LONG=0.0, EAGER_SHORT=0.0, EAGER_CHUNK=1.0):
         for count in (1, 2, 3):
             fx.set_num_threads(count)
             found.append([x.copy() for x in both_ways(q, k, v, ct, **params)])

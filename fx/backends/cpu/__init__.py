@@ -22,7 +22,7 @@ warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 KERNELS = {
     "attention": "attention attention_grad",
     "collective": "psum pmax pmin all_gather ppermute",
-    "control": "unstack stack cond scan while",
+    "control_flow": "unstack stack cond scan while",
     "conv": "conv conv_input_grad conv_weight_grad",
     "creation": "full iota",
     "cumulative": "cumsum cumprod cummax cummin logcumsumexp recurrence",

@@ -18,7 +18,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._windows import Windows
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _run(
     """Call a kernel of ``irregular/planes.py``, w (O, C//groups, taps), on one thread."""
     sizes = (*w.shape, groups, math.prod(lay.plane), math.prod(lay.grid))
     work = float(samples * w.size * lay.length)
-    chunk = 0 if work < limits.LIBRARY_SHORT else samples
-    library.kernel("planes", name, w.dtype.char)(
+    chunk = 0 if work < limits.EAGER_SHORT else samples
+    any_size.kernel("planes", name, w.dtype.char)(
         [samples, chunk, *arrays, lay.offsets, lay.length, *sizes, *more]
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import narrowed, widen
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.dtypes import FLOATING
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -25,7 +25,7 @@ class Cut(NamedTuple):
     """How attention of given sizes is computed.
 
     Attributes:
-        sizes: the numbers of ``library/attention.py``, but for the strides.
+        sizes: the numbers of ``any_size/attention.py``, but for the strides.
         tasks: of the kernel.
         cost: nanoseconds of all of them.
         parts: that dk and dv are added up from.
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
     @property
     def counts(self) -> list[int]:
         """What calls begin with: how many tasks, and how many a thread takes at once."""
-        return [self.tasks, library.chunk_of(self.tasks, self.cost / self.tasks)]
+        return [self.tasks, any_size.chunk_of(self.tasks, self.cost / self.tasks)]
 
 
 def cut(q: Four, k: Four, v: Four, itemsize: int, causal: bool, back: bool) -> Cut:
@@ -156,7 +156,7 @@ def _new_call(arrays: _Arrays, causal: bool) -> _Call:
 
 def _served(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Any:
     """Whether the kernels take arrays of this dtype, and there are some elements everywhere."""
-    return q.dtype in _FLOATS and q.size and k.size and v.size and library.available()
+    return q.dtype in _FLOATS and q.size and k.size and v.size and any_size.available()
 
 
 def _widened(*xs: np.ndarray) -> list[np.ndarray]:
@@ -179,9 +179,9 @@ def attention(
         return attention_plain(q, k, v, *masks, causal=causal, scale=scale)
     call, arrays = _prepared(causal, q, k, v, masks[0] if masks else None)
     batch, heads, targets, _ = q.shape
-    out = library.empty([q, batch, targets, heads, v.shape[3]]).transpose(0, 2, 1, 3)
-    lse = library.empty([q, batch, heads, targets])
-    library.kernel("attention", "forward", dtype.char)(
+    out = any_size.empty([q, batch, targets, heads, v.shape[3]]).transpose(0, 2, 1, 3)
+    lse = any_size.empty([q, batch, heads, targets])
+    any_size.kernel("attention", "forward", dtype.char)(
         [*call.counts, *arrays, lse, out, *_NONE[:4], scale, call.numbers]
     )
     return out, lse
@@ -207,12 +207,12 @@ def attention_grad(
     mask = masks[0] if masks else None
     call, arrays = _prepared(causal, q, k, v, mask, ct, lse, delta)
     q, k, v, mask, ct, lse, delta = arrays
-    dq = library.empty([q, *q.shape])
+    dq = any_size.empty([q, *q.shape])
     batch, kv_heads, sources, depth = v.shape
     parts = call.plan.parts
     shape = (batch, kv_heads, sources) if parts == 1 else (batch, kv_heads, parts, sources)
-    dk, dv = library.empty([q, *shape, q.shape[3]]), library.empty([q, *shape, depth])
-    library.kernel("attention", "backward", dtype.char)(
+    dk, dv = any_size.empty([q, *shape, q.shape[3]]), any_size.empty([q, *shape, depth])
+    any_size.kernel("attention", "backward", dtype.char)(
         [*call.counts, q, k, v, mask, lse, ct, delta, dq, dk, dv, scale, call.numbers]
     )
     if parts == 1:
@@ -223,10 +223,10 @@ def attention_grad(
 def _joined(plan: Cut, x: np.ndarray) -> np.ndarray:
     """x (batch, kv heads, parts, sources, length) without its parts."""
     batch, kv_heads, _, sources, length = x.shape
-    out = library.empty([x, batch, kv_heads, sources, length])
+    out = any_size.empty([x, batch, kv_heads, sources, length])
     total = sum_of_parts(plan, length)
     numbers = np.array((*total.sizes, *[0] * 20), np.int64)
-    library.kernel("attention", "total", x.dtype.char)(
+    any_size.kernel("attention", "total", x.dtype.char)(
         [*total.counts, x, out, *_NONE, 1.0, numbers]
     )
     return out

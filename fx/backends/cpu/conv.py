@@ -20,7 +20,7 @@ from fx.backends.cpu import _planes
 from fx.backends.cpu._arrays import computed, narrowed
 from fx.backends.cpu._windows import Windows, of_one_dtype, sliding, windows
 from fx.backends.cpu.blas import product
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.matmul import matmul
 
 Pairs = tuple[tuple[int, int], ...]
@@ -280,8 +280,8 @@ def _by_samples(
 ) -> None:
     """Run im2col or col2im on the samples of a tile, x (n, C, V); they do not touch one another."""
     n, channels, _ = x.shape
-    chunk = library.chunk_of(n, 1.0 * cols.size / max(n, 1))
-    library.kernel("windows", name, x.dtype.char)(
+    chunk = any_size.chunk_of(n, 1.0 * cols.size / max(n, 1))
+    any_size.kernel("windows", name, x.dtype.char)(
         [n, chunk, source, target, channels, *steps, win.geo, *tile[2:]]
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fx.backends.cpu.formulas import dense
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 
 def bincount(x: np.ndarray, *, minlength: int) -> np.ndarray | None:
@@ -22,7 +22,7 @@ def counts_between(x: np.ndarray, edges: np.ndarray, *, even: bool) -> np.ndarra
     """How many of x (n,) lie between edges (bins + 1,), in their dtype; ``even`` says they are."""
     if x.dtype is not edges.dtype or x.dtype.char not in "fd" or len(edges) < 2:
         return None
-    run = library.if_ready("histogram", "between", x.dtype.char)
+    run = any_size.if_ready("histogram", "between", x.dtype.char)
     if run is None:
         return None
     bins, length = len(edges) - 1, float(edges[-1]) - float(edges[0])

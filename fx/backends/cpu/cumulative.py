@@ -1,4 +1,4 @@
-"""Cumulative kernels: ``llvm/library/scans.py``, and what NumPy does of complex and of few numbers.
+"""Cumulative kernels: ``llvm/any_size/scans.py``, and what NumPy does of complex and few numbers.
 
 Floats of 16 and 32 bits are carried in float64, so errors do not pile up.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import narrowed, widen
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 _CARRIED = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
 _PLACES = np.zeros(1, np.int64)
@@ -88,7 +88,7 @@ def _words(name: str, shape: tuple[int, ...], axis: int) -> tuple[int, int, int,
     if not 0 <= axis < len(shape):
         raise IndexError(axis)
     tasks = tasks_of(shape, axis)
-    chunk = library.chunk_of(tasks, prod(shape) * PRICE[name] / tasks) if tasks else 0
+    chunk = any_size.chunk_of(tasks, prod(shape) * PRICE[name] / tasks) if tasks else 0
     return tasks, chunk, shape[axis], prod(shape[axis + 1 :])
 
 
@@ -103,13 +103,13 @@ def _native(
     shape, dtype = x.shape, x.dtype
     tasks, chunk, n, inner = _words(name, shape, axis)
     kind = _NAMES.get(dtype) or _NAMES.setdefault(dtype, dtype.name)
-    run = library.if_ready("scans", name, kind) if x.size and dtype.kind != "c" else None
+    run = any_size.if_ready("scans", name, kind) if x.size and dtype.kind != "c" else None
     if run is None:
         return None
     given = [a if a.flags.c_contiguous and a.flags.aligned else a.copy("C") for a in arrays]
-    outs = (library.empty([x, *shape]),)
+    outs = (any_size.empty([x, *shape]),)
     if placed:
-        outs += (library.empty([_PLACES, *shape]),)
+        outs += (any_size.empty([_PLACES, *shape]),)
     run([tasks, chunk, *given, *outs, n, inner, int(reverse)])
     return outs
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import _np_draws, philox
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.philox import dense, drawn, key_rows
 from fx.prims.random import KEY_WORDS
 
@@ -134,7 +134,7 @@ def with_next_key(
             return None
         return make(key, shape, dtype, *more)  # type: ignore[no-any-return]
     run, like = found
-    empty = library.empty
+    empty = any_size.empty
     out, following = empty([like, *shape]), empty([_KEY_LIKE, KEY_WORDS])
     run([-(-n // limits.DRAW_PIECE), 0, dense(key), out, n, following, *more])
     return out, following
@@ -149,11 +149,11 @@ def _chances(
     """1 with probability p, else 0; None where one is no probability, and for 16-bit floats."""
     if dtype.char not in "fd":
         return None
-    empty, wrong = library.empty, np.zeros(1, np.int64)
+    empty, wrong = any_size.empty, np.zeros(1, np.int64)
     out, following = empty([p, *shape]), empty([_KEY_LIKE, KEY_WORDS])
     n = prod(shape)
     tasks = -(-n // limits.DRAW_PIECE)
-    run = library.kernel("draws", "chances", "float32" if dtype.char == "f" else "float64")
+    run = any_size.kernel("draws", "chances", "float32" if dtype.char == "f" else "float64")
     run([tasks, 0, dense(key), out, n, following, dense(p), wrong])
     return None if wrong.item() else (out, following)
 
@@ -199,8 +199,8 @@ def _rejection(
     out = np.empty(full, _FLOAT64)
     tasks = out.size
     if tasks:
-        chunk = library.chunk_of(tasks, PRICE[name])
-        library.kernel("rejection", name, "d")([
+        chunk = any_size.chunk_of(tasks, PRICE[name])
+        any_size.kernel("rejection", name, "d")([
             tasks, chunk, dense(key), given, out, prod(shape), int(given.size > 1), *more
         ])  # fmt: skip
     return out
@@ -216,10 +216,10 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     full = (*key.shape[:-1], *shape)
     n, size = shape[-1], prod(full)
     if size and n <= MOST_SHUFFLED and (philox.loaded or not philox.is_early(2 * size)):
-        run = library.if_ready("shuffle", "permutation", "l")
+        run = any_size.if_ready("shuffle", "permutation", "l")
         if run is not None:
-            empty, tasks, room = library.empty, size // n, shuffle_words(n)
-            chunk = library.chunk_of(tasks, shuffle_price(n))
+            empty, tasks, room = any_size.empty, size // n, shuffle_words(n)
+            chunk = any_size.chunk_of(tasks, shuffle_price(n))
             together = chunk or tasks
             out, work = empty([_LIKE, *full]), empty([_LIKE, -(-tasks // together) * room])
             run([

@@ -11,7 +11,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu._arrays import memory_order, transposed_back, zero_of
 from fx.backends.cpu.formulas import Elements
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.errors import DIVIDED_BY_0, DivisionError
 from fx.primitive import registry
 
@@ -213,7 +213,7 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
     if silent is None:
         silent = _SILENT[x.dtype, dtype] = _is_silent(x.dtype, dtype)
     to = _HALF_CASTS.get((x.dtype, dtype))
-    if to is not None and x.size >= limits.CASTS_FROM and library.available():
+    if to is not None and x.size >= limits.CASTS_FROM and any_size.available():
         return _cast_half(x, *to)
     if silent:
         if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
@@ -238,11 +238,11 @@ def _cast_half(x: np.ndarray, kernel: str, name: str, like: np.ndarray) -> np.nd
     flags = x.flags
     if not (flags.c_contiguous and flags.aligned):
         x = x.copy("C")
-    out = library.empty([like, *x.shape])
+    out = any_size.empty([like, *x.shape])
     n, block = x.size, limits.FUSED_BLOCK
     tasks = -(-n // block)
-    library.kernel("casts", kernel, name)(
-        [tasks, library.chunk_of(tasks, 0.1 * min(n, block)), x, out, n]
+    any_size.kernel("casts", kernel, name)(
+        [tasks, any_size.chunk_of(tasks, 0.1 * min(n, block)), x, out, n]
     )
     return out
 

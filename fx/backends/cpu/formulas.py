@@ -15,7 +15,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import memory_order, transposed_back
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
 
@@ -76,7 +76,7 @@ class Elements:
         run, like = found
         if run is None:
             return None
-        out = library.empty([like, *shape])
+        out = any_size.empty([like, *shape])
         args.append(out)
         run(args, (n,))
         return out
@@ -113,7 +113,7 @@ class Elements:
         words: list[Any] = [1, 0]
         for a, cut in zip(arrays, cuts):
             words.append(dense(a if cut is None else a[cut]))
-        out = library.empty([like, *shape])
+        out = any_size.empty([like, *shape])
         run([*words, *args[2 + count :], out], sizes)
         return out
 
@@ -205,11 +205,11 @@ class Rows:
         for value in numbers:
             words.append(float(value))
         if len(likes) == 1:
-            out = library.empty([likes[0], *results[0]])
+            out = any_size.empty([likes[0], *results[0]])
             words.append(out)
             run(words, sizes)
             return out
-        outs = [library.empty([like, *shape]) for like, shape in zip(likes, results)]
+        outs = [any_size.empty([like, *shape]) for like, shape in zip(likes, results)]
         words += outs
         run(words, sizes)
         return outs
@@ -298,7 +298,7 @@ def _rows_along(
 def _computes(chars: str) -> bool:
     """Whether there are kernels for arguments of these dtypes."""
     floats = set(chars) - {"?"}
-    return len(floats) == 1 and floats <= set("fd") and library.available()
+    return len(floats) == 1 and floats <= set("fd") and any_size.available()
 
 
 def _memory_order(arrays: Sequence[np.ndarray]) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu.formulas import dense
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
@@ -21,7 +21,7 @@ _INT64 = np.dtype(np.int64)
 
 def compiled(x: np.ndarray) -> bool:
     """Whether an array is for the compiled kernels."""
-    return x.size >= limits.FUSED_FROM and x.dtype in _FLOATS and library.available()
+    return x.size >= limits.FUSED_FROM and x.dtype in _FLOATS and any_size.available()
 
 
 # cross-entropy ----------------------------------------------------------------------------------
@@ -39,8 +39,8 @@ def cross_entropy(
         return None
     rows, n = x.shape
     losses, wrong = np.empty(rows, x.dtype), np.zeros(1, np.int64)
-    library.kernel("rows", "cross_entropy", x.dtype.char)(
-        [rows, library.chunk_of(rows, 0.12 * n * x.itemsize), dense(x), dense(y), losses, wrong, n,
+    any_size.kernel("rows", "cross_entropy", x.dtype.char)(
+        [rows, any_size.chunk_of(rows, 0.12 * n * x.itemsize), dense(x), dense(y), losses, wrong, n,
          ignore_index]
     )  # fmt: skip
     if wrong.item():
@@ -74,9 +74,9 @@ def cross_entropy_grad(
     if reduction == "mean":
         ct = np.asarray(ct / x.dtype.type(_count(y, ignore_index)))
     rows, n = x.shape
-    out = library.empty([x, rows, n])
-    library.kernel("rows", "cross_entropy_grad", x.dtype.char)(
-        [rows, library.chunk_of(rows, 0.18 * n * x.itemsize), dense(ct), dense(x), dense(y), out, n,
-         ignore_index, ct.ndim]
+    out = any_size.empty([x, rows, n])
+    any_size.kernel("rows", "cross_entropy_grad", x.dtype.char)(
+        [rows, any_size.chunk_of(rows, 0.18 * n * x.itemsize), dense(ct), dense(x), dense(y), out,
+         n, ignore_index, ct.ndim]
     )  # fmt: skip
     return out

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fx.backends.cpu._arrays import contiguous, narrowed, widen
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.errors import IndexingError
 
 _MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of irregular/scatter.py
@@ -100,8 +100,8 @@ def scatter(
         out.reshape(a, n, b)[:, at] = values.reshape(a, m, b)
         return out
     name, more = ("put", []) if mode == "set" else ("accumulate", [_MODES[mode]])
-    chunk = library.chunk_of(a, 1.0 * m * max(b, 2))
-    run = library.kernel("scatter", name, out.dtype.char)
+    chunk = any_size.chunk_of(a, 1.0 * m * max(b, 2))
+    run = any_size.kernel("scatter", name, out.dtype.char)
     run([a, chunk, out, at, values, n, m, b, *more])
     return _restored(out, x.dtype)
 
@@ -116,12 +116,12 @@ def take_along_axis(x: np.ndarray, idx: np.ndarray, *, axis: int) -> np.ndarray:
     a, n, m, b = _along(x, idx, axis)
     at = _dense(_integers(idx))
     word = _WORDS.get(x.itemsize)
-    if word is None or not library.available():
+    if word is None or not any_size.available():
         return np.asarray(x[_grid(_nonnegative(at, n), axis)])
     x = _dense(x)
-    out, bad = library.empty([x, *at.shape]), _NONE.copy()
-    library.kernel("places", "take", word)(
-        [a, library.chunk_of(a, m * b), x, at, out, n, m, b, bad]
+    out, bad = any_size.empty([x, *at.shape]), _NONE.copy()
+    any_size.kernel("places", "take", word)(
+        [a, any_size.chunk_of(a, m * b), x, at, out, n, m, b, bad]
     )
     if bad.item() >= 0:
         _refuse(bad.item(), at, n)
@@ -149,10 +149,10 @@ def scatter_along_axis(
         char = cells.dtype.char if cells.dtype.char in _KINDS else None
     out = _copied(cells)
     if at.size:
-        if char is not None and library.available():
+        if char is not None and any_size.available():
             bad = _NONE.copy()
-            library.kernel("places", mode, char)(
-                [a, library.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
+            any_size.kernel("places", mode, char)(
+                [a, any_size.chunk_of(a, m * b), out, at, _dense(values), n, m, b, bad]
             )
             if bad.item() >= 0:
                 _refuse(bad.item(), at, n)
@@ -187,11 +187,11 @@ def _dense(x: np.ndarray) -> np.ndarray:
 def one_hot(x: np.ndarray, *, count: int, dtype: np.dtype) -> np.ndarray | None:
     """Rows of ``count`` zeros with a one at each of x; None where a kernel is not for it."""
     like = _LIKES.get(dtype)
-    if x.dtype is not _INT64 or like is None or count < 1 or not library.available():
+    if x.dtype is not _INT64 or like is None or count < 1 or not any_size.available():
         return None
-    out, bad = library.empty([like, *x.shape, count]), _NONE.copy()
-    library.kernel("places", "class", dtype.char)(
-        [x.size, library.chunk_of(x.size, count), _dense(x), out, count, bad]
+    out, bad = any_size.empty([like, *x.shape, count]), _NONE.copy()
+    any_size.kernel("places", "class", dtype.char)(
+        [x.size, any_size.chunk_of(x.size, count), _dense(x), out, count, bad]
     )
     return out if bad.item() < 0 else None
 

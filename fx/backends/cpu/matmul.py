@@ -47,7 +47,7 @@ def _of_halves(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> 
     if x.dtype is not y.dtype or not x.size or not y.size:
         return None
     if _multiply_halves is None:
-        from fx.backends.cpu.llvm.library.products import multiply_halves as _multiply_halves
+        from fx.backends.cpu.llvm.any_size.products import multiply_halves as _multiply_halves
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if x.ndim > 2 or y.ndim > 2 else ()
     return _multiply_halves(x, y, lead, bias)
 
@@ -112,7 +112,7 @@ def _compiled(x: np.ndarray, y: np.ndarray, bias: np.ndarray | None = None) -> n
         least = 0 if dense else least if m >= limits.EAGER_GEMM_ROWS else 4 * least
     if math.prod(lead) * m * k * n < least:
         return None
-    from fx.backends.cpu.llvm.library.products import multiply
+    from fx.backends.cpu.llvm.any_size.products import multiply
 
     return multiply(x, y, lead, bias)
 

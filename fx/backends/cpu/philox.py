@@ -27,7 +27,7 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import _np_draws
 from fx.backends.cpu._formulas import philox
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.prims.random import KEY_WORDS
 
 _ONE_KEY = (KEY_WORDS,)
@@ -36,7 +36,7 @@ FEW = 2048  # samples that are drawn without a word about threads
 
 _early_draws = 0
 # the kernels that have been asked for, by name and dtype, and an array like those that they make
-loaded: dict[Any, tuple[library.Run, np.ndarray]] = {}
+loaded: dict[Any, tuple[any_size.Run, np.ndarray]] = {}
 limits.on_change(loaded.clear)
 
 
@@ -55,7 +55,7 @@ def is_early(size: int) -> bool:
 def drawn(
     name: str, dtype: Any, key: np.ndarray, shape: tuple[int, ...], *more: Any
 ) -> np.ndarray | None:
-    """What a kernel of ``library/draws`` makes of keys; None where NumPy is to do it.
+    """What a kernel of ``any_size/draws`` makes of keys; None where NumPy is to do it.
 
     Args:
         name: the kernel's.
@@ -68,16 +68,16 @@ def drawn(
     size = n * prod(lead) if lead else n
     found = loaded.get((name, dtype))
     if found is None:
-        if not size or (not loaded and is_early(size)) or not library.available():
+        if not size or (not loaded and is_early(size)) or not any_size.available():
             return None
-        run = library.kernel("draws", name, np.dtype(dtype).name)
+        run = any_size.kernel("draws", name, np.dtype(dtype).name)
         found = loaded[name, dtype] = run, np.zeros(1, dtype)
     run, like = found
-    out = library.empty([like, *lead, *shape])
+    out = any_size.empty([like, *lead, *shape])
     if size:
         piece = limits.DRAW_PIECE
         tasks = (size // n) * -(-n // piece)
-        chunk = 0 if size < FEW else library.chunk_of(tasks, 1.5 * min(n, piece))
+        chunk = 0 if size < FEW else any_size.chunk_of(tasks, 1.5 * min(n, piece))
         run([tasks, chunk, dense(key), out, n, None, *more])
     return out
 
@@ -141,11 +141,11 @@ def derive(key: np.ndarray, data: np.ndarray) -> np.ndarray:
     batch = np.broadcast_shapes(key.shape[:-1], data.shape)
     keys = dense(np.broadcast_to(key, (*batch, KEY_WORDS)))
     data = dense(np.broadcast_to(data, batch))
-    if not data.size or (not loaded and is_early(4 * data.size)) or not library.available():
+    if not data.size or (not loaded and is_early(4 * data.size)) or not any_size.available():
         return _np_draws.derive(key_rows(keys), data.reshape(-1)).reshape(keys.shape)
     out = np.empty(keys.shape, np.uint32)
-    chunk = library.chunk_of(data.size, 30.0)
-    library.kernel("draws", "derive", "uint32")([data.size, chunk, keys, data, out])
+    chunk = any_size.chunk_of(data.size, 30.0)
+    any_size.kernel("draws", "derive", "uint32")([data.size, chunk, keys, data, out])
     return out
 
 

@@ -12,7 +12,7 @@ from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import computed, contiguous, narrowed, widen
 from fx.backends.cpu._windows import Windows, sliding, windows
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.prims.windows import some_window_is_all_padding
 
 Pairs = tuple[tuple[int, int], ...]
@@ -21,8 +21,8 @@ Ints = tuple[int, ...]
 
 def _run(name: str, dtype: np.dtype, planes: int, win: Windows, *arrays: np.ndarray) -> None:
     """Call a kernel of ``irregular/windows.py``; a task is a plane."""
-    chunk = library.chunk_of(planes, 1.0 * win.positions * win.taps)
-    library.kernel("windows", name, dtype.char)([planes, chunk, *arrays, win.geo])
+    chunk = any_size.chunk_of(planes, 1.0 * win.positions * win.taps)
+    any_size.kernel("windows", name, dtype.char)([planes, chunk, *arrays, win.geo])
 
 
 @sliding

@@ -12,7 +12,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import widen
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 _LIKE = np.zeros(1, np.int64)
 _CHARS = {1: "b", 2: "h", 4: "i", 8: "l"}
@@ -72,13 +72,13 @@ def _first(
     if word is None or not x.size or not k:
         return None
     char, kind = word
-    run = library.if_ready("order", "first", char)
+    run = any_size.if_ready("order", "first", char)
     if run is None:
         return None
     shape, lines, chunk, n, step, words, room = _sizes(x.shape, k, axis, x.itemsize, drop)
     if n >= _MOST:
         return None
-    empty, x = library.empty, _dense(x)
+    empty, x = any_size.empty, _dense(x)
     places = empty([_LIKE, *shape])
     values = empty([x, *shape]) if valued else places
     run([
@@ -98,7 +98,7 @@ def _sizes(
     n, lines = shape[axis], math.prod(shape) // shape[axis]
     axis %= len(shape)
     behind = shape[axis + 1 :]
-    chunk = library.chunk_of(lines, price(n, k, itemsize))
+    chunk = any_size.chunk_of(lines, price(n, k, itemsize))
     room = work_words(n, k)
     words = -(-lines // (chunk or lines)) * room
     kept = () if drop else (k,)
@@ -151,16 +151,16 @@ def _ranked(
     if word is None or not x.size or not m:
         return None
     char, kind = word
-    run = library.if_ready("order", "ranked", char)
+    run = any_size.if_ready("order", "ranked", char)
     n = shape[axis]
     if run is None or n >= _MOST:
         return None
-    empty, x, ranks = library.empty, _dense(x), _dense(ranks)
+    empty, x, ranks = any_size.empty, _dense(x), _dense(ranks)
     shape = (*shape[:axis], *behind) if drop else ranks.shape
     places = empty([_LIKE, *shape])
     values = empty([x, *shape]) if valued else places
     lines, room = x.size // n, ranked_words(n, m)
-    chunk = library.chunk_of(lines, ranked_price(n, m, x.itemsize))
+    chunk = any_size.chunk_of(lines, ranked_price(n, m, x.itemsize))
     together = chunk or lines
     run([
         lines, chunk, x, ranks, values, places, n, m, math.prod(behind), kind,
@@ -216,12 +216,12 @@ def searchsorted(sorted_seq: np.ndarray, values: np.ndarray, *, side: str) -> np
             f"last axis"
         )
     size, word = values.size, WORDS.get(values.dtype)
-    run = library.if_ready("order", "search", word[0]) if word else None
+    run = any_size.if_ready("order", "search", word[0]) if word else None
     if run is None or word is None or not size:
         return _searched(widen(sorted_seq), widen(values), side)
-    out = library.empty([_LIKE, *values.shape])
+    out = any_size.empty([_LIKE, *values.shape])
     n, m = sorted_seq.shape[-1], values.shape[-1] if rows else size
-    chunk = library.chunk_of(size, search_price(n))
+    chunk = any_size.chunk_of(size, search_price(n))
     given = _dense(sorted_seq), _dense(np.asarray(values))
     run([size, chunk, *given, out, n, m, int(rows), word[1], int(side == "right")])
     return out

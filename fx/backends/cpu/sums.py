@@ -15,7 +15,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu._arrays import narrowed, widen
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import Program, program
 from fx.primitive import registry
 
@@ -53,7 +53,7 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
     return _add(x, axes, dtype, None, keepdims)
 
 
-_compiler = library.available
+_compiler = any_size.available
 
 
 def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
@@ -89,7 +89,7 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
 
 # one run of a kernel: the kernel, shape and dtype of the sums, its words before the array and the
 # sums, and those behind them
-Pass = tuple[library.Run, Sequence[int], np.dtype, list[int], list[int]]
+Pass = tuple[any_size.Run, Sequence[int], np.dtype, list[int], list[int]]
 
 
 def _known_passes(
@@ -142,7 +142,7 @@ def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int
         chunk = limits.SUM_ROW if size == 4 else limits.SUM_ROW >> 3
         parts = -(-n // chunk)
         tasks = outer * parts
-        many = library.chunk_of(tasks, 0.05 * size * min(n, chunk))
+        many = any_size.chunk_of(tasks, 0.05 * size * min(n, chunk))
         return "rows", [tasks, many], [n, chunk, parts], parts
     block = _block(dtype.char)
     small = n * inner < limits.SUM_BESIDE
@@ -154,15 +154,15 @@ def _cut(dtype: np.dtype, outer: int, n: int, inner: int) -> tuple[str, list[int
     each = 0.06 * size * min(chunk, n) * inner
     tasks = outer * chunks
     if inner >= 4 * block and outer * n * inner * size > limits.SUM_NEAR:
-        before = [tasks, library.chunk_of(tasks, each)]
+        before = [tasks, any_size.chunk_of(tasks, each)]
         return "wide", before, [n, inner, chunk, chunks], chunks * beside
     blocks = -(-beside * inner // block)
-    before = [tasks * blocks, library.chunk_of(tasks * blocks, each / blocks)]
+    before = [tasks * blocks, any_size.chunk_of(tasks * blocks, each / blocks)]
     behind = [n, inner, beside * inner, chunk, chunks, blocks]
     return "columns", before, behind, chunks * beside
 
 
-def _short_rows(char: str, sizes: tuple[int, int]) -> library.Run | None:
+def _short_rows(char: str, sizes: tuple[int, int]) -> any_size.Run | None:
     """What adds up rows so short that vectors lie across them."""
     if prod(sizes) < limits.SUM_SHORT:
         return None
@@ -179,13 +179,13 @@ def _short_program(char: str) -> Program | None:
 
 
 @cache
-def _kernel(name: str, char: str, out: str) -> library.Run:
-    return library.kernel("sums", f"{name}_to_{'float64' if out == 'd' else 'float32'}", char)
+def _kernel(name: str, char: str, out: str) -> any_size.Run:
+    return any_size.kernel("sums", f"{name}_to_{'float64' if out == 'd' else 'float32'}", char)
 
 
 @cache
 def _block(char: str) -> int:
-    from fx.backends.cpu.llvm.library import sums
+    from fx.backends.cpu.llvm.any_size import sums
 
     return sums.block_of(4 if char == "f" else 8)
 

@@ -1,7 +1,7 @@
 """Irregular algorithms: Python that Numba compiles, one function a kernel.
 
 What branches on data at every step, so that no loop nest describes it, stands here. A kernel is a
-function of a file of this package. It is found by ``library.kernel(group, name, char)``, as those
+function of a file of this package. It is found by ``any_size.kernel(group, name, char)``, as those
 that the generator writes are, and compiled graphs call it by the name ``fx.group.name.char``. Its
 object code lies in fx's own disk cache, so that Numba is imported only where a kernel is made.
 """

@@ -4,7 +4,7 @@ An entry is a name, an LLVM function type and a function that finds the address;
 only when a program that calls the function is loaded, so that libraries are imported when a graph
 first needs them. Names start with ``fx.``, so that they never meet a symbol of the C library by
 chance; whoever loads code adds ``address(name)`` for each name that ``names(module)`` lists.
-``fx.group.name.dtype`` is a kernel of ``library`` or of ``irregular``, which needs no entry.
+``fx.group.name.dtype`` is a kernel of ``any_size`` or of ``irregular``, which needs no entry.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def address(name: str) -> int:
     found = _addresses.get(name)
     if found is None:
         if parts := _kernel(name):
-            from fx.backends.cpu.llvm import library
+            from fx.backends.cpu.llvm import any_size
 
-            return library.address(*parts)  # other code under other limits
+            return any_size.address(*parts)  # other code under other limits
         if name not in _entries:
             return 0
         found = _addresses[name] = _entries[name].find()
@@ -128,7 +128,7 @@ _GROUPS = irregular.GROUPS | {"attention", "draws", "halves", "scans"}
 
 
 def _kernel(name: str) -> list[str]:
-    """Of ``fx.group.name.dtype`` the parts, where that names a kernel of the library."""
+    """Of ``fx.group.name.dtype`` the parts, where that names one of them."""
     prefix, *parts = name.split(".")
     return parts if prefix + "." == _PREFIX and len(parts) == 3 and parts[0] in _GROUPS else []
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 Shape = tuple[str, ...]  # names of sizes; an axis of size 1 is "1"
 # by how many sizes there are the primes that stand for them, and so what plans decide for
@@ -40,9 +40,9 @@ class Program:
         steps = head["steps"]
         wanted = [s["name"] for s in steps]
         loaded = engine.Loaded([code], [*wanted, "all"], {}, lasting=True)
-        self.whole = library.function_of(loaded, "all")
+        self.whole = any_size.function_of(loaded, "all")
         self.steps = [
-            (library.function_of(loaded, s["name"]), _measure(names, s["tasks"])) for s in steps
+            (any_size.function_of(loaded, s["name"]), _measure(names, s["tasks"])) for s in steps
         ]
         self.results = [np.dtype(d) for d in head["results"]]
         cost = " + ".join([f"{s['rate']} * {s['elements']}" for s in steps])  # nanoseconds
@@ -55,16 +55,16 @@ class Program:
     def run(self, words: list[Any], sizes: tuple[int, ...]) -> None:
         """Compute the results, which stand behind the arguments in ``words[2:]``; those change."""
         for like, shape in self.between:
-            words.append(library.empty([like, *shape(*sizes)]))
+            words.append(any_size.empty([like, *shape(*sizes)]))
         words += sizes
         cost = self.cost(*sizes)
-        if cost < limits.LIBRARY_SHORT:
+        if cost < limits.EAGER_SHORT:
             words[:2] = 1, 0
             self.whole(words)
             return
         for run, count in self.steps:
             words[0] = tasks = count(*sizes)
-            words[1] = library.chunk_of(tasks, cost / tasks)
+            words[1] = any_size.chunk_of(tasks, cost / tasks)
             run(words)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from fx import limits
-from fx.backends.cpu.llvm import control, conv, gemm, special
+from fx.backends.cpu.llvm import control_steps, conv, gemm, node_steps
 from fx.backends.cpu.llvm.ir import Machine, target
 from fx.backends.cpu.llvm.loops.epilogue import NestEpilogue
 from fx.backends.cpu.llvm.loops.flat import FlatStep, is_flat, merged
@@ -45,7 +45,7 @@ limits.on_change(_told_of.cache_clear)
 
 def _kernels() -> dict[str, list[Callable[[Node], Any]]]:
     found: dict[str, list[Callable[[Node], Any]]] = {}
-    for room in (control, gemm, conv, special):
+    for room in (control_steps, gemm, conv, node_steps):
         for primitive, builder in room.STEPS.items():
             found.setdefault(primitive, []).append(builder)
     return found

@@ -1,7 +1,7 @@
 """Products of 16-bit numbers in compiled graphs: calls of the kernels that eager products run.
 
 Both factors are packed into panels, and blocks of panels are multiplied by the tiles of the CPU
-(``library/halves.py``). What follows a product is a kernel of its own: the tiles take so much less
+(``any_size/halves.py``). What follows a product is a kernel of its own: the tiles take so much less
 time than products in float32 that storing it costs less than it saves.
 """
 
@@ -14,10 +14,10 @@ from llvmlite import ir
 
 from fx import limits
 from fx.backends.cpu.llvm import ir as dialect
+from fx.backends.cpu.llvm.any_size.products import blocks_of_a_task
 from fx.backends.cpu.llvm.gemm import amx
 from fx.backends.cpu.llvm.gemm.problem import Factor, Problem
-from fx.backends.cpu.llvm.library.products import blocks_of_a_task
-from fx.backends.cpu.llvm.special.calls import call
+from fx.backends.cpu.llvm.node_steps.calls import call
 from fx.compiler.step import Step
 from fx.dtypes import int32
 from fx.graph.ir import Value, input_value
@@ -25,7 +25,7 @@ from fx.spec import TensorSpec
 
 
 class TileStep(Step):
-    """A kernel of ``library/halves.py`` on arrays of a graph.
+    """A kernel of ``any_size/halves.py`` on arrays of a graph.
 
     Args:
         name: of the step.

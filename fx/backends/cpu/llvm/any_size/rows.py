@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.library.blocks import Rows
+from fx.backends.cpu.llvm.any_size.blocks import Rows
 from fx.backends.cpu.llvm.vecmath import exponential, logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 

@@ -22,9 +22,9 @@ from fx.backends.cpu.llvm.ir import (
     store_item,
     turns,
 )
-from fx.backends.cpu.llvm.special.checked import Guard
-from fx.backends.cpu.llvm.special.indexing import checked_step, named
-from fx.backends.cpu.llvm.special.kernel import around, has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.checked import Guard
+from fx.backends.cpu.llvm.node_steps.indexing import checked_step, named
+from fx.backends.cpu.llvm.node_steps.kernel import around, has_elements, tasks_for
 from fx.backends.cpu.llvm.vecmath import arithmetic
 from fx.backends.cpu.llvm.vecmath.casts import load_convert, rounded, store_convert, term
 from fx.compiler.step import Step

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.failures import BAD_INDEX, failed
 from fx.backends.cpu.llvm.ir import Frame, i1, i64, load_item, store_item
-from fx.backends.cpu.llvm.special.kernel import SpecialStep
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep
 from fx.compiler.maps import VIEWS
 from fx.dtypes import int64
 from fx.errors import FxError

@@ -5,12 +5,12 @@ import pytest
 
 import fx
 from fx.backends.cpu import draws, fused, matmul, pool
-from fx.backends.cpu.llvm import library
-from fx.backends.cpu.llvm.library import products
+from fx.backends.cpu.llvm import any_size
+from fx.backends.cpu.llvm.any_size import products
 from fx.primitive import registry
 from fx.prims import activations, norms
 
-pytestmark = pytest.mark.skipif(not library.available(), reason="no compiler for this platform")
+pytestmark = pytest.mark.skipif(not any_size.available(), reason="no compiler for this platform")
 
 
 def numbers(*shape, dtype="float32", seed=0):
@@ -96,20 +96,20 @@ def test_the_same_bits_on_any_number_of_threads():
 
 
 def test_what_a_kernel_is_called_with():
-    run = library.kernel("sums", "rows_to_float32", "f")
+    run = any_size.kernel("sums", "rows_to_float32", "f")
     with pytest.raises(TypeError, match="arrays, ints, floats, None"):
         run([1, 0, "x", None, 3])
 
 
 def test_memory_is_used_again():
     like = np.zeros(1, np.float64)
-    first = library.empty([like, 50, 40])
+    first = any_size.empty([like, 50, 40])
     assert first.shape == (50, 40) and first.dtype == np.float64 and first.flags.owndata
     address = first.ctypes.data
     assert address % 64 == 0
     del first
-    assert library.empty([like, 2000]).ctypes.data == address
-    assert library.empty([like]).shape == ()
+    assert any_size.empty([like, 2000]).ctypes.data == address
+    assert any_size.empty([like]).shape == ()
 
 
 def test_kernels_that_nothing_stands_in_for_need_no_layout_of_objects(monkeypatch):
@@ -123,12 +123,12 @@ def test_kernels_that_nothing_stands_in_for_need_no_layout_of_objects(monkeypatc
         )
 
     want = run()
-    monkeypatch.setattr(library, "available", lambda: False)
-    monkeypatch.setattr(library, "_made", {})
-    library._under_new_limits()
+    monkeypatch.setattr(any_size, "available", lambda: False)
+    monkeypatch.setattr(any_size, "_made", {})
+    any_size._under_new_limits()
     got = run()
-    assert library.kernel("windows", "max_pool", "f").__name__ == "run"  # no builtin of ours
+    assert any_size.kernel("windows", "max_pool", "f").__name__ == "run"  # no builtin of ours
     monkeypatch.undo()
-    library._under_new_limits()
+    any_size._under_new_limits()
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)

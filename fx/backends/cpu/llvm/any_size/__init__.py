@@ -69,7 +69,7 @@ empty: Callable[[list[Any]], np.ndarray] = _first_empty
 
 
 def _kernel(group: str, name: str, dtype: str) -> Run:
-    """The kernel ``name`` of ``library/<group>.py`` for a dtype; see ``entry/eager.py``."""
+    """The kernel ``name`` of ``any_size/<group>.py`` for a dtype; see ``entry/eager.py``."""
     return function_of(_loaded(group, name, dtype, _limits_of(group)), name)
 
 
@@ -90,9 +90,9 @@ limits.on_change(_under_new_limits)
 def chunk_of(tasks: int, each: float) -> int:
     """How many tasks of so many nanoseconds a thread takes at once; 0: all, and with the GIL."""
     total = tasks * each
-    if total < limits.LIBRARY_SHORT:
+    if total < limits.EAGER_SHORT:
         return 0
-    return tasks if total < limits.LIBRARY_LONG else max(1, int(limits.LIBRARY_CHUNK / each))
+    return tasks if total < limits.EAGER_LONG else max(1, int(limits.EAGER_CHUNK / each))
 
 
 def _limits_of(group: str) -> str:
@@ -130,7 +130,7 @@ def _entry_of(group: str, name: str, dtype: str) -> str | None:
 
     if group in irregular.GROUPS:
         return disk_cache.name_under(irregular.version(), "irregular", group, name, dtype)
-    return disk_cache.name_of("library", group, name, dtype)
+    return disk_cache.name_of("any_size", group, name, dtype)
 
 
 def _code_of(group: str, name: str, dtype: str) -> bytes:

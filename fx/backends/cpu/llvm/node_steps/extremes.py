@@ -18,7 +18,7 @@ from fx.backends.cpu.llvm.ir import (
     store_item,
     turns,
 )
-from fx.backends.cpu.llvm.special.kernel import (
+from fx.backends.cpu.llvm.node_steps.kernel import (
     SpecialStep,
     around,
     has_elements,

@@ -21,7 +21,7 @@ from fx.backends.cpu.llvm.ir import (
     target,
     turns,
 )
-from fx.backends.cpu.llvm.special import quantiles
+from fx.backends.cpu.llvm.node_steps import quantiles
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Num
 from fx.backends.cpu.llvm.vecmath.casts import rounded, store_convert
 from fx.dtypes import bfloat16, float16

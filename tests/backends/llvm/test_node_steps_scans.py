@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fx.backends.cpu.llvm.special import STEPS
+from fx.backends.cpu.llvm.node_steps import STEPS
 from fx.dtypes import ALL, COMPLEX, FLOATING
 from fx.primitive import registry
 from tests.backends.llvm.run_step import compile_step, node_of

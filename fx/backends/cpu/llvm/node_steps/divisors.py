@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fx.backends.cpu.llvm.failures import DIVIDED
 from fx.backends.cpu.llvm.ir import Frame, i64, load_item, part, store_item, turns
-from fx.backends.cpu.llvm.special.checked import CheckedStep
-from fx.backends.cpu.llvm.special.kernel import has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
+from fx.backends.cpu.llvm.node_steps.kernel import has_elements, tasks_for
 from fx.compiler.step import Step
 from fx.dtypes import int64
 from fx.errors import DIVIDED_BY_0

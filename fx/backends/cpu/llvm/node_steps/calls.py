@@ -1,4 +1,4 @@
-"""Steps that call a kernel whose extents are arguments: of ``irregular``, or of ``library``."""
+"""Steps that call a kernel whose extents are arguments: of ``irregular``, or of ``any_size``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fx import limits
 from fx.backends.cpu import cumulative, draws, sort
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.ir import Frame, f64, i64, pointer
-from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, around, has_elements
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float64
 from fx.graph.ir import Node
@@ -103,7 +103,7 @@ def searchsorted(node: Node) -> Step | None:
 
 
 def scan(node: Node) -> Step | None:
-    """A cumulative operation: a kernel of ``library/scans``."""
+    """A cumulative operation: a kernel of ``any_size/scans``."""
     x, axis, name = node.inputs[0].spec, node.params["axis"], node.primitive.name
     if not has_elements(node) or x.dtype in COMPLEX:
         return None
@@ -121,7 +121,7 @@ def scan(node: Node) -> Step | None:
 
 
 def _drawing(node: Node, name: str, dtype: str, price: float, *more: Any) -> Step | None:
-    """A kernel of ``library/draws``: keys (*B, 6) -> (*B, *shape)."""
+    """A kernel of ``any_size/draws``: keys (*B, 6) -> (*B, *shape)."""
     if not has_elements(node):
         return None
     rows, n = node.inputs[0].spec.size // KEY_WORDS, math.prod(node.params["shape"])

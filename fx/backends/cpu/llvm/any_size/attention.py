@@ -32,7 +32,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.library.lanes import Lanes
+from fx.backends.cpu.llvm.any_size.lanes import Lanes
 from fx.backends.cpu.llvm.vecmath import logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
-from fx.backends.cpu.llvm.special.checked import CheckedStep, Guard, in_range, message
-from fx.backends.cpu.llvm.special.kernel import SpecialStep, around, has_elements, tasks_for
+from fx.backends.cpu.llvm.node_steps.checked import CheckedStep, Guard, in_range, message
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, around, has_elements, tasks_for
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node

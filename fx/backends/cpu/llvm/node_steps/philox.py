@@ -25,7 +25,7 @@ from fx.backends.cpu.llvm.ir import (
     target,
     turns,
 )
-from fx.backends.cpu.llvm.special.kernel import SpecialStep, has_elements
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
 from fx.backends.cpu.llvm.vecmath.algebra import Int
 from fx.compiler.step import Step
 from fx.dtypes import uint32

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx.backends.cpu.llvm.special import (
+from fx.backends.cpu.llvm.node_steps import (
     attention,
     calls,
     divisors,

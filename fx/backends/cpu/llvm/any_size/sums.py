@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.library.blocks import Rows
+from fx.backends.cpu.llvm.any_size.blocks import Rows
 
 _VECTORS = 4  # side by side, each with accumulators of its own
 _GROUP = 8  # wide rows that are read side by side

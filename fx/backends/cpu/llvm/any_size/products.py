@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fx import limits
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 
 ROWS = 6  # of a tile, as in ``gemm.py``, which is imported only where something is to be compiled
 
@@ -25,7 +25,7 @@ def multiply(
     key = (x.shape, x.strides, y.shape, y.strides, x.dtype)
     plan = _plans.get(key) if x.flags.aligned and y.flags.aligned else None
     if plan is None:
-        if not library.available():
+        if not any_size.available():
             return None
         left, right = _whole_strides(x), _whole_strides(y)
         if x.itemsize not in right.strides[-2:]:
@@ -38,14 +38,16 @@ def multiply(
                 _plans.clear()
             _plans[key] = plan
         x, y = left, right
-    out = library.empty([x, *plan.shape])
+    out = any_size.empty([x, *plan.shape])
     right = y
     if plan.packed:
-        right = library.empty([x, plan.packed])
-        library.kernel("gemm", "pack", x.dtype.char)(
+        right = any_size.empty([x, plan.packed])
+        any_size.kernel("gemm", "pack", x.dtype.char)(
             [*plan.pack_tasks, x, y, right, *plan.pack_words, None]
         )
-    library.kernel("gemm", "product", x.dtype.char)([*plan.tasks, x, right, out, *plan.words, bias])
+    any_size.kernel("gemm", "product", x.dtype.char)(
+        [*plan.tasks, x, right, out, *plan.words, bias]
+    )
     return out
 
 
@@ -98,18 +100,18 @@ def _planned(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> _Plan | Non
         length = column_tiles * k * wide
         packed = p0 * p1 * length
         tasks = p0 * p1 * column_tiles
-        pack_tasks = [tasks, library.chunk_of(tasks, k * wide * size / 12)]
+        pack_tasks = [tasks, any_size.chunk_of(tasks, k * wide * size / 12)]
         pack_words = [*sizes, p0, p1, x0, x1, y0, y1, *cut, 1]
         y0, y1 = p1 * length if y0 else 0, length if y1 else 0
     tasks = count * row_tasks * column_tasks
-    each = library.chunk_of(tasks, work * size / 200 / tasks)
+    each = any_size.chunk_of(tasks, work * size / 200 / tasks)
     words = [*sizes, b0, b1, x0, x1, y0, y1, *cut, int(pack)]
     return _Plan((*lead, m, n), packed, [tasks, each], words, pack_tasks, pack_words)
 
 
 @cache
 def _wide(size: int) -> int:
-    from fx.backends.cpu.llvm.library import gemm
+    from fx.backends.cpu.llvm.any_size import gemm
 
     return gemm.wide(size)
 
@@ -177,7 +179,7 @@ def _deep(dtype: np.dtype) -> tuple[str, int, int] | None:
     """
     from fx.backends.cpu.llvm.gemm import amx
 
-    if not library.available() or not amx.available():
+    if not any_size.available() or not amx.available():
         return None
     planes = amx.planes(dtype)
     return dtype.name, planes * planes, amx.TILE * planes // 2
@@ -200,12 +202,12 @@ def multiply_halves(
     m, k = x.shape[-2:]
     n = y.shape[-1]
     rows, columns, panel = -(-m // LINES), -(-n // LINES), -(-k // 32) * tile
-    out = library.empty([x, *lead, m, n])
+    out = any_size.empty([x, *lead, m, n])
     work = m * n * k * squared
     if not lead and work <= limits.EAGER_TILES_TOGETHER:
         head = (4 * (rows + columns) + 63) // 64 * 32
-        scratch = library.empty([x, head + (rows + columns) * panel])
-        library.kernel("halves", "small", name)(
+        scratch = any_size.empty([x, head + (rows + columns) * panel])
+        any_size.kernel("halves", "small", name)(
             [1, 0, x, y, out, bias, scratch, m, n, k, *_strides(x), *_strides(y)]
         )
         return out
@@ -220,10 +222,10 @@ def multiply_halves(
     ):  # fmt: skip
         p0, p1 = b0 if s0 else 1, b1 if s1 else 1  # a matrix that is shared is packed once
         tasks = p0 * p1 * count
-        target = library.empty([a, tasks * panel])
+        target = any_size.empty([a, tasks * panel])
         flags = np.empty(tasks, np.int32)
-        library.kernel("halves", "pack", name)(
-            [tasks, library.chunk_of(tasks, panel / 8), a, target, flags, lines, k, *strides,
+        any_size.kernel("halves", "pack", name)(
+            [tasks, any_size.chunk_of(tasks, panel / 8), a, target, flags, lines, k, *strides,
              right, p1, s0, s1]
         )  # fmt: skip
         packed.append((target, flags))
@@ -232,8 +234,8 @@ def multiply_halves(
     work *= b0 * b1
     down, across = blocks_of_a_task(m, n, 2 * panel, work, b0 * b1)
     tasks = b0 * b1 * -(-m // (2 * LINES * down)) * -(-n // (2 * LINES * across))
-    library.kernel("halves", "product", name)(
-        [tasks, library.chunk_of(tasks, work / 1000 / tasks), left, other, x_flags, y_flags, out,
+    any_size.kernel("halves", "product", name)(
+        [tasks, any_size.chunk_of(tasks, work / 1000 / tasks), left, other, x_flags, y_flags, out,
          bias, m, n, k, down, across, b1, *apart]
     )  # fmt: skip
     return out

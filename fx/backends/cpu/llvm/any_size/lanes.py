@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.library.gemm import Tiles
+from fx.backends.cpu.llvm.any_size.gemm import Tiles
 from fx.backends.cpu.llvm.vecmath import exponential
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined

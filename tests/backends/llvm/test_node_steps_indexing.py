@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fx
-from fx.backends.cpu.llvm.special import STEPS
+from fx.backends.cpu.llvm.node_steps import STEPS
 from fx.dtypes import ALL, COMPLEX, FLOATING
 from fx.errors import IndexingError
 from fx.primitive import registry
@@ -188,7 +188,7 @@ def _taken(x, idx, name):
 
 
 def test_what_is_known_of_indices():
-    from fx.backends.cpu.llvm.special.checked import in_range
+    from fx.backends.cpu.llvm.node_steps.checked import in_range
     from fx.graph.ir import Node, input_value
 
     def of(name, *inputs, **params):

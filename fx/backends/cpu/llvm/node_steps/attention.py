@@ -12,10 +12,10 @@ from llvmlite import ir
 
 from fx.backends.cpu.attention import Cut, cut, strides, sum_of_parts
 from fx.backends.cpu.llvm import ir as dialect
+from fx.backends.cpu.llvm.any_size.attention import SCALE
 from fx.backends.cpu.llvm.gemm.views import View, dense, view_of
-from fx.backends.cpu.llvm.library.attention import SCALE
-from fx.backends.cpu.llvm.special.calls import call
-from fx.backends.cpu.llvm.special.kernel import has_elements
+from fx.backends.cpu.llvm.node_steps.calls import call
+from fx.backends.cpu.llvm.node_steps.kernel import has_elements
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value, input_value
 from fx.spec import TensorSpec
@@ -24,7 +24,7 @@ _CHARS = {"float32": "f", "float64": "d"}
 
 
 class CallStep(Step):
-    """A kernel of ``library/attention.py`` on arrays of a graph.
+    """A kernel of ``any_size/attention.py`` on arrays of a graph.
 
     Args:
         node: what it is a part of.

@@ -50,7 +50,7 @@ class ControlStep(Step):
         self.writes = tuple(node.outs)
         every = [s for b in bodies for s in (*b.once, *b.steps)]
         told = [s for s in every if is_checked(s)]
-        if told:  # as ``special.checked`` has it
+        if told:  # as ``node_steps.checked`` has it
             words = _value(TensorSpec((1, 2), int64), node, len(node.outs), None)
             self.writes = (*node.outs, words)
             self.status = len(node.outs)

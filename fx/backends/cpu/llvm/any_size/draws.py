@@ -1,4 +1,4 @@
-"""Samples of keys, of any number: the words and the bits of ``special/draws.py``."""
+"""Samples of keys, of any number: the words and the bits of ``node_steps/draws.py``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from llvmlite import ir
 
 from fx import limits
 from fx.backends.cpu.llvm import ir as v
-from fx.backends.cpu.llvm.special import draws
-from fx.backends.cpu.llvm.special.philox import (
+from fx.backends.cpu.llvm.node_steps import draws
+from fx.backends.cpu.llvm.node_steps.philox import (
     KEY,
     buffer_bytes,
     derived,

@@ -44,7 +44,7 @@ class SpecialStep(Step):
         self.body = body
         specs = tuple([v.spec for v in node.inputs])
         params = tuple(sorted(node.params.items()))
-        self.key = ("special", node.primitive.name, specs, params, tasks, key)
+        self.key = ("node", node.primitive.name, specs, params, tasks, key)
         self.lines = (node.line,) if node.line else ()
 
     def emit(self, module: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 import fx
 from fx.backends.cpu import _np_draws
-from fx.backends.cpu.llvm.special import STEPS, quantiles
+from fx.backends.cpu.llvm.node_steps import STEPS, quantiles
 from fx.backends.cpu.llvm.vecmath.algebra import Int
 from fx.dtypes import as_dtype
 from fx.prims.draws import FAMILIES
