@@ -5,6 +5,8 @@ Cotangents are paired without a conjugate, ``<u, v> = Re(sum(u * v))``, as every
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx.dtypes import COMPLEX, real_of
 from fx.primitive import define
 from fx.prims.compare import astype
@@ -45,3 +47,8 @@ part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
     batch=same_dim_batch(lambda: part),
     sample=lambda d: Sample([d.floats(d.shape())], {"turn": d.choice((0, 2))}),
 )  # fmt: skip
+
+
+def conjugated(path: Any) -> bool:
+    """Whether steps of views, pairs of a primitive and its parameters, conjugate what they see."""
+    return sum(primitive is conj for primitive, _ in path) % 2 == 1

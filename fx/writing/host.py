@@ -32,11 +32,12 @@ from fx import dtypes
 from fx.config import modes, writing
 from fx.errors import BackwardError, WriteError
 from fx.handles import Data
+from fx.prims.complex import conjugated
 from fx.prims.creation import constants_of
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing.layouts import owner_of, place_in
-from fx.writing.records import CUT, Storage, array_in, twin, view_of
+from fx.writing.records import CUT, Storage, array_in, copies, twin, view_of
 from fx.writing.who import writes
 
 # weak references to what was lent, by the id of the array that owns the memory
@@ -60,7 +61,13 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     """
     if modes.stage is not None or not writes(_getframe(1)):
         return interop.numpy(self, force=force)
-    return lent(self.detach() if force else self)
+    if not force:
+        return lent(self)
+    if not writing.started:
+        return lent(self.detach())
+    from fx.writing.views import noted
+
+    return lent(noted(self.detach))
 
 
 def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -80,7 +87,17 @@ def lent(x: Any) -> Any:
                 owner = array if array.base is None else array.base
                 if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
                     return _lend(array, owner)
-        record = getattr(x, "_view", None)
+        if copies and id(owner_of(x._a)) in copies:
+            from fx.writing.noting import start
+
+            start()  # it may be cut of a view with memory of its own
+    record = getattr(x, "_view", None)
+    if record is not None and conjugated(record.path):
+        raise WriteError(
+            "Can't call numpy() on Tensor that has conjugate bit set. Use "
+            "tensor.resolve_conj().numpy() instead."
+        )
+    if type(x) is Tensor:
         if record is None or record is CUT or _lies_there(x, record):
             return _lend_own(x)
         from fx.writing.checking import begun

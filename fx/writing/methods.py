@@ -228,10 +228,10 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     from math import prod
 
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    if shape == self.shape:
-        return self
     if self._node is not None:
         raise WriteError("cannot resize variables that require grad; write x = x.reshape(...)")
+    if shape == self.shape:
+        return self
     n, have = prod(shape), int(self.size)
     flat = self.reshape(-1)
     if n <= have:

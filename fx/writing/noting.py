@@ -18,9 +18,10 @@ from fx.prims.complex import conj, part
 from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
+from fx.writing import host
 from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
 from fx.writing.records import CUT, Family, View, copies, new_record, origins
-from fx.writing.written import member_of
+from fx.writing.written import begin, member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
 
@@ -117,6 +118,10 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             base = x
         elif node is not None:
             cut = True
+        if host.memories and not shares(x._a, out._a) and host.is_hosted(x._a):
+            start()  # what NumPy writes is seen by what is looked up through a cell
+            begin(family)
+            return link(x, out, primitive, params)
     else:
         if out.written:  # what made it is made of views, and the family has begun
             known = out._view
@@ -214,15 +219,21 @@ def moved(x: Any, out: Any, surely: bool) -> None:
     elsewhere(x, out, reshape, {"shape": out.shape})
 
 
-def elsewhere(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> None:
-    """Before the first write: note a view that does not lie in the memory of ``x``."""
+def elsewhere(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
+    """Before the first write: note a view that does not lie in the memory of ``x``.
+
+    Returns:
+        ``out``, or another object for it.
+    """
     writing.apart = True
     views, modes.views = modes.views, SURELY
     try:
-        link(x, out, primitive, params)
+        out = link(x, out, primitive, params)
     finally:
         modes.views = views
-    _note_copy(x, out)
+    if not writing.started:
+        _note_copy(x, out)
+    return out
 
 
 def _note_copy(x: Any, out: Any) -> None:

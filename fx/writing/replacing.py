@@ -10,7 +10,7 @@ import numpy as np
 import fx.prims.shape as shape_prims
 from fx.config import is_grad_enabled
 from fx.prims.compare import stop_gradient
-from fx.prims.complex import conj, part
+from fx.prims.complex import conj, conjugated, part
 from fx.prims.creation import constant
 from fx.tensor import new_tensor
 from fx.writing.layouts import Steps, first_expanded
@@ -31,7 +31,7 @@ def replaced(path: Any, base: Any, value: Any) -> Any:
         return value
     at = first_expanded(path)
     if at < len(path):  # from there on in one step, which takes each element once
-        if sum(primitive is conj for primitive, _ in path[at:]) % 2:
+        if conjugated(path[at:]):
             value = conj(value)
         path = (*path[:at], (Steps(path[at:]), {}))
     steps = [base]

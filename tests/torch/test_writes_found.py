@@ -146,6 +146,32 @@ PROGRAMS = {
         p.detach().data.squeeze()[...] = 3.0
         q.data.squeeze().squeeze().mul_(3.0)
         """,
+    "an array of what is detached for it": """
+        x = torch.tensor([[[0.75, 0.375], [0.5, 1.125]], [[-0.5, 0.75], [2.0, 0.75]]])
+        r = torch.detach(x).add_(x + 1)
+        v = x.unfold(0, 2, 3)
+        n = r.unsqueeze(-1).numpy(force=True)
+        n[-2] *= -0.75
+        """,
+    "an array of a part, detached for it": """
+        x = torch.tensor([[-1.375, -0.375, 0.375], [-2.0, -1.25, 0.5]])
+        torch.relu_(x.flatten(-2).data)
+        n = x.as_strided((1,), (2,)).numpy(force=True)
+        n -= 3
+        """,
+    "conjugates of what NumPy writes": """
+        z = torch.tensor([1 + 2j, 3j])
+        n = z.numpy()
+        v = z.conj()
+        n[0] = 5j
+        m = v.resolve_conj().numpy()
+        m[1] = 7.0
+        l = z.conj()[1:].numpy()
+        """,
+    "what requires grad is not resized": """
+        x = torch.ones(3, requires_grad=True)
+        x.resize_(3)
+        """,
     "conjugates are a view": """
         z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2.0]])
         v, w, r = z.conj().T, z.mH[0], z.conj().imag

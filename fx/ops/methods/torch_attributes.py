@@ -14,7 +14,7 @@ from fx.ops.making.interop import clone
 from fx.ops.operands import argument, cast, of_scalar
 from fx.ops.reductions import ordering
 from fx.ops.shapes import joining, manipulation
-from fx.prims.complex import conj
+from fx.prims.complex import conjugated
 from fx.tensor import Tensor
 
 
@@ -171,9 +171,7 @@ def storage_offset(self: Tensor) -> int:
 def resolve_conj(self: Tensor) -> Tensor:
     """The same values: a view of conjugates as a copy, another tensor itself."""
     known = getattr(self, "_view", None)
-    if known is None or not sum(primitive is conj for primitive, _ in known.path) % 2:
-        return self
-    return clone(self)
+    return self if known is None or not conjugated(known.path) else clone(self)
 
 
 _FALSE = """

@@ -189,9 +189,9 @@ def conj(x: Any, /) -> Tensor:
     if x.dtype.kind != "c":
         return x if type(x) is Tensor or x.written or modes.views else same_view(x)
     out = complex_prims.conj(x)
-    if writing.elsewhere is not None and type(x) is Tensor:
-        writing.elsewhere(x, out, complex_prims.conj, {})  # of PyTorch's it is a view
-    return out
+    if writing.elsewhere is not None and type(x) is Tensor:  # in PyTorch it is a view
+        return writing.elsewhere(x, out, complex_prims.conj, {})  # type: ignore[no-any-return]
+    return out  # type: ignore[no-any-return]
 
 
 def real(x: Any, /) -> Tensor:

@@ -21,7 +21,7 @@ import re
 import textwrap
 import types
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,7 +129,7 @@ def _namespaces(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     import fx.torch
 
-    common = {"np": np, "random": random, "math": math, "nn": None}
+    common = {"np": np, "random": random, "math": math, "deque": deque, "Counter": Counter}
     theirs = {"__name__": "program", **common, "torch": torch, "nn": torch.nn, "jit": lambda f: f}
     ours = {"__name__": "program", **common, "torch": fx.torch, "nn": fx.torch.nn, "jit": fx.jit}
     return theirs, ours
@@ -358,9 +358,9 @@ def _same(theirs: Any, ours: Any, path: str, scale: float, what: str) -> float:
             raise
     if isinstance(theirs, np.ndarray):
         return _same_values(theirs, ours, path, scale, what)
-    if isinstance(theirs, list | tuple | dict) and type(theirs) is not type(ours):
+    if isinstance(theirs, list | tuple | dict | deque) and type(theirs) is not type(ours):
         raise Found(f"{what}: {path} is {ours!r:.100}, expected {theirs!r:.100}")
-    if isinstance(theirs, list | tuple):
+    if isinstance(theirs, list | tuple | deque):
         if len(theirs) != len(ours):
             raise Found(f"{what}: {path} has {len(ours)} items, expected {len(theirs)}")
         for i, x in enumerate(theirs):

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
-
-from fx.slotted import slotted
 
 Array = Any
 Made = tuple[str, Array]
@@ -21,13 +20,13 @@ FEATURES = (
     "assign", "augmented", "method", "detach", "data", "data_set", "out", "inplace",
     "init", "meta", "flags", "grad", "numpy", "optim", "parameter", "set",
     "shared",
-    "strided", "layers", "more",
+    "strided", "layers", "more", "state",
 )  # fmt: skip
 # those that programs may use
 ON = {
     "assign", "augmented", "method", "out", "inplace", "init", "meta", "grad", "optim", "detach",
     "data", "data_set", "set", "shared", "strided", "flags", "parameter", "layers", "more",
-    "numpy",
+    "numpy", "state",
 }  # fmt: skip
 
 
@@ -120,7 +119,7 @@ def as_function(rng: random.Random, text: str) -> str:
     return f"torch.{name}({{t}}{', ' if words else ''}{words}){found[3] or ''}"
 
 
-@slotted(frozen=True)
+@attrs.frozen
 class View:
     """What is written behind a tensor for a view of it."""
 
@@ -237,7 +236,7 @@ def _parted(rng: random.Random, a: Array) -> Made | None:
     i = rng.randrange(n)
     choices = [
         (f".tensor_split({n})[{i}]", a[i : i + 1]), ("{t}.view_as({t})", a),
-        (f".unflatten(0, (1, {n}))", a[None]), ("{t}.expand_as({t})", a), (".real", a),
+        (f".unflatten(0, (1, {n}))", a[None]), ("{t}.expand_as({t})", a), (".real", a.real),
         (f".split([{i}, {n - i}])[1]", a[i:]),
     ]  # fmt: skip
     if a.ndim > 1:
@@ -294,7 +293,7 @@ def _ones_away(a: Array) -> tuple[Any, ...]:
 # writes -----------------------------------------------------------------------------------------
 
 
-@slotted(frozen=True)
+@attrs.frozen
 class Write:
     """A statement that writes into ``{t}``.
 
@@ -371,7 +370,8 @@ WRITES = [
     *[Write(f"torch.{name}({args}, out={{t}})", "out") for name, args in (
         ("add", "{t}.clone(), {v}"), ("mul", "torch.ones_like({t}), {v}"), ("sin", "{t}.clone()"),
         ("clamp", "{t}.clone(), -0.5, 0.5"), ("sub", "{t}.clone(), {v}"), ("exp", "{t} * 0.1"),
-        ("maximum", "{t}.clone(), torch.ones_like({t}) * {v}"))],
+        ("maximum", "{t}.clone(), torch.ones_like({t}) * {v}"), ("cat", "[{t}.clone()]"),
+        ("where", "{mask}, {t}.clone(), torch.ones_like({t}) * {v}"), ("abs", "{t} * 2"))],
     Write("torch.matmul({t}.clone(), {t}.T.clone(), out={t})", "out", test=_square),
     *[Write(text, "inplace") for text in (
         _F + "relu({t}, inplace=True)", _F + "leaky_relu({t}, 0.1, inplace=True)",
@@ -407,6 +407,7 @@ def filled(rng: random.Random, line: str, a: Array) -> str:
 FLAGS = [
     ("{t}.requires_grad_()", "flags"), ("{t}.requires_grad = True", "flags"),
     ("{t}.grad = None\n{t}.requires_grad_(False)", "flags"), ("{t}.detach_()", "flags"),
+    ("{t}.register_hook(lambda g: g * 2)", "grad"), ("{t}.register_hook(lambda g: None)", "grad"),
     ("{t}.grad = None", "grad"), ("{t}.grad.zero_()", "grad"), ("{t}.grad.mul_(2)", "grad"),
     ("{t}.grad[...] = 1", "grad"), ("{t}.grad.data.zero_()", "grad"),
     ("{t}.grad.clamp_(-0.5, 0.5)", "grad"), ("{t}.grad += 1", "grad"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz import write_kinds as kinds
 from fx.testing.fuzz.program import Op
 from fx.testing.fuzz.write_arrays import Arrays
 from fx.testing.fuzz.write_stock import Text, Thing, fits
@@ -27,7 +28,13 @@ class Lines(Arrays):
             array = values.reshape(shape)
             self.add(name, array)
             return Op(name, f"torch.tensor({array.tolist()})")
-        if draw < 0.15:
+        if draw < 0.17 and not self.jit:
+            parts = [f"{rng.randrange(-8, 9) / 4}{rng.randrange(-8, 9) / 4:+}j" for _ in range(4)]
+            size = rng.choice(((2,), (2, 2), (4,)))
+            self.add(name, np.zeros(size, complex))
+            shown = f"torch.tensor([{', '.join(parts[: int(np.prod(size))])}])"
+            return Op(name, f"{shown}.reshape({forms.shown(size)})")
+        if draw < 0.23:
             array = np.asarray([rng.random() < 0.5 for _ in range(int(np.prod(shape)))])
             self.add(name, array.reshape(shape))
             return Op(name, f"torch.tensor({array.reshape(shape).tolist()})")
@@ -99,11 +106,14 @@ class Lines(Arrays):
             return None
         path, _, array = found
         index, part = forms.index(rng, array, path)
+        masks = [t for t in self.things if t.kind == "b" and t.paths and t.shape == array.shape]
+        if masks and array.ndim and rng.random() < 0.3:  # how many are written is not known
+            index, part = self.path(text, rng.choice(masks)), ()
         kind = array.dtype.kind
         value, grad = self.value(text, part, kind, array)
         sign = "="
-        if kind != "b" and array.ndim and rng.random() < 0.4 and self.on("augmented"):
-            sign = rng.choice(("+=", "-=", "*=") if kind == "i" else ("+=", "-=", "*=", "/="))
+        if array.ndim and rng.random() < 0.4 and self.on("augmented"):
+            sign = rng.choice(kinds.SIGNS[kind][:4])
             if sign == "/=":
                 value = f"(1.5 + ({value}) ** 2)"
         self.wrote(array, grad)
@@ -112,7 +122,7 @@ class Lines(Arrays):
     def augment(self) -> Op | None:
         """``x += v``."""
         rng, text = self.rng, Text()
-        found = self.target(text, "fi")
+        found = self.target(text)
         if found is None:
             return None
         path, _, array = found
@@ -122,7 +132,9 @@ class Lines(Arrays):
             return None
         kind = array.dtype.kind
         value, grad = self.value(text, array.shape, kind, array)
-        sign = rng.choice(("+=", "-=", "*=") if kind == "i" else ("+=", "-=", "*=", "/=", "**="))
+        sign = rng.choice(kinds.SIGNS[kind])
+        if rng.random() < 0.04 and kind in kinds.TOO_WIDE:
+            value, grad = rng.choice(kinds.TOO_WIDE[kind]), False
         if sign == "/=":
             value = f"(1.5 + ({value}) ** 2)"
         if sign == "**=":
@@ -137,7 +149,17 @@ class Lines(Arrays):
         if found is None:
             return None
         path, thing, array = found
-        choices = [f for f in forms.WRITES if self.on(f.feature) and f.fits(array)]
+        other = self.thing(lambda t: fits(t.shape, array.shape)) if rng.random() < 0.05 else None
+        held = [t.array for t in self.things if t.parameter and not self.no_grad]
+        apart = [array] if other is None else [*held, other.array]  # `p.data` has no history here
+        if not any(np.may_share_memory(a, array) for a in apart):
+            assert other is not None
+            line = kinds.CASTS[array.dtype.kind].replace("{t}", path)
+            if array.dtype.kind != "i" or other.kind == "f":
+                self.wrote(array, other.grad)
+                return Op("", line.replace("{o}", self.path(text, other)), tuple(text.args))
+        known = (*forms.WRITES, *kinds.WRITES)
+        choices = [f for f in known if self.on(f.feature) and f.fits(array)]
         if not choices:
             return None
         form = rng.choice(choices)
@@ -151,7 +173,8 @@ class Lines(Arrays):
         name = ""
         if array is thing.array and rng.random() < 0.15 and "=" not in line.split("(")[0]:
             name = self.names.new("r")  # what a method in place returns is the tensor
-            self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad, thing.kept))
+            kept = thing.kept or (thing.parameter and "detach" in path)
+            self.things.append(Thing(array, [name], thing.leaf, thing.grad or grad, kept))
         return Op(name, line, tuple(text.args))
 
     def meta(self) -> Op | None:
@@ -166,6 +189,9 @@ class Lines(Arrays):
             choices += [("t_()", a.T), ("transpose_(0, 1)", a.T)]
         choices += [("unsqueeze_(0)", a[None])]
         choices += [("squeeze_(0)", a[0])] if a.ndim and a.shape[0] == 1 else []
+        if a.ndim and a.flags.c_contiguous and rng.random() < 0.2:
+            n = rng.randrange(1, a.size + 1)
+            choices = [(f"resize_({n})", a.reshape(-1)[:n])]
         line, thing.array = rng.choice(choices)
         return Op("", f"{path}.{line}", tuple(text.args))
 
@@ -176,11 +202,16 @@ class Lines(Arrays):
         form = rng.choice(known) if known else ""
         if not form or (".grad" in form and not self.backed):
             return None
+        if "hook" in form:
+            thing = self.thing(lambda t: t.grad)
+            if thing is None or self.no_grad:
+                return None
+            return Op("", form.replace("{t}", self.path(text, thing)), tuple(text.args))
         wants = ".grad" in form or "_(False)" in form
         thing = self.thing(lambda t: t.kind == "f" and t.leaf == wants and (wants or not t.grad))
         if "detach_" in form:
             thing = self.thing(lambda t: t.kind == "f" and t.grad and not t.leaf)
-        if thing is None or (not wants and self.shares(thing)):
+        if thing is None or (not wants and (thing.given or self.shares(thing))):
             return None  # a view of what requires grad later says that it does, and gives it none
         if form.endswith("requires_grad_()") or form.endswith("= True"):
             thing.leaf = thing.grad = True

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
 import numpy as np
 
-from fx.slotted import slotted
 from fx.testing.fuzz import write_forms as forms
+from fx.testing.fuzz import write_kinds as kinds
 from fx.testing.fuzz.generator import Names
 
 FLOATS = ("0.5", "-1.5", "2.0", "0.25", "-0.75")
@@ -19,7 +20,7 @@ _OF_GRADIENTS = ("flags", "grad", "optim", "parameter", "layers")
 NUMBERS = (*FLOATS, "1", "3")
 
 
-@slotted(eq=False)
+@attrs.define(eq=False)
 class Thing:
     """A tensor of the program.
 
@@ -30,6 +31,7 @@ class Thing:
         grad: whether gradients may flow through it.
         kept: whether it is of what ``detach()`` gave of a parameter, which ignores steps.
         parameter: whether it is a Parameter.
+        given: whether a function returned it, which may be of what it was called with.
     """
 
     array: np.ndarray
@@ -38,6 +40,7 @@ class Thing:
     grad: bool = False
     kept: bool = False
     parameter: bool = False
+    given: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,14 +66,18 @@ class Thing:
         return np.unique(places).size == self.array.size
 
 
-@slotted(frozen=True)
+@attrs.frozen
 class Function:
-    """A function of the program: its arguments and results as shapes and flags, what it reads."""
+    """A function of the program: its arguments and results as shapes and flags, what it reads.
+
+    The last argument may be a number (``counts``).
+    """
 
     name: str
     shapes: list[tuple[tuple[int, ...], bool]]
     made: list[tuple[tuple[int, ...], bool]]
     names: frozenset[str]
+    counts: bool
 
 
 class Text:
@@ -111,6 +118,8 @@ class Stock:
         self.arrays: list[tuple[str, np.ndarray]] = []
         self.hosts = not jit and "numpy" in forms.ON and rng.random() < 0.2  # and has no gradients
         self.optimizers: list[tuple[str, list[Thing]]] = []
+        self.states: list[tuple[str, str, int]] = []  # what keeps, its kind, of how many elements
+        self.number = ""  # the argument of the function that is a number
         self.layers: list[tuple[str, list[Thing]]] = []
         self.depth = 0
         self.inside = ""  # "function" or "loop" where tensors keep their shape and names
@@ -169,6 +178,13 @@ class Stock:
             return rng.choice(("True", "False")), False
         if kind == "i":
             return str(rng.randrange(-2, 5)), False
+        if kind == "c":
+            near = [t for t in self.things if t.paths and t.kind == "c" and fits(t.shape, shape)]
+            if not near or rng.random() < 0.5:
+                return rng.choice(kinds.COMPLEX), False
+            thing = rng.choice(near)
+            form = rng.choice(("{}.clone()", "{} * 0.5j", "{}.conj() * 1", "{} + 1"))
+            return form.replace("{}", self.path(text, thing)), thing.grad
         held = [t.array for t in self.things if t.parameter] if not self.no_grad else []
         if rng.random() < 0.3 or any(np.may_share_memory(a, away) for a in held):
             return rng.choice(NUMBERS), False  # what is written into `p.data` has no history here
@@ -190,7 +206,8 @@ class Stock:
     def viewed(self, thing: Thing) -> tuple[str, np.ndarray, bool] | None:
         """A view of a tensor: what is written behind it, its array, whether it is detached."""
         for _ in range(6):
-            form = self.rng.choice(forms.VIEWS)
+            complex_ = thing.kind == "c" and self.rng.random() < 0.4
+            form = self.rng.choice(kinds.VIEWS if complex_ else forms.VIEWS)
             if form.feature and not self.on(form.feature):
                 continue
             made = form.made(self.rng, thing.array)
@@ -199,12 +216,11 @@ class Stock:
                 return text, made[1], form.feature != ""
         return None
 
-    def target(self, text: Text, kinds: str = "fib") -> tuple[str, Thing, np.ndarray] | None:
+    def target(self, text: Text, wanted: str = "fibc") -> tuple[str, Thing, np.ndarray] | None:
         """What is written into: a tensor or a view that is made on the way."""
         rng = self.rng
-        wanted = 0.03 if not self.no_grad else 0.6
-        leafs = rng.random() < wanted
-        thing = self.thing(lambda t: t.kind in kinds and (leafs or not t.leaf))
+        leafs = rng.random() < (0.03 if not self.no_grad else 0.6)
+        thing = self.thing(lambda t: t.kind in wanted and (leafs or not t.leaf))
         if thing is None or (not thing.writable() and rng.random() < 0.9):
             return None
         path, array = self.path(text, thing), thing.array

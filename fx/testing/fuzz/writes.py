@@ -13,7 +13,7 @@ import numpy as np
 
 from fx.testing.fuzz import write_forms as forms
 from fx.testing.fuzz.program import Op, Program
-from fx.testing.fuzz.write_layers import Layers
+from fx.testing.fuzz.write_state import State
 from fx.testing.fuzz.write_stock import Function, Text, Thing
 
 TEMPLATE = """\
@@ -32,6 +32,8 @@ def program(rng: random.Random, jit: bool = False) -> Program:
     maker = Maker(rng, jit)
     ops: list[Op | None] = [maker.fresh() for _ in range(rng.choice((2, 3)))]
     if jit:
+        if rng.random() < 0.5:
+            ops += [maker.state() for _ in range(rng.choice((1, 2)))]
         ops += [maker.statement(), maker.function(), maker.call(), maker.call(), maker.call()]
     ops += [maker.statement() for _ in range(rng.choice((4, 6, 8, 10, 14)))]
     main = tuple(op for op in ops if op is not None)
@@ -45,7 +47,7 @@ def make(rng: random.Random) -> Program:
     return program(rng)
 
 
-class Maker(Layers):
+class Maker(State):
     """Makes one statement after the other."""
 
     def statement(self) -> Op | None:
@@ -141,6 +143,7 @@ class Maker(Layers):
             return None
         name, params = self.names.new("f"), [self.names.new("p") for _ in things]
         self.first_local = int(params[0][1:])
+        self.number = self.names.new("k") if self.states and rng.random() < 0.6 else ""
         with self.scope(inside="function"):
             for param, t in zip(params, things):
                 self.things.append(Thing(t.array, [param], t.leaf, t.grad, t.kept, t.parameter))
@@ -153,12 +156,13 @@ class Maker(Layers):
                 paths = [f"({path} * 1).contiguous()" for path in paths]
             out = ", ".join(paths)
             body.append(Op("", f"return {out}", tuple(text.args)))
-        self.first_local = 0
+        taken = [*params, self.number] if self.number else params
+        counts, self.first_local, self.number = bool(self.number), 0, ""
         made = [(t.shape, t.grad) for t in results]
         shapes = [(t.shape, t.leaf) for t in things]
-        self.functions.append(Function(name, shapes, made, _names(body)))
+        self.functions.append(Function(name, shapes, made, _names(body), counts))
         head = "@jit\n" if self.jit else ""
-        lines = f"{head}def {name}({', '.join(params)}):\n    {{body}}"
+        lines = f"{head}def {name}({', '.join(taken)}):\n    {{body}}"
         return Op("", lines, (), (), tuple(body))
 
     def call(self) -> Op | None:
@@ -179,10 +183,12 @@ class Maker(Layers):
             if thing is None:
                 return None
             chosen.append(self.path(text, thing))
+        if function.counts:
+            chosen.append(str(rng.randrange(4)))
         call = f"{function.name}({', '.join(chosen)})"
         names = [self.names.new("y") for _ in function.made]
         for name, (shape, grad) in zip(names, function.made):
-            self.add(name, np.zeros(shape), grad=grad)
+            self.add(name, np.zeros(shape), grad=grad, given=True)
         args = tuple(text.args)
         if len(names) == 1:
             return Op(names[0], call, args)
@@ -253,11 +259,12 @@ def _names(ops: list[Op] | tuple[Op, ...]) -> frozenset[str]:
 STATEMENTS = {
     "fresh": 1, "expression": 8, "view": 9, "assign": 9, "augment": 7, "method": 10, "meta": 1,
     "flag": 2, "data": 1, "numpy": 9, "alias": 4, "without_grad": 3, "branch": 2, "loop": 4,
-    "function": 2, "call": 3, "layer": 4, "backward": 5, "grads": 2, "optimizer": 2,
+    "function": 2, "call": 3, "layer": 4, "state": 6, "backward": 5, "grads": 2, "optimizer": 2,
 }  # fmt: skip
 NEEDS = {
     "assign": "assign", "augment": "augmented", "method": "method", "meta": "meta",
     "flag": "flags", "data": "data_set", "numpy": "numpy", "optimizer": "optim", "layer": "layers",
+    "state": "state",
 }  # fmt: skip
 COMPOUND = ("without_grad", "branch", "loop", "function")
 OUTSIDE = ("meta", "function", "flag", "data", "optimizer", "numpy")  # not inside of others
