@@ -21,6 +21,8 @@ from fx.tensor import Tensor
 
 # by the id of the tensor: a weak reference to it, its leaf, and how often a stage has asked for it
 leaves: dict[int, list[Any]] = {}
+# by the id of a tensor: the programs that were compiled while no gradient of it waited, weakly
+without: dict[int, dict[int, Any]] = {}
 _PATIENCE = 4  # a step that begins with zero_grad asks once
 
 
@@ -34,6 +36,16 @@ def rest(x: Any, leaf: Leaf) -> None:
         forget(number, None)
 
     leaves[number] = [ref(x, gone), leaf, 0]
+    if leaf.grad is not None:
+        tell(x)
+
+
+def tell(x: Any) -> None:
+    """A gradient waits for a tensor from now on: what was compiled without one is dropped."""
+    for held in without.pop(id(x), {}).values():
+        program = held()
+        if program is not None and program.guards is not None:
+            program.guards.death.note(None)
 
 
 def woken(x: Any) -> Leaf | None:
@@ -44,17 +56,26 @@ def woken(x: Any) -> Leaf | None:
 
 def at_rest(x: Any) -> Leaf | None:
     """The leaf that waits for a tensor; None if there is none, as nearly always."""
-    if not leaves:
-        return None
+    stage = modes.stage
+    if stage is None:
+        return leaves[id(x)][1] if id(x) in leaves else None
     found = leaves.get(id(x))
-    if found is None:
-        return None
-    if modes.stage is not None and found[1].grad is not None:
-        found[2] += 1
-        if found[2] < _PATIENCE:
-            modes.stage.postpone()
-        modes.stage.give_up("it reads the gradient of a tensor that requires grad no more")
-    return found[1]  # type: ignore[no-any-return]
+    if found is None or found[1].grad is None:
+        _note(stage, x)
+        return None if found is None else found[1]
+    found[2] += 1
+    if found[2] < _PATIENCE:
+        stage.postpone()
+    stage.give_up("it reads the gradient of a tensor that requires grad no more")
+
+
+def _note(stage: Any, x: Any) -> None:
+    """What is staged depends on that no gradient waits for a tensor."""
+    while stage is not None:
+        program = getattr(stage, "program", None)
+        if program is not None:
+            without.setdefault(id(x), {})[id(program)] = ref(program)
+        stage = stage.outer
 
 
 def plan_gradients(stores: Stores, pairs: Sequence[tuple[Tensor, Tensor | None]]) -> bool:

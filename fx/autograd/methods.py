@@ -12,7 +12,7 @@ from fx.away import Away, gradient_of
 from fx.config import modes
 from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
-from fx.gradients import at_rest, rest, woken
+from fx.gradients import at_rest, rest, tell, woken
 from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
 from fx.tape import CELL, Leaf, Node, Select, extra_of, grad_tracer
@@ -193,6 +193,8 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             f"write {'x.requires_grad_()' if node is None else 'x.retain_grad()'} first"
         )
     if value is not None:
+        if self._node is None:
+            tell(self)
         if not isinstance(value, Tensor):
             raise TypeError(f"grad must be a tensor or None, got {type(value).__name__}")
         if value.level == CELL:

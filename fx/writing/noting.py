@@ -120,7 +120,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
             cut = True
         if host.memories and not shares(x._a, out._a) and host.is_hosted(x._a):
             start()  # what NumPy writes is seen by what is looked up through a cell
-            begin(family)
+            begin(x._view.family)
             return link(x, out, primitive, params)
     else:
         if out.written:  # what made it is made of views, and the family has begun

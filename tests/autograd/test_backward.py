@@ -367,6 +367,30 @@ def test_a_gradient_at_rest_goes_with_its_tensor():
     assert len(leaves) == before
 
 
+def test_what_was_compiled_without_a_gradient_at_rest_notices_a_later_one():
+    def run(how):
+        frozen, p = (fx.nn.Parameter(fx.ones(2)) for _ in range(2))
+        frozen.requires_grad_(False)
+        optimizer = fx.optim.SGD([frozen, p], lr=0.5)
+
+        def step(x):
+            out = x * 2 if frozen.grad is None else x * frozen.grad
+            optimizer.zero_grad()
+            (p * out).sum().backward()
+            optimizer.step()
+            return p.detach() * 1
+
+        called, found = how(step), []
+        for _ in range(2):
+            found += [called(fx.ones(2)).tolist() for _ in range(3)]
+            frozen.requires_grad_()
+            (frozen * 7).sum().backward()
+            frozen.requires_grad_(False)
+        return found, frozen.grad.tolist()
+
+    assert run(fx.jit) == run(lambda f: f)
+
+
 def test_a_compiled_function_that_reads_a_gradient_at_rest_runs_as_it_is():
     x = fx.ones(3).requires_grad_()
     x.sum().backward()

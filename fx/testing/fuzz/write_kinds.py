@@ -14,7 +14,7 @@ SIGNS = {
     "c": ("+=", "-=", "*="),
 }  # fmt: skip
 # what does not fit the dtype of a target: torch refuses to add it in place
-TOO_WIDE = {"i": ("0.5", "2.5", "True"), "b": ("1", "0.5"), "f": ("1j",)}
+TOO_WIDE = {"i": ("0.5", "2.5"), "b": ("1", "0.5"), "f": ("1j",)}
 
 
 def _conjugate(rng: random.Random, a: Array) -> Made:
