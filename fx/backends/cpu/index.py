@@ -202,7 +202,7 @@ def wrap_index(idx: np.ndarray, *, size: int) -> np.ndarray:
     Raises IndexingError where an index is out of bounds.
     """
     try:
-        return _nonnegative(_integers(idx), size)
+        return _nonnegative(_integers(idx), size).copy()
     except IndexError as error:
         raise _out_of_range("indexing", error, size, "the axis") from None
 
@@ -258,13 +258,29 @@ def _bytes_of(x: np.ndarray) -> np.ndarray:
 
 
 def _nonnegative(idx: np.ndarray, n: int) -> np.ndarray:
-    """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end."""
-    idx = contiguous(idx.astype(_INT64, copy=False))
+    """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end; maybe itself."""
+    idx = contiguous(idx if idx.dtype is _INT64 else idx.astype(_INT64))
+    if idx.size and _least(idx) >= 0 and _most(idx) < n:
+        return idx
     out = np.where(idx < 0, idx + n, idx)
     bad = (out < 0) | (out >= n)
     if bad.any():
         _refuse(int(bad.argmax()), idx, n)
     return out
+
+
+def _least(at: np.ndarray) -> int:
+    """The least of some integers, of a few of which Python finds it sooner than NumPy."""
+    if at.size > _FEW:
+        return int(np.minimum.reduce(at, None))
+    return min(at.reshape(-1).tolist())  # type: ignore[no-any-return]
+
+
+def _most(at: np.ndarray) -> int:
+    """The largest of them."""
+    if at.size > _FEW:
+        return int(np.maximum.reduce(at, None))
+    return max(at.reshape(-1).tolist())  # type: ignore[no-any-return]
 
 
 def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
@@ -295,11 +311,7 @@ def _integers(idx: np.ndarray) -> np.ndarray:
         raise TypeError(f"indices must be integers, got {idx.dtype}")
     if idx.dtype == _UNSIGNED[8]:
         at = idx.view(_INT64)
-        if at.size > _FEW:
-            negative = np.minimum.reduce(at, None) < 0
-        else:
-            negative = at.size and min(at.reshape(-1).tolist()) < 0
-        if negative:
+        if at.size and _least(at) < 0:
             raise IndexError(f"index {idx.max()} is out of bounds")
         return at
     return idx.astype(_INT64, copy=False)

@@ -167,12 +167,12 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
         words = ", ".join(repr(w) for w in _REDUCE)
         raise ValueError(f"{name}: reduce must be one of {words}, got {reduce!r}")
     src = partner(name, "src", src, x)
+    if not src._shape:
+        src = shape_prims.stretched(src, index._shape)
     if shape == index._shape == src._shape:
         return prims.scattered_along(x, index, src, at, _REDUCE[reduce])  # type: ignore[no-any-return]
-    if src.ndim:
-        src = _cut(name, src, index)
+    src = _cut(name, src, index)
     corner = x if shape == index._shape else _corner(name, x, index, at)
-    src = broadcast_to(src, index._shape)
     out = prims.scatter_along_axis(corner, index, src, axis=at, mode=_REDUCE[reduce])
     for i in range(x.ndim):  # put what the index does not reach back, axis by axis
         if out.shape[i] < x._shape[i]:
@@ -186,8 +186,9 @@ def _scatter(name: str, x: Any, axis: int, index: Any, src: Any, reduce: str | N
 def _cut(name: str, src: Tensor, index: Tensor) -> Tensor:
     if src.ndim != index.ndim or any(n < m for n, m in zip(src._shape, index._shape, strict=True)):
         raise ShapeError(f"{name}: src {src.shape} must be at least as long as index {index.shape}")
-    for i, m in enumerate(index._shape):
-        src = along(src, i, 0, m) if src._shape[i] > m else src
+    if src._shape != index._shape:
+        for i, m in enumerate(index._shape):
+            src = along(src, i, 0, m) if src._shape[i] > m else src
     return src
 
 

@@ -95,7 +95,8 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
     index = ravel(_indices(name, index, x))
     source = partner(name, "value" if name == "index_fill" else "source", source, x)
     shape = (*x._shape[:at], index.shape[0], *x._shape[at + 1 :])
-    return prims.scatter(x, index, broadcast_to(source, shape), axis=at, mode=mode)
+    stretched = broadcast_to if source._shape else shape_prims.stretched
+    return prims.scatter(x, index, stretched(source, shape), axis=at, mode=mode)
 
 
 def index_add(
