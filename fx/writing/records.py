@@ -165,7 +165,10 @@ def new_record(x: Any) -> View:
 
 def is_whole(path: Any) -> bool:
     """Whether what a path leads to is all of the family, as it lies: at most detached."""
-    return not path or all(primitive is stop_gradient for primitive, _ in path)
+    for primitive, _ in path:  # noqa: SIM110 # mostly one, of which a loop is quicker
+        if primitive is not stop_gradient:
+            return False
+    return True
 
 
 def leads_to(path: Any, other: Any, more: int) -> bool:

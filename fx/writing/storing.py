@@ -66,7 +66,7 @@ def _renewed(x: Any, value: Tensor) -> bool:
     if array.shape != record.shape or (value._node is not None and modes.barrier < 0):
         return False
     cell = family.cell
-    if (record.path and not is_whole(record.path)) or host.is_shared(cell):
+    if not is_whole(record.path) or host.is_shared(cell):
         place = place_in(record, memory(family))
         if place is None:
             return False

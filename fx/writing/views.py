@@ -65,7 +65,8 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def viewing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if modes.views:
+        now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
+        if now["views"]:
             return function(self, *args, **kwargs)
         if type(self) is Tensor and (
             not writing.started or (getrefcount(self) <= most and _is_own(self))
@@ -74,7 +75,7 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
         name = _getframe(1).f_code.co_filename
         if files[name] if name in files else is_internal(name):
             return function(self, *args, **kwargs)
-        modes.views = way
+        now["views"] = way
         try:
             out = function(self, *args, **kwargs)
             if out is self:
@@ -83,7 +84,7 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
                 return tuple([_alias(x) if x is self else x for x in out])
             return out
         finally:
-            modes.views = False
+            now["views"] = False
 
     return viewing
 
