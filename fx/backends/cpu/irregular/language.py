@@ -21,8 +21,9 @@ INT64S, UINT32S, FLOAT64S = (
 )
 INT, FLOAT = types.int64, types.float64
 
-# a function that kernels call
-inline = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inline = njit(**_OPTIONS)  # a function that kernels call
+expanded = njit(**_OPTIONS, inline="always")  # and one that LLVM finds too large to inline
 
 _ELEMENTS = {
     "b": types.int8, "h": types.int16, "i": types.int32, "l": types.int64,

@@ -7,12 +7,31 @@ key and its place alone, never on how many attempts its neighbours needed.
 import numpy as np
 from numba import int64
 
-from fx.backends.cpu.irregular.language import FLOAT64S, INT, UINT32S, inline, offset
+from fx.backends.cpu.irregular.language import FLOAT64S, INT, UINT32S, expanded, inline, offset
 from fx.backends.cpu.irregular.philox import derived, open_unit, state, words
 from fx.backends.cpu.irregular.quantiles import exp64, log64, normal_of
 
 _KEY = 6
 _STIRLING = 0.9189385332046727  # log(2 pi) / 2
+
+
+@inline
+def _states(keys, row):
+    """The state of a row's key, and those of its first two attempts."""
+    own = state(offset(keys, row * _KEY))
+    return own, derived(own, 0), derived(own, 1)
+
+
+@expanded
+def _accepted(attempt, states, i, parameter):
+    """What the first attempt gives that is not rejected, which a negative number says."""
+    own, first, second = states
+    found = attempt(words(first, i), parameter)
+    tried = int64(0)
+    while found < 0.0:
+        tried += 1
+        found = attempt(words(second if tried == 1 else derived(own, tried), i), parameter)
+    return found
 
 
 def gamma(begin, end, keys: UINT32S, shapes: FLOAT64S, out: FLOAT64S, n: INT, step: INT,
@@ -23,28 +42,22 @@ def gamma(begin, end, keys: UINT32S, shapes: FLOAT64S, out: FLOAT64S, n: INT, st
     (2000). A shape a < 1 uses gamma(a + 1) * u ** (1 / a), with u from block i of the key itself.
     A task is an element: keys (rows, 6), shapes (rows * n) or, with a ``step`` of 0, (1).
     """
-    row = int64(-1)
-    own = first = second = (int64(0), int64(0), int64(0), int64(0))
+    row = begin // n
+    states = _states(keys, row)
     for at in range(begin, end):
         if at // n != row:
             row = at // n
-            own = state(offset(keys, row * _KEY))
-            first, second = derived(own, 0), derived(own, 1)
+            states = _states(keys, row)
         i = at - row * n
         a = shapes[at * step]
         if not (a > 0.0 and a < np.inf):
             out[at] = (-np.inf if logarithm else 0.0) if a == 0.0 else np.inf if a > 0.0 else np.nan
             continue
         d = (a if a >= 1.0 else a + 1.0) - 1.0 / 3.0
-        attempt = int64(0)
-        v = _gamma_attempt(words(first, i), d)
-        while v < 0.0:
-            attempt += 1
-            other = second if attempt == 1 else derived(own, attempt)
-            v = _gamma_attempt(words(other, i), d)
+        v = _accepted(_gamma_attempt, states, i, d)
         boost = 0.0
         if a < 1.0:
-            w0, w1, _, _ = words(own, i)
+            w0, w1, _, _ = words(states[0], i)
             boost = log64(open_unit(w0, w1)) / a
         if logarithm:
             out[at] = log64(d * v) + boost
@@ -76,25 +89,18 @@ def poisson(begin, end, keys: UINT32S, rates: FLOAT64S, out: FLOAT64S, n: INT, s
     Insurance: Mathematics and Economics 12 (1993).
     A task is an element: keys (rows, 6), rates (rows * n) or, with a ``step`` of 0, (1).
     """
-    row = int64(-1)
-    own = first = second = (int64(0), int64(0), int64(0), int64(0))
+    row = begin // n
+    states = _states(keys, row)
     for at in range(begin, end):
         if at // n != row:
             row = at // n
-            own = state(offset(keys, row * _KEY))
-            first, second = derived(own, 0), derived(own, 1)
+            states = _states(keys, row)
         i = at - row * n
         rate = rates[at * step]
         if rate >= 10.0 and rate < np.inf:
-            attempt = int64(0)
-            k = _poisson_attempt(words(first, i), rate)
-            while k < 0.0:
-                attempt += 1
-                other = second if attempt == 1 else derived(own, attempt)
-                k = _poisson_attempt(words(other, i), rate)
-            out[at] = k
+            out[at] = _accepted(_poisson_attempt, states, i, rate)
         elif rate >= 0.0 and rate < 10.0:
-            w0, w1, _, _ = words(own, i)
+            w0, w1, _, _ = words(states[0], i)
             out[at] = _invert(rate, open_unit(w0, w1))
         else:
             out[at] = np.nan

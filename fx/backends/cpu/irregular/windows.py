@@ -50,13 +50,17 @@ def max_pool(begin, end, x: ARRAY, values: ARRAY, places: INT64S, lowest: ARRAY,
                 place[t] = max(place[t], 0)
 
 
-def window_sum(begin, end, x: ARRAY, out: ARRAY, geo: INT64S):
-    """out (planes, outputs), zeros on entry, += the sums over the windows of x (planes, D*H*W)."""
+@inline
+def _over_taps(begin, end, images, windows, geo, meet):
+    """``meet(windows, t, images, i)`` for each window t and each place i that it sees.
+
+    images (planes, D*H*W), windows (planes, outputs); a task is a plane.
+    """
     D, H, W, kD, kH, kW, sD, sH, sW, pD, pH, pW, dD, dH, dW, tD, tH, tW = _sizes(geo)
     for p in range(begin, end):
-        plane = offset(x, p * D * H * W)
+        plane = offset(images, p * D * H * W)
         for r in range(tD * tH):
-            row = offset(out, (p * tD * tH + r) * tW)
+            row = offset(windows, (p * tD * tH + r) * tW)
             for kd in range(kD):
                 d = (r // tH) * sD - pD + kd * dD
                 if d < 0 or d >= D:
@@ -68,28 +72,27 @@ def window_sum(begin, end, x: ARRAY, out: ARRAY, geo: INT64S):
                     for kw in range(kW):
                         at = (d * H + h) * W + kw * dW - pW
                         for t in range(geo[18 + 2 * kw], geo[19 + 2 * kw]):
-                            row[t] += plane[at + t * sW]
+                            meet(row, t, plane, at + t * sW)
+
+
+@inline
+def _gather(row, t, plane, i):
+    row[t] += plane[i]
+
+
+@inline
+def _spread(row, t, plane, i):
+    plane[i] += row[t]
+
+
+def window_sum(begin, end, x: ARRAY, out: ARRAY, geo: INT64S):
+    """out (planes, outputs), zeros on entry, += the sums over the windows of x (planes, D*H*W)."""
+    _over_taps(begin, end, x, out, geo, _gather)
 
 
 def window_sum_transpose(begin, end, g: ARRAY, out: ARRAY, geo: INT64S):
     """out (planes, D*H*W), zeros on entry, += g (planes, outputs) spread over the windows."""
-    D, H, W, kD, kH, kW, sD, sH, sW, pD, pH, pW, dD, dH, dW, tD, tH, tW = _sizes(geo)
-    for p in range(begin, end):
-        plane = offset(out, p * D * H * W)
-        for r in range(tD * tH):
-            row = offset(g, (p * tD * tH + r) * tW)
-            for kd in range(kD):
-                d = (r // tH) * sD - pD + kd * dD
-                if d < 0 or d >= D:
-                    continue
-                for kh in range(kH):
-                    h = (r % tH) * sH - pH + kh * dH
-                    if h < 0 or h >= H:
-                        continue
-                    for kw in range(kW):
-                        at = (d * H + h) * W + kw * dW - pW
-                        for t in range(geo[18 + 2 * kw], geo[19 + 2 * kw]):
-                            plane[at + t * sW] += row[t]
+    _over_taps(begin, end, out, g, geo, _spread)
 
 
 # fmt: off
