@@ -66,7 +66,9 @@ def drawn(family: str, name: str) -> Any:
 def _like(name: str, x: Any, dtype: Any, device: Any) -> tuple[Any, Any, Any]:
     """Shape, dtype and device of ``x``, unless told otherwise."""
     x = argument(name, x)
-    return x._shape, x._dtype if dtype is None else dtype, x.device if device is None else device
+    if device is None:
+        device = "cpu" if type(x) is Tensor and type(x._a) is ndarray else x.device
+    return x._shape, x._dtype if dtype is None else dtype, device
 
 
 def rand(
@@ -289,16 +291,16 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
         tensor([0., 1., 0., 0.])
     """
     x = argument("bernoulli", input)
+    if p is None and generator is None and type(x) is Tensor and type(x._a) is ndarray:
+        out = _current.generator.draw("chances", x._shape, x._dtype, (x._a,))
+        if out is not None:
+            return out
     if p is None and x._dtype not in dtypes.FLOATING:
         raise DTypeError(
             f"bernoulli takes floating probabilities, got {x.dtype.name}; "
             f"write x.astype(fx.float32)"
         )
     chance: Any = x if p is None else p
-    if p is None and generator is None and type(x) is Tensor and type(x._a) is ndarray:
-        out = _current.generator.draw("chances", x._shape, x._dtype, (x._a,))
-        if out is not None:
-            return out
     if p is None:
         _check(x, "bernoulli: probabilities must lie in [0, 1]", upper=True)
     mask = discrete.bernoulli(next_key(generator, x.device), chance, x._shape)

@@ -17,7 +17,8 @@ from fx.levels import Tracer
 from fx.ops.axes import integers, normal_axis
 from fx.ops.operands import argument, cast, floating
 from fx.ops.reductions.norms import norm
-from fx.prims.creation import constant_like, full
+from fx.prims.creation import constant_like, filled
+from fx.quick import quick
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
 
@@ -213,16 +214,19 @@ def layer_norm(
         w = _full(1.0, sizes, x) if weight is None else argument("layer_norm", weight)
         b = _full(0.0, sizes, x) if bias is None else argument("layer_norm", bias)
         if x._dtype == w._dtype == b._dtype:
-            return norms.layer_norm(x, w, b, eps=eps)
+            return _layer_norm(x, w, b, eps)  # type: ignore[no-any-return]
     out, _ = norms.standardised(x, tuple(range(first, x.ndim)), eps)
     if weight is not None:
         out = out * weight
     return out if bias is None else out + bias
 
 
+_layer_norm = quick(norms.layer_norm, "eps", tensors=3)
+
+
 def _full(value: float, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """What stands for a weight or bias that is not there, for the kernel's sake."""
-    return full(shape=shape, value=value, dtype=like._dtype, device=like.device.name)
+    return filled(shape, value, like._dtype, like.device.name)  # type: ignore[no-any-return]
 
 
 def group_norm(

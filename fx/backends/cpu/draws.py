@@ -9,6 +9,7 @@ rejection samplers are described in ``irregular/rejection.py``.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -218,13 +219,11 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     if size and n <= MOST_SHUFFLED and (philox.loaded or not philox.is_early(2 * size)):
         run = any_size.if_ready("shuffle", "permutation", "l")
         if run is not None:
-            empty, tasks, room = any_size.empty, size // n, shuffle_words(n)
-            chunk = any_size.chunk_of(tasks, shuffle_price(n))
-            together = chunk or tasks
-            out, work = empty([_LIKE, *full]), empty([_LIKE, -(-tasks // together) * room])
+            tasks, chunk, words, room = _shuffling(size // n, n)
+            out, work = any_size.empty([_LIKE, *full]), any_size.empty([_LIKE, words])
             run([
                 tasks, chunk, dense(key), out, n, prod(shape[:-1]), limits.RANKED_ROW, work, room,
-                together,
+                chunk or tasks,
             ])  # fmt: skip
             return out
     words = philox.random_bits(key, shape=(2, *shape))
@@ -238,6 +237,16 @@ def random_permutation(key: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
     keys.sort(axis=-1)
     keys &= mask
     return keys.view(np.int64)
+
+
+@lru_cache(1024)
+def _shuffling(tasks: int, n: int) -> tuple[int, int, int, int]:
+    """Permutations, how many at once, and the words that all take besides, and those at once."""
+    chunk, room = any_size.chunk_of(tasks, shuffle_price(n)), shuffle_words(n)
+    return tasks, chunk, -(-tasks // (chunk or tasks)) * room, room
+
+
+limits.on_change(_shuffling.cache_clear)
 
 
 def shuffle_price(n: int) -> float:

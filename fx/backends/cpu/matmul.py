@@ -28,7 +28,10 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             small = blas.ready and x.size * y.shape[1] <= limits.BLAS_SERIAL
             return np.dot(x, y) if small else product(x, y)
         if rank == 3 and x.shape[0] == y.shape[0] > 1 and x.shape[2] == y.shape[1] > 1 < y.shape[2]:
-            return product(x, y)
+            work, k = x.size * y.shape[2], x.shape[2]
+            if work >= min(limits.BLAS_SERIAL, limits.EAGER_GEMM_FROM) or not blas.ready:
+                return product(x, y)
+            return np.matmul(x, y) if k < limits.EAGER_GEMM_LONG else product(x, y)
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError(f"matmul takes operands of ndim >= 2, got {x.shape} and {y.shape}")
     if x.shape[-1] != y.shape[-2]:

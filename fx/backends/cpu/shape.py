@@ -95,26 +95,24 @@ _WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:
     """Matrices x (*B, n, m) with zeros below their diagonal ``k``, or above it."""
     out = x.copy("C")
-    np.copyto(out, zero_of(x.dtype), where=_outside(*x.shape[-2:], k, upper))
+    kind = (x.shape[-2:], k, upper)
+    outside = _masks.get(kind)
+    _copyto(out, zero_of(x.dtype), where=_outside(*kind) if outside is None else outside)
     return out
 
 
-def _outside(n: int, m: int, k: int, upper: bool) -> np.ndarray:
-    """Where (n, m) matrices get zeros; of small ones, which masks of attention are, kept."""
-    if n * m > _KEPT:
-        return _beyond(n, m, k, upper)
-    found = _masks.get((n, m, k, upper))
-    if found is None:
+def _outside(shape: tuple[int, ...], k: int, upper: bool) -> np.ndarray:
+    """Where matrices get zeros; of small ones, which masks of attention are, kept."""
+    n, m = shape
+    rows, columns = np.arange(k, n + k)[:, None], np.arange(m)
+    found = columns < rows if upper else columns > rows
+    if n * m <= _KEPT:
         if len(_masks) > _MASKS:
             _masks.clear()
-        found = _masks[n, m, k, upper] = _beyond(n, m, k, upper)
+        _masks[shape, k, upper] = found
     return found
 
 
-def _beyond(n: int, m: int, k: int, upper: bool) -> np.ndarray:
-    rows, columns = np.arange(k, n + k)[:, None], np.arange(m)
-    return columns < rows if upper else columns > rows
-
-
-_masks: dict[tuple[int, int, int, bool], np.ndarray] = {}
+_copyto = np.copyto
+_masks: dict[tuple[tuple[int, ...], int, bool], np.ndarray] = {}
 _MASKS, _KEPT = 64, 4096  # masks, and elements of one

@@ -257,11 +257,12 @@ def _like(name: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad:
 
 def lay_as(out: Tensor, x: Any) -> Tensor:
     """Let a new tensor lie in memory as another of its shape does, as PyTorch's ``*_like`` do."""
-    held = x.read() if x.level == CELL else x
+    held = x if type(x) is Tensor or x.level != CELL else x.read()
     if type(held) is Tensor and type(out) is Tensor and type(held._a) is np.ndarray:
         array = held._a
-        moved = not array.flags.c_contiguous and array.size and all(array.strides)
-        if moved and array.shape == out._a.shape:
+        if array.flags.c_contiguous:
+            return out
+        if array.size and all(array.strides) and array.shape == out._a.shape:
             laid = np.empty_like(array, dtype=out._a.dtype, order="K")
             laid[...] = out._a
             out._a = laid

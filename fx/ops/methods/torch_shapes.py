@@ -125,8 +125,8 @@ def expand(self: Tensor, *shape: Any) -> Tensor:
     if lead < 0:
         raise ShapeError(f"x.expand{wanted} has fewer axes than {own}")
     if -1 in wanted:
-        kept = [n if w == -1 else w for n, w in zip(own, wanted[lead:])]
-        wanted = (*wanted[:lead], *kept)
+        given = (*wanted[:lead], *own)  # a new axis has no size to keep
+        wanted = tuple([n if w == -1 else w for n, w in zip(given, wanted)])
     return manipulation.stretched(self, wanted)
 
 

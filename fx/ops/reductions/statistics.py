@@ -37,6 +37,8 @@ from fx.tensor import Tensor
 
 
 def _count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    if len(axes) == 1:
+        return shape[axes[0]]
     return prod(shape) if len(axes) == len(shape) else prod([shape[a] for a in axes])
 
 
@@ -132,8 +134,10 @@ def _moments(
     else:
         spread, center = _variance_of(x, axes, freedom)
     if not keepdims and axes:
-        whole = len(axes) == len(shape)
-        kept = () if whole else tuple([n for i, n in enumerate(shape) if i not in axes])
+        if len(axes) == len(shape):
+            kept: tuple[int, ...] = ()
+        else:
+            kept = tuple([n for i, n in enumerate(shape) if i not in axes])
         spread = shape_prims.reshaped(spread, kept)
     return spread, center
 

@@ -341,7 +341,9 @@ def roll(
         n = x._shape[at]
         cut = -integer("roll", "shift", step) % n if n else 0
         if cut:
-            x = prims.concatenate(along(x, at, cut, n), along(x, at, 0, cut), axis=at)
+            parts = along(x, at, cut, n), along(x, at, 0, cut)
+            joined = prims.joined(parts, at)
+            x = prims.concatenate(*parts, axis=at) if joined is None else joined
     return own(x) if x is given else x
 
 
