@@ -28,5 +28,6 @@ def counts_between(x: np.ndarray, edges: np.ndarray, *, even: bool) -> np.ndarra
     bins, length = len(edges) - 1, float(edges[-1]) - float(edges[0])
     scale = bins / length if even and 0.0 < length < np.inf else 0.0
     counts = np.zeros(bins, np.int64)
-    run([1, 0, dense(x), dense(edges), counts, x.size, bins, scale])
+    chunk = any_size.chunk_of(1, 3.0 * x.size)
+    run([1, chunk, dense(x), dense(edges), counts, x.size, bins, scale])
     return counts.astype(x.dtype)

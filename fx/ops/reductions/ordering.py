@@ -236,9 +236,7 @@ def _ranked_reference(
     return indexing.take_along_axis(x, places, axis=axis), places
 
 
-def _ranked_vjp(
-    needs: Any, x: Tensor, ranks: Tensor, *, axis: int, lost: str, drop: bool
-) -> Any:  # fmt: skip
+def _ranked_vjp(needs: Any, x: Tensor, ranks: Tensor, *, axis: int, lost: str, drop: bool) -> Any:
     return _put_back(needs, x._shape, axis, ranks._shape[axis])
 
 
