@@ -292,6 +292,15 @@ def _alone(grad: Any) -> Any:
     return alone
 
 
+def _twin(ct: Any) -> Any:
+    """Another tensor of the same value: a hook that writes into it changes no other gradient."""
+    if type(ct) is not Tensor or type(ct._a) is not ndarray:
+        return ct
+    found = new_tensor(ct._a)
+    found._node = ct._node
+    return found
+
+
 def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
     before = sums.get(owner)
     sums[owner] = ct if before is None else before + ct
@@ -304,9 +313,12 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
         pulling, modes.pulling = modes.pulling, NEVER
         try:
             for hook in tuple(extra.hooks.values()):
-                changed = hook(ct)
+                given = _twin(ct)
+                changed = hook(given)
+                if changed is None and given.written:  # x.register_hook(lambda g: g.mul_(2))
+                    changed = given
                 if changed is not None:
-                    ct = changed
+                    ct = changed.read() if changed.written else changed
         finally:
             modes.pulling = pulling
     if extra.retain:

@@ -61,7 +61,8 @@ def _ndtri(p: Tensor) -> Tensor:
         excess = (ndtr(x) - q) / _density(x)
         x = x - excess / (1 + x * excess / 2)
     x = fx.where(p > 0.5, -x, x)
-    return fx.where(tail, x, fx.erfinv(2 * p - 1) * math.sqrt(2))
+    outside = fx.where(p < 0, math.nan, fx.erfinv(2 * p - 1))  # 2 * p - 1 may round to -1
+    return fx.where(tail, x, outside * math.sqrt(2))
 
 
 @_ndtri.defjvp

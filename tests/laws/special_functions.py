@@ -108,7 +108,6 @@ OTHER_VALUES = {
 }
 OTHER_SLOPES = {
     "digamma": (tuple(x for x in NUMBERS if x < 0), "an infinity at a pole, not a large number"),
-    "logit": (tuple(x for x in NUMBERS if not 0 <= x <= 1), "outside of its domain"),
     "x ** 0.5": ((-INF, 0.0), "IEEE 754's pow"),
     "x ** 1.5": ((-INF,), "IEEE 754's pow"),
     "multi margin": ((NAN, INF, -INF), "a NaN is no loss of 0"),

@@ -13,6 +13,7 @@ import fx
 import fx.torch as face
 from tests.laws.special_functions import (
     ELEMENTWISE,
+    INF,
     NUMBERS,
     OTHER_ROWS,
     OTHER_SLOPES,
@@ -123,3 +124,17 @@ def test_a_sum_of_nothing_but_minus_infinity_has_no_slope():
     """PyTorch's is NaN; fx's is 0, so that rows that are masked as a whole do not spread NaN."""
     x = fx.full((2, 3), -np.inf)
     assert (fx.grad(lambda x: fx.logsumexp(x, 1).sum())(x).numpy() == 0).all()
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, INF])
+@pytest.mark.parametrize("name", ["cdist", "pdist"])
+def test_distances_of_rows_of_ties(name, p):
+    """Whole numbers of a small range: rows that are equal, and several farthest elements."""
+    x = np.random.default_rng(5).integers(-2, 3, (9, 4)).astype(np.float32)
+    found = []
+    for m in (torch, face):
+        t = m.tensor(x, requires_grad=True)
+        y = m.cdist(t[:4], t[3:], p=p) if name == "cdist" else m.nn.functional.pdist(t, p=p)
+        (y * m.arange(1.0, 1.0 + y.numel()).reshape(y.shape)).sum().backward()
+        found += [y.detach().numpy(), t.grad.numpy()]
+    assert not differs(found[2], found[0]).any() and not differs(found[3], found[1]).any()

@@ -265,7 +265,11 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     if eps is not None:
         low = partner("logit", "eps", eps, x)
         x = clip(x, low, 1.0 - low)
-    return prims.log(x) - prims.log1p(-x)  # whose slopes at 0 and 1 are infinite, not NaN
+    out = prims.log(x) - prims.log1p(-x)  # whose slopes at 0 and 1 are infinite, not NaN
+    if type(x) is Tensor and x._node is None:
+        return out
+    outside = compare.where((x < 0) | (x > 1), constant_like(math.nan, x), constant_like(1.0, x))
+    return out * outside  # the slope is NaN where the value is
 
 
 def xlogy(x: Any, y: Any) -> Tensor:

@@ -71,7 +71,8 @@ def norm(
     elif p == 1:
         out = prims.sum(size, **where)
     elif p == 0:
-        out = prims.sum(cast(size != 0, size.dtype), **where)
+        one = constant_like(1.0, size)
+        out = prims.sum(compare.where(size == 0, elementwise.sign(size), one), **where)
     else:
         out = _safe_power(prims.sum(_safe_power(size, p), **where), 1.0 / p)
     return cast(out, result)
@@ -132,7 +133,19 @@ def cdist(x: Any, y: Any, p: float = 2.0) -> Tensor:
         )
     rows = shape_prims.reshaped(x, (*x.shape[:-1], 1, x.shape[-1]))  # (*batch, m, 1, d)
     others = shape_prims.reshaped(y, (*y.shape[:-2], 1, *y.shape[-2:]))  # (*batch, 1, n, d)
-    return norm(rows - others, p, -1)
+    apart = rows - others
+    return _farthest(apart) if p == float("inf") else norm(apart, p, -1)
+
+
+def _farthest(x: Tensor) -> Tensor:
+    """The largest magnitude along the last axis; each of several has all the slope."""
+    size = elementwise.abs(x)
+    largest = compare.stop_gradient(prims.max(size, axes=(x.ndim - 1,), keepdims=True))
+    away = size - compare.stop_gradient(size)
+    reached = (size == largest) & compare.isfinite(size)
+    slopes = compare.where(reached, away, constant_like(0.0, size))
+    out = prims.sum(slopes, axes=(x.ndim - 1,), keepdims=False)
+    return out + shape_prims.reshaped(largest, out._shape)
 
 
 __all__ = public(globals())
