@@ -16,15 +16,6 @@ from fx.amp.regions import (
     set_autocast_enabled,
 )
 from fx.amp.scaler import GradScaler
+from fx.ops.operands import offered
 
-__all__ = [
-    "GradScaler",
-    "autocast",
-    "custom_bwd",
-    "custom_fwd",
-    "get_autocast_dtype",
-    "is_autocast_available",
-    "is_autocast_enabled",
-    "set_autocast_dtype",
-    "set_autocast_enabled",
-]
+__all__ = offered(globals())

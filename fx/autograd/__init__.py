@@ -5,18 +5,6 @@ from fx.autograd.engine import backward, grad
 from fx.autograd.function import Function, once_differentiable
 from fx.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from fx.config import enable_grad, inference_mode, no_grad, set_grad_enabled
+from fx.ops.operands import offered
 
-__all__ = [
-    "Function",
-    "GradcheckError",
-    "backward",
-    "enable_grad",
-    "functional",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "inference_mode",
-    "no_grad",
-    "once_differentiable",
-    "set_grad_enabled",
-]
+__all__ = offered(globals(), "functional")

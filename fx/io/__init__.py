@@ -17,20 +17,9 @@ from fx.io.trust import (
     get_safe_globals,
     safe_globals,
 )
+from fx.ops.operands import offered
 
-__all__ = [
-    "Checkpoint",
-    "SummaryWriter",
-    "add_safe_globals",
-    "clear_safe_globals",
-    "get_safe_globals",
-    "load",
-    "progress",
-    "safe_globals",
-    "safetensors",
-    "save",
-    "strip_prefix",
-]
+__all__ = offered(globals(), "SummaryWriter", "safetensors")
 
 
 def __getattr__(name: str) -> Any:
