@@ -22,6 +22,7 @@ from fx.ops.axes import integers
 from fx.ops.operands import argument, cast, iota
 from fx.ops.shapes.joining import stack
 from fx.prims.creation import constant_like
+from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
 
 _CHANGED = (
@@ -169,7 +170,10 @@ def grid_sample(
         return widened(lambda x: grid_sample(x, wide, mode, padding_mode, align_corners), x)
     outs = points._shape[1:-1]
     flat = shape_prims.reshaped(points, (x._shape[0], prod(outs), rank))
-    out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
+    if mode == "bilinear" and rank == 2 and padding_mode != "reflection":
+        out = _bilinear(x, flat, corners=bool(align_corners), border=padding_mode == "border")
+    else:
+        out = _Sampler(x, padding_mode, align_corners).at(flat, mode)  # (batch, channels, points)
     return shape_prims.reshaped(out, (*x._shape[:2], *outs))
 
 
@@ -280,3 +284,18 @@ def _cubic(t: Tensor, k: float) -> Tensor:
     if k in (0.0, 1.0):
         return ((x * (a + 2) - (a + 3)) * x) * x + 1.0
     return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def _sampled(x: Tensor, points: Tensor, *, corners: bool, border: bool) -> Tensor:
+    return _Sampler(x, "border" if border else "zeros", corners).at(points, "bilinear")
+
+
+_sampled_vjp = of_reference(_sampled)
+_bilinear_grad = fuse(
+    "sample_grad", multiple=True,
+    reference=lambda ct, x, points, **how: _sampled_vjp((True, True), x, points, **how)(ct),
+)  # fmt: skip
+_bilinear = fuse(  # x (batch, channels, h, w), points (batch, points, 2)
+    "sample", reference=_sampled, torch_name="GridSampler2D",
+    vjp=lambda needs, x, points, **how: lambda ct: _bilinear_grad(ct, x, points, **how),
+)  # fmt: skip

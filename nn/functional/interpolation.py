@@ -13,8 +13,12 @@ from math import floor, pi, sin
 from struct import pack, unpack
 from typing import Any
 
+import numpy as np
+
+import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
+from fx.dtypes import float32, float64
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.nn.functional.adaptive_pooling import (
@@ -25,6 +29,7 @@ from fx.nn.functional.adaptive_pooling import (
 from fx.ops.axes import integers
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, own
+from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
 
 # mode -> the ranks that it takes
@@ -40,7 +45,55 @@ _RANKS = {
 }
 _SMOOTH = ("bilinear", "bicubic", "lanczos")
 
-Taps = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]  # places and weights, tap by tap
+
+class Taps:
+    """What is added up along an axis: of each tap places (taps, m) and their weights.
+
+    Args:
+        size: of the axis that it reads.
+        lines: of each element of the result its places with their weights.
+    """
+
+    def __init__(self, size: int, lines: list[list[tuple[int, float]]]) -> None:
+        self.size = size
+        self.places = np.array([[p for p, _ in line] for line in lines], np.int64).T.copy()
+        self.weights = np.array([[w for _, w in line] for line in lines]).T.copy()
+        self.cast: dict[str, np.ndarray] = {"d": self.weights}
+
+    def weights_as(self, char: str) -> np.ndarray:
+        """The weights in a dtype, kept."""
+        found = self.cast.get(char)
+        if found is None:
+            found = self.cast[char] = self.weights.astype(char)
+        return found
+
+
+def _resampled(x: Tensor, *, axis: int, taps: Taps) -> Tensor:
+    line = (taps.places.shape[1], *[1] * (x.ndim - axis - 1))
+    total: Any = None
+    for places, weights in zip(taps.places, taps.weights, strict=True):
+        seen = indexing.take(x, as_tensor(places, device=x.device), axis=axis)
+        w = as_tensor(weights, dtype=x._dtype, device=x.device)
+        part = seen * shape_prims.reshaped(w, line)
+        total = part if total is None else total + part
+    return total  # type: ignore[no-any-return]
+
+
+def _spread(ct: Tensor, *, axis: int, taps: Taps) -> Tensor:
+    shape = (*ct._shape[:axis], taps.size, *ct._shape[axis + 1 :])
+    like = creation.full(shape=shape, value=0, dtype=ct._dtype, device=ct.device.name)
+    return _back((True,), like, axis=axis, taps=taps)(ct)[0]  # type: ignore[no-any-return]
+
+
+_back = of_reference(_resampled)
+_resample = fuse(
+    "resample", reference=_resampled,
+    vjp=lambda needs, x, **given: lambda ct: (_transpose(ct, **given),),
+)  # fmt: skip
+_transpose = fuse(
+    "spread", reference=_spread,
+    vjp=lambda needs, ct, **given: lambda g: (_resample(g, **given),),
+)  # fmt: skip
 
 
 def interpolate(
@@ -114,12 +167,17 @@ def interpolate(
             x, outs
         )
     if mode.startswith("nearest"):
-        for i, (n, m, scale) in enumerate(zip(sizes, outs, scales, strict=True)):
+        for i in reversed(range(len(sizes))):
+            n, m, scale = sizes[i], outs[i], scales[i]
             if len(outs) == 2 and mode == "nearest" and m in (n, 2 * n):
                 scale = None  # for images PyTorch goes by the sizes then
-            places = _nearest(n, m, scale, mode == "nearest-exact")
-            if places != tuple(range(n)):
-                x = indexing.take(x, as_tensor(list(places), device=x.device), axis=i + 2)
+            taps = _nearest(n, m, scale, mode == "nearest-exact")
+            if taps is None:
+                continue
+            if x._dtype in (float32, float64):
+                x = _resample(x, axis=i + 2, taps=taps)
+            else:
+                x = indexing.take(x, as_tensor(taps.places[0], device=x.device), axis=i + 2)
         return own(x) if outs == sizes else x
     if narrow(x):
         return widened(_weighted, x, mode, outs, scales, bool(align_corners), antialias)
@@ -156,14 +214,7 @@ def _weighted(
         n, m = x._shape[i + 2], outs[i]
         if n == m and (mode != "bicubic" or antialias or scales[i] in (None, 1.0)):
             continue
-        line = (m, *[1] * (x.ndim - i - 3))
-        total: Any = None
-        for places, weights in plan(n, m, scales[i], mode, align_corners):
-            seen = indexing.take(x, as_tensor(list(places), device=x.device), axis=i + 2)
-            w = as_tensor(list(weights), dtype=x._dtype, device=x.device)
-            part = seen * shape_prims.reshaped(w, line)
-            total = part if total is None else total + part
-        x = total
+        x = _resample(x, axis=i + 2, taps=plan(n, m, scales[i], mode, align_corners))
     return x
 
 
@@ -176,12 +227,14 @@ def _single(value: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _nearest(n: int, m: int, scale: float | None, exact: bool) -> tuple[int, ...]:
+def _nearest(n: int, m: int, scale: float | None, exact: bool) -> Taps | None:
+    """One tap; None if every element stays where it is."""
     if n == m and scale is None:
-        return tuple(range(n))
+        return None
     step = _single(1.0 / scale if scale else n / m)
     shift = 0.5 if exact else 0.0
-    return tuple([min(floor(_single((i + shift) * step)), n - 1) for i in range(m)])
+    places = [min(floor(_single((i + shift) * step)), n - 1) for i in range(m)]
+    return None if places == list(range(n)) else Taps(n, [[(p, 1.0)] for p in places])
 
 
 def _step(n: int, m: int, scale: float | None, align_corners: bool) -> float:
@@ -209,7 +262,7 @@ def _polynomial(n: int, m: int, scale: float | None, mode: str, align_corners: b
             first = min(first, n - 1)
             t = min(max(at - first, 0.0), 1.0)
             lines.append([(first, 1.0 - t), (min(first + 1, n - 1), t)])
-    return _taps(lines)
+    return Taps(n, lines)
 
 
 @lru_cache(maxsize=256)
@@ -227,13 +280,7 @@ def _smoothed(n: int, m: int, scale: float | None, mode: str, align_corners: boo
         total = sum(weights)
         lines.append([(j, w / total) for j, w in zip(range(low, high), weights, strict=True)])
     most = max(len(line) for line in lines)
-    return _taps([line + [(line[-1][0], 0.0)] * (most - len(line)) for line in lines])
-
-
-def _taps(lines: list[list[tuple[int, float]]]) -> Taps:
-    return tuple(
-        [(tuple(p for p, _ in tap), tuple(w for _, w in tap)) for tap in zip(*lines, strict=True)]
-    )
+    return Taps(n, [line + [(line[-1][0], 0.0)] * (most - len(line)) for line in lines])
 
 
 def _cubic(x: float, a: float) -> float:

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import fx
+from fx import limits
+from fx.backends.cpu.llvm import library
 from fx.errors import DTypeError, ShapeError
+from fx.nn.functional import grids
 
 torch = pytest.importorskip("torch")
 
@@ -277,3 +280,43 @@ def test_products_refuse():
         F.pdist(fx.ones(3))
     with pytest.raises(ShapeError, match="conv_tbc takes an input"):
         F.conv_tbc(fx.ones((7, 2)), fx.ones((2, 3, 4)), fx.ones(4))
+
+
+# kernels ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_resampled_image_has_the_bits_of_the_composed_one(mode, dtype, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(2, 3, 7, 9)).astype(dtype)
+
+    def run():
+        f = lambda x: F.interpolate(x, size=(5, 20), mode=mode)
+        return f(fx.tensor(x)).numpy(), fx.grad(lambda x: (f(x) ** 2).sum())(fx.tensor(x)).numpy()
+
+    with limits.given(EARLY_CALLS=0):
+        compiled = run()
+    monkeypatch.setattr(library, "if_ready", lambda *_: None)
+    composed = run()
+    np.testing.assert_array_equal(compiled[0], composed[0])
+    close(*[fx.tensor(g) for g in (compiled[1], composed[1])])
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("border", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_sampled_image_is_the_composed_one(corners, border, dtype):
+    rng = np.random.default_rng(0)
+    x = fx.tensor(rng.normal(size=(2, 3, 5, 6)).astype(dtype))
+    points = rng.normal(size=(2, 40, 2)).astype(dtype)
+    points[0, :9, 0] = np.nan, np.inf, -np.inf, 1e30, -1e30, 1, -1, 1.2, -1.2
+    points = fx.tensor(points)
+    how = {"corners": corners, "border": border}
+    assert grids._bilinear.cpu(x.numpy(), points.numpy(), **how) is not None
+    close(grids._bilinear(x, points, **how), grids._sampled(x, points, **how))
+    inside = points.at[0, :9].set(0.1)
+    ct = fx.tensor(rng.normal(size=(2, 3, 40)).astype(dtype))
+    found = grids._bilinear_grad(ct, x, inside, **how)
+    wanted = grids._sampled_vjp((True, True), x, inside, **how)(ct)
+    for a, b in zip(found, wanted, strict=True):
+        close(a, b)

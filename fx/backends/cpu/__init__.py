@@ -44,6 +44,7 @@ KERNELS = {
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
+    "resampling": "resample spread sample sample_grad",
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
     "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
 }

@@ -13,7 +13,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-GROUPS = frozenset(("histogram", "order", "planes", "rejection", "scatter", "shuffle", "windows"))
+GROUPS = frozenset(
+    ("histogram", "order", "planes", "rejection", "resampling", "scatter", "shuffle", "windows")
+)
 
 
 @cache
