@@ -38,7 +38,6 @@ KERNELS = {
         logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
         bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
     "counting": "bincount counts_between",
-    "fused": "cross_entropy cross_entropy_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
@@ -52,7 +51,8 @@ KERNELS = {
 FORMULAS = {
     "rows": """
         softmax_grad log_softmax_grad variance layer_norm layer_norm_grad moments batch_norm
-        batch_norm_grad normalised distances pulls""",
+        batch_norm_grad normalised distances pulls
+        cross_entropy cross_entropy_grad""",
 }
 _MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}

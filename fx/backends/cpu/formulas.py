@@ -137,6 +137,7 @@ class Elements:
 
 
 _MOST = 1024  # kinds of arrays that a formula remembers
+_INT64 = np.dtype(np.int64)
 
 
 class Rows:
@@ -146,6 +147,7 @@ class Rows:
         name: of the formula, unique.
         formula: ``(*tensors, **numbers) -> tensor`` or a tuple of tensors.
         shapes: what the tensors are seen as, a letter an axis, 1 one of size 1: ``"ab a1 b"``.
+            One of int64 has ":l" behind it, and nothing before that if it is a number.
         words: the names of its numbers.
         along: the axis by whose size there are classes: where it is short few vectors lie along it,
             and where it is long no row is kept between passes.
@@ -157,7 +159,9 @@ class Rows:
         along: str = "b", keeps: bool = True,
     ) -> None:  # fmt: skip
         self.name, self.formula, self.words = name, formula, tuple(words)
-        self.shapes: list[Shape] = [tuple(s) for s in shapes.split()]
+        told = [s.partition(":") for s in shapes.split(" ")]
+        self.shapes: list[Shape] = [tuple(s) for s, _, _ in told]
+        self.fixed = [_INT64 if char else None for _, _, char in told]
         letters = sorted({n for s in self.shapes for n in s} - {"1"})
         self.along = letters.index(along)
         self.large = max(range(len(self.shapes)), key=lambda i: len({*self.shapes[i]} - {"1"}))
@@ -184,8 +188,8 @@ class Rows:
         dtype = x.dtype
         if x.size < limits.FUSED_FROM:
             return None
-        for a in arrays:
-            if a.dtype is not dtype:
+        for a, fixed in zip(arrays, self.fixed):
+            if a.dtype is not (fixed or dtype):
                 return None
             flags = a.flags
             if not (flags.c_contiguous and flags.aligned):
@@ -219,7 +223,7 @@ class Rows:
             return None, None
         count = len(self.words)
         shapes: list[Shape] = [*self.shapes, *[()] * count]
-        chars = char * len(self.shapes) + "P" * count
+        chars = "".join(["l" if fixed else char for fixed in self.fixed]) + "P" * count
         made = program(self.name, self._formula, shapes, chars, self.along, kind)
         if made is None:
             return None, None

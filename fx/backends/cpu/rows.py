@@ -6,7 +6,7 @@ Each function here takes the formula of the primitive that has its name, and giv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,51 @@ normalised = batch_norm
 def batch_norm_grad(formula: Kernel) -> Kernel:
     """The cotangents of x, weight and bias, where mean and variance are those of x."""
     return _over_channels("batch_norm_grad", formula, 2, 3, "xvv", ["eps"])
+
+
+def cross_entropy(formula: Kernel) -> Kernel:
+    """The loss of logits x (rows, classes) at the classes y int64 (rows,).
+
+    The kernel raises IndexError for a class that there is not.
+    """
+    ways = _by_reduction("cross_entropy", formula, lambda how: "ab a:l :l")
+
+    def kernel(x: np.ndarray, y: np.ndarray, *, ignore_index: int, reduction: str) -> Any:
+        shape = (x.shape[0],) if reduction == "none" else ()
+        found = ways[reduction]((x, y, _index(ignore_index)), x.shape, (shape, ()))
+        if found is None:
+            return None
+        if found[1].item():
+            raise IndexError("a class outside of the logits")
+        return found[0]
+
+    return kernel
+
+
+def cross_entropy_grad(formula: Kernel) -> Kernel:
+    """The cotangent of the logits."""
+    ways = _by_reduction(
+        "cross_entropy_grad", formula, lambda how: f"{'a' if how == 'none' else ''} ab a:l :l"
+    )
+
+    def kernel(
+        ct: np.ndarray, x: np.ndarray, y: np.ndarray, *, ignore_index: int, reduction: str
+    ) -> Any:
+        return ways[reduction]((ct, x, y, _index(ignore_index)), x.shape, (x.shape,))
+
+    return kernel
+
+
+def _by_reduction(name: str, formula: Kernel, shapes: Callable[[str], str]) -> dict[str, Rows]:
+    return {
+        how: Rows(f"{name}, {how}", partial(formula, reduction=how), shapes(how), keeps=False)
+        for how in ("none", "sum", "mean")
+    }
+
+
+@lru_cache(64)
+def _index(value: int) -> np.ndarray:
+    return np.array(value, np.int64)
 
 
 def distances(formula: Kernel) -> Kernel:
