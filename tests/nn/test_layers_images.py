@@ -7,7 +7,7 @@ import pytest
 
 import fx
 from fx import limits
-from fx.backends.cpu.llvm import library
+from fx.backends.cpu.llvm import any_size
 from fx.errors import DTypeError, ShapeError
 from fx.nn.functional import grids
 
@@ -296,7 +296,7 @@ def test_a_resampled_image_has_the_bits_of_the_composed_one(mode, dtype, monkeyp
 
     with limits.given(EARLY_CALLS=0):
         compiled = run()
-    monkeypatch.setattr(library, "if_ready", lambda *_: None)
+    monkeypatch.setattr(any_size, "if_ready", lambda *_: None)
     composed = run()
     np.testing.assert_array_equal(compiled[0], composed[0])
     close(*[fx.tensor(g) for g in (compiled[1], composed[1])])

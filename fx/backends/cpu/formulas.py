@@ -18,11 +18,12 @@ from fx.backends.cpu._arrays import memory_order, transposed_back
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.formulas import CLASSES, MOST_SIZES, Shape, program
 
+_DENSE = 0x101  # NumPy's flags of what is C-contiguous and aligned
+
 
 def dense(x: np.ndarray) -> np.ndarray:
     """The array, C-contiguous and aligned."""
-    flags = x.flags
-    return x if flags.c_contiguous and flags.aligned else x.copy("C")
+    return x if x.flags.num & _DENSE == _DENSE else x.copy("C")
 
 
 class Elements:
@@ -52,8 +53,7 @@ class Elements:
                 if a.shape:
                     alike = False
                 key += "."
-            flags = a.flags
-            if not (flags.c_contiguous and flags.aligned):
+            if a.flags.num & _DENSE != _DENSE:
                 alike = False
         args: list[Any] = [1, 0, *arrays]
         if numbers:
@@ -191,8 +191,7 @@ class Rows:
         for a, fixed in zip(arrays, self.fixed):
             if a.dtype is not (fixed or dtype):
                 return None
-            flags = a.flags
-            if not (flags.c_contiguous and flags.aligned):
+            if a.flags.num & _DENSE != _DENSE:
                 arrays = [*map(dense, arrays)]
         n = sizes[self.along]
         if n <= limits.ROW_SHORT:

@@ -125,6 +125,9 @@ def lerp(start: Any, end: Any, weight: Any) -> Tensor:
         >>> fx.lerp(fx.tensor([0.0, 10.0]), fx.tensor([10.0, 20.0]), 0.5)
         tensor([ 5., 15.])
     """
+    start, end = operands("lerp", start, end)
+    if type(weight) is float and start._dtype in FLOATING:
+        return _lerp(start, end, partner("lerp", "weight", weight, start))  # type: ignore[no-any-return]
     return _lerp(*promoted("lerp", start, end, weight))  # type: ignore[no-any-return]
 
 
@@ -134,7 +137,7 @@ def _between_both(start: Tensor, end: Tensor, weight: Tensor) -> Tensor:
     return compare.where(near, start + weight * step, end - step * (1 - weight))
 
 
-_lerp = elements("lerp", _between_both, torch_name="Lerp")
+_lerp = quick(elements("lerp", _between_both, torch_name="Lerp"), tensors=3)
 
 
 def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -146,12 +149,32 @@ def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         tensor([1.5000, 1.5000])
     """
     x, a, b = promoted("addcmul", x, tensor1, tensor2)
-    return _addcmul(x, a, b, value=value)  # type: ignore[no-any-return]
+    return _addcmul(x, a, b, value)  # type: ignore[no-any-return]
 
 
-_addcmul = elements(
-    "addcmul", lambda x, a, b, *, value: x + a * b * value, ["value"], torch_name="Addcmul"
-)
+def _addcmul_vjp(needs: Any, x: Tensor, a: Tensor, b: Tensor, *, value: Any) -> Any:
+    def pullback(ct: Tensor) -> Any:
+        scaled = ct if value == 1 else ct * value
+        return _summed(needs, (x, a, b), (lambda: ct, lambda: scaled * b, lambda: scaled * a))
+
+    return pullback
+
+
+def _summed(needs: Any, primals: Any, cotangents: Any) -> Any:
+    """Those cotangents that are wanted, each in the shape of its argument."""
+    return tuple([
+        None if need is None else unbroadcast(of(), x._shape)
+        for need, x, of in zip(needs, primals, cotangents, strict=True)
+    ])  # fmt: skip
+
+
+_addcmul = quick(
+    elements(
+        "addcmul", lambda x, a, b, *, value: x + a * b * value, ["value"], vjp=_addcmul_vjp,
+        torch_name="Addcmul",
+    ),
+    "value", tensors=3,
+)  # fmt: skip
 
 
 def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -163,12 +186,24 @@ def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         tensor([1.5000, 1.5000])
     """
     x, a, b = promoted("addcdiv", x, tensor1, tensor2)
-    return _addcdiv(x, a, b, value=value)  # type: ignore[no-any-return]
+    return _addcdiv(x, a, b, value)  # type: ignore[no-any-return]
 
 
-_addcdiv = elements(
-    "addcdiv", lambda x, a, b, *, value: x + a / b * value, ["value"], torch_name="Addcdiv"
-)
+def _addcdiv_vjp(needs: Any, x: Tensor, a: Tensor, b: Tensor, *, value: Any) -> Any:
+    def pullback(ct: Tensor) -> Any:
+        scaled = (ct if value == 1 else ct * value) / b
+        return _summed(needs, (x, a, b), (lambda: ct, lambda: scaled, lambda: -scaled * (a / b)))
+
+    return pullback
+
+
+_addcdiv = quick(
+    elements(
+        "addcdiv", lambda x, a, b, *, value: x + a / b * value, ["value"], vjp=_addcdiv_vjp,
+        torch_name="Addcdiv",
+    ),
+    "value", tensors=3,
+)  # fmt: skip
 
 
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
