@@ -200,9 +200,9 @@ def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, li
     """What the others are views of, and the steps to each; None for the memory itself."""
 
     def rank(x: Any) -> Any:
-        node = _node(x)
+        node, array = _node(x), _array(x)
         return (
-            _mark(x) is CUT, _array(x) is not owner, node is None, -_array(x).size,
+            _mark(x) is CUT, array is not owner, _repeats(array), node is None, -array.size,
             0 if node is None else node.seq,
         )  # fmt: skip
 
@@ -218,6 +218,12 @@ def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, li
         if paths.count(None) < best[1].count(None):
             return None, paths
     return best  # type: ignore[no-any-return]
+
+
+def _repeats(array: Any) -> bool:
+    """Whether an array shows more elements than there are, as what is expanded."""
+    spans = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides))
+    return bool(array.nbytes > spans + array.itemsize)
 
 
 def _record(

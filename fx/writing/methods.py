@@ -26,7 +26,7 @@ from fx.writing.checking import check
 from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.noting import link, start
-from fx.writing.parameters import follow_steps, seen, share, tell
+from fx.writing.parameters import follow_steps, keeping, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of
 from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
@@ -363,5 +363,6 @@ def attach() -> None:
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
     Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
+    Cell._set_node = keeping(Cell._set_node)  # type: ignore[method-assign]
     Tensor.data = property(_get_data, _set_data, doc=detach.__doc__)
     views.attach()

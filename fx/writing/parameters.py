@@ -20,7 +20,7 @@ from fx.writing.inplace import user_writes
 from fx.writing.noting import behind, link, start
 from fx.writing.records import view_of
 from fx.writing.storing import refresh
-from fx.writing.written import begin
+from fx.writing.written import begin, keep_histories
 
 
 def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,6 +46,18 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return _renew
+
+
+def keeping(mark: Callable[..., Any]) -> Callable[..., Any]:
+    """A parameter becomes a leaf, or none: then what was cut of it keeps its history."""
+
+    def _set_node(self: Any, node: Any) -> None:
+        family = getattr(getattr(self, "_view", None), "family", None)
+        if node is None and family is not None and family.cell is not None:
+            keep_histories(family)
+        mark(self, node)
+
+    return _set_node
 
 
 def tell(x: Any) -> None:

@@ -15,6 +15,7 @@ from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError, WriteError
 from fx.graph.named import Named
 from fx.primitive import Primitive
+from fx.prims.shape import reshape
 from fx.seen import keep
 from fx.state import Held
 from fx.state import copied as own_array
@@ -68,8 +69,7 @@ class Written(Held):
             return
         cell = family.cell
         if node is None:
-            for member in family.alive():
-                _keep_history(view_of(member), member.read()._node)
+            keep_histories(family)
         if (node is None) != (cell.leaf is None):
             touch()
         cell.value = value
@@ -193,7 +193,7 @@ def _assembled(family: Family, value: Any) -> Any:
 class _Dead:
     """In the place of a cell that is gone."""
 
-    value = None
+    value = leaf = None
 
 
 def convert(x: Any, number: int) -> None:
@@ -243,7 +243,7 @@ def _look_through(record: View, first: Any, known: bool) -> None:
     own = type(cell) is Storage
     if type(node) is Leaf:
         record.leaf, record.cut, record.at = node, True, len(record.path)
-    elif node is not None and own and cell.value._node is None:
+    elif node is not None and (cell.value._node if own else cell.leaf) is None:
         _keep_history(record, node)
     record.value = first
     # what a parameter holds may be another since it was taken
@@ -278,7 +278,8 @@ def looked(record: View, base: Any) -> Any:
     elif record.cut and value._node is not None:
         value = value.detach()
     elif value is base:
-        value = twin(value)
+        whole = type(value._node) is Leaf  # a view of a leaf is none
+        value = Primitive.__call__(reshape, value, shape=value._shape) if whole else twin(value)
     if record.cut is None and value._node is not None:
         raise WriteError(UNTOLD.format(value.spec))
     return value
@@ -330,6 +331,12 @@ def with_history(value: Any, old: Any) -> Any:
     out = twin(value)
     out._node = node
     return out
+
+
+def keep_histories(family: Family) -> None:
+    """Before what the members are views of requires grad no more: each keeps its history."""
+    for member in family.alive():
+        _keep_history(view_of(member), member.read()._node)
 
 
 def _keep_history(record: View, node: Any) -> None:

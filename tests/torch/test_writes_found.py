@@ -172,6 +172,23 @@ PROGRAMS = {
         x = torch.ones(3, requires_grad=True)
         x.resize_(3)
         """,
+    "what is expanded is not what came first": """
+        x = torch.tensor([0.75, -0.75, 0.5, 0.25]).reshape(2, 2)
+        v, w = x.expand(2, 2, 2), x.unfold(1, 2, 1)
+        for row in x:
+            row.neg_()
+        """,
+    "a view of a parameter that requires grad no more": """
+        w = torch.nn.Parameter(torch.ones(2, 3))
+        v = w.mT
+        w.data.add_(-0.25)
+        u = w[0]
+        w.requires_grad_(False)
+        w.data.add_(-0.25)
+        (u * 2).sum().backward()
+        w.requires_grad_()
+        (w[1] * 3).sum().backward()
+        """,
     "conjugates are a view": """
         z = torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2.0]])
         v, w, r = z.conj().T, z.mH[0], z.conj().imag

@@ -22,6 +22,18 @@ y9, y10, y11 = f3(torch.ones(2))
 y9, y10, y11 = f3(torch.ones(2))
 y9, y10, y11 = f3(torch.ones(2))
 y9.sum().backward()""",
+    "all of a leaf from outside that was written": """
+x0 = torch.ones(2, 3, requires_grad=True)
+with torch.no_grad():
+    x0[0].mul_(2)
+@jit
+def f7(p8):
+    v9 = x0[...]
+    v11 = v9.swapdims(-1, 1)
+    return v11 * p8, v9.is_leaf
+y = f7(torch.tensor(2.0))
+y = f7(torch.tensor(3.0))
+y[0].sum().backward()""",
     "what depends on no leaf of a call inside requires none": """
 x2 = torch.tensor([0.625, -0.125], requires_grad=True)
 @jit

@@ -203,10 +203,7 @@ class Lines(Arrays):
         if not form or (".grad" in form and not self.backed):
             return None
         if "hook" in form:
-            thing = self.thing(lambda t: t.grad)
-            if thing is None or self.no_grad:
-                return None
-            return Op("", form.replace("{t}", self.path(text, thing)), tuple(text.args))
+            return self._hooked(form)
         wants = ".grad" in form or "_(False)" in form
         thing = self.thing(lambda t: t.kind == "f" and t.leaf == wants and (wants or not t.grad))
         if "detach_" in form:
@@ -218,6 +215,19 @@ class Lines(Arrays):
         elif "(False)" in form or "detach_" in form:
             thing.leaf = thing.grad = False
         return Op("", form.replace("{t}", self.path(text, thing)), tuple(text.args))
+
+    def _hooked(self, form: str) -> Op | None:
+        """A hook of a leaf, or of a new tensor: torch crashes for a view that was written."""
+        text = Text()
+        thing = self.thing(lambda t: t.grad)
+        if thing is None or self.no_grad:
+            return None
+        path = self.path(text, thing)
+        if thing.leaf:
+            return Op("", form.replace("{t}", path), tuple(text.args))
+        name = self.names.new("y")
+        self.add(name, np.zeros(thing.shape), grad=True)
+        return Op(name, f"{path} * 1\n{form.replace('{t}', name)}", tuple(text.args))
 
     def data(self) -> Op | None:
         """``x.data = v``, ``x.set_(v)``: other memory."""

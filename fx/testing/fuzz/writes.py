@@ -190,9 +190,10 @@ class Maker(State):
         for name, (shape, grad) in zip(names, function.made):
             self.add(name, np.zeros(shape), grad=grad, given=True)
         args = tuple(text.args)
+        drop = self.dropped([t for t in self.things if t.parameter]) if self.jit else ""
         if len(names) == 1:
-            return Op(names[0], call, args)
-        return Op("", f"{', '.join(names)} = {call}", args)
+            return Op("", f"{drop}{names[0]} = {call}", args) if drop else Op(names[0], call, args)
+        return Op("", f"{drop}{', '.join(names)} = {call}", args)
 
     # gradients ---------------------------------------------------------------------------------
 
