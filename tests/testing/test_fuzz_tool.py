@@ -146,7 +146,7 @@ Written.read = stale
 @pytest.mark.parametrize("case", WRITING)
 def test_a_fault_in_how_a_write_works_is_found(case):
     pytest.importorskip("torch")
-    hunt = Hunt(77, {"fault": WRITING[case]}, shrinking=0)
+    hunt = Hunt(81, {"fault": WRITING[case]}, shrinking=0)
     try:
         found = next(filter(None, (hunt.one("writes", i) for i in range(250))), None)
     finally:
