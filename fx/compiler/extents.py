@@ -24,7 +24,8 @@ from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, form_of, with_form
 from fx.dtypes import FLOATING, int64
 
-_PLAIN = 64  # numbers up to it are what they are
+PLAIN = 64  # numbers up to it are what they are
+ANY = 1 << 62  # where all are that no prime divides, since other primes give the same
 
 
 class NoExtentsError(Exception):
@@ -140,70 +141,88 @@ def is_known(*sizes: Any) -> bool:
     return all(type(n) is not Extent for n in sizes)
 
 
-def named(nest: Nest, sizes: Mapping[int, str]) -> Nest:
-    """The nest with extents for the primes of ``sizes`` and what is made of them.
+class Sizes:
+    """The sizes of a graph that are known when it runs.
 
-    Raises:
-        NoExtentsError: for a number that is no product of them.
+    Args:
+        primes: names, by the primes that stand for them.
+        plain: numbers up to it may be what they are, or a factor of an extent.
+        words: the array that kernels of compiled graphs find the sizes in, in the order of names.
     """
-    names = _Names(sizes)
-    exprs, nest.exprs, nest.table = nest.exprs, [], {}
-    place: list[int] = []
-    for e in exprs:
-        form, data = form_of(e), e.data
-        if e.kind == "inside":
-            raise NoExtentsError(f"{e}")
-        if form is not None:
-            data = with_form(e, names.form(form))
-        elif e.kind == "const" and e.dtype in FLOATING:
-            found = names.count(np.frombuffer(data, e.dtype)[0])
-            if found is not None:
-                index = nest.expr("index", "", (), (found, ()), int64)
-                place.append(nest.op("astype", (index,), e.dtype, (("dtype", e.dtype),)))
-                continue
-        place.append(nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype))
-    nest.outputs = [(w, names.form(f), place[e]) for w, f, e in nest.outputs]
-    nest.sizes = [names.extent(n) for n in nest.sizes]
-    nest.reads = [(d, names.extent(n)) for d, n in nest.reads]
-    nest.writes = [(d, names.extent(n)) for d, n in nest.writes]
-    return nest
 
-
-def named_size(n: int, sizes: Mapping[int, str]) -> int:
-    """One size as an extent."""
-    return _Names(sizes).extent(n)
-
-
-class _Names:
-    def __init__(self, sizes: Mapping[int, str]) -> None:
-        self.sizes = sizes
+    def __init__(self, primes: Mapping[int, str], plain: int = PLAIN, words: Any = None) -> None:
+        self.primes, self.plain, self.words = dict(primes), plain, words
+        self.places = {name: i for i, name in enumerate(self.primes.values())}
         self.counts: dict[Any, tuple[int, ...]] = {}
-        for k in range(1, len(sizes) + 1):
-            for some in combinations(sizes, k):
+        for k in range(1, len(self.primes) + 1):
+            for some in combinations(self.primes, k):
                 self.counts[prod(some)] = some
 
     def extent(self, n: int) -> int:
+        """A number as an extent, or itself.
+
+        Raises:
+            NoExtentsError: if it is too large to be plain, and no product of sizes.
+        """
         if type(n) is Extent:
             return n
         left, atoms = abs(n), []
-        for prime, name in self.sizes.items():
+        for prime, name in self.primes.items():
             while left and left % prime == 0:
                 left //= prime
                 atoms.append(name)
-        if left > _PLAIN:
+        if left > self.plain:
             raise NoExtentsError(f"{n}")
         return Extent(n, left if n > 0 else -left, atoms) if atoms else n
 
+    def touch(self, data: Any) -> bool:
+        """Whether there is one among plain data."""
+        if type(data) in (tuple, list):
+            return any(map(self.touch, data))
+        return isinstance(data, int) and any(data and data % p == 0 for p in self.primes)
+
     def form(self, form: Form) -> Form:
+        """A form with extents."""
         constant, terms = form
         return self.extent(constant), tuple([(d, self.extent(c)) for d, c in terms])
 
     def count(self, value: Any) -> int | None:
-        """The extent that a number counts; one that is the inverse of it is refused."""
+        """The extent that a floating number counts; the inverse of one is refused."""
         for n in self.counts:
             with np.errstate(all="ignore"):
                 if value == value.dtype.type(n):
                     return self.extent(n)
                 if value == value.dtype.type(1.0 / n):
                     raise NoExtentsError(f"1 / {n}")
+        if self.plain == ANY and 1 < abs(value) < 1 << 24 and value == int(value):
+            found = self.extent(int(value))
+            return None if is_known(found) else found
         return None
+
+
+def named(nest: Nest, sizes: Sizes) -> Nest:
+    """The nest, changed: with extents for what is made of sizes.
+
+    Raises:
+        NoExtentsError: for a number that is no product of them.
+    """
+    exprs, nest.exprs, nest.table = nest.exprs, [], {}
+    place: list[int] = []
+    for e in exprs:
+        form, data = form_of(e), e.data
+        if e.kind == "inside" and not is_known(*map(sizes.extent, data[1:])):
+            raise NoExtentsError(f"{e}")
+        if form is not None:
+            data = with_form(e, sizes.form(form))
+        elif e.kind == "const" and e.dtype in FLOATING:
+            found = sizes.count(np.frombuffer(data, e.dtype)[0])
+            if found is not None:
+                index = nest.expr("index", "", (), (found, ()), int64)
+                place.append(nest.op("astype", (index,), e.dtype, (("dtype", e.dtype),)))
+                continue
+        place.append(nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype))
+    nest.outputs = [(w, sizes.form(f), place[e]) for w, f, e in nest.outputs]
+    nest.sizes = [sizes.extent(n) for n in nest.sizes]
+    nest.reads = [(d, sizes.extent(n)) for d, n in nest.reads]
+    nest.writes = [(d, sizes.extent(n)) for d, n in nest.writes]
+    return nest

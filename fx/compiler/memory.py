@@ -147,6 +147,8 @@ class Planner:
         outputs: what the run hands out; roots, or aliases of roots.
         donated: inputs whose memory results may take over.
         names: what listings call a value.
+        arena: gives out offsets.
+        nbytes: of a value.
     """
 
     def __init__(
@@ -158,7 +160,10 @@ class Planner:
         outputs: Sequence[Value],
         donated: frozenset[Value],
         names: Callable[[Value], str],
+        arena: Arena | None = None,
+        nbytes: Callable[[Value], int] = lambda v: v.spec.nbytes,
     ) -> None:
+        self._arena, self._nbytes = arena or Arena(), nbytes
         self.steps, self.root, self.names = steps, root, names
         self.inputs, self.constants, self.outputs = inputs, constants, outputs
         self.places: dict[Value, Place] = {}
@@ -266,7 +271,7 @@ class Planner:
         for spec in free:
             free[spec].sort(key=lambda pair: pair[0], reverse=True)
 
-        arena = Arena()
+        arena = self._arena
         ending: list[list[tuple[int, int]]] = [[] for _ in range(len(self.steps))]
         for t, step in enumerate(self.steps):
             for value in step.writes:
@@ -277,7 +282,7 @@ class Planner:
                 if last in self._handed:
                     place = self._place_result(last, free, t)
                 else:
-                    size = _rounded(value.spec.nbytes)
+                    size = _rounded(self._nbytes(value))
                     place = Place("arena", 0, arena.take(size))
                     ending[self._end[last]].append((place.offset, size))
                 for member in chain:

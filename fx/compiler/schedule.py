@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from fx.compiler.copying import with_reads
 from fx.compiler.decompose import decompose
 from fx.compiler.epilogue import fuse_products
-from fx.compiler.extents import named
+from fx.compiler.extents import Sizes, named
 from fx.compiler.fusion import Fusion
 from fx.compiler.group import Group, Opaque
 from fx.compiler.halves import halves
@@ -21,13 +21,13 @@ from fx.compiler.target import Target
 from fx.graph.ir import Graph, Node, Value
 
 
-def schedule(graph: Graph, target: Target, sizes: Mapping[int, str] | None = None) -> Schedule:
+def schedule(graph: Graph, target: Target, sizes: Sizes | None = None) -> Schedule:
     """Decide which nodes of ``graph`` become which kernels, in which order.
 
     Args:
         graph: what to compute; nodes that no output needs are left out.
         target: what it is computed by.
-        sizes: names of the primes that stand for sizes which are known when it runs.
+        sizes: those that are known when it runs.
 
     Raises:
         NoExtentsError: if a kernel needs more of such a size than products.
@@ -43,13 +43,13 @@ def schedule(graph: Graph, target: Target, sizes: Mapping[int, str] | None = Non
     searching = gc.isenabled()
     gc.disable()  # thousands of objects are made and all are kept: looking for garbage is in vain
     try:
-        return _schedule(graph, target, sizes or {})
+        return _schedule(graph, target, sizes)
     finally:
         if searching:
             gc.enable()
 
 
-def _schedule(graph: Graph, target: Target, sizes: Mapping[int, str]) -> Schedule:
+def _schedule(graph: Graph, target: Target, sizes: Sizes | None) -> Schedule:
     graph = decompose(graph, target)
     checks = graph.cache.get("checks", {})
 
@@ -77,7 +77,7 @@ def _schedule(graph: Graph, target: Target, sizes: Mapping[int, str]) -> Schedul
     return Schedule(graph, target.together(steps, root), aliases)
 
 
-def kernel_of(group: Group, root: Callable[[Value], Value], sizes: Mapping[int, str]) -> Kernel:
+def kernel_of(group: Group, root: Callable[[Value], Value], sizes: Sizes | None) -> Kernel:
     """What a group computes, with one read for each array and extents for ``sizes``."""
     names: set[str] = set()
     lines: set[str] = set()
@@ -89,7 +89,7 @@ def kernel_of(group: Group, root: Callable[[Value], Value], sizes: Mapping[int, 
     nest, reads, writes = group.nest()
     if len({root(v) for v in reads}) < len(reads):
         nest, reads = with_reads(nest, reads, root)
-    if sizes:
+    if sizes is not None:
         named(nest, sizes)
     return Kernel(nest, reads, writes, names, lines)
 

@@ -43,7 +43,7 @@ def graph_key(graph: Graph) -> str:
     place = "key" + limits.key()
     found: str | None = graph.cache.get(place)
     if found is None:
-        writer = _Writer()
+        writer = Writer()
         writer.graph(graph)
         digest = sha256("\n".join([*writer.lines, limits.key()]).encode()).hexdigest()
         found = digest if writer.stable else f"local-{digest}"
@@ -62,10 +62,11 @@ def foldable(value: Value) -> bool:
     That is so where it is small, one number repeated, or not floating: indices and masks.
     """
     array = value.array
-    return array.nbytes <= limits.CODE_CONSTANTS or array.dtype.kind in "biu" or _uniform(array)
+    return array.nbytes <= limits.CODE_CONSTANTS or array.dtype.kind in "biu" or is_uniform(array)
 
 
-def _uniform(array: np.ndarray) -> bool:
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether an array is one number repeated, in the memory of one."""
     return array.ndim > 0 and not any(s for s, n in zip(array.strides, array.shape) if n > 1)
 
 
@@ -93,8 +94,8 @@ def _of_data(data: Any, found: list[Value]) -> None:
             _of_data(item, found)
 
 
-class _Writer:
-    """Writes the canonical lines of a graph."""
+class Writer:
+    """Writes the canonical lines of a graph; ``fx/graph/family.py`` leaves the numbers out."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -104,53 +105,66 @@ class _Writer:
 
     def graph(self, graph: Graph) -> None:
         """Inputs, constants where they are first used, nodes, outputs."""
-        lines, names, spec = self.lines, self._names, self._spec
+        lines, names, spec, data = self.lines, self._names, self.spec, self.data
         start = len(names)
         for i, value in enumerate(graph.inputs):
             names[value] = f"%{start + i}"
-            lines.append(f"in {spec(value.spec)}")
+            lines.append(f"in {self.input(value.spec)}")
         for node in graph.nodes:
-            args = " ".join([names.get(v) or self._constant(v) for v in node.inputs])
+            args = " ".join([names.get(v) or self._named(v) for v in node.inputs])
             params = node.params
             told = ""
             if params:
-                told = ";".join([f"{k}={self._data(params[k])}" for k in sorted(params)])
+                told = ";".join([f"{k}={data(params[k])}" for k in sorted(params)])
             made = []
             for value in node.outs:
                 names[value] = f"%{len(names)}"
                 made.append(spec(value.spec))
             lines.append(f"{node.primitive.name} {args} {told} {' '.join(made)}")
-        listed = [names.get(v) or self._constant(v) for v in graph.outputs]
+        listed = [names.get(v) or self._named(v) for v in graph.outputs]
         lines.append("out " + " ".join(listed))
 
-    def _spec(self, spec: TensorSpec) -> str:
+    def input(self, spec: TensorSpec) -> str:
+        """An input."""
+        return self.spec(spec)
+
+    def spec(self, spec: TensorSpec) -> str:
+        """A spec."""
         key = (spec.shape, spec.dtype)
         text = self._specs.get(key)
         if text is None:
             text = self._specs[key] = f"{spec.dtype.name}{spec.shape}"
         return text
 
-    def _constant(self, value: Value) -> str:
+    def integer(self, n: int) -> str:
+        """A number of a parameter."""
+        return f"{n}"
+
+    def _named(self, value: Value) -> str:
         name = self._names[value] = f"%{len(self._names)}"
-        array = value.array
-        told = ""
-        if foldable(value):
-            uniform = _uniform(array) and array.size > 0
-            data = (array[(slice(1),) * array.ndim] if uniform else array).tobytes()
-            told = data.hex() if len(data) <= limits.CODE_CONSTANTS else sha256(data).hexdigest()
-            told += " uniform" * uniform
-        self.lines.append(f"constant {self._spec(value.spec)} {told}")
+        spec = self.spec(value.spec)
+        self.lines.append(f"constant {spec} {self.constant(value)}")
         return name
 
-    def _data(self, data: Any) -> str:
+    def constant(self, value: Value) -> str:
+        """What code may depend on of a constant."""
+        if not foldable(value):
+            return ""
+        array = value.array
+        uniform = is_uniform(array) and array.size > 0
+        data = (array[(slice(1),) * array.ndim] if uniform else array).tobytes()
+        told = data.hex() if len(data) <= limits.CODE_CONSTANTS else sha256(data).hexdigest()
+        return told + " uniform" * uniform
+
+    def data(self, data: Any) -> str:
         """Plain data as text that no two different data share."""
         kind = type(data)
         if data is None or kind is bool or data is Ellipsis:
             return str(data)
         if kind is int:
-            return f"{data}"
+            return self.integer(data)
         if kind is tuple or kind is list:
-            return f"({','.join([self._data(x) for x in data])})"
+            return f"({','.join([self.data(x) for x in data])})"
         if kind is str:
             return repr(data)
         if kind is float:
@@ -164,21 +178,21 @@ class _Writer:
         if isinstance(data, np.generic):
             return f"n{data.dtype.name}:{data.tobytes().hex()}"
         if kind is TensorSpec:
-            return f"s{data.device}:{self._spec(data)}"
+            return f"s{data.device}:{self.spec(data)}"
         if kind is slice:
-            return f"slice{self._data((data.start, data.stop, data.step))}"
+            return f"slice{self.data((data.start, data.stop, data.step))}"
         if kind is dict:
-            parts = [f"{self._data(k)}:{self._data(v)}" for k, v in data.items()]
+            parts = [f"{self.data(k)}:{self.data(v)}" for k, v in data.items()]
             return f"{{{','.join(parts)}}}"
         if kind in (set, frozenset):
-            return f"set({','.join(sorted(self._data(x) for x in data))})"
+            return f"set({','.join(sorted(self.data(x) for x in data))})"
         if kind is Graph:
             return self._inner(data)
         if isinstance(data, int):
             return f"{int(data)}"
         own = getattr(data, "key", None)
         if own is not None and not callable(own):
-            return f"k{kind.__module__}.{kind.__qualname__}:{self._data(own)}"
+            return f"k{kind.__module__}.{kind.__qualname__}:{self.data(own)}"
         self.stable = False
         return f"u{_token(data)}"
 

@@ -22,11 +22,14 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
         graph: what to compute.
         donated: positions of inputs whose memory the results may take.
         optimized: whether the passes have been run on it.
+
+    Where ``graph.cache["dynamic"]`` is true a program for any size may serve it.
     """
     key = ("executable", donated, limits.key())
     found = graph.cache.get(key)
     if found is None:
         whole = graph if optimized else optimize(graph)
+        whole.cache["dynamic"] = graph.cache.get("dynamic", False)
         found = graph.cache[key] = _compile(whole, donated)
         bases = [base_of(v) for v in whole.outputs]
         fixed = [
@@ -52,7 +55,7 @@ def _compile_pure(graph: Graph, donated: tuple[int, ...]) -> Any:
     from fx.backends.cpu.llvm.driver import compile_graph  # LLVM loads when first needed
 
     try:
-        return compile_graph(graph, donated=donated)
+        return compile_graph(graph, donated=donated, dynamic=graph.cache.get("dynamic", False))
     except CompileError as error:
         warnings.warn(
             f"jit: {graph.name} runs kernel by kernel, with the same results: {error}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from fx.spec import TensorSpec
 from fx.tensor import Tensor
 from fx.transforms._arguments import name_of
 from fx.transforms.jitting.compiled import executable_of
-from fx.transforms.jitting.program import Program, Segment, Told
+from fx.transforms.jitting.program import Argument, Program, Segment, Told
 
 _SETTINGS = ("the limits", "no_grad", "inference_mode", "the device of this thread", "autocast",
              "the default dtype", "the default device")  # fmt: skip
@@ -70,6 +70,7 @@ class Entry:
         branches: why parts of it were staged after the first call.
         parts: the tree of its parts; None for an entry that runs uncompiled.
         eager: why it runs uncompiled, or "".
+        sizes: axes whose sizes are not fixed in the code, with their names and what they are here.
     """
 
     arguments: tuple[tuple[str, str], ...]
@@ -82,6 +83,7 @@ class Entry:
     branches: tuple[str, ...] = ()
     parts: Part | None = None
     eager: str = ""
+    sizes: tuple[str, ...] = ()
 
 
 @slotted(frozen=True, repr=False)
@@ -116,6 +118,7 @@ def _listing(number: int, entry: Entry) -> list[str]:
         ("reads: ", [", ".join(entry.guards)] if entry.guards else []),
         ("assumes:", list(entry.assumes)),
         ("branch:", list(entry.branches)),
+        ("sizes: ", [", ".join(entry.sizes)] if entry.sizes else []),
     ):
         lines += [f"    {title} {line}" for line in told_lines]
     if entry.parts is not None:
@@ -157,7 +160,28 @@ def _entry(jitted: Any, program: Program) -> Entry:
         tuple(dict.fromkeys(assumes)),
         tuple(program.history),
         None if program.root is None else _part(program.root),
+        sizes=tuple(dict.fromkeys(_sizes(jitted, program))),
     )
+
+
+def _sizes(jitted: Any, program: Program) -> Iterator[str]:
+    """The axes of what a program reads whose sizes its code does not fix."""
+    leaves = [p for p, kind in zip(_arguments(jitted, program.key), program.key[2:])
+              if isinstance(kind, tuple) and len(kind) == 4]  # fmt: skip
+    for graph in program.graphs:
+        for key, executable in graph.cache.items():
+            if key[0] != "executable":
+                continue
+            for (i, axis), name in getattr(executable, "axes", {}).items():
+                value = graph.inputs[i]
+                source = program.sources.get(value)
+                if type(source) is Argument:
+                    told = leaves[source.number][0]
+                elif source is not None and (named := getattr(source, "name", "")):
+                    told = named
+                else:
+                    continue
+                yield f"{told} axis {axis}: {name} = {value.spec.shape[axis]}"
 
 
 def _part(segment: Segment) -> Part:

@@ -279,6 +279,7 @@ class Program:
     tally: list[int] = field(default_factory=lambda: [0])  # of calls by the short way
     seconds: float | None = None  # that its first call took
     history: list[str] = field(default_factory=list)  # why branches were added
+    graphs: list[Graph] = field(default_factory=list)  # that were compiled
 
     def staged_elsewhere(self) -> bool:
         """Whether another thread stages it now."""

@@ -173,6 +173,9 @@ class Call(Stages):
             self.program.table.evaluate(segment.drawn, self, self.numbers)
             if not all(p.holds(self, self.numbers) for p in segment.expects):
                 raise GiveUp("", lasting=False)
+        if "dynamic" not in segment.graph.cache:
+            segment.graph.cache["dynamic"] = self.jitted.sizes_vary
+            self.program.graphs.append(segment.graph)
         outs = call_of(segment.graph)(*[self.get(v) for v in segment.needs])
         self.env.update(zip(segment.gives, outs))
 

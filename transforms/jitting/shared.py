@@ -28,7 +28,9 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def _key(jitted: Any, key: Any) -> Any:
-    kinds = jitted.static_argnums, jitted.static_argnames, jitted.donate_argnums
+    kinds = (
+        jitted.static_argnums, jitted.static_argnames, jitted.donate_argnums, jitted.sizes_vary
+    )  # fmt: skip
     return type(jitted.function), *kinds, key
 
 
@@ -69,7 +71,7 @@ def forget(jitted: Any) -> None:
 
 def _copy(program: Program) -> Program:
     return replace(
-        program, plan=None, calls=0, tally=[0], history=[], seconds=None,
+        program, plan=None, calls=0, tally=[0], history=[], seconds=None, graphs=[],
         sources=dict(program.sources), numbers=list(program.numbers),
         predicates=list(program.predicates), gathered=list(program.gathered),
     )  # fmt: skip

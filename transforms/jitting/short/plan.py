@@ -88,6 +88,8 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
             donated.append(i)
     donated += range(len(inputs), len(inputs) + len(lent))
     whole = Graph([*inputs, *lent], graph.nodes, graph.outputs, program.name)
+    whole.cache["dynamic"] = jitted.sizes_vary
+    program.graphs.append(whole)
     executable = executable_of(whole, tuple(donated), optimized=True)
     if not getattr(executable, "native", False):  # Python runs in between: nothing may be lent
         donated = []

@@ -12,7 +12,7 @@ from fx.backends.cpu.llvm.executable import SEPARATOR, Program
 from fx.backends.cpu.llvm.kernels import Kernels
 from fx.backends.cpu.llvm.parts import HELPERS, Call, Part, body
 from fx.backends.cpu.llvm.recipe import Recipe, Segment, told_array
-from fx.compiler.memory import MemoryPlan, Planner
+from fx.compiler.memory import MemoryPlan, Place, Planner
 from fx.compiler.step import PythonStep, Schedule, Step
 from fx.dtypes import ALL
 from fx.graph.ir import Graph, Value
@@ -49,7 +49,7 @@ class Builder:
         self.code: list[bytes] = []
         self.listing = b""
         self.shareable = True
-        self.names = _Names(self.inputs, self.constants)
+        self.names = Names(self.inputs, self.constants)
         self.parallel = False
         self.plans: list[MemoryPlan] = []
 
@@ -72,7 +72,7 @@ class Builder:
         recipe = Recipe(
             self.graph.name,
             len(self.inputs),
-            self._told_constants(),
+            self.told_constants(),
             slots,
             segments,
             outputs,
@@ -90,13 +90,13 @@ class Builder:
         pieces, declared = self.pieces, []
         while len(pieces) > limits.MODULE_PIECES:
             first, pieces = pieces[: limits.MODULE_PIECES], pieces[limits.MODULE_PIECES :]
-            self.kernels.call_from("\n".join([HELPERS, *first]))
+            self.kernels.call_from("\n".join([self.helpers(), *first]))
             found = re.findall(r"^define i1 (@part\w+)", "\n".join(first), re.M)
             declared += [f"declare i1 {name}(ptr, ptr)" for name in found]
-        text = [HELPERS, *declared, *pieces, *self.texts]
+        text = [self.helpers(), *declared, *pieces, *self.texts]
         self.kernels.call_from("\n".join(text))
 
-    def _told_constants(self) -> list[Any]:
+    def told_constants(self) -> list[Any]:
         """Where in the graph each constant is; the constant itself where it is not there once."""
         places: dict[Value, list[int]] = {}
         for i, value in enumerate(constants_of(self.graph)):
@@ -122,12 +122,12 @@ class Builder:
         donated: frozenset[Value],
     ) -> tuple[Part, dict[int, int]]:
         """One native part: its places, its kernels and its text."""
-        planner = Planner(steps, self.root, inputs, constants, outputs, donated, self.names)
+        planner = self.planner(steps, inputs, constants, outputs, donated)
         part = Part(f"part{len(self.plans)}", len(inputs))
         part.constants = [self.places[v] for v in constants]
         part.results = [_spec(v) for v in planner.results]
         part.arena = planner.plan.arena
-        part.free = sum(max(s.cost, _traffic(s)) for s in steps) > limits.RELEASE_FROM
+        part.free = sum(max(s.cost, traffic(s)) for s in steps) > limits.RELEASE_FROM
         part.written = sorted(
             {planner.places[v].index for s in steps for v in s.writes
              if planner.places[v].kind == "input"}
@@ -142,21 +142,52 @@ class Builder:
         for t, step in enumerate(steps):
             if not any(v.spec.nbytes for v in step.writes):
                 continue  # kernels are never asked for nothing
-            places = [planner.places[self.root(v)] for v in (*step.reads, *step.writes)]
+            found = [planner.places[self.root(v)] for v in (*step.reads, *step.writes)]
             scratch = planner.scratch.get(t)
-            chunk = _chunk(step)
-            self.parallel |= chunk > 0
-            kernel = self.kernels.name(step)
-            call = Call(kernel, places, scratch, step.tasks, chunk, step.scratch)
-            if step.status is not None:  # it may meet unfit values
-                call.status = places[len(step.reads) + step.status]
-                call.failure = step.failure  # type: ignore[attr-defined]
-            calls.append(call)
+            scratch = scratch and self.place(scratch)
+            calls.append(
+                self.call(step, self.kernels.name(step), [*map(self.place, found)], scratch)
+            )
+        self.part(part, steps)
         self.plans.append(planner.plan)
         pieces, whole = body(part, calls)
         self.pieces += pieces
         self.texts.append(whole)
         return part, planner.plan.reuse
+
+    # what depends on sizes, where these are known when it runs (``sized.py``) -------------------
+
+    def planner(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        constants: Sequence[Value],
+        outputs: Sequence[Value],
+        donated: frozenset[Value],
+    ) -> Planner:
+        """Where the values of a part lie."""
+        return Planner(steps, self.root, inputs, constants, outputs, donated, self.names)
+
+    def place(self, place: Place) -> Place:
+        """A place, as the body finds it."""
+        return place
+
+    def call(self, step: Step, kernel: str, places: Sequence[Place], scratch: Place | None) -> Call:
+        """The call of a kernel."""
+        chunk = chunk_for(step.tasks, step.cost)
+        self.parallel |= chunk > 0
+        call = Call(kernel, places, scratch, step.tasks, chunk, step.scratch)
+        if step.status is not None:  # it may meet unfit values
+            call.status = places[len(step.reads) + step.status]
+            call.failure = step.failure  # type: ignore[attr-defined]
+        return call
+
+    def part(self, part: Part, steps: Sequence[Step]) -> None:
+        """A part is complete."""
+
+    def helpers(self) -> str:
+        """What bodies call."""
+        return HELPERS
 
     # with Python steps --------------------------------------------------------------------------
 
@@ -227,7 +258,7 @@ class Builder:
         return segments, len(slots), handed, reuse
 
 
-class _Names:
+class Names:
     """What listings call values: ``in0``, ``const0``, or the primitive that makes them."""
 
     def __init__(self, inputs: Sequence[Value], constants: Sequence[Value]) -> None:
@@ -261,20 +292,20 @@ def _spec(value: Value) -> tuple[str, list[int]]:
     return _NAME[value.spec.dtype], list(value.spec.shape)
 
 
-def _traffic(step: Step) -> float:
+def traffic(step: Step) -> float:
     """Nanoseconds that moving a step's arrays takes at least, at 20 GB/s."""
     return 0.05 * sum(v.spec.nbytes for v in (*step.reads, *step.writes))
 
 
-def _chunk(step: Step) -> int:
-    """How many tasks a thread takes at once; 0 where the step stays on one thread."""
-    if step.tasks < 2 or step.cost < limits.PARALLEL_FROM:
+def chunk_for(tasks: int, cost: float) -> int:
+    """How many tasks of a step a thread takes at once; 0 where it stays on one thread."""
+    if tasks < 2 or cost < limits.PARALLEL_FROM:
         return 0
-    return max(1, min(int(step.tasks * limits.PARALLEL_CHUNK / step.cost), -(-step.tasks // 4)))
+    return max(1, min(int(tasks * limits.PARALLEL_CHUNK / cost), -(-tasks // 4)))
 
 
 def _listing(schedule: Schedule) -> str:
-    names = _Names(schedule.graph.inputs, schedule.graph.constants())
+    names = Names(schedule.graph.inputs, schedule.graph.constants())
     lines = [f"schedule: {len(schedule.steps)} steps"]
     for t, step in enumerate(schedule.steps):
         writes = ", ".join(repr(v.spec) for v in step.writes)

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from fx import limits
 from fx.backends.cpu.llvm import disk_cache
 from fx.backends.cpu.llvm.executable import Executable, Program
+from fx.backends.cpu.llvm.families import Families
 from fx.backends.cpu.llvm.recipe import Recipe, array_of, from_json, to_json
 from fx.compiler.step import Schedule
 from fx.graph.ir import Graph
@@ -21,6 +22,7 @@ def compile_graph(
     graph: Graph,
     donated: Sequence[int] = (),
     scheduler: Callable[[Graph], Schedule] | None = None,
+    dynamic: bool = False,
 ) -> Executable:
     """Compile a graph for this CPU.
 
@@ -29,6 +31,8 @@ def compile_graph(
         donated: positions of inputs whose memory the results may take over; the caller must own
             them, and use none of them afterwards except through the results.
         scheduler: ``schedule`` of this package unless told.
+        dynamic: whether a program for any size may serve it, once graphs have come that are the
+            same but for their sizes.
 
     Raises:
         CompileError: if LLVM refuses what a kernel emitted. Nothing is kept of it.
@@ -46,6 +50,10 @@ def compile_graph(
         return found
     from fx.backends.cpu.llvm.builder import Builder  # a graph that is known needs neither
 
+    if scheduler is None and dynamic:
+        sized = _families.executable_of(graph, donated)
+        if sized is not None:
+            return sized
     if scheduler is not None:
         program, python = Builder(scheduler(graph), graph, donated).build()
         return _finish(program, graph, python)
@@ -69,6 +77,10 @@ def forget() -> None:
     """Forget the programs of this process; those on disk stay."""
     _programs.clear()
     _latest.clear()
+    _families.clear()
+
+
+_families = Families()
 
 
 def _known(key: str, donated: Sequence[int], graph: Graph) -> Executable | None:

@@ -40,6 +40,12 @@ class Program:
         self.loaded = _load(recipe, code) if code else None
         self._listing = listing
 
+    def with_recipe(self, recipe: Recipe) -> Program:
+        """The same code, called in another way."""
+        found = object.__new__(Program)
+        found.recipe, found.loaded, found._listing = recipe, self.loaded, self._listing
+        return found
+
     def text(self, asm: bool) -> str:
         """The IR, or the assembly."""
         text = zlib.decompress(self._listing).decode()
@@ -58,6 +64,7 @@ class Executable:
         native: whether ``run`` is one native call, in which no Python runs.
         schedule: the steps, as text.
         memory: the memory plan, as text.
+        axes: ``(input, axis)`` of sizes that the code is told when it runs, and their names.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Executable:
     ) -> None:
         recipe = program.recipe
         self._program = program
+        self.axes: dict[tuple[int, int], str] = {}
         self.reuse = recipe.reuse
         self.schedule = recipe.schedule
         self.memory = recipe.memory

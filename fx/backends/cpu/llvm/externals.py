@@ -124,7 +124,7 @@ def of_library(function: str, library: str | None = None) -> Callable[[], int]:
     return find
 
 
-_GROUPS = irregular.GROUPS | {"attention", "draws", "halves", "scans"}
+_GROUPS = irregular.GROUPS | {"attention", "draws", "gemm", "halves", "scans"}
 
 
 def _kernel(name: str) -> list[str]:

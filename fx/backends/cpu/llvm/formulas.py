@@ -123,12 +123,12 @@ def _made(
     from fx.backends.cpu.llvm.loops.emit import emit_all, emit_table
     from fx.backends.cpu.llvm.loops.step import LoopStep
     from fx.backends.cpu.llvm.this_cpu import this_cpu
-    from fx.compiler.extents import NoExtentsError
+    from fx.compiler.extents import NoExtentsError, Sizes
     from fx.compiler.schedule import schedule
 
     primes = list(_PRIMES[len(names)])
     primes[along] = CLASSES[kind] or primes[along]
-    sizes = dict(zip(primes, names))
+    sizes = Sizes(dict(zip(primes, names)))
     graph = _staged(name, formula, shapes, chars, dict(zip(names, primes)))
     planned = schedule(graph, this_cpu(), sizes)
     places = {v: i for i, v in enumerate(graph.inputs)}
@@ -145,7 +145,7 @@ def _made(
         for v in step.writes:
             if v not in places:
                 places[v] = len(places)
-                shape = [repr(_named(n, sizes)) for n in v.spec.shape]
+                shape = [repr(sizes.extent(n)) for n in v.spec.shape]
                 between.append((shape, v.spec.dtype.name))
     words = {n: len(places) + k for k, n in enumerate(names)}
     if 2 + len(places) + len(names) > MOST:
@@ -162,12 +162,6 @@ def _made(
     return engine.compile_text(str(module)), {
         "steps": steps, "between": between, "results": [v.spec.dtype.name for v in graph.outputs]
     }  # fmt: skip
-
-
-def _named(n: int, sizes: dict[int, str]) -> int:
-    from fx.compiler.extents import named_size
-
-    return named_size(n, sizes)
 
 
 def _staged(name: str, formula: Any, shapes: Sequence[Shape], chars: str, primes: Any) -> Any:

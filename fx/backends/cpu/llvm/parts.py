@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fx import limits
 from fx.compiler.memory import Place
@@ -41,6 +41,29 @@ none:
   ret i1 false
 }
 """
+
+
+# for calls of which it is known when they run whether threads share them
+SHARED = """
+define internal void @fx_shared(
+    ptr %kernel, ptr %block, i64 %tasks, i64 %chunk, i64 %nbytes, ptr %scratch) {
+  %alone = icmp eq i64 %chunk, 0
+  br i1 %alone, label %one, label %many
+one:
+  call void %kernel(ptr %block, i64 0, i64 %tasks, ptr %scratch)
+  ret void
+many:
+  call void @fx_parallel(
+      ptr %kernel, ptr %block, i64 %tasks, i64 %chunk, i64 %nbytes, ptr %scratch)
+  ret void
+}
+"""
+
+
+class Word(NamedTuple):
+    """A number that is known when it runs: its place in the words of the part."""
+
+    place: int
 
 
 @dataclass
@@ -80,6 +103,7 @@ class Part:
             another face of that memory, or None.
         arena: bytes.
         free: whether to give up the GIL.
+        words: which of its constants holds numbers that are known when it runs.
     """
 
     name: str
@@ -90,6 +114,7 @@ class Part:
     outputs: list[tuple[str, int, Any]] = field(default_factory=list)
     arena: int = 0
     free: bool = False
+    words: int | None = None
 
     def specs(self) -> list[tuple[str, list[int]]]:
         """Specs of the arrays that are made: results, then views."""
@@ -133,19 +158,33 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
         head.append(f"  %block = alloca [{wide} x ptr]")
     lines: list[str] = []
     bases: set[int] = set()
+    words: set[int] = set()
     count = 0
 
-    def pointer(place: Place) -> str:
-        nonlocal count
-        base = first[place.kind] + place.index
+    def address(base: int) -> str:
         if base not in bases:
             bases.add(base)
             head.append(f"  %a{base} = getelementptr ptr, ptr %table, i64 {base}")
             head.append(f"  %b{base} = load ptr, ptr %a{base}")
+        return f"%b{base}"
+
+    def number(n: Any) -> str:
+        if type(n) is not Word:
+            return f"i64 {n}"
+        if n.place not in words:
+            words.add(n.place)
+            base = address(constants + part.words)  # type: ignore[operator]
+            head.append(f"  %at{n.place} = getelementptr i64, ptr {base}, i64 {n.place}")
+            head.append(f"  %w{n.place} = load i64, ptr %at{n.place}")
+        return f"i64 %w{n.place}"
+
+    def pointer(place: Place) -> str:
+        nonlocal count
+        base = address(first[place.kind] + place.index)
         if not place.offset:
-            return f"ptr %b{base}"
+            return f"ptr {base}"
         count += 1
-        lines.append(f"  %p{count} = getelementptr i8, ptr %b{base}, i64 {place.offset}")
+        lines.append(f"  %p{count} = getelementptr i8, ptr {base}, {number(place.offset)}")
         return f"ptr %p{count}"
 
     for call in calls:
@@ -164,8 +203,9 @@ def _piece(part: Part, name: str, calls: Sequence[Call]) -> str:
         thunk = f"{call.kernel}_{name}"  # its own: another piece may call the kernel as well
         thunks.setdefault(thunk, _thunk(thunk, call.kernel, len(args)))
         lines.append(
-            f"  call void @fx_parallel(ptr @{thunk}, ptr %block, i64 {call.tasks}, "
-            f"i64 {call.chunk}, i64 {call.nbytes}, {scratch})"
+            f"  call void @{'fx_shared' if type(call.chunk) is Word else 'fx_parallel'}("
+            f"ptr @{thunk}, ptr %block, {number(call.tasks)}, "
+            f"{number(call.chunk)}, {number(call.nbytes)}, {scratch})"
         )
         if call.status:
             _look(call, pointer(call.status), name, lines, texts)

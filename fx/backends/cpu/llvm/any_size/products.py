@@ -30,7 +30,7 @@ def multiply(
         left, right = _whole_strides(x), _whole_strides(y)
         if x.itemsize not in right.strides[-2:]:
             right = np.ascontiguousarray(right)
-        plan = _planned(left, right, lead)
+        plan = planned(left, right, lead)
         if plan is None:
             return None
         if left is x and right is y:
@@ -51,7 +51,7 @@ def multiply(
     return out
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """How matrices of given sizes and strides are multiplied: what depends on nothing else.
 
     Attributes:
@@ -70,12 +70,18 @@ class _Plan(NamedTuple):
 
 
 _MOST = 1024
-_plans: dict[Any, _Plan] = {}
+_plans: dict[Any, Plan] = {}
 limits.on_change(_plans.clear)
 
 
-def _planned(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> _Plan | None:
-    """The plan of a product whose strides are whole; None if it has too many axes of batches."""
+def planned(x: Any, y: Any, lead: tuple[int, ...], packs: bool | None = None) -> Plan | None:
+    """The plan of a product whose strides are whole; None if it has too many axes of batches.
+
+    Args:
+        x, y: arrays, or what has their shape and strides.
+        lead: the axes of batches.
+        packs: whether the right factor is packed; by its size and strides unless told.
+    """
     size = x.itemsize
     batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)
     if batch is None:
@@ -94,7 +100,10 @@ def _planned(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> _Plan | Non
     packed = 0
     pack_tasks: list[int] = []
     pack_words: list[int] = []
-    pack = y_step != 1 or (k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL)
+    pack = packs
+    if packs is None:
+        large = k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL
+        pack = y_step != 1 or large
     if pack:
         p0, p1 = b0 if y0 else 1, b1 if y1 else 1  # a matrix that is shared is packed once
         length = column_tiles * k * wide
@@ -106,7 +115,7 @@ def _planned(x: np.ndarray, y: np.ndarray, lead: tuple[int, ...]) -> _Plan | Non
     tasks = count * row_tasks * column_tasks
     each = any_size.chunk_of(tasks, work * size / 200 / tasks)
     words = [*sizes, b0, b1, x0, x1, y0, y1, *cut, int(pack)]
-    return _Plan((*lead, m, n), packed, [tasks, each], words, pack_tasks, pack_words)
+    return Plan((*lead, m, n), packed, [tasks, each], words, pack_tasks, pack_words)
 
 
 @cache

@@ -28,6 +28,7 @@ from fx.backends.cpu.llvm.ir.masks import (
     store,
     store_item,
 )
+from fx.backends.cpu.llvm.ir.sizes import loaded, size
 from fx.backends.cpu.llvm.ir.types import (
     FLAGS,
     NARROW,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.ir.loops import turns
+from fx.backends.cpu.llvm.ir.sizes import loaded, size
 from fx.backends.cpu.llvm.ir.types import i64, pointer, void
 
 
@@ -46,13 +47,33 @@ def table(module: ir.Module, name: str, numbers: Sequence[int]) -> Any:
 
 
 class Frame:
-    """The inside of a kernel: its builder, arguments and the range of its tasks."""
+    """The inside of a kernel: its builder, arguments and the range of its tasks.
 
-    def __init__(self, module: ir.Module, name: str, reads: int, writes: int) -> None:
+    Args:
+        module: what it is added to.
+        name: of the function.
+        reads, writes: how many arrays.
+        sizes: where the last array that is read holds sizes that are known when it runs.
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        name: str,
+        reads: int,
+        writes: int,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         self.function = kernel(module, name, reads + writes)
         self.b = ir.IRBuilder(self.function.append_basic_block())
         self.begin, self.end, self.scratch, *arrays = self.function.args
         self.reads, self.writes = arrays[:reads], arrays[reads:]
+        self.words = None if sizes is None else self.reads.pop()
+        self.sizes = {} if sizes is None else loaded(self.b, self.words, sizes)
+
+    def number(self, n: int) -> Any:
+        """A size as an i64; what is computed of sizes stands where the builder does."""
+        return size(self.b, n, dict(self.sizes))
 
     @contextmanager
     def tasks(self) -> Iterator[Any]:

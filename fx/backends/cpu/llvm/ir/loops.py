@@ -112,10 +112,10 @@ def in_vectors(
     loop(b, start, stop, lambda i: body(i, None))
 
 
-def part(b: ir.IRBuilder, task: Any, tasks: int, pieces: int) -> tuple[Any, Any]:
+def part(b: ir.IRBuilder, task: Any, tasks: int, pieces: Index) -> tuple[Any, Any]:
     """Where the pieces of a task begin and end."""
     if tasks == 1:
-        return i64(0), i64(pieces)
-    first = b.udiv(b.mul(task, i64(pieces)), i64(tasks))
-    last = b.udiv(b.mul(add(b, task, 1), i64(pieces)), i64(tasks))
+        return i64(0), const(pieces)
+    first = b.udiv(b.mul(task, const(pieces)), i64(tasks))
+    last = b.udiv(b.mul(add(b, task, 1), const(pieces)), i64(tasks))
     return first, last

@@ -17,22 +17,34 @@ from fx.backends.cpu.llvm.ir import (
     kernel,
     known,
     llvm_type,
+    loaded,
     pointer,
+    size,
 )
 from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
 from fx.backends.cpu.llvm.loops.sinks import Sinks
-from fx.backends.cpu.llvm.loops.sizes import size
 from fx.backends.cpu.llvm.vecmath.casts import rounded, term
 from fx.compiler.extents import Extent
 from fx.compiler.plan import Plan
 
 
-def emit(plan: Plan, module: ir.Module, name: str) -> ir.Function:
-    """Add the kernel of a planned nest to ``module``."""
-    count = len(plan.nest.reads) + len(plan.nest.writes)
-    function = kernel(module, name, count)
-    Kernel(plan, function).run()
+def emit(
+    plan: Plan, module: ir.Module, name: str, sizes: Mapping[str, int] | None = None
+) -> ir.Function:
+    """Add the kernel of a planned nest to ``module``.
+
+    Where sizes have names an array of words, the last that is read, holds them in those places.
+    """
+    reads, count = len(plan.nest.reads), len(plan.nest.reads) + len(plan.nest.writes)
+    if sizes is None:
+        function = kernel(module, name, count)
+        Kernel(plan, function).run()
+        return function
+    function = kernel(module, name, count + 1)
+    args = list(function.args)
+    words = args.pop(3 + reads)
+    Kernel(plan, function, args, words=(words, sizes)).run()
     return function
 
 
@@ -52,9 +64,7 @@ def emit_all(
     function = ir.Function(module, kind, name)
     b = ir.IRBuilder(function.append_basic_block())
     table, _, _, scratch = function.args
-    names = {
-        n: b.load(b.gep(table, [const(i)], source_etype=i64), typ=i64) for n, i in sizes.items()
-    }
+    names = loaded(b, table, sizes)
     for step, tasks in steps:
         b.call(module.globals[step], [table, const(0), size(b, tasks, names), scratch])
     b.ret_void()

@@ -19,12 +19,13 @@ from fx.backends.cpu.llvm.ir import (
     known,
     llvm_type,
     load,
+    loaded,
     pointer,
+    size,
     splat,
     storage_type,
 )
 from fx.backends.cpu.llvm.loops.levels import Levels
-from fx.backends.cpu.llvm.loops.sizes import size
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
@@ -46,6 +47,7 @@ class Expressions:
         args: begin, end, scratch and the arrays; those of the function unless given.
         table: where the table that is the function's first argument, before begin, end and
             scratch, holds each array and each extent.
+        words: else the address of what holds each extent, and where.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Expressions:
         function: ir.Function,
         args: Sequence[Any] | None = None,
         table: Table | None = None,
+        words: tuple[Any, Mapping[str, int]] | None = None,
     ) -> None:
         self.plan, self.nest = plan, plan.nest
         self.levels = Levels(function)
@@ -62,6 +65,8 @@ class Expressions:
         self.extents: dict[Any, Any] = {}
         if table is not None:
             args = self._from_table(args, *table)
+        elif words is not None:
+            self.extents = loaded(self.b, *words)
         self.begin, self.end, self.scratch = args[:3]
         n = len(self.nest.reads)
         self.reads, self.writes = args[3 : 3 + n], args[3 + n :]
@@ -84,12 +89,8 @@ class Expressions:
     ) -> list[Any]:
         b = self.b
         table, begin, end, _ = args
-
-        def word(i: int, kind: Any) -> Any:
-            return b.load(b.gep(table, [const(i)], source_etype=i64), typ=kind)
-
-        found = [word(i, pointer) for i in arrays]
-        self.extents = {name: word(i, i64) for name, i in sizes.items()}
+        found = [b.load(b.gep(table, [const(i)], source_etype=i64), typ=pointer) for i in arrays]
+        self.extents = loaded(b, table, sizes)
         scratch = None
         if self.plan.scratch:
             scratch = b.alloca(_I8, self.number(self.plan.scratch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fx.compiler.plan import Plan
@@ -15,10 +15,11 @@ class LoopStep(Step):
 
     Args:
         plan: of the nest that it runs.
-        reads: the values of the nest's reads.
+        reads: the values of the nest's reads; with ``sizes`` one more, the words that hold them.
         writes: the values of the nest's writes.
         name: for listings.
         lines: the user's lines that asked for it.
+        sizes: where the words hold the sizes that are known when it runs.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class LoopStep(Step):
         writes: Sequence[Value],
         name: str,
         lines: Sequence[str] = (),
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.plan, self.nest = plan, plan.nest
         self.reads, self.writes = tuple(reads), tuple(writes)
@@ -35,12 +37,13 @@ class LoopStep(Step):
         self.tasks, self.cost, self.scratch = plan.tasks, plan.cost, plan.scratch
         self.key = ("loop", plan.nest.key())
         self.inplace = inplace(plan)
+        self.sizes = sizes
 
     def emit(self, module: Any, name: str) -> Any:
         """Add the kernel to ``module``."""
         from fx.backends.cpu.llvm.loops.emit import emit
 
-        return emit(self.plan, module, name)
+        return emit(self.plan, module, name, self.sizes)
 
 
 def inplace(plan: Plan) -> tuple[tuple[int, int], ...]:

@@ -13,6 +13,7 @@ from fx.backends.cpu import cumulative, draws, sort
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.ir import Frame, f64, i64, pointer
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, around, has_elements
+from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, float64
 from fx.graph.ir import Node
@@ -27,7 +28,7 @@ def call(frame: Frame, kernel: Kernel, words: Sequence[Any]) -> None:
     table = b.alloca(ir.ArrayType(i64, len(words)))
     for i, word in enumerate(words):
         if word is None or isinstance(word, int):
-            word = i64(int(word or 0))
+            word = frame.number(0 if not word else 1 if word is True else word)
         else:
             if isinstance(word, float):
                 number = b.alloca(f64)
@@ -120,11 +121,16 @@ def scan(node: Node) -> Step | None:
 # draws ------------------------------------------------------------------------------------------
 
 
-def _drawing(node: Node, name: str, dtype: str, price: float, *more: Any) -> Step | None:
+def _drawing(
+    node: Node, name: str, dtype: str, price: float, *more: Any, sizes: Sizes | None = None
+) -> Step | None:
     """A kernel of ``any_size/draws``: keys (*B, 6) -> (*B, *shape)."""
     if not has_elements(node):
         return None
     rows, n = node.inputs[0].spec.size // KEY_WORDS, math.prod(node.params["shape"])
+    cost = rows * (30.0 + n * price)
+    if sizes is not None:
+        rows, n = sizes.extent(rows), sizes.extent(n)
 
     def body(frame: Frame) -> None:
         keys, *parameters = frame.reads
@@ -132,18 +138,18 @@ def _drawing(node: Node, name: str, dtype: str, price: float, *more: Any) -> Ste
         call(frame, ("draws", name, dtype), words)
 
     pieces = -(-n // limits.DRAW_PIECE)
-    return SpecialStep(node, body, tasks=rows * pieces, cost=rows * (30.0 + n * price))
+    return SpecialStep(node, body, tasks=rows * pieces, cost=cost, sizes=sizes)
 
 
-def random_bits(node: Node) -> Step | None:
+def random_bits(node: Node, sizes: Sizes | None = None) -> Step | None:
     """uint32 words."""
-    return _drawing(node, "bits", "uint32", draws.PRICE["bits"])
+    return _drawing(node, "bits", "uint32", draws.PRICE["bits"], sizes=sizes)
 
 
-def random_draw(node: Node) -> Step | None:
+def random_draw(node: Node, sizes: Sizes | None = None) -> Step | None:
     """Samples of a standard distribution."""
     family, dtype = node.params["family"], node.params["dtype"]
-    return _drawing(node, family, dtype.name, draws.PRICE[family])
+    return _drawing(node, family, dtype.name, draws.PRICE[family], sizes=sizes)
 
 
 def random_truncated_normal(node: Node) -> Step | None:

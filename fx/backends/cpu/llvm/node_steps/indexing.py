@@ -8,6 +8,7 @@ from typing import Any
 from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, part, store_item, turns
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep, Guard, in_range, message
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, around, has_elements, tasks_for
+from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.dtypes import COMPLEX, int64
 from fx.graph.ir import Node
@@ -39,24 +40,29 @@ def named(node: Node) -> tuple[int, str]:
     return shape[axis], f"axis {axis} of {shape}"
 
 
-def wrap_index(node: Node) -> Step | None:
+def wrap_index(node: Node, sizes: Sizes | None = None) -> Step | None:
     """int64 indices from the front."""
     if not has_elements(node):
         return None
     n, size = node.params["size"], node.inputs[0].spec.size
     dtype = node.inputs[0].spec.dtype
-    tasks = tasks_for(size, size)
+    tasks, count = tasks_for(size, size), size
+    if sizes is not None:
+        if sizes.touch(n):
+            return None
+        tasks, count = 1, sizes.extent(size)
 
     def body(frame: Frame, task: Any, status: Any) -> None:
         b = frame.b
         guard = Guard(frame, frame.reads[0], dtype, n, status, task)
         end = b.append_basic_block("end")
-        with turns(b, *part(b, task, tasks, size)) as i:
+        with turns(b, *part(b, task, tasks, frame.number(count))) as i:
             store_item(b, guard.read(i, end), frame.writes[0], i, int64)
         b.branch(end)
         b.position_at_end(end)
 
-    return checked_step(node, "indexing", n, "the axis", body, tasks=tasks, cost=float(size))
+    more = {"tasks": tasks, "cost": float(size), "sizes": sizes}
+    return checked_step(node, "indexing", n, "the axis", body, **more)
 
 
 def _move(b: Any, source: Any, place: Any, target: Any, to: Any, dtype: Any) -> None:

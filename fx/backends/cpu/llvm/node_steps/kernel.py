@@ -8,6 +8,7 @@ from typing import Any
 
 from fx import limits
 from fx.backends.cpu.llvm.ir import Frame, i64, part
+from fx.compiler.extents import Sizes
 from fx.compiler.step import Step
 from fx.graph.ir import Node, Value
 
@@ -21,6 +22,7 @@ class SpecialStep(Step):
         body: emits the inside of the kernel, given its frame.
         tasks, cost, scratch, inplace: see ``Step``.
         reads, writes: the values, if not the inputs and the outputs of the node.
+        sizes: those that are known when it runs, where it depends on any.
     """
 
     def __init__(
@@ -35,9 +37,13 @@ class SpecialStep(Step):
         key: Hashable = (),
         reads: Sequence[Value] | None = None,
         writes: Sequence[Value] | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         self.name = node.primitive.name
         self.reads = node.inputs if reads is None else tuple(reads)
+        self.sizes = sizes
+        if sizes is not None:
+            self.reads += (sizes.words,)
         self.writes = node.outs if writes is None else tuple(writes)
         self.tasks, self.cost, self.scratch = tasks, cost, scratch
         self.inplace = inplace
@@ -49,7 +55,8 @@ class SpecialStep(Step):
 
     def emit(self, module: Any, name: str) -> Any:
         """Add the kernel to a module."""
-        frame = Frame(module, name, len(self.reads), len(self.writes))
+        places = None if self.sizes is None else self.sizes.places
+        frame = Frame(module, name, len(self.reads), len(self.writes), places)
         self.body(frame)
         return frame.function
 

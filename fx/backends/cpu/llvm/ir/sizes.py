@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from fx.backends.cpu.llvm.ir import const, i64
+from fx.backends.cpu.llvm.ir.types import i64
+from fx.backends.cpu.llvm.ir.values import const
 from fx.compiler.extents import Extent
+
+
+def loaded(b: Any, table: Any, places: Mapping[str, int]) -> dict[Any, Any]:
+    """Sizes by name, from where a table holds them."""
+    return {
+        name: b.load(b.gep(table, [const(i)], source_etype=i64), typ=i64)
+        for name, i in places.items()
+    }
 
 
 def size(b: Any, n: int, known: dict[Any, Any]) -> Any:

@@ -1,0 +1,304 @@
+"""Families: graphs that are one but for their sizes.
+
+Two graphs are of a family when they differ in nothing but numbers: in specs, in parameters, in
+constants of one element. What varies is lined up: an axis of an input whose size differs gets a
+name, and every other number that differs has to be a product of such sizes and a factor, such as
+``64 * a``. Constants that differ (``1 / n``) are what they are in each graph. A further graph
+belongs to it when all its numbers are what the formulas say: nothing is taken on trust, since the
+graph is at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from fx.errors import FxError
+from fx.graph.ir import Graph, Node, Value, constant_value, input_value
+from fx.graph.key import Writer, is_uniform
+from fx.spec import TensorSpec
+from fx.tensor import new_tensor
+
+_DEGREE = 4  # sizes in a product, at most
+MOST_NAMES = 3
+_NAMES = "abcdefgh"
+
+
+class Numbered(Writer):
+    """Writes the lines of a graph without its numbers, which it collects in order.
+
+    Attributes:
+        numbers: of specs, parameters and constants.
+        axes: of each axis of an input the place among them.
+        scalars: places of constants, as the number that their bytes are.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.numbers: list[int] = []
+        self.axes: dict[tuple[int, int], int] = {}
+        self.scalars: set[int] = set()
+        self._inputs = iter(range(len(graph.inputs)))
+        self.graph(graph)
+
+    def input(self, spec: TensorSpec) -> str:
+        """An input, whose axes may get names."""
+        i, first = next(self._inputs), len(self.numbers)
+        self.axes.update({(i, axis): first + axis for axis in range(spec.ndim)})
+        return self.spec(spec)
+
+    def spec(self, spec: TensorSpec) -> str:
+        """The dtype and the number of axes."""
+        self.numbers += spec.shape
+        return f"{spec.dtype.name}[{spec.ndim}]"
+
+    def integer(self, n: int) -> str:
+        """A place for a number."""
+        self.numbers.append(n)
+        return "#"
+
+    def constant(self, value: Value) -> str:
+        """What code may depend on; only of one number, or one repeated, the size may differ."""
+        if _is_scalar(value):
+            self.scalars.add(len(self.numbers))
+            return self.integer(int.from_bytes(value.array.tobytes(), "little", signed=True))
+        return f"{super().constant(value)} {'' if is_uniform(value.array) else value.spec.shape}"
+
+    def data(self, data: Any) -> str:
+        """Plain data; numbers have places where ``_Resized`` looks for them."""
+        if type(data) in _HOLDS_NUMBERS:
+            return super().data(data)
+        other = Writer()
+        told = other.data(data)
+        self.stable = self.stable and other.stable
+        return told
+
+
+_HOLDS_NUMBERS = (int, tuple, list, slice, TensorSpec)
+
+
+def _is_scalar(value: Value) -> bool:
+    return not value.spec.shape and value.array.dtype.kind in "fiu"
+
+
+class Formula:
+    """``factor`` times a product of named sizes.
+
+    Args:
+        factor: a number.
+        names: as often as each is in the product.
+    """
+
+    __slots__ = ("factor", "names")
+
+    def __init__(self, factor: int, names: Sequence[str]) -> None:
+        self.factor, self.names = factor, tuple(names)
+
+    def __call__(self, sizes: Mapping[str, int]) -> int:
+        return self.factor * prod([sizes[n] for n in self.names])
+
+
+class Family:
+    """Graphs of one form.
+
+    Args:
+        first, second: two members.
+
+    Attributes:
+        names: of the sizes that vary, with a place where each is found; none where something
+            varies that no product of sizes explains.
+        formulas: what the number in each place is that varies.
+        free: places of constants that vary.
+        axes: the axes of inputs that are one of the sizes.
+    """
+
+    def __init__(self, first: Numbered, second: Numbered) -> None:
+        self.members = [first.numbers, second.numbers]
+        self._axes, self._scalars = first.axes, first.scalars
+        self._line_up()
+
+    def _line_up(self) -> None:
+        self.names: dict[str, int] = {}
+        self.formulas: dict[int, Formula] = {}
+        self.axes: dict[tuple[int, int], str] = {}
+        self.free: set[int] = set()
+        columns = list(zip(*self.members))
+        varying = {i: c for i, c in enumerate(columns) if len({*c}) > 1}
+        found: dict[tuple[int, ...], tuple[str, ...]] = {}  # products of names, as columns
+        for place in sorted(
+            [i for i in self._axes.values() if i in varying], key=lambda i: varying[i]
+        ):
+            if _formula(varying[place], found) is None:
+                self.names[_NAMES[len(self.names)]] = place
+                if len(self.names) > MOST_NAMES:
+                    self.names = {}
+                    return
+                found = _products({n: varying[p] for n, p in self.names.items()})
+        for place, column in varying.items():
+            if place in self._scalars:
+                self.free.add(place)
+                continue
+            formula = _formula(column, found)
+            if formula is None:
+                self.names = {}
+                return
+            self.formulas[place] = formula
+        for axis, place in self._axes.items():
+            formula = self.formulas.get(place)
+            if formula is not None and formula.factor == 1 and len(formula.names) == 1:
+                self.axes[axis] = formula.names[0]
+        self._plain = np.array(self.members[0], np.int64)
+        self._places = np.array(list(self.formulas), np.intp)
+        self._same = np.ones(len(columns), bool)
+        self._same[[*self._places, *self.free]] = False
+
+    def plain(self) -> list[int]:
+        """The numbers that do not vary, and the factors of those that do."""
+        rest = [
+            n for i, n in enumerate(self.members[0]) if self._same[i] and i not in self._scalars
+        ]
+        return [*rest, *[f.factor for f in self.formulas.values()]]
+
+    def add(self, numbers: list[int]) -> None:
+        """One more member that the formulas do not explain: they are found anew."""
+        self.members.append(numbers)
+        self._line_up()
+
+    def sizes_of(self, numbers: list[int]) -> dict[str, int] | None:
+        """The named sizes of a graph of this form; None if another of its numbers differs."""
+        if not self.names:
+            return None
+        sizes = {n: numbers[place] for n, place in self.names.items()}
+        found = np.array(numbers, np.int64)
+        if (found[self._same] != self._plain[self._same]).any():
+            return None
+        told = [f(sizes) for f in self.formulas.values()]
+        return sizes if (found[self._places] == told).all() else None
+
+    def at(self, graph: Graph, sizes: Mapping[str, int]) -> Graph:
+        """A graph of the same form with other sizes.
+
+        Constants that vary are further inputs of it. ``cache["constants"]`` tells of those and of
+        the constants which of ``graph`` they are.
+
+        Raises:
+            ValueError: if an operation does not take such sizes, or gives others.
+        """
+        numbers: list[int | None] = list(self.members[0])
+        for place, formula in self.formulas.items():
+            numbers[place] = formula(sizes)
+        for place in self.free:
+            numbers[place] = None
+        return _Resized(graph, iter(numbers)).graph
+
+
+def _products(columns: Mapping[str, tuple[int, ...]]) -> dict[tuple[int, ...], tuple[str, ...]]:
+    found: dict[tuple[int, ...], tuple[str, ...]] = {}
+    for degree in range(1, _DEGREE + 1):
+        for names in combinations_with_replacement(columns, degree):
+            column = tuple([prod(x) for x in zip(*[columns[n] for n in names])])
+            found.setdefault(column, names)
+    return found
+
+
+def _formula(
+    column: tuple[int, ...], products: Mapping[tuple[int, ...], tuple[str, ...]]
+) -> Formula | None:
+    """What a number is by its values in all members; the shortest product that fits."""
+    for known, names in products.items():
+        if all(known) and not column[0] % known[0]:
+            factor = column[0] // known[0]
+            if factor and all(n == factor * k for n, k in zip(column, known)):
+                return Formula(factor, names)
+    return None
+
+
+class _Resized:
+    """A graph with other numbers, read in the order in which ``Numbered`` wrote them."""
+
+    def __init__(self, graph: Graph, numbers: Iterator[Any]) -> None:
+        self._numbers = numbers
+        self._constants: dict[Value, int] = {}
+        self._env: dict[Value, Value] = {}
+        inputs = [self._known(v, input_value(self._spec(v.spec))) for v in graph.inputs]
+        nodes = []
+        for node in graph.nodes:
+            args = [self._value(v) for v in node.inputs]
+            params = {k: self._data(node.params[k]) for k in sorted(node.params)}
+            params = {k: params[k] for k in node.params}
+            specs = [self._spec(v.spec) for v in node.outs]
+            try:
+                new = Node(node.primitive, args, params, line=node.line)
+            except FxError as error:
+                raise ValueError(str(error)) from None
+            if [v.spec for v in new.outs] != specs:
+                raise ValueError(f"{node.primitive.name} gives other sizes")
+            for old, out in zip(node.outs, new.outs):
+                self._known(old, out)
+            nodes.append(new)
+        outputs = [self._value(v) for v in graph.outputs]
+        inputs += [v for v in self._constants if v.constant is None]
+        self.graph = Graph(inputs, nodes, outputs, graph.name)
+        self.graph.cache["constants"] = self._constants
+
+    def _known(self, old: Value, new: Value) -> Value:
+        new.weak = old.weak
+        self._env[old] = new
+        return new
+
+    def _spec(self, spec: TensorSpec) -> TensorSpec:
+        shape = tuple([next(self._numbers) for _ in spec.shape])
+        return TensorSpec(shape, spec.dtype, spec.device)
+
+    def _value(self, value: Value) -> Value:
+        found = self._env.get(value)
+        if found is not None:
+            return found
+        spec, array = self._spec(value.spec), value.array
+        if _is_scalar(value) and next(self._numbers) is None:
+            new = input_value(spec)
+        elif spec.shape != array.shape:  # one number repeated, or its size is part of the form
+            first = array[(slice(1),) * array.ndim]
+            new = constant_value(new_tensor(np.broadcast_to(first, spec.shape)))
+        else:
+            new = constant_value(value.constant)  # type: ignore[arg-type]
+        self._constants[new] = len(self._constants)
+        return self._known(value, new)
+
+    def _data(self, data: Any) -> Any:
+        kind = type(data)
+        if kind is int:
+            return next(self._numbers)
+        if kind is tuple or kind is list:
+            return kind([self._data(x) for x in data])
+        if kind is TensorSpec:
+            return self._spec(data)
+        if kind is slice:
+            return slice(*self._data((data.start, data.stop, data.step)))
+        return data
+
+
+def primes_for(sizes: Mapping[str, int], plain: Sequence[int]) -> Iterator[dict[str, int]]:
+    """Primes in the place of sizes, no smaller than those, that divide none of the plain numbers.
+
+    Each time others.
+    """
+    taken: set[int] = set()
+    known = [n for n in {*map(abs, plain)} if n > 1]
+    while True:
+        found = {}
+        for name, n in sizes.items():
+            n = max(n, 5)
+            while n in taken or not _is_prime(n) or any(k % n == 0 for k in known):
+                n += 1
+            taken.add(n)
+            found[name] = n
+        yield found
+
+
+def _is_prime(n: int) -> bool:
+    return n > 1 and all(n % k for k in range(2, int(n**0.5) + 1))

@@ -1,0 +1,219 @@
+"""Programs for any size: what they compute, which sizes share one, what refuses."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+
+import fx
+import fx.nn.functional as F
+from fx import nn, optim
+from fx.backends.cpu.llvm import disk_cache, driver, kernels
+from fx.backends.cpu.llvm.sized import SizedProgram
+from fx.graph.family import Family, Numbered, primes_for
+
+UNARY = [
+    fx.tanh, lambda x: x * x, lambda x: fx.softmax(x, axis=-1), lambda x: fx.log_softmax(x, axis=0),
+    lambda x: x - x.mean(dim=0, keepdim=True), lambda x: x * x.var(dim=0),
+    lambda x: fx.where(x > 0, x, 0.1 * x), lambda x: F.layer_norm(x, x.shape[-1:]),
+    lambda x: fx.max(x, axis=0) - x, lambda x: (x @ x.T) @ x * 0.01, lambda x: x / x.shape[0],
+    lambda x: x.reshape(-1).reshape(x.shape), lambda x: x.sum(1, keepdim=True) + x.sum(0),
+    lambda x: F.pad(x, (1, 1))[:, 1:-1],
+    # of these some are for their own sizes, whatever the others are
+    lambda x: x.flip(0), lambda x: fx.cumulative_sum(x, axis=0), lambda x: x[1:].sum(0) * 0.1 + x,
+    lambda x: fx.sort(x, axis=0), lambda x: x * float(x.shape[0]) ** 0.5,
+    lambda x: x if x.shape[0] > 12 else x * 2,
+]  # fmt: skip
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """How many graphs a program for any size has served, and how many kernels were emitted."""
+    counts = {"sized": 0, "kernels": 0}
+    at, name = SizedProgram.at, kernels.Kernels.name
+
+    def counted_at(self, *args):
+        counts["sized"] += 1
+        return at(self, *args)
+
+    def counted_name(self, step):
+        counts["kernels"] += 1
+        return name(self, step)
+
+    if "FX_LIMITS" in os.environ or "FX_GUARD_MEMORY" in os.environ:
+        pytest.skip("other programs are made")
+    monkeypatch.setattr(disk_cache, "name_of", lambda *told: None)
+    monkeypatch.setattr(SizedProgram, "at", counted_at)
+    monkeypatch.setattr(kernels.Kernels, "name", counted_name)
+    driver.forget()
+    return counts
+
+
+def random_program(rng):
+    parts = [rng.choice(UNARY) for _ in range(rng.randint(1, 4))]
+    w = fx.tensor(np.random.default_rng(rng.randint(0, 99)).normal(size=(6, 6)).astype("f"))
+    product, derived = rng.random() < 0.5, rng.random() < 0.4
+
+    def f(x, y):
+        for i, part in enumerate(parts):
+            x = part(x)
+            if product and not i:
+                x = x @ w + y
+        return x, x.sum(), x.mean(dim=0)
+
+    def g(x, y):
+        return fx.grad(lambda a: fx.tanh(f(a, y)[0]).mean())(x), fx.grad(lambda b: f(x, b)[1])(y)
+
+    return g if derived else f
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_any_size_is_what_it_is_eagerly(seed):
+    rng = random.Random(seed)
+    f = random_program(rng)
+    jitted, alone = fx.jit(f), fx.jit(f, dynamic=False)
+    for k, n in enumerate(rng.sample([1, 2, 3, 5, 8, 13, 16, 17, 32, 33, 61], 5)):
+        numbers = np.random.default_rng(n)
+        x = fx.tensor(numbers.normal(size=(n, 6)).astype("f"))
+        y = fx.tensor(numbers.normal(size=6).astype("f"))
+        wanted = f(x, y)
+        for other in (jitted, alone) if k < 2 else (jitted,):
+            for a, b in zip(other(x, y), wanted, strict=True):
+                assert a.shape == b.shape
+                scale = max(1.0, float(abs(b).max()))
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-4, atol=2e-4 * scale)
+
+
+def training_step(**options):
+    fx.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(6, 9), nn.BatchNorm1d(9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, 4)
+    )
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        out = model(x)
+        loss = F.cross_entropy(out, y) + (out**2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, step if options.pop("eager", False) else fx.jit(step, **options)
+
+
+def batches(sizes):
+    rng = np.random.default_rng(3)
+    for n in sizes:
+        yield (
+            fx.tensor(rng.normal(size=(n, 6)).astype("f")), fx.tensor(rng.integers(0, 4, n))
+        )  # fmt: skip
+
+
+def test_a_training_step_compiles_nothing_for_a_third_size(served):
+    sizes = [20, 21, 22, 37, 20, 41, 63]
+    (model, step), (twin, eager) = training_step(), training_step(eager=True)
+    emitted = []
+    for x, y in batches(sizes):
+        state = fx.random.get_rng_state()
+        loss = step(x, y)
+        fx.random.set_rng_state(state)
+        assert float(loss) == pytest.approx(float(eager(x, y)), rel=1e-4)
+        emitted.append(served["kernels"])
+    for a, b in zip(model.state_dict().values(), twin.state_dict().values(), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-5)
+    assert emitted[1] > emitted[0] > 0 and emitted[1:] == [emitted[1]] * 6
+    assert served["sized"] == 5  # of the first size there is a program of its own
+    shown = [entry.sizes for entry in step.explain().entries]
+    assert any({"x axis 0: a = 22", "y axis 0: a = 22"} <= {*told} for told in shown)
+    assert "sizes:  x axis 0: a = 22" in repr(step.explain())
+
+
+def test_dynamic_false_compiles_each_size(served):
+    f = fx.jit(lambda x: fx.tanh(x).sum(0), dynamic=False)
+    for n in (20, 21, 22):
+        f(fx.ones((n, 5)))
+    assert not served["sized"]
+    assert [entry.sizes for entry in f.explain().entries] == [()] * 3
+
+
+def test_two_sizes_that_vary_and_classes_of_sizes(served):
+    f = fx.jit(lambda x, y: (x @ y.T, fx.softmax(x @ y.T, axis=1).sum()))
+    for m, n in ((20, 33), (21, 40), (40, 21), (50, 50), (5, 40), (6, 50), (300, 40)):
+        rng = np.random.default_rng(m)
+        x, y = rng.normal(size=(m, 7)).astype("f"), rng.normal(size=(n, 7)).astype("f")
+        before = served["kernels"]
+        product, total = f(fx.tensor(x), fx.tensor(y))
+        np.testing.assert_allclose(product.numpy(), x @ y.T, rtol=1e-4, atol=1e-5)
+        assert float(total) == pytest.approx(m, rel=1e-4)
+        again = (m, n) in ((40, 21), (50, 50), (6, 50))  # others like them have been met
+        assert (served["kernels"] == before) == again
+    assert [entry.sizes for entry in f.explain().entries][3] == (
+        "x axis 0: a = 50", "y axis 0: b = 50"
+    )  # fmt: skip
+
+
+def test_an_index_out_of_range_is_found_at_any_size():
+    f = fx.jit(lambda x, y: F.cross_entropy(x, y))
+    for n in (20, 21, 22):
+        y = np.zeros(n, np.int64)
+        f(fx.ones((n, 5)), fx.tensor(y))
+        y[n - 1] = 5
+        with pytest.raises(IndexError, match="5"):
+            f(fx.ones((n, 5)), fx.tensor(y))
+
+
+def test_threads_and_the_memory_of_results():
+    f = fx.jit(lambda x: (fx.exp(x) / (1 + fx.exp(x)), fx.tanh(x).sum(0), x.T * 2))
+    kept = []
+    for n in (3000, 3001, 3002, 4000):
+        x = np.random.default_rng(n).normal(size=(n, 64)).astype("f")
+        alone, several = [], []
+        for threads, found in ((1, alone), (2, several)):
+            fx.set_num_threads(threads)
+            found += f(fx.tensor(x))
+        kept.append((several, [a.numpy().copy() for a in alone]))
+        np.testing.assert_allclose(several[0].numpy(), 1 / (1 + np.exp(-x)), rtol=1e-4)
+    for several, known in kept:  # later calls have not written into what was given out
+        for a, b in zip(several, known, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b)
+
+
+def test_donated_memory_is_used_at_any_size():
+    f = fx.jit(lambda x: fx.exp(x) + 1, donate_argnums=0)
+    for n in (40, 41, 42):
+        x = np.random.default_rng(n).normal(size=n).astype("f")
+        np.testing.assert_allclose(f(fx.tensor(x)).numpy(), np.exp(x) + 1, rtol=1e-5)
+
+
+def family(f, *shapes):
+    graphs = [fx.make_graph(f)(*map(fx.ones, each)) for each in shapes]
+    first, second, *rest = map(Numbered, graphs)
+    assert first.lines == second.lines
+    return Family(first, second), graphs, [g.numbers for g in rest]
+
+
+def test_a_family_explains_every_number_or_none():
+    def f(x, y):
+        return (x @ y).reshape(-1), fx.broadcast_to(y[0], (3, *y.shape)), x.mean()
+
+    known, graphs, (third, other) = family(
+        f, [(8, 4), (4, 6)], [(9, 4), (4, 10)], [(50, 4), (4, 7)], [(50, 5), (5, 7)]
+    )
+    assert known.axes == {(0, 0): "b", (1, 1): "a"} or known.axes == {(0, 0): "a", (1, 1): "b"}
+    assert sorted(known.sizes_of(third).values()) == [7, 50]
+    assert known.sizes_of(other) is None  # 4 was no size that varies
+    made = known.at(graphs[0], known.sizes_of(third))
+    assert [v.spec.shape for v in made.outputs] == [(350,), (3, 4, 7), ()]
+
+    sliced, _, (third,) = family(lambda x: x[1:], [(8,)], [(9,)], [(10,)])
+    assert sliced.sizes_of(third) is None  # n - 1 is no product
+
+
+def test_primes_divide_no_number_of_the_graph():
+    found = primes_for({"a": 30, "b": 30}, [62, 37])
+    first, second = next(found), next(found)
+    taken = [*first.values(), *second.values()]
+    assert len({*taken}) == 4 and min(taken) > 30 and not {31, 37} & {*taken}
