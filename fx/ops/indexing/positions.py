@@ -12,6 +12,7 @@ What remains assumed is that the position lies inside, and how long a slice is.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import fx.prims.indexing as prims
@@ -75,7 +76,7 @@ class Within:
     """Whether a number lies between two, the second among them or not: assumed of other calls."""
 
     low: int
-    high: int
+    high: float
 
     def __call__(self, now: int) -> bool:
         return self.low <= now < self.high
@@ -121,4 +122,4 @@ def _bound(e: Any, n: int) -> Any:
         return e
     if e.known(Within(-n, 0)):
         return e + n
-    return n if e.known(Within(0, 1 << 63)) else 0
+    return n if e.known(Within(0, math.inf)) else 0  # numbers of Python have no largest

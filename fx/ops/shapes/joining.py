@@ -331,7 +331,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
     elif isinstance(repeats, int):
-        counts = [repeats]
+        counts = [integer("repeat", "the number of times", repeats)]
     else:
         counts = ravel(argument("repeat", repeats)).tolist()
     n = x._shape[at]

@@ -61,12 +61,12 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 
 def _widths(given: Any, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if isinstance(given, int):
-        return [(given, given)] * len(shape)
+        return [(integer("pad", "a width", given),) * 2] * len(shape)
     if not isinstance(given, (tuple, list)):
         raise ShapeError(f"pad: widths must be an int or pairs of ints, got {given!r:.60}")
     pairs = [tuple(w) if isinstance(w, Sequence) else w for w in given]
     if len(pairs) == 2 and all(isinstance(w, int) for w in pairs):
-        return [(pairs[0], pairs[1])] * len(shape)
+        pairs = [tuple(pairs)] * len(shape)
     if len(pairs) == 1 and len(shape) > 1:
         pairs = pairs * len(shape)
     if len(pairs) != len(shape) or any(not isinstance(w, tuple) or len(w) != 2 for w in pairs):

@@ -45,7 +45,8 @@ TENSOR = (
     "{0} * x + {1}", "fx.tensor([1.0, 2.0]) * {0}", "fx.tensor({0})", "fx.roll(x, {0} % 4)",
     "x.reshape(-1) * {0}", "fx.equal(x, {0})", "fx.power({0}, x)", "x & {0}", "x << ({0} % 4)",
     "fx.arange(abs({0}) % 6)", "fx.sum(x, axis={0} % 1)", "fx.masked_fill(x, x > 0, {0})",
-    "x * bool({0})",
+    "x * bool({0})", "x[:{0}]", "x[{0}:]", "fx.repeat(x, {0} % 4)", "fx.pad(x, ({0} % 3, 1))",
+    "fx.zeros(({0} % 4, 2))", "x[-{0}:]", "fx.tile(x, {0} % 3)", "fx.expand_dims(x, -({0} % 2))",
 )  # fmt: skip
 DTYPES = (
     "float32", "float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8",

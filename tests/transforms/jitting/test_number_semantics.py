@@ -187,3 +187,21 @@ def test_numbers_beside_other_things(number):
                             outcomes.append(type(error))
                 if not text.startswith(("'a' %", "b'x' %")):  # formats, which NumPy's take for maps
                     assert outcomes[0] == outcomes[1], text
+
+
+@pytest.mark.parametrize("cut", ["x[:n]", "x[n:]", "x[-n:]", "x[:-n]", "x[n : n + 2]"])
+def test_ends_of_slices_beyond_64_bits(cut):
+    f = eval(f"lambda x, n: {cut}")
+    jitted, x = fx.jit(f), fx.arange(5.0)
+    for n in (2, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63), -(10**30), 0, 3):
+        assert jitted(x, n).tolist() == f(x, n).tolist()
+
+
+@pytest.mark.parametrize(
+    "call", ["fx.repeat(x, n)", "fx.pad(x, n)", "fx.pad(x, (n, 1))", "fx.tile(x, n)", "fx.eye(n)"]
+)
+def test_numbers_that_are_sizes(call):
+    f = eval(f"lambda x, n: {call}")
+    jitted, x = fx.jit(f), fx.arange(3.0)
+    for n in (2, 1, 3, 0):
+        assert jitted(x, n).tolist() == f(x, n).tolist()
