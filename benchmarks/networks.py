@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-NETWORKS = ("ResNet-18", "VGG-16", "MobileNetV2", "ShuffleNetV2")
+NETWORKS = ("ResNet-18", "VGG-16", "MobileNetV2", "ShuffleNetV2", "DLA-34")
 
 
 def build(torch: Any, name: str) -> Any:
@@ -19,6 +19,7 @@ def build(torch: Any, name: str) -> Any:
         "VGG-16": _vgg,
         "MobileNetV2": _mobile,
         "ShuffleNetV2": _shuffle,
+        "DLA-34": _aggregation,
     }[name](torch.nn, torch)
 
 
@@ -41,13 +42,18 @@ def _residual(nn: Any) -> Any:
     return Residual
 
 
+def _block(nn: Any, residual: Any, i: int, o: int, step: int) -> Any:
+    """Two convolutions of 3x3 around which the input goes."""
+    body = nn.Sequential(_unit(nn, i, o, 3, step), _unit(nn, o, o, 3, act=False))
+    short = nn.Identity() if i == o else _unit(nn, i, o, 1, step, act=False)
+    return residual(body, short, True)
+
+
 def _resnet(nn: Any, torch: Any) -> Any:
     residual, i = _residual(nn), 64
     layers = [_unit(nn, 3, 64, 3)]
     for o, step in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
-        body = nn.Sequential(_unit(nn, i, o, 3, step), _unit(nn, o, o, 3, act=False))
-        short = nn.Identity() if i == o else _unit(nn, i, o, 1, step, act=False)
-        layers.append(residual(body, short, True))
+        layers.append(_block(nn, residual, i, o, step))
         i = o
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
@@ -113,4 +119,43 @@ def _shuffle(nn: Any, torch: Any) -> Any:
             layers.append(Basic(i, o, 1 if k else 2))
             i = o
     head = _unit(nn, 464, 1024, 1), nn.AvgPool2d(4), nn.Flatten(), nn.Linear(1024, 10)
+    return nn.Sequential(*layers, *head)
+
+
+def _aggregation(nn: Any, torch: Any) -> Any:
+    """Deep layer aggregation (Yu et al., 2018), section 3: trees of residual blocks."""
+    residual = _residual(nn)
+
+    class Tree(nn.Module):  # type: ignore[misc]
+        """Two trees, or blocks, one after the other; the last root sees what all above it gave.
+
+        ``wide`` is how many channels those give.
+        """
+
+        def __init__(
+            self, i: int, o: int, step: int, depth: int, wide: int = 0, stage: bool = False
+        ) -> None:
+            super().__init__()
+            self.step, self.depth, self.stage = step, depth, stage
+            wide += i * stage  # the input of a stage goes to its root
+            if depth == 1:
+                self.left = _block(nn, residual, i, o, step)
+                self.right = _block(nn, residual, o, o, 1)
+                self.root = _unit(nn, 2 * o + wide, o, 1)
+            else:
+                self.left = Tree(i, o, step, depth - 1)
+                self.right = Tree(o, o, 1, depth - 1, wide + o)
+
+        def forward(self, x: Any, above: Any = ()) -> Any:
+            if self.stage:
+                above = (*above, nn.functional.avg_pool2d(x, self.step))
+            left = self.left(x)
+            if self.depth > 1:
+                return self.right(left, (*above, left))
+            return self.root(torch.cat([left, self.right(left), *above], 1))
+
+    layers = [_unit(nn, 3, 16, 3), _unit(nn, 16, 16, 3), _unit(nn, 16, 32, 3)]
+    for i, o, step, depth in ((32, 64, 1, 1), (64, 128, 2, 2), (128, 256, 2, 2), (256, 512, 2, 1)):
+        layers.append(Tree(i, o, step, depth, stage=step > 1))
+    head = nn.AvgPool2d(4), nn.Flatten(), nn.Linear(512, 10)
     return nn.Sequential(*layers, *head)

@@ -195,6 +195,9 @@ CONV_FLAT = _limit(256, 6, "positions: with fewer in a sample there is one produ
 CONV_PLANES_CHUNK = _limit(4 << 20, 512, "bytes: of padded planes at a time, eagerly")
 CONV_PLANES_UP_TO = _limit(10, 2,
     "output channels a group: up to which shifted planes beat columns, eagerly")
+CONV_TILES = _limit(64, 2,
+    "output channels a group: from which the CPU's tiles take a convolution of 16-bit numbers")
+CONV_TILES_DEPTH = _limit(256, 2, "products of a sum: from which they do")
 CONV_SCRATCH = _limit(64 << 20, 1 << 16,
     "bytes: of scratch of a compiled convolution; else it is the eager one")
 CONV_PLANES = _limit(320 << 10, 64, "bytes: of padded planes of a task")

@@ -135,10 +135,30 @@ def test_narrow_floats_are_computed_in_float32_and_rounded_once(dtype):
         (conv_input_grad, (2, 1), dict(input_size=(6, 6))),
         (conv_weight_grad, (0, 2), dict(kernel_size=(3, 3))),
     ):
-        out = function(*([x, w, g][i] for i in args), **extra, **PLAIN)
+        with limits.given(CONV_TILES=1 << 30):  # where tiles are multiplied sums have another order
+            out = function(*([x, w, g][i] for i in args), **extra, **PLAIN)
         assert out.dtype == dtype
         expected = function(*(wide[i] for i in args), **extra, **PLAIN).astype(dtype)
         np.testing.assert_array_equal(out.astype(np.float32), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_products_of_16_bit_tiles_are_rounded_once(case, dtype):
+    N, C, O, size, kernel, *setting = case
+    rng = np.random.default_rng(5)
+    x, w = _draw(rng, (N, C, *size), dtype), _draw(rng, (O, C // setting[-1], *kernel), dtype)
+    kw = _setting(*setting)
+    with limits.given(CONV_TILES=1, CONV_TILES_DEPTH=1):
+        out = conv(x, w, **kw)
+        again = conv(np.asfortranarray(x), np.asfortranarray(w), **kw)
+    assert out.dtype == dtype
+    assert out.tobytes() == again.tobytes()
+    exact = conv(x.astype(np.float64), w.astype(np.float64), **kw)
+    info = ml_dtypes.finfo(dtype)
+    sums = conv(abs(x.astype(np.float64)), abs(w.astype(np.float64)), **kw)
+    most = 0.505 * float(info.eps) * abs(exact) + 1e-6 * sums + float(info.smallest_subnormal)
+    assert (abs(out.astype(np.float64) - exact) <= most).all()
 
 
 def test_integers_wrap_in_their_own_dtype():

@@ -1,8 +1,9 @@
 """Convolution over 1 to 3 spatial dimensions and its two transposes.
 
 Where there is enough work to pay for their compilation, the native kernels of `llvm.conv` do it;
-else, and for integers, im2col and BLAS, or `_planes`. Which way is taken depends on the shapes and
-dtypes alone.
+else, and for integers, im2col and BLAS, or `_planes`. 16-bit numbers are computed in float32; but
+where the CPU multiplies tiles of them, and the sums are long, columns and products are of 16 bits.
+Which way is taken depends on the shapes and dtypes alone.
 
 Shapes in this file: N samples, C input and O output channels, G groups, M = O // G output channels
 and K = C // G * taps column rows a group, V input and T output positions (spatial dimensions
@@ -17,7 +18,7 @@ import numpy as np
 
 from fx import limits
 from fx.backends.cpu import _planes
-from fx.backends.cpu._arrays import computed, narrowed
+from fx.backends.cpu._arrays import HALVES, computed, contiguous, narrowed
 from fx.backends.cpu._windows import Windows, of_one_dtype, sliding, windows
 from fx.backends.cpu.blas import product
 from fx.backends.cpu.llvm import any_size
@@ -44,17 +45,22 @@ def conv(
     """
     win = windows(x.shape[2:], w.shape[2:], stride, padding, dilation)
     _check_channels(x.shape[1], w.shape[0], w.shape[1], groups)
-    x, w, dtype = _pair(x, w)
     out_shape = (x.shape[0], w.shape[0], *win.out)
     N, C, O, G = x.shape[0], x.shape[1], w.shape[0], groups
+    by_tiles = x.dtype is w.dtype and _by_tiles(x.dtype, O // G, C // G * win.taps)
+    if by_tiles:
+        x, w, dtype = contiguous(x), contiguous(w), x.dtype
+    else:
+        x, w, dtype = _pair(x, w)
     if not (x.size and w.size and win.positions):
         return np.zeros(out_shape, dtype)
-    params = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    native = _native("conv", x, w, out_shape, win, params)
-    if native is not None:
-        return narrowed(native, dtype)
+    if not by_tiles:
+        params = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        native = _native("conv", x, w, out_shape, win, params)
+        if native is not None:
+            return narrowed(native, dtype)
     x = x.reshape(N, C, win.volume)
-    if _planes.suits(O // G, win):
+    if not by_tiles and _planes.suits(O // G, win):
         out = _planes.forward(x, w.reshape(O, C // G, win.taps), win, G)
     else:
         w = w.reshape(G, O // G, -1)  # (G, M, K)
@@ -174,6 +180,15 @@ def conv_weight_grad(
     return narrowed(out.reshape(out_shape), dtype)
 
 
+def _by_tiles(dtype: np.dtype, outputs: int, depth: int) -> bool:
+    """Whether a product (outputs, depth) @ (depth, positions) is left to the tiles of the CPU."""
+    if dtype not in HALVES or outputs < limits.CONV_TILES or depth < limits.CONV_TILES_DEPTH:
+        return False
+    from fx.backends.cpu.llvm.any_size.products import has_tiles
+
+    return has_tiles(dtype)
+
+
 def _native(
     name: str, x: np.ndarray, y: np.ndarray, out: Ints, win: Windows, params: dict[str, Any]
 ) -> np.ndarray | None:
@@ -280,6 +295,8 @@ def _by_samples(
 ) -> None:
     """Run im2col or col2im on the samples of a tile, x (n, C, V); they do not touch one another."""
     n, channels, _ = x.shape
+    if x.dtype in HALVES:  # which are only moved
+        source, target, x = source.view(np.uint16), target.view(np.uint16), x.view(np.uint16)
     chunk = any_size.chunk_of(n, 1.0 * cols.size / max(n, 1))
     any_size.kernel("windows", name, x.dtype.char)(
         [n, chunk, source, target, channels, *steps, win.geo, *tile[2:]]
@@ -287,7 +304,7 @@ def _by_samples(
 
 
 def _matmul_into(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
-    if x.dtype.kind == "f" and x.shape[-1] > 1:
+    if x.dtype.kind == "f" and x.dtype not in HALVES and x.shape[-1] > 1:
         product(x, y, out)
     else:
         out[...] = matmul(x, y)

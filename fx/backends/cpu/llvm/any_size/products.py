@@ -194,6 +194,11 @@ def _deep(dtype: np.dtype) -> tuple[str, int, int] | None:
     return dtype.name, planes * planes, amx.TILE * planes // 2
 
 
+def has_tiles(dtype: np.dtype) -> bool:
+    """Whether the CPU multiplies tiles of bfloat16 or float16."""
+    return _deep(dtype) is not None
+
+
 def multiply_halves(
     x: np.ndarray, y: np.ndarray, lead: tuple[int, ...], bias: np.ndarray | None = None
 ) -> np.ndarray | None:
