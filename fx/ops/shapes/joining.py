@@ -330,7 +330,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     at = normal_axis("repeat", axis, x._shape)
     if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
-    elif isinstance(repeats, int):
+    elif isinstance(repeats, int | float | StagedNumber):
         counts = [integer("repeat", "the number of times", repeats)]
     else:
         counts = ravel(argument("repeat", repeats)).tolist()

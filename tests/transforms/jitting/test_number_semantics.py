@@ -205,3 +205,11 @@ def test_numbers_that_are_sizes(call):
     jitted, x = fx.jit(f), fx.arange(3.0)
     for n in (2, 1, 3, 0):
         assert jitted(x, n).tolist() == f(x, n).tolist()
+
+
+@pytest.mark.parametrize("n", [0.5, 2.0])
+def test_a_float_is_no_number_of_times(n):
+    f = lambda x, n: fx.repeat(x, n)
+    for way in (f, fx.jit(f)):
+        with pytest.raises(TypeError, match="must be an int"):
+            way(fx.arange(3.0), n)
