@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -142,6 +143,10 @@ def arange(
             out, "arange", "start, end, step", arange, start, end, step, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     start, end = (0, start) if end is None else (start, end)
+    if dtype is not None and np.dtype(dtype).kind in "iu":  # the numbers are cut to integers first
+        if dtype != fx.int64 and step:  # but for how many there are
+            end = int(start) + int(step) * max(math.ceil((end - start) / step), 0)
+        start, end, step = int(start), int(end), int(step)
     return fx.arange(start, end, step, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -157,6 +162,12 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) 
     return (fx.arange(count) * step + start).to(wanted)  # type: ignore[no-any-return]
 
 
+def _whole(dtype: Any, *ends: Any) -> tuple[Any, ...]:
+    """The ends of a row of numbers: for integers they are cut first."""
+    whole = dtype is not None and np.dtype(dtype).kind in "iu"
+    return tuple([int(x) if whole else x for x in ends])
+
+
 def linspace(
     start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False,
@@ -167,6 +178,7 @@ def linspace(
             out, "linspace", "start, end, steps", linspace, start, end, steps, dtype=dtype,
             device=device,
         )  # fmt: skip
+    start, end = _whole(dtype, start, end)
     return fx.linspace(start, end, steps, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -180,6 +192,7 @@ def logspace(
             out, "logspace", "start, end, steps, base", logspace, start, end, steps, base,
             dtype=dtype, device=device,
         )  # fmt: skip
+    start, end = _whole(dtype, start, end)
     return fx.logspace(
         start, end, steps, base, dtype=dtype, device=device, requires_grad=requires_grad
     )

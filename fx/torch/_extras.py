@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import fx
@@ -136,24 +137,53 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Tensor:
 def gradient(
     input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """Central differences along axes, one-sided at the ends (of first order only).
+    """Slopes along axes by differences: central ones, at the ends one-sided.
 
     Args:
-        spacing: the distance of neighbours: a number, or one an axis.
+        spacing: the distance of neighbours, a number or one an axis; or for each axis a tensor (n,)
+            of the places of its elements.
         dim: the axes, all of them unless told.
+        edge_order: how many neighbours the slopes at the ends take, 1 or 2.
+
+    Raises:
+        ValueError: for another order, or fewer than ``edge_order + 1`` elements along an axis.
     """
-    if edge_order != 1:
-        raise ValueError(f"gradient: fx has edge_order=1 only, got {edge_order}")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     axes = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
-    steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(axes)
-    out = []
-    for axis, step in zip(axes, steps, strict=True):
-        n = input.shape[axis]
-        middle = (input.narrow(axis, 2, n - 2) - input.narrow(axis, 0, n - 2)) / 2
-        ends = input.diff(dim=axis)
-        parts = [ends.narrow(axis, 0, 1), middle, ends.narrow(axis, n - 2, 1)]
-        out.append(fx.concat(parts, axis) / step)
-    return tuple(out)
+    several = isinstance(spacing, tuple | list)
+    steps = spacing if several else [1 if spacing is None else spacing] * len(axes)
+    if len(steps) != len(axes):
+        raise ValueError(f"gradient: spacing has {len(steps)} entries for {len(axes)} axes")
+    return tuple([_slopes(input, axis, step, edge_order) for axis, step in zip(axes, steps)])
+
+
+def _slopes(x: Tensor, axis: int, spacing: Any, order: int) -> Tensor:
+    """The slope at each place of an axis, of the parabola through it and its neighbours."""
+    n = x.shape[axis]
+    if n <= order:
+        raise ValueError(
+            f"gradient: edge_order={order} takes at least {order + 1} elements along an axis, "
+            f"got {n} along axis {axis}"
+        )
+    x = x if x.dtype.kind in "fc" else x.to(default_dtype())
+    shape = [-1 if i == axis % x.ndim else 1 for i in builtins.range(x.ndim)]
+    rise = x.diff(dim=axis)
+    if isinstance(spacing, Tensor) and spacing.ndim:
+        steps = spacing.diff().to(x.dtype).reshape(shape)
+    else:
+        steps = fx.full([n - 1 if s == -1 else 1 for s in shape], spacing, dtype=x.dtype)
+    slope = rise / steps  # of each piece: (..., n - 1, ...)
+    first, last = slope.narrow(axis, 0, 1), slope.narrow(axis, n - 2, 1)
+    if n == 2:
+        return fx.concat([first, last], axis)
+    left, right = steps.narrow(axis, 0, n - 2), steps.narrow(axis, 1, n - 2)
+    before, after = slope.narrow(axis, 0, n - 2), slope.narrow(axis, 1, n - 2)
+    middle = (right * before + left * after) / (left + right)
+    if order == 2:  # the parabola's slope at its end
+        first = 2 * first - middle.narrow(axis, 0, 1)
+        last = 2 * last - middle.narrow(axis, n - 3, 1)
+    return fx.concat([first, middle, last], axis)
 
 
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:

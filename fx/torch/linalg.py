@@ -99,7 +99,7 @@ def multi_dot(tensors: Any) -> Tensor:
 
 def vander(x: Any, *, N: int | None = None) -> Tensor:
     """The powers 0, 1, 2 ... of a vector's elements as columns."""
-    return _powers(x, N, increasing=True)
+    return _powers(x if x.ndim else x.reshape(1), N, increasing=True)
 
 
 def __getattr__(name: str) -> Any:

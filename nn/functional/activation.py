@@ -8,6 +8,7 @@ from typing import Any
 
 import fx.prims.activations as prims
 import fx.prims.elementwise as elementwise
+from fx.dtypes import INTEGRAL
 from fx.ops.axes import normal_axis
 from fx.ops.operands import argument, floating, number_or_partner, of_scalar, requested
 from fx.ops.pointwise import activations as ops
@@ -46,12 +47,18 @@ def hardtanh(
 ) -> Tensor:
     """``x`` held between ``min_val`` and ``max_val``; outside of them its derivative is 0.
 
+    Integers stay integers, and the limits are cut to such.
+
     Example:
         >>> import fx
         >>> fx.nn.functional.hardtanh(fx.tensor([-3.0, 0.5]))
         tensor([-1.0000,  0.5000])
     """
-    x = floating("hardtanh", input)
+    x = argument("hardtanh", input)
+    if x._dtype in INTEGRAL:
+        min_val, max_val = int(min_val), int(max_val)
+    else:
+        x = floating("hardtanh", x)
     low = number_or_partner("hardtanh", "min_val", min_val, x)
     return prims.clamped(x, low=low, high=number_or_partner("hardtanh", "max_val", max_val, x))
 

@@ -13,7 +13,7 @@ from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.ops.axes import normal_axis
 from fx.ops.convert import as_tensor
-from fx.ops.operands import floating, operands
+from fx.ops.operands import floating, of_scalar, operands
 from fx.ops.reductions.norms import cdist, norm
 from fx.prims.families import broadcast_shapes
 from fx.tensor import Tensor
@@ -41,6 +41,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     """
     x, y = operands("cosine_similarity", x1, x2, float_only=True)
     shape = broadcast_shapes("cosine_similarity", x.shape, y.shape)
+    if not shape:
+        return of_scalar(cosine_similarity, x, y, dim=dim, eps=eps)  # type: ignore[no-any-return]
     axis = normal_axis("cosine_similarity", dim, shape) - len(shape)
     if narrow(x):
         return widened(lambda x: cosine_similarity(x, y.astype(x.dtype), axis, eps), x)

@@ -15,12 +15,13 @@ from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.levels import Tracer
 from fx.ops.axes import integers, normal_axis
-from fx.ops.operands import argument, cast, floating
+from fx.ops.operands import argument, cast, floating, of_scalar
 from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant_like, filled
 from fx.quick import quick
 from fx.state import Cell, rebind_all
 from fx.tensor import Tensor
+from fx.writing.inplace import user_writes, written
 
 
 def _widened(function: Any, x: Tensor) -> Tensor:
@@ -159,6 +160,10 @@ def _followed(
     if cell is None:
         return []
     if not isinstance(cell, Cell):
+        if isinstance(cell, Tensor) and user_writes():
+            held = shape_prims.reshaped(value.detach(), cell.shape) * (momentum * factor)
+            written(cell, "batch_norm", cast(cell * (1 - momentum) + held, cell.dtype))
+            return []
         raise InPlaceError(
             f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
             f"pass fx.nn.Buffer({name}), or None to leave it"
@@ -285,6 +290,8 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
         tensor([[0.6000, 0.8000]])
     """
     x = floating("normalize", input)
+    if not x._shape:
+        return of_scalar(normalize, x, p, dim, eps)  # type: ignore[no-any-return]
     axis = normal_axis("normalize", dim, x._shape)
     if p == 2 and x._dtype.itemsize > 2:
         return lengths.unit(x, axes=(axis,), eps=eps)  # type: ignore[no-any-return]

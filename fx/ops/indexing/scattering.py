@@ -107,7 +107,7 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
     x, index, axis = argument("gather", x), argument("gather", index), axis if dim is None else dim
     shape = x._shape
     if not shape:
-        return of_scalar(gather, x, axis, index)  # type: ignore[no-any-return]
+        return of_scalar(gather, x, axis, index).reshape(index._shape)  # type: ignore[no-any-return]
     at = normal_axis("gather", axis, shape)
     if shape != index._shape:
         x = _corner("gather", x, index, at)

@@ -30,6 +30,7 @@ from fx.ops.reductions.reduction import amax, amin, total
 from fx.ops.shapes import manipulation
 from fx.primitive import bind_two
 from fx.prims.creation import constant_like
+from fx.prims.families import broadcast_shapes
 from fx.prims.fused import elements
 from fx.tensor import Tensor
 
@@ -202,7 +203,9 @@ def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False)
 
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """With the elements of ``source``, one after another, where the mask is true."""
-    mask = manipulation.broadcast_to(boolean("masked_scatter", mask), self._shape)
+    mask = boolean("masked_scatter", mask)
+    shape = broadcast_shapes("masked_scatter", self._shape, mask._shape)
+    self, mask = manipulation.broadcast_to(self, shape), manipulation.broadcast_to(mask, shape)
     places = searching.true_places("masked_scatter", mask)
     source = argument("masked_scatter", source)
     values = manipulation.ravel(source)

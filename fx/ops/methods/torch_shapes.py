@@ -11,11 +11,12 @@ import numpy as np
 
 import fx.prims.linear as linear
 import fx.prims.shape as shape_prims
+from fx import dtypes
 from fx.config import writing
 from fx.dtypes import as_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import Axis, infer_size, normal_axes, normal_axis, sizes
-from fx.ops.operands import argument, same_view
+from fx.ops.operands import argument, cast, same_view
 from fx.ops.pointwise.elementwise import conj
 from fx.ops.products import matrices
 from fx.ops.shapes import joining, manipulation
@@ -165,7 +166,8 @@ def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
     wanted = sizes(shape, "sum_to_size")
     if wanted == self._shape:
         return self if type(self) is Tensor or self.written else same_view(self)
-    return shape_prims.sum_to(self, shape=wanted)
+    summed = self if self._dtype.kind in "fc" else cast(self, dtypes.int64)
+    return shape_prims.sum_to(summed, shape=wanted)
 
 
 def select(self: Tensor, dim: int = 0, index: int = 0, *, axis: int | None = None) -> Tensor:

@@ -122,8 +122,8 @@ def histogram(
         if range is not None and (not isinstance(range, tuple | list) or len(range) != 2):
             raise ShapeError(f"histogram: range must be (low, high), got {range!r:.60}")
         low, high = (x.min().item(), x.max().item()) if range is None else range
-        if low == high:
-            low, high = (low, high + 1) if range is None else (low, high)
+        if low == high and range is None:
+            low, high = low - 0.5, high + 0.5
         edges = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
     else:
         edges = argument("histogram", bins)
@@ -247,13 +247,14 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         correction: what is taken from the number of observations in the divisor.
         fweights: (observations,) integers: how often each was made.
         aweights: (observations,): how much each counts.
+
+    Returns:
+        (variables, variables), or () for a single variable.
     """
     x = argument("cov", x)
     if x.ndim > 2:
         raise ShapeError(f"cov takes at most two axes, got shape {x.shape}")
-    flat = x.ndim < 2
-    x = x.reshape(1, -1) if flat else x
-    x = floating("cov", x)
+    x = floating("cov", x.reshape(1, -1) if x.ndim < 2 else x)
     weights = None
     if fweights is not None:
         weights = argument("cov", fweights)
@@ -279,7 +280,7 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     else:
         divisor = as_tensor(float(max(divisor, 0)), dtype=x._dtype, device=x.device)
     out = scaled @ centred.mT.conj() / divisor
-    return out.reshape(()) if flat else out
+    return out.reshape(()) if x.shape[0] == 1 else out
 
 
 def corrcoef(x: Any) -> Tensor:

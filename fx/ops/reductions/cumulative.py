@@ -216,7 +216,7 @@ def diff(
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = argument("diff", x)
     at = normal_axis("diff", axis if dim is None else dim, x._shape)
-    parts = [p for p in (prepend, x, append) if p is not None]
+    parts = [p for p in (prepend, x, append) if p is not None] if n else [x]
     if len(parts) > 1:
         x = shape_prims.concatenate(*promoted("diff", *parts), axis=at)
     for _ in range(min(n, x._shape[at])):  # by then nothing is left

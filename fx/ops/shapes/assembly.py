@@ -12,7 +12,7 @@ from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
 from fx.ops.making.creation import arange, zeros
 from fx.ops.making.patterns import meshgrid
-from fx.ops.operands import argument, iota, promoted, public, viewed
+from fx.ops.operands import argument, cast, iota, promoted, public, viewed
 from fx.ops.shapes.joining import concat, stack, tensor_split
 from fx.ops.shapes.manipulation import flip, ravel, reshape
 from fx.tensor import Tensor
@@ -259,7 +259,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """The place in a tensor of ``shape`` of elements numbered in order, one tensor an axis."""
-    flat = argument("unravel_index", indices)
+    flat = cast(argument("unravel_index", indices), dtypes.int64)
     out: list[Tensor] = []
     for n in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
         out.append(flat % n)

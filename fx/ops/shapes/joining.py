@@ -256,6 +256,8 @@ def tensor_split(
     x = viewed("tensor_split", x)
     at = normal_axis("tensor_split", axis if dim is None else dim, x._shape)
     n = x._shape[at]
+    if isinstance(indices_or_sections, Tensor) and indices_or_sections.ndim:
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [
             min(max(c + n if c < 0 else c, 0), n)

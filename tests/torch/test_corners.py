@@ -1,0 +1,104 @@
+"""Corners of functions of ``torch``: sizes of one, scalars, integers, places given as tensors."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fx.torch as ft
+
+X = np.random.RandomState(0).randn(4, 5)
+Y = np.random.RandomState(1).randn(2, 5, 3)
+PLACES = ([1.0, 2.0, 4.0, 7.0], [0.0, 1.0, 3.0, 4.0, 9.0])
+
+
+def running_statistics(t, x, y):
+    mean, variance = t.zeros(5).double(), t.ones(5).double()
+    out = t.nn.functional.batch_norm(x, mean, variance, training=True, momentum=0.3)
+    again = t.nn.functional.instance_norm(y, mean, variance, momentum=0.2)
+    return out, again, mean, variance
+
+
+def slopes(t, x, order):
+    places = tuple(t.tensor(p).double() for p in PLACES)
+    return [
+        t.gradient(x, edge_order=order),
+        t.gradient(x, spacing=None, dim=None, edge_order=order),
+        t.gradient(x, spacing=2.0, edge_order=order),
+        t.gradient(x, spacing=[2.0, 3.0], edge_order=order),
+        t.gradient(x, dim=1, edge_order=order),
+        t.gradient(x, spacing=places, edge_order=order),
+        t.gradient(t.tensor([1, 4, 9, 16]), edge_order=order),
+    ]
+
+
+def rows_of_integers(t, x, y):
+    ends = ((1.2, -3, 50), (-2.7, 4.3, 9), (0, 10, 7), (5, 8, 11))
+    steps = ((0, 5.5, 1.5), (0.5, 5, 1.0), (1.9, 7, 2.0), (-2.9, -8, -1.5))
+    powers = ((0, 1.2, 2), (0, 1.2, 2, 5.0), (0.5, 2.7, 4))
+    kinds = (t.int64, t.int32, t.int16)
+    return [
+        [t.linspace(*a, dtype=kind) for a in ends for kind in kinds],
+        [t.arange(*a, dtype=kind) for a in steps for kind in kinds],
+        [t.logspace(*a, dtype=kind) for a in powers for kind in kinds[:2]],
+    ]
+
+
+PROGRAMS = {
+    "cov of one variable": lambda t, x, y: (t.cov(x[:1]), t.cov(x), t.corrcoef(x[:1])),
+    "diff of none": lambda t, x, y: (t.diff(x, n=0, prepend=x), t.diff(x, n=2, append=x)),
+    "slopes": lambda t, x, y: slopes(t, x, 1),
+    "slopes with parabolas": lambda t, x, y: slopes(t, x, 2),
+    "histograms of one value": lambda t, x, y: (
+        tuple(t.histogram(t.tensor(5.0), 1)),
+        tuple(t.histogram(t.tensor([5.0, 5.0]), 2)),
+    ),
+    "gather of a scalar": lambda t, x, y: (
+        t.gather(t.tensor(3.0), 0, t.tensor([0])),
+        t.gather(t.tensor(3.0), 0, t.tensor(0)),
+    ),
+    "cut at a tensor": lambda t, x, y: (
+        t.tensor_split(x, t.tensor([1, 3])),
+        t.tensor_split(x, t.tensor(2)),
+    ),
+    "a mask that is larger": lambda t, x, y: t.masked_scatter(x[0], x > 0, x * 10),
+    "sums of integers": lambda t, x, y: t.tensor([[1, 2]], dtype=t.int32).sum_to_size(1, 1),
+    "unravelled": lambda t, x, y: t.unravel_index(t.tensor([3, 5], dtype=t.int32), (2, 3)),
+    "powers of a scalar": lambda t, x, y: t.linalg.vander(t.tensor(3.0), N=2),
+    "distances by a mode": lambda t, x, y: t.cdist(x, x + 1, 2.0, "use_mm_for_euclid_dist"),
+    "scalars along an axis": lambda t, x, y: (
+        t.nn.functional.normalize(t.tensor(-3.0), dim=0),
+        t.nn.functional.cosine_similarity(t.tensor(2.0), t.tensor(3.0), dim=0),
+    ),
+    "integers held": lambda t, x, y: (
+        t.nn.functional.hardtanh(t.tensor([-3, 0, 4])),
+        t.nn.functional.hardtanh(t.tensor([-3, 0, 4]), -0.5, 2.5),
+        t.nn.functional.relu6(t.tensor([-3, 5, 9])),
+    ),
+    "running statistics": running_statistics,
+    "rows of integers": rows_of_integers,
+}
+
+
+def leaves(x):
+    return [y for part in x for y in leaves(part)] if isinstance(x, tuple | list) else [x]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_agrees_with_torch(name):
+    program = PROGRAMS[name]
+    expected = leaves(program(torch, torch.from_numpy(X.copy()), torch.from_numpy(Y.copy())))
+    found = leaves(program(ft, ft.from_numpy(X.copy()), ft.from_numpy(Y.copy())))
+    assert [str(x.dtype) for x in found] == [str(x.dtype) for x in expected]
+    assert [tuple(x.shape) for x in found] == [tuple(x.shape) for x in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-9)
+
+
+def test_slopes_refuse_what_is_too_short():
+    with pytest.raises(ValueError, match="at least 3 elements along an axis, got 2 along axis 0"):
+        ft.gradient(ft.ones(2), edge_order=2)
+    with pytest.raises(ValueError, match="must be 1 or 2, got 3"):
+        ft.gradient(ft.ones(5), edge_order=3)
+    with pytest.raises(ValueError, match="1 entries for 2 axes"):
+        ft.gradient(ft.ones((3, 3)), spacing=[1.0])
