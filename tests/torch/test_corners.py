@@ -57,6 +57,14 @@ PROGRAMS = {
         t.gather(t.tensor(3.0), 0, t.tensor([0])),
         t.gather(t.tensor(3.0), 0, t.tensor(0)),
     ),
+    "taken of the flattened": lambda t, x, y: (
+        x.take_along_dim(t.tensor([[1, 2], [19, 0]])),
+        x.take_along_dim(t.tensor([[1, 2, 0, 0, 1]]), 0),
+    ),
+    "repeated to a size": lambda t, x, y: x.repeat_interleave(
+        t.tensor([1, 0, 2, 3]), 0, output_size=6
+    ),
+    "places of a scalar": lambda t, x, y: t.tensor(3).nonzero(as_tuple=True),
     "cut at a tensor": lambda t, x, y: (
         t.tensor_split(x, t.tensor([1, 3])),
         t.tensor_split(x, t.tensor(2)),

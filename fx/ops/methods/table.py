@@ -35,7 +35,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
     (sets, "unique"),
     (manipulation, """
         broadcast_to flatten moveaxis movedim ravel rot90 unflatten unsqueeze"""),
-    (joining, "chunk narrow repeat_interleave split tensor_split unbind"),
+    (joining, "chunk narrow split tensor_split unbind"),
     (padding, "unfold"),
     (selecting, "index_add index_copy index_fill index_select masked_fill masked_select"),
     (scattering, "gather scatter scatter_add scatter_reduce"),
@@ -63,7 +63,6 @@ _RENAMED: dict[str, Any] = {
     "mean": statistics.mean_of,
     "ger": linear.outer,
     "reshape_as": torch_shapes.view_as,
-    "take_along_dim": scattering.take_along_axis,
     "__round__": elementwise.round,
     "__floor__": elementwise.floor,
     "__ceil__": elementwise.ceil,

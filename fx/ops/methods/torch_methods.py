@@ -18,7 +18,7 @@ from fx.errors import IndexingError, ShapeError
 from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axis, reduced_axes
 from fx.ops.convert import as_operand, promote
-from fx.ops.indexing import searching
+from fx.ops.indexing import scattering, searching
 from fx.ops.making import patterns
 from fx.ops.operands import argument, boolean, cast, of_scalar, operands, truth
 from fx.ops.pointwise import composed as pointwise
@@ -27,7 +27,7 @@ from fx.ops.products.linear import matmul
 from fx.ops.reductions import cumulative, ordering, statistics
 from fx.ops.reductions.found import Found
 from fx.ops.reductions.reduction import amax, amin, total
-from fx.ops.shapes import manipulation
+from fx.ops.shapes import joining, manipulation
 from fx.primitive import bind_two
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
@@ -190,6 +190,21 @@ def take(self: Tensor, index: Any, *, dim: int | None = None, axis: int | None =
     return indexing.take(manipulation.ravel(self), index, axis=0)
 
 
+def take_along_dim(
+    self: Tensor, indices: Tensor, dim: int | None = None, *, axis: int | None = None
+) -> Tensor:
+    """One element of each line along an axis for every index; of all in one line unless told."""
+    return scattering.take_along_axis(self, indices, axis if dim is None else dim)
+
+
+def repeat_interleave(
+    self: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None,
+    axis: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Each element, or slice along an axis, several times; how many come out follows from that."""
+    return joining.repeat(self, repeats, axis if dim is None else dim)
+
+
 def index_put(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """With ``values`` put, or added, where a tuple of index tensors says."""
     if not isinstance(indices, (tuple, list)):
@@ -221,7 +236,9 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     """The places of what is not 0: (count, ndim) int64, or a tuple with one tensor an axis."""
-    return searching.nonzero(self) if as_tuple else searching.argwhere(self)
+    if as_tuple:
+        return searching.nonzero(self if self._shape else manipulation.ravel(self))
+    return searching.argwhere(self)
 
 
 def tril(self: Tensor, diagonal: int = 0) -> Tensor:
@@ -279,7 +296,7 @@ imag = property(imag)
 
 METHODS = """
     add sub sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
-    sort diff take
+    sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__
 """
