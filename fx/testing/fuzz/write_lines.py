@@ -151,9 +151,9 @@ class Lines(Arrays):
         path, thing, array = found
         other = self.thing(lambda t: fits(t.shape, array.shape)) if rng.random() < 0.05 else None
         held = [t.array for t in self.things if t.parameter and not self.no_grad]
-        apart = [array] if other is None else [*held, other.array]  # `p.data` has no history here
-        if not any(np.may_share_memory(a, array) for a in apart):
-            assert other is not None
+        if other is not None:
+            held.append(other.array)  # and `p.data` has no history here
+        if other is not None and not any(np.may_share_memory(a, array) for a in held):
             line = kinds.CASTS[array.dtype.kind].replace("{t}", path)
             if array.dtype.kind != "i" or other.kind == "f":
                 self.wrote(array, other.grad)
