@@ -244,6 +244,7 @@ class Stock:
             if t.kept and any(np.may_share_memory(t.array, h.array) for h in held):
                 names += [p for p in t.paths if p.isidentifier()]
                 t.paths = []
+        self.functions = [f for f in self.functions if f.names.isdisjoint(names)]
         return "".join(f"{name} = " for name in names) + "None\n" if names else ""
 
     def wrote(self, array: np.ndarray, grad: bool) -> None:

@@ -171,6 +171,9 @@ class Maker(State):
             return None
         rng, text = self.rng, Text()
         function = rng.choice(self.functions)
+        drop = self.dropped([t for t in self.things if t.parameter]) if self.jit else ""
+        if function not in self.functions:
+            return Op("", drop.rstrip())
         apart = self.on("shared") or not self.jit
         chosen = []
         for shape, leaf in function.shapes:
@@ -181,7 +184,7 @@ class Maker(State):
             ]  # fmt: skip
             thing = self.thing(fitting.__contains__)
             if thing is None:
-                return None
+                return Op("", drop.rstrip()) if drop else None
             chosen.append(self.path(text, thing))
         if function.counts:
             chosen.append(str(rng.randrange(4)))
@@ -190,7 +193,6 @@ class Maker(State):
         for name, (shape, grad) in zip(names, function.made):
             self.add(name, np.zeros(shape), grad=grad, given=True)
         args = tuple(text.args)
-        drop = self.dropped([t for t in self.things if t.parameter]) if self.jit else ""
         if len(names) == 1:
             return Op("", f"{drop}{names[0]} = {call}", args) if drop else Op(names[0], call, args)
         return Op("", f"{drop}{', '.join(names)} = {call}", args)
