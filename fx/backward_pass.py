@@ -309,6 +309,13 @@ def _add(owner: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:
 def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
     extra = node.extra
     assert extra is not None
+    if not extra.hooks and not extra.retain:
+        return ct
+    own = ct.dtype.kind == "c"  # hooks and grad have PyTorch's pairing of complex numbers
+    if own:
+        from fx.prims.complex import repaired
+
+        ct = repaired(ct)
     if extra.hooks:
         pulling, modes.pulling = modes.pulling, NEVER
         try:
@@ -323,7 +330,7 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
             modes.pulling = pulling
     if extra.retain:
         _add(extra, ct, sums)
-    return ct
+    return repaired(ct) if own else ct
 
 
 def _accumulate(leaf: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fx.dtypes import FLOATING
+from fx.dtypes import FLOATING, INEXACT
 from fx.errors import DTypeError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.spec import TensorSpec
@@ -119,17 +119,21 @@ def leave(x: Any, level: int) -> Any:
     return off_inner_tape(x, level)
 
 
+_WITH_COMPLEX = frozenset(("vjp", "jvp", "linearize"))  # these do not seed by themselves
+
+
 def differentiable_leaf(leaf: Any, what: str) -> Tensor:
-    """A leaf as a floating tensor.
+    """A leaf as a floating tensor, or as a complex one where cotangents are given.
 
     Raises:
-        DTypeError: if it is not floating: nothing else has a derivative.
+        DTypeError: if it is neither: nothing else has a derivative.
     """
+    kinds = INEXACT if what in _WITH_COMPLEX else FLOATING
     if isinstance(leaf, Tensor | float):
         x = as_tensor(leaf)
         if x.level == CELL:
             x = x.read()
-        if x.dtype in FLOATING:
+        if x.dtype in kinds:
             return x
         kind, fix = f"a tensor of dtype {x.dtype.name}", "x.astype(fx.float32)"
     else:
@@ -137,7 +141,7 @@ def differentiable_leaf(leaf: Any, what: str) -> Tensor:
             x = as_tensor(leaf)
         except Exception:
             x = None
-        if x is not None and x.dtype in FLOATING:
+        if x is not None and x.dtype in kinds:
             return x
         kind = f"{leaf!r} of type {type(leaf).__name__}"
         fix = "float(x), or choose other arguments with argnums="

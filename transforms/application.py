@@ -14,7 +14,7 @@ from typing import Any
 from fx import tape
 from fx.config import modes
 from fx.devices import Device, backend
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import BackwardError, TreeError
 from fx.levels import check_live
 from fx.primitive import Primitive
@@ -135,7 +135,7 @@ class Application(Primitive):
 
     def wants_cotangent(self, index: int, out: Tensor) -> bool:
         """Whether a result is differentiable."""
-        return out.dtype in FLOATING
+        return out.dtype in INEXACT
 
     def vjp(self, needs: Sequence[Any], *args: Tensor) -> Pullback:
         """The rule of a primitive: the pullback alone."""

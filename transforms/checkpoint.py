@@ -18,7 +18,7 @@ from typing import Any
 
 from fx import tree
 from fx.config import NEVER, modes
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import BackwardError
 from fx.levels import Level, Tracer, live
 from fx.prims.compare import stop_gradient
@@ -127,7 +127,7 @@ class _Rerun(Application):
         moving = [
             i
             for i, (x, need) in enumerate(zip(args, needs))
-            if i >= self.count and need is not None and x.dtype in FLOATING
+            if i >= self.count and need is not None and x.dtype in INEXACT
         ]
         rerun, floating = self.rerun, self.floating
 
@@ -294,7 +294,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         derived = [i for i, (_, m) in enumerate(pairs) if m]
         inputs, way.captured = [*xs, *way.captured], []
         if derived and any(_moves(x) for x in inputs):
-            floating = [outs[i].dtype in FLOATING for i in derived]
+            floating = [outs[i].dtype in INEXACT for i in derived]
             bound = _Rerun(way.name, floating, rerun, list)
             for i, o in zip(derived, bound(*[outs[i] for i in derived], *inputs)):
                 outs[i] = o

@@ -9,7 +9,7 @@ from typing import Any
 
 from fx import tree
 from fx.config import NEVER, modes
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import TreeError
 from fx.ops.convert import as_tensor
 from fx.prims.creation import zeros_like_spec
@@ -155,7 +155,7 @@ class custom_vjp:
                 )
             what = f"custom_vjp: {name}: cotangent"
             return [
-                returned(_value(flat[i]), s, what, k) if s.dtype in FLOATING else None
+                returned(_value(flat[i]), s, what, k) if s.dtype in INEXACT else None
                 for k, (i, s) in enumerate(zip(call.places, specs))
             ]
 
@@ -258,6 +258,6 @@ class custom_jvp:
 
 
 def _tangent(t: Any, spec: TensorSpec, what: str, index: int) -> Tensor:
-    if t is None or spec.dtype not in FLOATING:
+    if t is None or spec.dtype not in INEXACT:
         return zeros_like_spec(spec)
     return returned(t, spec, what, index)

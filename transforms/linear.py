@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fx import tree
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import BackwardError, DTypeError, FxError, TreeError
 from fx.levels import Level, Tracer
 from fx.ops.convert import as_tensor
@@ -247,7 +247,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[.
     leaves, treedef = tree.flatten(examples)
     specs = [x if isinstance(x, TensorSpec) else as_tensor(x).spec for x in leaves]
     for spec in specs:
-        if spec.dtype not in FLOATING:
+        if spec.dtype not in INEXACT:
             raise DTypeError(
                 f"linear_transpose takes floating arguments, got {spec!r}; close over what the "
                 f"function is not linear in"

@@ -96,7 +96,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
     Args:
         function: takes and returns pytrees of tensors.
-        primals: the arguments; every leaf floating.
+        primals: the arguments; every leaf floating or complex.
         has_aux: whether ``function`` returns ``(result, aux)``.
 
     Returns:
@@ -105,7 +105,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         may be called again.
 
     Raises:
-        DTypeError: if a leaf of ``primals`` is not floating.
+        DTypeError: if a leaf of ``primals`` is neither floating nor complex.
 
     Example:
         >>> import fx
@@ -187,7 +187,7 @@ def _scalar(pulled: _Pulled, function: Callable[..., Any]) -> Tensor:
             f"grad: {name_of(function)} must return a scalar, got shape {value.shape}; "
             f"reduce it, for example with .sum(), or use fx.jacrev"
         )
-    if value.dtype.kind in "biu":
+    if value.dtype.kind in "biuc":
         raise BackwardError(
             f"grad: {name_of(function)} must return a floating scalar, got {value.dtype.name}"
         )

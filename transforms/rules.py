@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.prims.creation import zeros_like_spec
 from fx.prims.shape import reshape, sum_to
 from fx.tensor import Tensor
@@ -55,7 +55,7 @@ class VJPApplication(Application):
     ) -> tuple[Tensors, list[Tensor | None]]:
         outs, residuals, static = self.fwd(*primals)
         moving = [i for i, t in enumerate(tangents) if t is not None]
-        floating = [i for i, o in enumerate(outs) if o.dtype in FLOATING]
+        floating = [i for i, o in enumerate(outs) if o.dtype in INEXACT]
 
         def pull(*given: Tensor) -> list[Tensor]:
             cts: list[Any] = [None] * len(outs)
@@ -150,7 +150,7 @@ class JVPApplication(Application):
 
         def push(*given: Tensor) -> list[Tensor]:
             outs, pushed = self.rule(args, _filled(args, dict(zip(moving, given))))
-            floating = [i for i, o in enumerate(outs) if o.dtype in FLOATING]
+            floating = [i for i, o in enumerate(outs) if o.dtype in INEXACT]
             kept.extend((outs, floating))
             return [pushed[i] for i in floating]
 
@@ -171,7 +171,7 @@ class JVPApplication(Application):
     ) -> tuple[Tensors, list[Tensor | None]]:
         given = {i: t for i, t in enumerate(tangents) if t is not None}
         outs, pushed = self.rule(primals, _filled(primals, given))
-        return outs, [t if o.dtype in FLOATING else None for o, t in zip(outs, pushed)]
+        return outs, [t if o.dtype in INEXACT else None for o, t in zip(outs, pushed)]
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
         n = len(dims)

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from fx.autograd.call import Call, Out
 from fx.autograd.context import Context, Notes, context_of, notes_of
 from fx.config import NEVER, modes, no_grad
-from fx.dtypes import FLOATING, bool_
+from fx.dtypes import INEXACT, bool_
 from fx.errors import BackwardError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.prims.compare import astype
+from fx.prims.complex import repaired
 from fx.prims.creation import zeros_like_spec
 from fx.prims.families import broadcast_shapes
 from fx.prims.shape import reshape, sum_to
@@ -116,7 +117,7 @@ class Applied(Application):
         rule = call.cls.backward if call.given("backward") else call.cls.vjp
         pulling, modes.pulling = modes.pulling, NEVER
         try:
-            found = rule(ctx, *call.by_result(cts))
+            found = rule(ctx, *call.by_result([repaired(ct) for ct in cts]))
             parts = found if isinstance(found, tuple | list) else (found,)
             parts = [_of_then(x) if isinstance(x, Tensor) else x for x in parts]  # as it left them
         finally:
@@ -134,8 +135,8 @@ class Applied(Application):
                     f"is no tensor; return None there"
                 )
         return [
-            _as_like(parts[i], s, f"{self.name}.backward: the gradient of argument {i}")
-            if wanted and s.dtype in FLOATING
+            repaired(_as_like(parts[i], s, f"{self.name}.backward: the gradient of argument {i}"))
+            if wanted and s.dtype in INEXACT
             else None
             for i, s, wanted in zip(call.places, specs, needed)
         ]
@@ -146,7 +147,7 @@ class Applied(Application):
         return tuple([_NO_ZEROS] * len(outs))
 
     def wants_cotangent(self, index: int, out: Tensor) -> bool:
-        return index not in self.call.constant and out.dtype in FLOATING
+        return index not in self.call.constant and out.dtype in INEXACT
 
     # the other transforms -----------------------------------------------------------------------
 

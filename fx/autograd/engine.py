@@ -10,6 +10,7 @@ from fx.dtypes import COMPLEX, FLOATING
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
+from fx.prims.complex import repaired
 from fx.prims.creation import constant_like, zeros_like_spec
 from fx.spec import TensorSpec
 from fx.tape import CELL, Leaf, Node, extra_of
@@ -31,7 +32,8 @@ def backward(
 
     Args:
         tensors: what to differentiate, a tensor or a sequence of them.
-        grad_tensors: for each a cotangent of its shape and dtype; None for a scalar means 1.
+        grad_tensors: for each a cotangent of its shape and dtype; None for a scalar means 1. Those
+            of complex tensors are PyTorch's, the conjugates of what ``fx.vjp`` takes.
         retain_graph: keep the graph for another pass; by default if ``create_graph``.
         create_graph: record the pass itself, so that the gradients can be differentiated.
         inputs: accumulate in these tensors only.
@@ -128,7 +130,7 @@ def grad(
             roots, level=level, keep=keep, create_graph=create_graph, accumulate=False,
             inputs=nodes, prune=True,
         )  # fmt: skip
-        out = [_found(found.get(n), x, i) for i, (n, x) in enumerate(zip(nodes, targets))]
+        out = [_found(repaired(found.get(n)), x, i) for i, (n, x) in enumerate(zip(nodes, targets))]
         given = {id(ct) for ct in cts}
         for i, g in enumerate(out):  # each is an object of its own, that may be written to
             if type(g) is Tensor and (id(g) in given or any(g is h for h in out[:i])):
@@ -299,7 +301,7 @@ def cotangent_for(x: Tensor, ct: Any, level: int, what: str, create_graph: bool)
             ct = ct.value
         elif type(ct) is Tensor:  # an object of its own, for it may become a gradient
             ct = bare(ct)
-    return ct
+    return repaired(ct)  # type: ignore[no-any-return]
 
 
 def _input_node(x: Any, level: int, what: str) -> Node:

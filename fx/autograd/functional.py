@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fx import tree
+from fx.prims.complex import repaired_tree
 from fx.tensor import Tensor
 from fx.transforms import forward, jacobians, reverse
 
@@ -96,7 +97,8 @@ def vjp(
     out, pullback = reverse.vjp(func, *xs)
     if v is None:
         v = tree.map(lambda _: 1.0, out)
-    return _done((out, _like(pullback(v), argnums)), create_graph)
+    found = repaired_tree(_like(pullback(repaired_tree(v)), argnums))
+    return _done((out, found), create_graph)
 
 
 def jvp(

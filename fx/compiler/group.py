@@ -170,10 +170,10 @@ class _Builder:
         if not self.has_rows:
             return operand
         if name in ("sum", "prod") and dtype in _SHORT:
-            # narrow ones go by float32, and a sum of float32 has a result of float64
-            result = float64 if name == "sum" else float32
-            wide = nest.expr("reduce", name, (self._cast(operand, dtype, float32),), (), result)
-            return self._cast(wide, result, dtype)
+            # both have a result of float64; products of two float32 near 1 are already biased
+            taken = self._cast(operand, dtype, float32 if name == "sum" else float64)
+            wide = nest.expr("reduce", name, (taken,), (), float64)
+            return self._cast(wide, float64, dtype)
         return nest.expr("reduce", name, (operand,), (), dtype)
 
     def _iota(self, node: Node, index: Map, dtype: Any) -> int:

@@ -1,18 +1,21 @@
 """Complex numbers: the conjugate, and the real and imaginary parts.
 
-Cotangents are paired without a conjugate, ``<u, v> = Re(sum(u * v))``, as everywhere in fx.
+Cotangents are paired without a conjugate, ``<u, v> = Re(sum(u * v))``, as everywhere in fx, save
+where PyTorch's interface gives or takes them (``repaired``).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from fx import tree
 from fx.dtypes import COMPLEX, real_of
 from fx.primitive import define
 from fx.prims.compare import astype
 from fx.prims.creation import constant_like
 from fx.prims.families import float_spec, same_dim_batch
 from fx.prims.sampling import Sample
+from fx.tensor import Tensor
 
 conj = define(
     "conj", kind="elementwise", spec=float_spec("conj"),
@@ -47,6 +50,16 @@ part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
     batch=same_dim_batch(lambda: part),
     sample=lambda d: Sample([d.floats(d.shape())], {"turn": d.choice((0, 2))}),
 )  # fmt: skip
+
+
+def repaired(ct: Any) -> Any:
+    """A cotangent in PyTorch's pairing, ``<u, v> = Re(sum(conj(u) * v))``, from fx's; and back."""
+    return conj(ct) if ct is not None and ct.dtype.kind == "c" else ct
+
+
+def repaired_tree(cts: Any) -> Any:
+    """The same for each tensor of a tree."""
+    return tree.map(lambda ct: repaired(ct) if isinstance(ct, Tensor) else ct, cts)
 
 
 def conjugated(path: Any) -> bool:

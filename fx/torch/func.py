@@ -8,6 +8,7 @@ from typing import Any
 
 import fx
 from fx.nn import functional_call
+from fx.prims.complex import repaired_tree
 from fx.transforms import hessian, jacfwd, jacrev
 
 grad = fx.grad
@@ -57,7 +58,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     pullback = out[1]
 
     def vjp_fn(*cotangents: Any) -> Any:
-        return pullback(cotangents[0] if len(cotangents) == 1 else cotangents)
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        return repaired_tree(pullback(repaired_tree(given)))
 
     return (out[0], vjp_fn, *out[2:])
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fx.config import is_grad_enabled
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
+from fx.prims.complex import repaired
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor
 from fx.transforms.custom import custom_vjp
@@ -113,14 +114,14 @@ def _identity(
     values: tuple[Any, ...], see: Callable[[tuple[Any, ...]], tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """The same values; ``see`` gets and gives the cotangents, None for what is not floating."""
-    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.dtype in FLOATING]
+    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.dtype in INEXACT]
 
     def backward(_: None, cts: Any) -> tuple[Any, ...]:
         full = [None] * len(values)
         for i, ct in zip(places, cts, strict=True):
-            full[i] = ct
+            full[i] = repaired(ct)
         seen = see(tuple(full))
-        return tuple([seen[i] for i in places])
+        return tuple([repaired(seen[i]) for i in places])
 
     same = custom_vjp(lambda *xs: xs)
     same.defvjp(lambda *xs: (xs, None), backward)

@@ -108,6 +108,18 @@ def test_the_gradient_of_prod_is_right_at_zeros(axes):
     np.testing.assert_allclose(got, t.grad.numpy())
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((10**6,), (0,)), ((10**5, 3), (0,)), ((3, 10**5), (1,))]
+)
+def test_a_long_product_is_at_least_as_near_as_pytorchs(shape, axes):
+    torch = pytest.importorskip("torch")
+    x = (1 + np.random.default_rng(0).standard_normal(shape) * 1e-4).astype(np.float32)
+    exact = np.prod(x.astype(np.float64), axes)
+    theirs = np.abs(torch.prod(torch.tensor(x), *axes).numpy() / exact - 1).max()
+    for f in (fx.prod, fx.jit(fx.prod, static_argnames="axis")):
+        assert np.abs(f(fx.tensor(x), axis=axes).numpy() / exact - 1).max() <= min(theirs, 1e-6)
+
+
 def test_nothing_sums_to_zero_and_multiplies_to_one():
     x = np.zeros((2, 0, 3), np.float32)
     for name, value in (("sum", 0), ("prod", 1), ("any", False), ("all", True)):

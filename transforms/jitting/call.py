@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fx.config import modes, writing
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import BackwardError
 from fx.graph.bodies import closed
 from fx.graph.cost import cheap
@@ -69,7 +69,7 @@ class GraphCall(Application):
     def forward(self, args: Sequence[Tensor], needs: Sequence[Any]) -> tuple[Any, Pullback]:
         matters = _that_matter(self.graph, (True,) * len(self.graph.outputs))
         wanted = tuple(
-            [n is not None and x.dtype in FLOATING and m for n, x, m in zip(needs, args, matters)]
+            [n is not None and x.dtype in INEXACT and m for n, x, m in zip(needs, args, matters)]
         )
         try:
             split = split_of(self.graph, wanted)
@@ -196,7 +196,7 @@ def _pushed(graph: Graph, given: tuple[bool, ...]) -> tuple[Graph, list[int]]:
     found = graph.cache.get(key)
     if found is None:
         active = [i for i, g in enumerate(given) if g]
-        moving = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
+        moving = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in INEXACT]
         floating, count = set(moving), len(graph.outputs)
 
         def push(*xs: Tensor) -> list[Tensor]:
@@ -296,7 +296,7 @@ def split_of(graph: Graph, wanted: tuple[bool, ...]) -> Split:
 def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
     """Results and gradients in one graph, which takes arguments and cotangents."""
     active = [i for i, w in enumerate(wanted) if w]
-    floating = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in FLOATING]
+    floating = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in INEXACT]
 
     def both(*xs: Tensor) -> list[Tensor]:
         args, cts = xs[: len(wanted)], xs[len(wanted) :]

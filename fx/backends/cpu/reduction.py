@@ -1,4 +1,4 @@
-"""Reduction kernels; float16 and bfloat16 are computed in float32, sums of floats in float64."""
+"""Reduction kernels: narrow floats in float32, sums and products of floats in float64."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import is_narrow, narrowed, widen
 from fx.backends.cpu.formulas import Along
+from fx.dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from fx.primitive import registry
 
 Axes = tuple[int, ...]
+_PRODUCTS = {
+    **dict.fromkeys((float16, bfloat16, float32), float64), complex64: complex128
+}  # fmt: skip
 
 
 sum = sums.total
 
 
 def prod(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:
-    """The product in the dtype of ``x``."""
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return np.multiply.reduce(x, axes, np.float32, None, keepdims).astype(x.dtype)
-    return np.multiply.reduce(x, axes, x.dtype, None, keepdims)
+    """The product in the dtype of ``x``, computed in float64 or complex128."""
+    wide = _PRODUCTS.get(x.dtype, x.dtype)
+    return sums.cast(np.multiply.reduce(x, axes, wide, None, keepdims), x.dtype)
 
 
 def max(x: np.ndarray, *, axes: Axes, keepdims: bool) -> Any:

@@ -40,14 +40,14 @@ def total(x: np.ndarray, axes: Axes, keepdims: bool = False) -> Any:
                 run([*before, x, sums, *behind])
                 x = sums
             if passes:
-                return x if kind is dtype else _cast(x, dtype)
+                return x if kind is dtype else cast(x, dtype)
         if not (axes and x.size and axes[-1] < x.ndim):  # NumPy says which axis is none
             return _add(x, axes, dtype, None, keepdims)
         return _turned(x, axes, keepdims) if _compiler() else _by_numpy(x, axes, keepdims)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
         return narrowed(total(widen(x), axes, keepdims), dtype)
     if dtype == np.complex64:
-        return _cast(_add(x, axes, np.complex128, None, keepdims), dtype)
+        return cast(_add(x, axes, np.complex128, None, keepdims), dtype)
     if dtype in (_F32, _F64):  # the object of an unpickled array
         return total(x.view(_F32 if dtype == _F32 else _F64), axes, keepdims)
     return _add(x, axes, dtype, None, keepdims)
@@ -59,10 +59,11 @@ _compiler = any_size.available
 def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
     if x.dtype is _F64:
         x = np.ascontiguousarray(x)  # NumPy's order follows how it lies
-    return _cast(_add(x, axes, _F64, None, keepdims), x.dtype)
+    return cast(_add(x, axes, _F64, None, keepdims), x.dtype)
 
 
-def _cast(x: Any, dtype: np.dtype) -> Any:
+def cast(x: Any, dtype: np.dtype) -> Any:
+    """In another dtype; what is too large for it becomes infinite."""
     if x.dtype == dtype:
         return x
     with np.errstate(over="ignore"):
