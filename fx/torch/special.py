@@ -33,9 +33,10 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def entr(input: Any) -> Tensor:
-    """-x log(x): 0 at 0, -inf below."""
+    """-x log(x): 0 at 0, where its slope is 0 as ``xlogy``'s; -inf below."""
     x = floating("special.entr", input)
-    return fx.where(x < 0, -math.inf, -fx.xlogy(x, x))
+    # -x * log(x), and not -xlogy(x, x), which is NaN at infinity
+    return fx.where(x < 0, -math.inf, fx.xlogy(-x, x))
 
 
 def xlog1py(input: Any, other: Any) -> Tensor:

@@ -129,9 +129,36 @@ def test_arange_as_torch(args, dtype):
     expected = torch.arange(*args, dtype=wanted)
     got = fx.arange(*args, dtype=dtype)
     assert got.dtype.name == str(expected.dtype).removeprefix("torch.")
-    if dtype == "int32" and not all(isinstance(a, int) for a in args):
-        return  # PyTorch rounds the step first
     np.testing.assert_array_equal(got.double().numpy(), expected.double().numpy())
+
+
+@pytest.mark.parametrize("args", [(-1.5, 1.5), (0.7, 5.0, 1.5), (2, 7.5, 2.9), (0, 3, 0.5)])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_an_arange_of_integers_from_floats_as_torch_also_in_jit(args, dtype):
+    if args[0] < 0 and dtype == "uint8":
+        return  # which PyTorch leaves undefined
+    make = lambda start: fx.arange(start, *args[1:], dtype=dtype)
+    try:
+        expected = torch.arange(*args, dtype=getattr(torch, dtype)).numpy()
+    except (ValueError, RuntimeError):
+        for f in (make, fx.jit(make)):
+            with pytest.raises(ValueError, match="the step must not be 0"):
+                f(args[0])
+        return
+    same(make(args[0]), expected)
+    same(fx.jit(make)(args[0]), expected)
+
+
+@pytest.mark.parametrize(
+    "args", [(2**63, 2**63 + 3), (2**62, 2**64, 2**62), (-(2**63) - 1, 0, 2**60)]
+)
+def test_numbers_beyond_int64_are_refused_also_in_jit(args):
+    make = lambda start: fx.arange(start, *args[1:])
+    for f in (make, fx.jit(make)):
+        with pytest.raises(DTypeError, match="does not fit int64; choose another dtype"):
+            f(args[0])
+    last = fx.jit(lambda n: fx.arange(n, n + 3))(2**63 - 3)
+    same(last, np.arange(2**63 - 3, 2**63, dtype=np.int64))
 
 
 def test_a_step_of_zero():

@@ -3,6 +3,8 @@
 Their values are compared with torch in ``tests/torch``.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,9 @@ def test_at_zero_and_at_jumps_gradients_are_finite():
         (lambda t: t.diag_embed(t.ones(2), 0, 0, 0), ShapeError, "both 0"),
         (lambda t: t.combinations(t.ones(2, 2)), ShapeError, r"write x.reshape\(-1\)"),
         (lambda t: t.is_nonzero(t.ones(2)), RuntimeError, "one element"),
+        (lambda t: t.histc(t.tensor([1.0, math.nan])), ShapeError, "min=nan, max=nan; choose"),
+        (lambda t: t.histc(t.tensor([1.0, math.inf])), ShapeError, "min=1.0, max=inf; choose"),
+        (lambda t: t.histc(t.ones(2), 4, 3, 1), ShapeError, "min=3, max=1; choose"),
         (lambda t: t.Tensor(2).cuda(), RuntimeError, "torch.cuda.is_available"),
     ],
 )

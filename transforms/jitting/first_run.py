@@ -187,7 +187,16 @@ class Stages:
         looked: Any,
         given: Sequence[Any],
     ) -> Finish:
-        leaves, treedef = tree.flatten_in_order(out, is_leaf=results.is_leaf)
+        seen: set[int] = set()
+
+        def is_leaf(x: Any) -> bool:
+            if type(x) is list or isinstance(x, dict):
+                if id(x) in seen:
+                    recording.give_up(f"it returns one {type(x).__name__} in several places")
+                seen.add(id(x))
+            return bool(results.is_leaf(x))
+
+        leaves, treedef = tree.flatten_in_order(out, is_leaf=is_leaf)
         gives: list[Value] = []
         known: dict[int, int] = {}  # places of tensors among the leaves
 

@@ -88,7 +88,8 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
     Args:
         x: a tensor with at least one axis.
         axis: the axis.
-        index: integers with as many axes as ``x``, no longer than ``x`` in the others.
+        index: integers in [-n, n) for an axis of length n, with as many axes as ``x``, no longer
+            than ``x`` in the others. PyTorch refuses negative ones.
         dim: PyTorch's word for ``axis``.
 
     Returns:

@@ -72,7 +72,7 @@ def take(x: Any, indices: Any, axis: int | None = None, *, dim: int | None = Non
 
 
 def index_select(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) -> Tensor:
-    """``take`` with PyTorch's order of arguments.
+    """``take`` with PyTorch's order of arguments; PyTorch refuses negative indices.
 
     Example:
         >>> import fx

@@ -282,12 +282,14 @@ def arange(
         start: the first number; where ``stop`` is None, the end of a range from 0.
         stop: the end, which is not included.
         step: the distance, not 0.
-        dtype: int64 where all three are ints, else the default dtype.
+        dtype: int64 where all three are ints, else the default dtype. As in PyTorch int64
+            makes ints of all three, a narrower integer dtype of ``start`` and ``step``.
         device: the default device unless told.
         requires_grad: whether ``.backward()`` accumulates a gradient for it.
 
     Raises:
         ValueError: if ``step`` is 0.
+        DTypeError: if an integer of them does not fit int64.
 
     Example:
         >>> import fx
@@ -301,18 +303,38 @@ def arange(
         start, stop, step = (x.item() if isinstance(x, Tensor) else x for x in (start, stop, step))
         given, floats = (start, stop, step), float | np.floating
         exact = all(hasattr(v, "__index__") and not isinstance(v, floats) for v in given)
-    if step == 0:
-        raise ValueError(f"arange({start}, {stop}, {step}): the step must not be 0")
-    if exact:
-        size = len(range(start, stop, step))
-    else:
-        size = index(max(0, ceil((stop - start) / step)))
     if dtype is None:
         wanted = dtypes.int64 if exact else default_dtype()
     else:
         wanted = dtypes.as_dtype(dtype)
+        if not exact and wanted == dtypes.int64:
+            exact, (start, stop, step) = True, map(int, (start, stop, step))
+    if step == 0:
+        raise ValueError(f"arange({start}, {stop}, {step}): the step must not be 0")
+    if exact:
+        numbers = range(start, stop, step)
+        size = len(numbers)
+        if not (-_BEYOND <= numbers.start < _BEYOND and -_BEYOND <= numbers.stop <= _BEYOND):
+            _check_numbers(numbers, wanted)
+    else:
+        size = index(max(0, ceil((stop - start) / step)))
+        if wanted.kind in "iu":
+            start, step = int(start), int(step)
     out = _iota((size,), 0, start, step, wanted, device_name(device))
     return with_grad(out, "arange") if requires_grad else out
+
+
+_BEYOND = 2**63
+
+
+def _check_numbers(numbers: range, dtype: Any) -> None:
+    if dtype.kind in "iu" and len(numbers):
+        for number in (numbers[0], numbers[-1]):
+            if not -_BEYOND <= number < _BEYOND:
+                raise DTypeError(
+                    f"arange({numbers.start}, {numbers.stop}, {numbers.step}): {number} does not "
+                    f"fit int64; choose another dtype, for example dtype=fx.float64"
+                )
 
 
 def _iota(

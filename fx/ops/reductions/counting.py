@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
@@ -137,12 +138,21 @@ def histogram(
 
 
 def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements lie in each of ``bins`` equal parts of [min, max]; both 0: of all."""
+    """How many elements lie in each of ``bins`` equal parts of [min, max]; both 0: of all.
+
+    Raises:
+        ShapeError: if an end is not finite, or ``max`` is below ``min``.
+    """
     x = argument("histc", x)
     if not x.numel():
         return zeros((bins,), dtype=x._dtype, device=x.device)
     if min == 0 == max:
         min, max = x.min().item(), x.max().item()
+    if not (-inf < min <= max < inf):
+        raise ShapeError(
+            f"histc: the ends must be finite and in order, got min={min}, max={max}; choose others "
+            f"with min= and max=, or count what is finite: x[x.isfinite()]"
+        )
     if min == max:
         min, max = min - 1, max + 1
     return histogram(x, bins, range=(min, max)).hist

@@ -129,3 +129,30 @@ def test_a_count_of_another_kind(make):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert run(True) == run(False)
+
+
+def of_lists(x):
+    found = [x + 1]
+    return found, found
+
+
+def of_dicts(x):
+    found = {"a": x + 1}
+    return found, found
+
+
+@pytest.mark.parametrize("function", [of_lists, of_dicts])
+def test_one_container_in_two_places_of_the_result_stays_one(function):
+    jitted = fx.jit(function)
+    with pytest.warns(RuntimeWarning, match="since it returns one (list|dict) in several places"):
+        results = [jitted(X) for _ in range(3)]
+    assert all(first is second for first, second in results)
+    assert type(results[0][0]) is type(function(X)[0])
+
+
+def test_equal_containers_in_two_places_are_compiled():
+    jitted = fx.jit(lambda x: ([x + 1], [x + 1], [], []))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second, *_ = [jitted(X) for _ in range(3)][-1]
+    assert first is not second
