@@ -171,10 +171,11 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
     """An argument that takes the dtype of ``x``: a tensor, an array or a weak scalar.
 
     Raises:
-        DTypeError: naming the function and the argument, if it is none of these.
+        DTypeError: naming the function and the argument, if it is none of these, or complex where
+            ``x`` is not.
     """
-    if type(value) is Tensor:
-        return cast(value, x._dtype)
+    if type(value) is Tensor and value._dtype is x._dtype:
+        return value
     found = known_scalar(x, value)
     if found is not None:
         return found
@@ -183,6 +184,11 @@ def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
         raise DTypeError(
             f"{name}: {word} must be a tensor or a number, got {type(value).__name__}; "
             f"write {word}=fx.asarray(...)"
+        )
+    if found._dtype.kind == "c" and x._dtype.kind != "c":
+        raise DTypeError(
+            f"{name}: {word} is {found._dtype.name}, which {x._dtype.name} does not hold; write "
+            f"{word}={word}.real, or x.astype(fx.{found._dtype.name})"
         )
     return cast(found, x._dtype)
 

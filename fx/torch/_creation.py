@@ -143,6 +143,8 @@ def arange(
             out, "arange", "start, end, step", arange, start, end, step, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     start, end = (0, start) if end is None else (start, end)
+    if (end - start) * step < 0:
+        raise ValueError(f"arange: {end} is not reached from {start} in steps of {step}")
     if dtype is not None and np.dtype(dtype).kind in "iu":  # the numbers are cut to integers first
         if dtype != fx.int64 and step:  # but for how many there are
             end = int(start) + int(step) * max(math.ceil((end - start) / step), 0)

@@ -151,6 +151,8 @@ def gradient(
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     axes = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    if len({axis % max(input.ndim, 1) for axis in axes}) < len(axes):
+        raise ValueError(f"gradient: an axis stands twice in dim={dim}")
     several = isinstance(spacing, tuple | list)
     steps = spacing if several else [1 if spacing is None else spacing] * len(axes)
     if len(steps) != len(axes):

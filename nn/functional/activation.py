@@ -55,6 +55,8 @@ def hardtanh(
         tensor([-1.0000,  0.5000])
     """
     x = argument("hardtanh", input)
+    if type(min_val) is type(max_val) is float and min_val > max_val:
+        raise ValueError(f"hardtanh: min_val {min_val} is greater than max_val {max_val}")
     if x._dtype in INTEGRAL:
         min_val, max_val = int(min_val), int(max_val)
     else:

@@ -110,3 +110,22 @@ def test_slopes_refuse_what_is_too_short():
         ft.gradient(ft.ones(5), edge_order=3)
     with pytest.raises(ValueError, match="1 entries for 2 axes"):
         ft.gradient(ft.ones((3, 3)), spacing=[1.0])
+
+
+REFUSED = {
+    "complex where it is masked": lambda t: t.zeros(2).masked_fill(t.tensor([True, False]), 1j),
+    "complex where it is indexed": lambda t: t.zeros(2).index_fill(0, t.tensor([0]), 1j),
+    "counts that are no integers": lambda t: t.cov(t.ones(2, 5), fweights=t.ones(5)),
+    "weights of one": lambda t: t.cov(t.ones(2, 5), aweights=t.ones(1)),
+    "limits the wrong way round": lambda t: t.nn.functional.hardtanh(t.ones(2), 0.5, -0.5),
+    "a negative tolerance": lambda t: t.isclose(t.tensor(1.0), t.tensor(1.0), rtol=-0.1),
+    "an end that is never reached": lambda t: t.arange(0, -3, 2),
+    "an axis twice": lambda t: t.gradient(t.ones(3, 3), dim=(1, -1)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses_what_torch_refuses(name):
+    for module in (torch, ft):
+        with pytest.raises((RuntimeError, ValueError, TypeError)):
+            REFUSED[name](module)

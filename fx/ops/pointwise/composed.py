@@ -358,6 +358,9 @@ def isclose(
         >>> fx.isclose(fx.tensor([1.0, 2.0]), fx.tensor([1.0 + 1e-7, 2.1]))
         tensor([ True, False])
     """
+    for word, value in (("rtol", rtol), ("atol", atol)):
+        if isinstance(value, float | int) and value < 0:
+            raise ValueError(f"isclose: {word} must not be negative, got {value}")
     x, y = operands("isclose", x, y)
     if x._dtype.kind in "biu":
         x, y = floating("isclose", x), floating("isclose", y)

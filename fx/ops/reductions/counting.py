@@ -267,9 +267,11 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     x = floating("cov", x.reshape(1, -1) if x.ndim < 2 else x)
     weights = None
     if fweights is not None:
-        weights = argument("cov", fweights)
+        weights = _weights("fweights", fweights, x)
+        if weights._dtype not in dtypes.INTEGRAL:
+            raise DTypeError(f"cov: fweights are counts, integers, got {weights._dtype.name}")
     if aweights is not None:
-        by = argument("cov", aweights)
+        by = _weights("aweights", aweights, x)
         weights = by if weights is None else weights * by
     if weights is None:
         total: Any = x._shape[1]
@@ -291,6 +293,16 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
         divisor = as_tensor(float(max(divisor, 0)), dtype=x._dtype, device=x.device)
     out = scaled @ centred.mT.conj() / divisor
     return out.reshape(()) if x.shape[0] == 1 else out
+
+
+def _weights(word: str, given: Any, x: Tensor) -> Tensor:
+    weights = argument("cov", given)
+    if weights.shape != x.shape[1:]:
+        raise ShapeError(
+            f"cov: {word} must have shape {x.shape[1:]}, one for each observation, got "
+            f"{weights.shape}"
+        )
+    return weights
 
 
 def corrcoef(x: Any) -> Tensor:
