@@ -37,6 +37,6 @@ from fx.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals(), "_DatasetKind", "datasets", "transforms")
+__all__ = _offered(globals(), "_DatasetKind", "datasets", "transforms")

@@ -187,6 +187,6 @@ from fx.nn.sequences.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals(), "functional", "init", "modules", "utils")
+__all__ = _offered(globals(), "functional", "init", "modules", "utils")

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 from fx.optim import lr_scheduler, pure
 from fx.optim._hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from fx.optim.adadelta import Adadelta
@@ -22,7 +22,7 @@ from fx.optim.rprop import Rprop
 from fx.optim.sgd import SGD
 from fx.optim.sparse_adam import SparseAdam
 
-__all__ = offered(globals(), "lr_scheduler", "pure", "swa_utils")
+__all__ = _offered(globals(), "lr_scheduler", "pure", "swa_utils")
 
 
 def __getattr__(name: str) -> Any:

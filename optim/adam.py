@@ -56,6 +56,10 @@ def _update(
 
 
 RULE = Rule(_check, _slots, _update, step_alone, _scalars)
+_ORDER = (  # of a group
+    "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable "
+    "fused decoupled_weight_decay"
+)
 
 
 def adam(
@@ -143,8 +147,8 @@ class Adam(Optimizer):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        maximize: bool = False,
         foreach: bool | None = None,
+        maximize: bool = False,
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
@@ -153,7 +157,7 @@ class Adam(Optimizer):
         check_pair("Adam", "betas", betas)
         if not any(all(isinstance(x, kind) for x in betas) for kind in (float, Tensor)):
             raise ValueError(f"betas must be either both floats or both Tensors, Adam got {betas}")
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))
 
 
 class AdamW(Adam):

@@ -60,6 +60,10 @@ def _update(
 
 
 RULE = Rule(_check, _slots, _update, _counts, _scalars, begin_count=_begin_count)
+_ORDER = (  # of a group
+    "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize "
+    "foreach capturable differentiable"
+)
 
 
 def nadam(
@@ -125,9 +129,9 @@ class NAdam(Optimizer):
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
         *,
-        maximize: bool = False,
         foreach: bool | None = None,
+        maximize: bool = False,
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))

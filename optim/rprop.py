@@ -58,6 +58,9 @@ def _update(
 
 # the count is kept for the state dict's sake alone
 RULE = Rule(_check, _slots, _update, step_alone, begin=_begin)
+_ORDER = (  # of a group
+    "lr etas step_sizes foreach maximize differentiable capturable"
+)
 
 
 def rprop(
@@ -117,9 +120,9 @@ class Rprop(Optimizer):
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
+        capturable: bool = False,
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
-        capturable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), _ORDER))

@@ -1,6 +1,6 @@
 """Transforms: functions that take a function and return one."""
 
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 from fx.transforms.batching import vmap
 from fx.transforms.checkpoint import checkpoint
 from fx.transforms.collectives import (
@@ -29,4 +29,4 @@ from fx.transforms.jitting import jit
 from fx.transforms.linear import linear_transpose, linearize
 from fx.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 
-__all__ = offered(globals())
+__all__ = _offered(globals())

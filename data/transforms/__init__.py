@@ -33,6 +33,6 @@ from fx.data.transforms.randomised import (
     RandomVerticalFlip,
 )
 from fx.data.transforms.resizing import InterpolationMode
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals(), "functional")
+__all__ = _offered(globals(), "functional")

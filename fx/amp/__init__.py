@@ -16,6 +16,6 @@ from fx.amp.regions import (
     set_autocast_enabled,
 )
 from fx.amp.scaler import GradScaler
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals())
+__all__ = _offered(globals())

@@ -17,9 +17,9 @@ from fx.io.trust import (
     get_safe_globals,
     safe_globals,
 )
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals(), "SummaryWriter", "safetensors")
+__all__ = _offered(globals(), "SummaryWriter", "safetensors")
 
 
 def __getattr__(name: str) -> Any:

@@ -149,6 +149,6 @@ from fx.nn.functional.with_indices import (
     max_pool3d_with_indices,
 )
 from fx.ops.indexing.selecting import one_hot
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(globals())
+__all__ = _offered(globals())

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+import fx.prims.activations as activations
 import fx.prims.creation as creation
+import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
-from fx.dtypes import float32, float64
+from fx.dtypes import float32, float64, uint8
 from fx.errors import ShapeError
 from fx.nn.functional._narrow import narrow, widened
 from fx.nn.functional.adaptive_pooling import (
@@ -28,7 +30,7 @@ from fx.nn.functional.adaptive_pooling import (
 )
 from fx.ops.axes import integers
 from fx.ops.convert import as_tensor
-from fx.ops.operands import argument, own
+from fx.ops.operands import argument, cast, floating, own
 from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
 
@@ -179,6 +181,10 @@ def interpolate(
             else:
                 x = indexing.take(x, as_tensor(taps.places[0], device=x.device), axis=i + 2)
         return own(x) if outs == sizes else x
+    if x._dtype == uint8:  # as images are: the nearest number
+        wide = _weighted(cast(x, float32), mode, outs, scales, bool(align_corners), antialias)
+        return cast(activations.clamped(elementwise.round(wide), low=0, high=255), uint8)
+    x = floating("interpolate", x)
     if narrow(x):
         return widened(_weighted, x, mode, outs, scales, bool(align_corners), antialias)
     return _weighted(x, mode, outs, scales, bool(align_corners), antialias)

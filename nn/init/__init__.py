@@ -36,10 +36,10 @@ from fx.nn.init.scaled import (
     xavier_uniform_,
 )
 from fx.nn.init.structured import dirac_, eye_, orthogonal_, sparse_
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
 # what scripts take from PyTorch although its name says that they should not
 _calculate_fan_in_and_fan_out = fan_in_and_fan_out
 _calculate_correct_fan = correct_fan
 
-__all__ = offered(globals())
+__all__ = _offered(globals())

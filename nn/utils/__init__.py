@@ -25,8 +25,8 @@ from fx.nn.utils.gradients import (
 )
 from fx.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from fx.nn.utils.weight_norm import remove_weight_norm, weight_norm
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 
-__all__ = offered(
+__all__ = _offered(
     globals(), "fusion", "parametrizations", "parametrize", "prune", "rnn", "stateless"
 )

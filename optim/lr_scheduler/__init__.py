@@ -1,6 +1,6 @@
 """Learning-rate schedulers: each ``step()`` sets the learning rate of every group."""
 
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 from fx.optim.lr_scheduler.base import LRScheduler
 from fx.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from fx.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
@@ -19,4 +19,4 @@ from fx.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 _LRScheduler = LRScheduler  # the name that PyTorch gave it before 2.0
 
-__all__ = offered(globals())
+__all__ = _offered(globals())

@@ -1,6 +1,6 @@
 """Optimizers as pure functions: ``init(params) -> state``, ``update(grads, state, params)``."""
 
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 from fx.optim._pure import Pure, Scheduled, State, Transform, schedule
 from fx.optim.adadelta import adadelta
 from fx.optim.adafactor import adafactor
@@ -28,4 +28,4 @@ from fx.optim.rprop import rprop
 from fx.optim.sgd import sgd
 from fx.optim.sparse_adam import sparse_adam
 
-__all__ = offered(globals(), "schedules")
+__all__ = _offered(globals(), "schedules")

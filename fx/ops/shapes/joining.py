@@ -44,7 +44,8 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
     """One after another along an axis.
 
     Args:
-        arrays: a sequence of tensors that agree in every other axis; they are promoted.
+        arrays: a sequence of tensors that agree in every other axis; they are promoted. A tensor
+            of shape (0,) goes with all shapes, and adds nothing.
         axis: the axis; None joins the flattened tensors.
         dim: PyTorch's word for ``axis``.
 
@@ -58,13 +59,16 @@ def concat(arrays: Any, axis: int | None = 0, *, dim: int | None = None) -> Tens
     """
     axis = axis if dim is None else dim
     if type(arrays) in _LISTS and arrays and type(arrays[0]) is Tensor and axis is not None:
-        at = normal_axis("concat", axis, arrays[0]._shape)
-        out: Tensor | None = prims.joined(arrays, at)
-        if out is not None:
-            return out
+        first = arrays[0]._shape
+        if first != (0,):
+            out: Tensor | None = prims.joined(arrays, normal_axis("concat", axis, first))
+            if out is not None:
+                return out
     tensors = _sequence("concat", arrays)
     if axis is None:
         return prims.concatenate(*[ravel(x) for x in tensors], axis=0)
+    if any(x._shape == (0,) for x in tensors) and any(x.ndim != 1 for x in tensors):
+        tensors = [x for x in tensors if x._shape != (0,)]  # what a program began with
     at = normal_axis("concat", axis, tensors[0]._shape)
     try:
         return prims.concatenate(*tensors, axis=at)

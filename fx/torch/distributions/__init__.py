@@ -1,6 +1,6 @@
 """``torch.distributions``: the common ones, with PyTorch's names."""
 
-from fx.ops.operands import offered
+from fx.ops.operands import offered as _offered
 from fx.torch.distributions.continuous import (
     Beta,
     Dirichlet,
@@ -22,7 +22,7 @@ from fx.torch.distributions.discrete import (
 from fx.torch.distributions.distribution import Distribution, Independent
 from fx.torch.distributions.kl import kl_divergence, register_kl
 
-__all__ = offered(globals())
+__all__ = _offered(globals())
 
 
 def __getattr__(name: str) -> object:
