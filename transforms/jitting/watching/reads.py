@@ -293,6 +293,18 @@ def whose(filename: str) -> str:
     return found
 
 
+def whose_frame(frame: FrameType) -> str:
+    """The same of a frame: methods that classes generate belong to the class's module."""
+    filename = frame.f_code.co_filename
+    if filename == "<string>":
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("namedtuple_"):
+            return "library"
+        if origin_of_module(name) == "fx":
+            return "no"
+    return whose(filename)
+
+
 def is_user(f: Any) -> bool:
     """Whether a function is Python code of the user's."""
     return type(f) is FunctionType and whose(f.__code__.co_filename) == "user"

@@ -26,7 +26,7 @@ from fx.transforms.jitting.watching.calls import Calling
 from fx.transforms.jitting.watching.instructions import instructions
 from fx.transforms.jitting.watching.kinds import CONTAINER, INSTANCE
 from fx.transforms.jitting.watching.operands import are_known, are_replaced, function_of, operands
-from fx.transforms.jitting.watching.reads import whose
+from fx.transforms.jitting.watching.reads import whose_frame
 
 _ASIDE = frozenset(("__del__",))  # code that runs by the way
 _AT = dis.opname
@@ -83,7 +83,7 @@ class Watching(Calling):
 
     def _called(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
-        kind = whose(code.co_filename)
+        kind = whose_frame(frame)
         follow = None
         if self.before is not None:
             follow = self.before(frame, event, arg)
