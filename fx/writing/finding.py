@@ -192,8 +192,9 @@ def _put(x: Any, record: View) -> None:
     if type(before) is View and before is not CUT:
         for member in before.family.alive():
             other = member._view
-            other.family, other.path = family, (*record.path, *other.path)
-            family.add(member)
+            if other.family is before.family:  # a member may be noted by each of its steps
+                other.family, other.path = family, (*record.path, *other.path)
+                family.add(member)
 
 
 def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, list[Any]]:

@@ -10,6 +10,7 @@ from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj
 from fx.prims.shape import broadcast_to
+from fx.tensor import Tensor
 
 if TYPE_CHECKING:
     from fx.writing.records import Family, View
@@ -86,25 +87,16 @@ def first_expanded(path: Any) -> int:
     return len(path)
 
 
+def has_positions(params: dict[str, Any]) -> bool:
+    """Whether a step goes to places that became tensors (``fx/ops/indexing/positions.py``)."""
+    index = params.get("index")
+    return type(index) is tuple and any(isinstance(e, Tensor) for e in index)
+
+
 def overlaps(record: View) -> bool:
     """Whether several elements of a member are one in memory, as far as PyTorch looks."""
     at = layout(record.family, record.path)
     return any(n > 1 and not step for n, step in zip(at.shape, at.strides))
-
-
-class Steps:
-    """Several steps of a path as one, on arrays."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Any) -> None:
-        self.path = path
-
-    def cpu(self, array: Any) -> Any:
-        """What the steps select."""
-        for primitive, params in self.path:
-            array = on_array(primitive, array, params)
-        return array
 
 
 def shares(a: Any, b: Any) -> bool:

@@ -86,10 +86,13 @@ class Selection:
             out = self.function(x, **params)
         finally:
             modes.views = views
-        if type(x) is type(out) is Tensor and type(x._a) is np.ndarray and out.size:
-            place = self.cpu(x._a, **params)  # the function may have copied
-            if place.base is not None:
-                out._a = place
+        if type(x) is Tensor and type(x._a) is np.ndarray and out.size:
+            if type(out) is not Tensor:  # staged, for its places are: no memory tells of it
+                views = views or not writing.started
+            else:
+                place = self.cpu(x._a, **params)  # the function may have copied
+                if place.base is not None:
+                    out._a = place
         if views and out is not x:
             return link(x, out, self, params)
         return out

@@ -12,8 +12,8 @@ from fx.config import is_grad_enabled
 from fx.prims.compare import stop_gradient
 from fx.prims.complex import conj, conjugated, part
 from fx.prims.creation import constant
-from fx.tensor import new_tensor
-from fx.writing.layouts import Steps, first_expanded
+from fx.tensor import Tensor, new_tensor
+from fx.writing.layouts import first_expanded, has_positions, on_array
 from fx.writing.records import View
 from fx.writing.written import with_history
 
@@ -67,9 +67,32 @@ def _undone(primitive: Any, params: dict[str, Any], x: Any, value: Any) -> Any:
         return x - part(x, turn=turn).astype(x.dtype) * factor + value.astype(x.dtype) * factor
     if getattr(primitive, "undone", None) is not None:
         return primitive.undone(value)
-    n = prod(x.shape)
-    places = primitive.cpu(np.arange(n).reshape(x.shape), **params)
-    flat = shape_prims.reshape(x, shape=(n,))
-    places = new_tensor(np.ascontiguousarray(places).reshape(-1))
-    flat = flat.at[places].set(shape_prims.reshape(value, shape=(places.shape[0],)))
+    steps = primitive.path if type(primitive) is Steps else ((primitive, params),)
+    flat = shape_prims.reshape(x, shape=(prod(x.shape),))
+    places = _places(steps, x.shape)
+    places = shape_prims.reshape(places, shape=(prod(places.shape),))
+    flat = flat.at[places].set(shape_prims.reshape(value, shape=places.shape))
     return shape_prims.reshape(flat, shape=x.shape)
+
+
+class Steps:
+    """Several steps of a path, undone as one."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+
+def _places(path: Any, shape: tuple[int, ...]) -> Tensor:
+    """Where the elements that a path selects are among those of a shape, counted through."""
+    counted: Any = np.arange(prod(shape)).reshape(shape)
+    for i, (primitive, params) in enumerate(path):
+        if has_positions(params):  # which are known when the program runs
+            places = new_tensor(np.ascontiguousarray(counted))
+            for primitive, params in path[i:]:
+                if primitive is not conj:
+                    places = primitive(places, **params)
+            return places
+        counted = on_array(primitive, counted, params)
+    return new_tensor(np.ascontiguousarray(counted))

@@ -287,3 +287,32 @@ def test_what_was_detached_of_a_parameter_keeps_its_value_over_steps():
     assert v.tolist() == [-0.5, -0.5] and p.tolist() == [-0.5] * 3
     e[0] = 9.0  # what is written into one is seen by all
     assert p.tolist() == [9, -0.5, -0.5] and s.tolist() == [9, -0.5, -0.5]
+
+
+CUT_INSIDE = (
+    "v = t.unfold(0, 2, 2); torch.add(v.clone(), p, out=v)",
+    "t[k].fill_(2.5)",
+    "t.narrow(0, k, 2).mul_(p)",
+    "v = t.view(3, 2).T[k]; v += p",
+    "v = t.view(3, 2).T[k].detach(); v.zero_()",
+    "v = t.as_strided((2,), (2,), k); v += p",
+    "v = t.as_strided((3, 3), (1, 1))[k]; v += p",
+    "v = t.unfold(0, 3, 1)[k, k]; v.fill_(3)",
+    "v = t.expand(2, 6)[:, k][0]; v.fill_(3)",
+)
+
+
+@pytest.mark.parametrize("line", CUT_INSIDE)
+@pytest.mark.parametrize("made", ["torch.tensor([1., 2, 3, 4, 5, 6])", "torch.zeros(6) + p"])
+def test_views_whose_places_are_staged(line, made):
+    """Of a tensor made inside: at positions, or windows of it, before and after the first write."""
+    for lead in ("", "q = torch.zeros(2)\nq.add_(1)\n"):
+        text = f"""{lead}@jit
+def f(p, k):
+    t = {made}
+    {line}
+    return t * 1
+y = f(torch.ones(1), 0)
+z = f(torch.ones(1) * 2, 1)
+"""
+        twins.agree(text, first=True)
