@@ -13,7 +13,8 @@ import fx.ops.indexing.views as cuts
 import fx.ops.methods.inplace as inplace
 import fx.ops.methods.rebinding as rebinding
 from fx.config import modes, no_grad, writing
-from fx.errors import InPlaceError, WriteError
+from fx.dtypes import bool_
+from fx.errors import DTypeError, InPlaceError, WriteError
 from fx.frames import user_frame
 from fx.levels import Tracer
 from fx.ops.methods.inplace import NAMES, line_for
@@ -95,6 +96,8 @@ _OPERATORS = {
 
 def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
     pure = getattr(Tensor, f"__{name}__")
+    if name == "sub":
+        pure = _less
 
     def method(self: Any, other: Any) -> Any:
         frame = _getframe(1)
@@ -113,6 +116,16 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
 
     method.__name__ = f"__i{name}__"
     return method
+
+
+def _less(x: Any, other: Any) -> Any:
+    truth = other is True or other is False or getattr(other, "_dtype", None) is bool_
+    if truth and x._dtype is not bool_:
+        raise DTypeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+            "trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return x - other
 
 
 def __dir__(self: Any) -> list[str]:

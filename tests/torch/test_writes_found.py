@@ -316,3 +316,15 @@ y = f(torch.ones(1), 0)
 z = f(torch.ones(1) * 2, 1)
 """
         twins.agree(text, first=True)
+
+
+@pytest.mark.parametrize("other", ["True", "{t}.tensor(False)", "{t}.tensor([True, False])"])
+def test_a_truth_value_is_not_subtracted(other):
+    said = []
+    for module in (pytest.importorskip("torch"), face):
+        x = module.tensor([3, 4])
+        with pytest.raises((RuntimeError, TypeError)) as raised:
+            exec(f"x -= {other.replace('{t}', 't')}", {"t": module, "x": x})
+        said.append(str(raised.value).strip())
+        assert x.tolist() == [3, 4]
+    assert said[0] == said[1]

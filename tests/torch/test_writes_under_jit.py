@@ -457,3 +457,30 @@ def test_views_of_what_is_not_returned():
     row, column = f(x)
     column[0] = 5.0
     assert row.tolist() == [5, 2, 2]
+
+
+def test_views_at_a_position_of_each_call():
+    """Of an argument: what writes into one needs the view, and a functional module takes values."""
+    text = """
+a = torch.zeros(3, 2)
+@jit
+def f(x, k):
+    return x[k], x.T[k:k + 1], x
+for k in (0, 1, 0):
+    row, column, whole = f(a, k)
+    row += 1
+    column.mul_(2)
+"""
+    with pytest.warns(RuntimeWarning, match="a view at a position"):
+        space = {"torch": face, "jit": fx.jit}
+        exec(text, space)
+    twins.agree(text)
+
+    functional = {"fx": fx}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(
+            "f = fx.jit(lambda x, k: x[k])\na = fx.zeros((3, 2))\nr = [f(a, k) for k in (0, 1)]",
+            functional,
+        )
+    assert functional["f"].cache_size() == 1

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fx.config import modes, writing
+from fx.frames import user_frame
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
@@ -21,6 +22,7 @@ from fx.staged_number import StagedNumber
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
+from fx.writing.who import writes
 
 _LOOKS = 10_000  # steps after which two views are taken to share an element
 
@@ -87,7 +89,13 @@ def aliases_of(
             if path[: len(lead)] != lead:
                 _check_apart(recording, family, path, apart)
                 apart.append(path)
-            elif not _is_staged(path):
+            elif _is_staged(path):
+                if writes(user_frame()):  # else nobody tells it from a copy
+                    recording.give_up(
+                        "it returns a view at a position that is another one in each call; "
+                        "return v.clone(), or take the view outside"
+                    )
+            else:
                 # without a gradient of its own, it may have one of a transform around the call
                 own = root is not None and root.requires_grad
                 flows = leaves[place].differentiable if own else place in live
