@@ -285,7 +285,7 @@ class _Resized:
 def primes_for(sizes: Mapping[str, int], plain: Sequence[int]) -> Iterator[dict[str, int]]:
     """Primes in the place of sizes, no smaller than those, that divide none of the plain numbers.
 
-    Each time others.
+    Each time others, so much larger that no dtype rounds numbers of both to the same.
     """
     taken: set[int] = set()
     known = [n for n in {*map(abs, plain)} if n > 1]
@@ -298,6 +298,7 @@ def primes_for(sizes: Mapping[str, int], plain: Sequence[int]) -> Iterator[dict[
             taken.add(n)
             found[name] = n
         yield found
+        sizes = {name: n + n // 32 for name, n in found.items()}
 
 
 def _is_prime(n: int) -> bool:

@@ -86,6 +86,26 @@ def test_any_size_is_what_it_is_eagerly(seed):
                 np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-4, atol=2e-4 * scale)
 
 
+BEYOND_PRODUCTS = {
+    "flip": lambda x: x.flip(0), "grid": lambda x: x * fx.arange(x.shape[0]).flip(0)[:, None],
+    "roll": lambda x: fx.roll(x, 1, axis=0), "cumsum": lambda x: fx.cumsum(x, 0),
+    "pad": lambda x: F.pad(x.T, (1, 2)).sum(1), "even": lambda x: fx.linspace(0, 1, x.shape[0]),
+    "half": lambda x: x[: x.shape[0] // 2] * 2, "last": lambda x: x[-1] + x,
+    "halves": lambda x: fx.concat([x, x], axis=0)[x.shape[0] :] * 2, "tril": fx.tril,
+    "up to 21": lambda x: fx.ones(2 * min(x.shape[0], 21)) * x[0, 0],
+    "squares": lambda x: x.sum(0) * fx.ones((x.shape[0] * x.shape[0] // 20, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEYOND_PRODUCTS)
+def test_what_is_no_product_of_sizes_is_right_at_each(name):
+    f, driven = BEYOND_PRODUCTS[name], fx.jit(BEYOND_PRODUCTS[name])
+    driver.forget()
+    for n in (20, 21, 22, 40, 63):
+        x = fx.tensor(np.random.default_rng(n).normal(size=(n, 3)).astype("f"))
+        np.testing.assert_allclose(driven(x).numpy(), f(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
 def training_step(**options):
     fx.manual_seed(0)
     model = nn.Sequential(

@@ -175,3 +175,21 @@ def test_the_debug_ladder(level, words, missing):
     for word in missing:
         assert word not in run.stderr
     assert run.stdout == ""
+
+
+def test_what_the_compiler_reads_is_not_what_the_function_reads(monkeypatch):
+    """The part that ends in a question is compiled while the function is watched."""
+    from fx.backends.cpu.llvm import disk_cache, driver
+
+    monkeypatch.setattr(disk_cache, "name_of", lambda *told: None)
+    driver.forget()
+
+    @fx.jit
+    def f(x):
+        y = fx.tanh(x) * RATE
+        return y + 1 if y.sum() > 0 else y
+
+    for n in (20, 21, 22):
+        f(fx.ones((n, 4)))
+    found = [g for e in f.explain().entries for g in e.guards]
+    assert "global `RATE`" in found and not [g for g in found if "__" in g]

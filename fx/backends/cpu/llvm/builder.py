@@ -155,7 +155,7 @@ class Builder:
         self.texts.append(whole)
         return part, planner.plan.reuse
 
-    # what depends on sizes, where these are known when it runs (``sized.py``) -------------------
+    # what depends on sizes, where these are known when it runs (``sized/``) ----------------------
 
     def planner(
         self,

@@ -1,0 +1,159 @@
+"""Programs for any size: what has to be equal of two schedules, and what runs at given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fx import limits
+from fx.backends.cpu.llvm.builder import chunk_for
+from fx.backends.cpu.llvm.executable import Executable, Program
+from fx.backends.cpu.llvm.recipe import array_of
+from fx.backends.cpu.llvm.sized.building import SizedBuilder
+from fx.backends.cpu.llvm.sized.products import Packed, ProductStep
+from fx.backends.cpu.llvm.sized.target import target_for
+from fx.compiler.extents import ANY, NoExtentsError, Sizes
+from fx.compiler.memory import Arena
+from fx.compiler.schedule import schedule
+from fx.compiler.step import PythonStep, Schedule
+from fx.graph.ir import Graph, constant_value
+from fx.tensor import new_tensor
+
+
+class SizedProgram:
+    """A program for graphs that are one but for their sizes.
+
+    Attributes:
+        names: of the sizes.
+    """
+
+    def __init__(self, built: SizedBuilder, program: Program) -> None:
+        self.names = list(built.sizes.places)
+        self._program, self._built = program, built
+        self._told = _function(self.names, built.told)
+        self._offsets = _function(self.names, [n for _, n in built.arena.done if n is not None])
+        self._shapes = _function(self.names, [n for s in built.shapes for n in s])
+        self._costs = _function(self.names, built.elements)
+
+    def at(
+        self, sizes: Mapping[str, int], known: Sequence[np.ndarray],
+        axes: Mapping[tuple[int, int], str],
+    ) -> Executable:  # fmt: skip
+        """What runs at some sizes.
+
+        Args:
+            sizes: by name.
+            known: the constants of the graph.
+            axes: of its inputs, which of the sizes they are.
+        """
+        built = self._built
+        given = [sizes[n] for n in self.names]
+        words = [*given, *self._told(*given)]
+        costs = [rate * n for rate, n in zip(built.rates, self._costs(*given))]
+        chunks = [
+            chunk_for(words[tasks], cost) for tasks, cost in zip(built.tasks, costs, strict=True)
+        ]
+        words += chunks
+        for step in built.products:
+            words += step.numbers(sizes)
+        arena = Arena()
+        held, nbytes = {}, iter(self._offsets(*given))
+        for which, count in built.arena.done:
+            if count is None:
+                arena.give(*held[which])
+            else:
+                n = next(nbytes)
+                held[which] = arena.take(n), n
+                words.append(held[which][0])
+        numbers = iter(self._shapes(*given))
+        shapes = [[next(numbers) for _ in shape] for shape in built.shapes]
+        recipe = self._program.recipe
+        (segment,) = recipe.segments
+        part: Any = segment.part
+        results = [(d, shapes.pop(0)) for d, _ in part.results]
+        outputs = [
+            (kind, i, None if view is None else (view[0], shapes.pop(0)))
+            for kind, i, view in part.outputs
+        ]
+        moved = sum([max(c, t) for c, t in zip(costs, built.traffic)])
+        part = replace(
+            part, results=results, outputs=outputs, arena=arena.size,
+            free=part.free or built.fixed + moved > limits.RELEASE_FROM,
+        )  # fmt: skip
+        sized = self._program.with_recipe(
+            replace(recipe, segments=[replace(segment, part=part)], memory=f"sizes: {dict(sizes)}")
+        )
+        constants = [known[c] if isinstance(c, int) else array_of(c) for c in recipe.constants[:-1]]
+        found = Executable(sized, [*constants, np.array(words, np.int64)], ())
+        found.axes = dict(axes)
+        return found
+
+
+def _function(names: Sequence[str], formulas: Sequence[int]) -> Callable[..., list[int]]:
+    """What computes formulas of sizes."""
+    known = {"__builtins__": {}, "max": max, "min": min}
+    source = f"lambda {', '.join(names)}: [{', '.join(map(repr, formulas))}]"
+    return eval(compile(source, __file__, "eval"), known)  # type: ignore[no-any-return]  # fx's code
+
+
+def program_for(
+    graph: Graph, other: Graph, primes: Mapping[str, int], others: Mapping[str, int],
+    donated: Sequence[int],
+) -> SizedProgram | None:  # fmt: skip
+    """The program of a graph whose sizes are primes; None if it needs more than products of sizes.
+
+    Args:
+        graph: what to compute.
+        other: the same with other primes: what is planned for both has to be the same, or some
+            number depends on a size in a way that its factors do not tell.
+        primes, others: by name.
+        donated: positions of inputs whose memory results may take over.
+    """
+    try:
+        first, second = _sizes_of(primes), _sizes_of(others)
+        found = schedule(graph, target_for(first), first)
+        if any(isinstance(s, PythonStep) for s in found.steps):
+            return None
+        again = schedule(other, target_for(second), second)
+        if _shape_of(found, graph, first) != _shape_of(again, other, second):
+            return None
+        built = SizedBuilder(found, graph, donated, first)
+        program, _ = built.build()
+        return SizedProgram(built, program)
+    except NoExtentsError:
+        return None
+
+
+def _sizes_of(primes: Mapping[str, int]) -> Sizes:
+    words = constant_value(new_tensor(np.zeros(0, np.int64)))
+    return Sizes({p: n for n, p in primes.items()}, ANY, words)
+
+
+def _shape_of(planned: Schedule, graph: Graph, sizes: Sizes) -> list[Any]:
+    """What a schedule does, up to its sizes; steps for known sizes are what their specs say."""
+    known = graph.cache["constants"]
+    found: list[Any] = []
+    for step in planned.steps:
+        specs = [
+            (v.spec.dtype.name, tuple(map(sizes.extent, v.spec.shape)))
+            for v in (*step.reads, *step.writes)
+            if v is not sizes.words and not isinstance(v, Packed)
+        ]
+        nest = getattr(step, "nest", None)
+        what = step.name
+        if nest is not None:  # but for how many elements the arrays have, which no code knows
+            *what, arrays = nest.key()
+            what.append([dtype for dtype, _ in arrays])
+        if isinstance(step, ProductStep):
+            lie = [(*v.shape, *v.strides, v.offset) for v in step.views]
+            what = (step.kernel, *[tuple(map(sizes.extent, x)) for x in lie])
+        made = [  # constants that are in the code's own keeping, whatever graph it runs for
+            v.array.tobytes()
+            for v in map(planned.root, step.reads)
+            if v.constant is not None and v not in known and v is not sizes.words
+        ]
+        found.append((type(step).__name__, what, specs, made))
+    return found

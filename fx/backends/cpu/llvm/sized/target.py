@@ -1,0 +1,70 @@
+"""This CPU as a target for graphs with sizes that are known when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fx.backends.cpu.llvm.loops.step import LoopStep
+from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw
+from fx.backends.cpu.llvm.node_steps.indexing import wrap_index
+from fx.backends.cpu.llvm.sized.products import product
+from fx.backends.cpu.llvm.this_cpu import this_cpu
+from fx.compiler.extents import Sizes, is_known
+from fx.compiler.plan import Plan
+from fx.compiler.step import Step
+from fx.compiler.target import Target
+from fx.graph.ir import Node, Value
+
+_KERNELS: dict[str, Callable[[Node, Sizes], Any]] = {
+    "matmul": product,
+    "random_bits": random_bits,
+    "random_draw": random_draw,
+    "wrap_index": wrap_index,
+}
+
+
+def target_for(sizes: Sizes) -> Target:
+    """This CPU, for graphs with sizes that are known when they run."""
+    plain = this_cpu()
+
+    def depends(node: Node) -> bool:
+        specs = [v.spec.shape for v in (*node.inputs, *node.outs)]
+        return sizes.touch(specs) or sizes.touch(list(node.params.values()))
+
+    def maker(name: str, makers: Sequence[Callable[[Node], Any]]) -> Callable[[Node], Any]:
+        own = _KERNELS.get(name)
+
+        def steps(node: Node) -> Any:
+            if depends(node):
+                return None if own is None else own(node, sizes)
+            for make in makers:
+                found = make(node)
+                if found is not None:
+                    return found
+            return None
+
+        return steps
+
+    def known_product(node: Node, epilogue: Any) -> Any:
+        return None if depends(node) else plain.products["matmul"](node, epilogue)
+
+    def loop(
+        plan: Plan, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
+    ) -> Step:
+        if not _sized(plan):
+            return plain.loop(plan, reads, writes, name, lines)
+        return LoopStep(plan, (*reads, sizes.words), writes, name, lines, sizes.places)
+
+    return replace(
+        plain, kernels={name: [maker(name, makers)] for name, makers in plain.kernels.items()},
+        products={"matmul": known_product}, loop=loop,
+    )  # fmt: skip
+
+
+def _sized(plan: Plan) -> bool:
+    nest = plan.nest
+    numbers = [c for form in nest.forms() for c in (form[0], *[c for _, c in form[1]])]
+    numbers += [*nest.sizes, *[n for _, n in (*nest.reads, *nest.writes)], nest.share]
+    return not is_known(*numbers, plan.tasks, plan.scratch, *(nest.ragged or ()))
