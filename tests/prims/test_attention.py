@@ -1,6 +1,8 @@
 """Attention in blocks: what laws do not look at, and that it is used where it should be."""
 
 import math
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -317,3 +319,32 @@ def test_refused():
     line = fx.zeros((2, 4, 3))
     with pytest.raises(ShapeError, match=r"attention_grad takes ct \(2, 4, 3, 2\), lse and delta"):
         attention_grad(line, q, q, q, line, line, **params)
+
+
+WITHOUT_MEMORY = """
+import resource
+import sys
+import fx
+
+from fx.prims.attention import attention
+
+attend = lambda q, k, v: attention(q, k, v, causal=False, scale=1.0)[0]
+if sys.argv[1] == "jit":
+    attend = fx.jit(attend)
+small = fx.ones((1, 1, 1, 4))
+big = fx.ones((1, 1, 1, 10**7))  # a block of queries as long takes 2.5 GB
+attend(small, small, small)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, -1))
+try:
+    attend(big, big, small)
+except MemoryError:
+    print("refused", attend(small, small, small).tolist())
+"""
+
+
+@pytest.mark.parametrize("way", ["eager", "jit"])
+def test_without_memory_for_its_scratch_attention_raises_and_goes_on(way):
+    command = [sys.executable, "-c", WITHOUT_MEMORY, way]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "refused [[[[1.0, 1.0, 1.0, 1.0]]]]\n", done.stderr

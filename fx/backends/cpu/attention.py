@@ -19,6 +19,12 @@ from fx.dtypes import FLOATING
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 Four = Sequence[int]
+# rows of scratch, as long as a block of queries in whole vectors: places in ``sizes`` of how many,
+# None for one
+_FEATURES, _DEPTH, _QUERIES, _KEYS = 4, 5, 7, 8
+FORWARD_ROWS = (_FEATURES, _DEPTH, _KEYS, _KEYS, None, None)
+BACKWARD_ROWS = (_FEATURES, _DEPTH, _FEATURES, _KEYS, _KEYS, _KEYS, None, None)
+LINE = 64  # bytes of a cache line, where scratch begins; no vector is longer
 
 
 class Cut(NamedTuple):
@@ -29,17 +35,20 @@ class Cut(NamedTuple):
         tasks: of the kernel.
         cost: nanoseconds of all of them.
         parts: that dk and dv are added up from.
+        room: bytes of scratch that a thread takes.
     """
 
     sizes: tuple[int, ...]
     tasks: int
     cost: float
     parts: int
+    room: int = 0
 
     @property
     def counts(self) -> list[int]:
         """What calls begin with: how many tasks, and how many a thread takes at once."""
-        return [self.tasks, any_size.chunk_of(self.tasks, self.cost / self.tasks)]
+        chunk = any_size.chunk_of(self.tasks, self.cost / self.tasks)
+        return [self.tasks, max(chunk, -(-self.tasks // _ROOMS)) if chunk else 0]
 
 
 def cut(q: Four, k: Four, v: Four, itemsize: int, causal: bool, back: bool) -> Cut:
@@ -56,7 +65,14 @@ def cut(q: Four, k: Four, v: Four, itemsize: int, causal: bool, back: bool) -> C
     pairs = batch * heads * targets * sources * (0.5 if causal else 1.0)
     cost = pairs * ((features + depth) * (2.5 if back else 1.0) + 16) * itemsize / 200
     sizes = (heads, group, targets, sources, features, depth, int(causal), queries, keys, blocks)
-    return Cut((*sizes, parts), tasks, cost, parts)
+    room = scratch_bytes(sizes, BACKWARD_ROWS if back else FORWARD_ROWS, itemsize)
+    return Cut((*sizes, parts), tasks, cost, parts, room)
+
+
+def scratch_bytes(sizes: Sequence[int], rows: Sequence[int | None], itemsize: int) -> int:
+    """Bytes of scratch that a thread takes, at an address where no line needs to begin."""
+    pitch = -(-sizes[_QUERIES] // LINE) * LINE
+    return LINE + sum([1 if i is None else sizes[i] for i in rows]) * pitch * itemsize
 
 
 def sum_of_parts(plan: Cut, length: int) -> Cut:
@@ -79,7 +95,14 @@ class _Call(NamedTuple):
     counts: list[int]
     numbers: np.ndarray
 
+    def scratch(self) -> list[Any]:
+        """Memory for as many threads as may run, and which of it is a thread's."""
+        tasks, chunk = self.counts
+        chunk, room = chunk or tasks, self.plan.room
+        return [np.empty(-(-tasks // chunk) * room, np.uint8), room, chunk]
 
+
+_ROOMS = 64  # at most so many pieces a call is shared in
 _MOST = 1024
 _calls: dict[Any, _Call] = {}
 limits.on_change(_calls.clear)
@@ -182,7 +205,7 @@ def attention(
     out = any_size.empty([q, batch, targets, heads, v.shape[3]]).transpose(0, 2, 1, 3)
     lse = any_size.empty([q, batch, heads, targets])
     any_size.kernel("attention", "forward", dtype.char)(
-        [*call.counts, *arrays, lse, out, *_NONE[:4], scale, call.numbers]
+        [*call.counts, *arrays, lse, out, *_NONE[:4], scale, call.numbers, *call.scratch()]
     )
     return out, lse
 
@@ -213,8 +236,9 @@ def attention_grad(
     shape = (batch, kv_heads, sources) if parts == 1 else (batch, kv_heads, parts, sources)
     dk, dv = any_size.empty([q, *shape, q.shape[3]]), any_size.empty([q, *shape, depth])
     any_size.kernel("attention", "backward", dtype.char)(
-        [*call.counts, q, k, v, mask, lse, ct, delta, dq, dk, dv, scale, call.numbers]
-    )
+        [*call.counts, q, k, v, mask, lse, ct, delta, dq, dk, dv, scale, call.numbers,
+         *call.scratch()]
+    )  # fmt: skip
     if parts == 1:
         return dq, dk, dv
     return dq, _joined(call.plan, dk), _joined(call.plan, dv)

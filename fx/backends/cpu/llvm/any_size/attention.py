@@ -26,20 +26,22 @@ Source: Dao et al., "FlashAttention: fast and memory-efficient exact attention w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
+from fx.backends.cpu.attention import BACKWARD_ROWS, FORWARD_ROWS, LINE
 from fx.backends.cpu.llvm import ir as v
 from fx.backends.cpu.llvm.any_size.lanes import Lanes
 from fx.backends.cpu.llvm.vecmath import logarithm
 from fx.backends.cpu.llvm.vecmath.algebra import Num
 from fx.backends.cpu.llvm.vecmath.outlined import outlined
 
-# the words: arrays, the address of a float64, and the address of the numbers below
-Q, K, V, MASK, LSE, CT, DELTA, DQ, DK, DV, SCALE, SIZES = range(12)
-OUT = CT  # of the way forward, which has no words after it but the last two
+# the words: arrays, the address of a float64, the address of the numbers below; and of scratch,
+# its bytes for each so many tasks, which a thread does at once, and how many
+Q, K, V, MASK, LSE, CT, DELTA, DQ, DK, DV, SCALE, SIZES, SCRATCH, ROOM, AT_ONCE = range(15)
+OUT = CT  # of the way forward, which has no words after it but those from SCALE on
 # the numbers, of 8 bytes: sizes, how they are cut, strides in elements
 (HEADS, GROUP, TARGETS, SOURCES, FEATURES, DEPTH, CAUSAL, QUERIES, KEYS, BLOCKS, PARTS,
  Q0, Q1, Q2, _, K0, K1, K2, K3, V0, V1, V2, V3, M0, M1, M2, M3, O0, O1, O2, _,
@@ -61,6 +63,7 @@ class _Attention(Lanes):
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
         words, self.begin, self.end, _ = function.args
+        self.words = words
         self.w = [
             b.load(v.at(b, words, i, v.i64), typ=v.pointer, align=8) for i in range(SIZES + 1)
         ]
@@ -68,13 +71,28 @@ class _Attention(Lanes):
         self.n = [b.load(v.at(b, sizes, i, v.i64), typ=v.i64, align=8) for i in range(O2 + 1)]
         self.pitch = self.whole(b, self.n[QUERIES])
 
+    def scratch(self, rows: Sequence[int | None]) -> list[ir.Value]:
+        """Where so many rows of a block of queries each begin, in this thread's memory."""
+        b = self.b
+        at, room, each = [
+            b.load(v.at(b, self.words, i, v.i64), typ=v.i64, align=8)
+            for i in (SCRATCH, ROOM, AT_ONCE)
+        ]
+        at = b.add(at, b.mul(b.udiv(self.begin, each), room))
+        line = v.const(LINE - 1)
+        start = b.inttoptr(b.and_(b.add(at, line), b.not_(line)), v.pointer)
+        starts, row = [], v.const(0)
+        for count in rows:
+            starts.append(v.at(b, start, row, self.kind))
+            row = b.add(row, b.mul(v.const(1) if count is None else self.n[count], self.pitch))
+        return starts
+
     # the kernels --------------------------------------------------------------------------------
 
     def forward(self) -> None:
         """A task is a block of queries of one head; blocks that see most come first."""
         b, n, w = self.b, self.n, self.w
-        rows = [n[FEATURES], n[DEPTH], n[KEYS], n[KEYS], v.const(1), v.const(1)]
-        memory, (q, out, p, mask, top, total) = self.scratch(rows)
+        q, out, p, mask, top, total = self.scratch(FORWARD_ROWS)
         scale = self.scale()
 
         def task(t: ir.Value) -> None:
@@ -102,13 +120,12 @@ class _Attention(Lanes):
             self.finish(block, out, top, total)
 
         v.loop(b, self.begin, self.end, task, name="task")
-        self.release(memory)
+        b.ret_void()
 
     def backward(self) -> None:
         """A task is a part of the blocks of queries that share a head of k and v."""
         b, n, w = self.b, self.n, self.w
-        rows = [n[FEATURES], n[DEPTH], n[FEATURES], *[n[KEYS]] * 3, v.const(1), v.const(1)]
-        memory, (q, ct, dq, p, g, mask, lse, delta) = self.scratch(rows)
+        q, ct, dq, p, g, mask, lse, delta = self.scratch(BACKWARD_ROWS)
         scale = self.scale()
         kv_heads = b.udiv(n[HEADS], n[GROUP])
 
@@ -155,7 +172,7 @@ class _Attention(Lanes):
             v.loop(b, v.const(0), self.up(left, n[PARTS]), each, name="block")
 
         v.loop(b, self.begin, self.end, task, name="task")
-        self.release(memory)
+        b.ret_void()
 
     def total(self) -> None:
         """A task adds up the parts of a head of k or v: ``Q`` (tasks, parts, n) to ``K``."""

@@ -116,25 +116,3 @@ class Lanes(Tiles):
             v.loop(b, whole, count, one, name="one")
 
         v.loop(b, v.const(0), live, single, name="single")
-
-    def scratch(self, rows: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
-        """Memory for so many rows of a block of queries each, and where each begins."""
-        b = self.b
-        starts = [v.const(0)]
-        for count in rows:
-            starts.append(b.add(starts[-1], b.mul(count, self.pitch)))
-        size = b.mul(starts.pop(), v.const(v.size_of(self.kind)))
-        held = b.alloca(v.pointer)
-        kinds = [v.pointer, v.i64, v.i64]
-        function = v.declared(b.module, "posix_memalign", v.i32, kinds)
-        code = b.call(function, [held, v.const(64), size])
-        with b.if_then(b.icmp_signed("!=", code, ir.Constant(v.i32, 0)), likely=False):
-            b.call(v.declared(b.module, "llvm.trap", v.void, []), [])
-        memory = b.load(held, typ=v.pointer)
-        return memory, [v.at(b, memory, start, self.kind) for start in starts]
-
-    def release(self, memory: ir.Value) -> None:
-        """Give scratch back, and end the kernel."""
-        b = self.b
-        b.call(v.declared(b.module, "free", v.void, [v.pointer]), [memory])
-        b.ret_void()

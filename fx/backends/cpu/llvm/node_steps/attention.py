@@ -42,7 +42,7 @@ class CallStep(Step):
         views = [x for x in given if x is not None]
         self.name, self.kernel = node.primitive.name, kernel
         self.reads, self.writes = tuple([x.value for x in views]), tuple(made)
-        self.tasks, self.cost = plan.tasks, plan.cost
+        self.tasks, self.cost, self.scratch = plan.tasks, plan.cost, plan.room
         self.lines = (node.line,) if node.line else ()
         self.places = [None if x is None else x.offset for x in given]
         self.dtype, self.scale = made[0].spec.dtype, float(node.params["scale"])
@@ -63,6 +63,7 @@ class CallStep(Step):
         scale = dialect.room(b, dialect.f64, 1)
         b.store(ir.Constant(dialect.f64, self.scale), scale)
         words += [scale, dialect.table(module, f"{name}.numbers", self.numbers)]
+        words += [frame.scratch, 0, self.tasks]
         call(frame, ("attention", self.kernel, _CHARS[self.dtype.name]), words)
         return frame.function
 
