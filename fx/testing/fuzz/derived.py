@@ -92,7 +92,20 @@ def check(function: Function, x: Tensor, word: str) -> None:
     if "c" not in word[:1] and "b" not in word:
         fast = fx.jit(outer)
         for turn in ("first", "second"):
-            same(Outcome(fast, (x,), False), got, f"{word}, jit, {turn} call")
+            found = Outcome(fast, (x,), False)
+            try:
+                same(found, got, f"{word}, jit, {turn} call")
+            except Found:
+                if found.error is None and _is_noise(outer, x, found.value - got.value):
+                    raise Invalid("rounding decides the value") from None
+                raise
+
+
+def _is_noise(outer: Function, x: Tensor, gap: Any) -> bool:
+    """Whether a last digit of ``x`` changes a value by as much as the ``gap`` that was found."""
+    gaps = np.abs(np.asarray(gap.detach())).max(initial=0.0)
+    moved = [outer(x * (1 + i * 2.0**-52)) - outer(x * (1 - i * 2.0**-52)) for i in (1, 2, 3)]
+    return bool(max(np.abs(np.asarray(m.detach())).max(initial=0.0) for m in moved) > 0.1 * gaps)
 
 
 def _differences(inner: Function, x: Tensor, value: Tensor, word: str) -> None:
