@@ -56,8 +56,11 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _is_detached(x: Any) -> bool:
+    """Whether what is written into a tensor that nobody holds has a history that nobody sees."""
     record = getattr(x, "_view", None)
-    return record is not None and record.cut and record.leaf is None
+    if record is None or not record.cut or record.leaf is not None:
+        return False
+    return not any(m is not x and m._view.cut for m in record.family.alive())
 
 
 class _Probe:

@@ -227,6 +227,26 @@ PROGRAMS = {
         x, w = torch.ones(3), torch.ones(3, requires_grad=True)
         x.detach().squeeze().mul_(w)
         """,
+    "part of a detached tensor that has a name gets a history under jit": """
+        x, w = torch.ones(3, 3), torch.ones((), requires_grad=True)
+        @jit
+        def f(p):
+            v = x.data
+            v.T[0] = p * p
+            return v * 1
+        y = f(w)
+        z = f(w)
+        """,
+    "part of the data of a leaf gets the history of the leaf under jit": """
+        x = torch.ones(3, 3, requires_grad=True)
+        @jit
+        def f(p):
+            v = x.data
+            v[0].copy_(x[0] + p)
+            return v * 1
+        y = f(torch.ones(3))
+        z = f(torch.ones(3))
+        """,
 }
 
 
