@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -74,3 +77,22 @@ def test_bands_of_a_convolution_are_all_of_it(seed):
             weight = eager.conv_weight_grad(x, y, **kernel, **kw)
         for got, expected in zip((found, back, weight), want):
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-11)
+
+
+# the lists of memory that waits are two then, and no size may fall into another
+WAITING = """
+import numpy as np, fx
+for n in (17, 100, 33, 200, 64, 100):
+    x, y = np.random.default_rng(n).standard_normal((n, 63)), np.linspace(-1.0, 1.0, 63)
+    for _ in range(3):
+        got = fx.where(fx.tensor(x) > fx.tensor(y), fx.tensor(x), fx.tensor(y))
+        np.testing.assert_array_equal(np.asarray(got), np.maximum(x, y))
+"""
+
+
+def test_memory_of_many_sizes_waits_in_few_lists():
+    given = {**os.environ, "FX_LIMITS": "tiny"}
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING], env=given, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

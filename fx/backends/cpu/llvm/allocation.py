@@ -52,7 +52,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define internal ptr @bucket(i64 %capacity) {{
   %lines = lshr i64 %capacity, 6
   %mixed = mul i64 %lines, -7046029254386353131
-  %hash = lshr i64 %mixed, {64 - 8}
+  %hash = lshr i64 %mixed, {64 - limits.MEMORY_BUCKETS.bit_length() + 1}
   %at = getelementptr ptr, ptr @buckets, i64 %hash
   ret ptr %at
 }}
