@@ -10,6 +10,8 @@ from pickle import UnpicklingError
 from types import TracebackType
 from typing import Any
 
+from numpy.linalg import LinAlgError as _LinAlgError
+
 from fx.frames import users_only
 from fx.modes import modes
 
@@ -61,6 +63,10 @@ class AxisError(FxError, ValueError, IndexError, RuntimeError):
 
 class IndexingError(FxError, IndexError, RuntimeError):
     """An index does not fit the tensor it indexes."""
+
+
+class LinAlgError(FxError, _LinAlgError, RuntimeError):
+    """A matrix is singular or not positive definite, or an iteration does not converge."""
 
 
 class DivisionError(FxError, RuntimeError, ZeroDivisionError):

@@ -1,10 +1,11 @@
-"""``torch.linalg``: norms, products and diagonals. Decompositions are not there."""
+"""``torch.linalg``: what ``fx.linalg`` has by PyTorch's names of arguments."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import fx
+from fx import linalg
 from fx.errors import ShapeError
 from fx.ops.operands import floating
 from fx.ops.products.chains import chain_matmul, matrix_power
@@ -13,6 +14,17 @@ from fx.tensor import Tensor
 from fx.torch._functions import sharing
 
 matmul = fx.matmul
+LinAlgError = fx.errors.LinAlgError
+
+
+def cholesky(A: Any, *, upper: bool = False) -> Tensor:
+    """The lower (or upper) factor of positive definite matrices; ``fx.linalg.cholesky``."""
+    return linalg.cholesky(A, upper=upper)
+
+
+def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> linalg.CholeskyEx:
+    """The same with ``info`` in place of an error; ``fx.linalg.cholesky_ex``."""
+    return linalg.cholesky_ex(A, upper=upper, check_errors=check_errors)
 
 
 def vector_norm(
@@ -106,12 +118,12 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(
-        f"fx has no torch.linalg.{name}: there are no decompositions; what there is: "
+        f"fx has no torch.linalg.{name}: what there is: "
         f"{', '.join(__all__)}. For constants write fx.from_numpy(numpy.linalg.{name}(x.numpy()))"
     )
 
 
 __all__ = [
-    "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "vander",
-    "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "matmul", "matrix_norm",
+    "matrix_power", "multi_dot", "norm", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip

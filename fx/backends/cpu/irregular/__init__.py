@@ -14,8 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 GROUPS = frozenset(
-    ("histogram", "order", "planes", "rejection", "resampling", "scatter", "shuffle", "windows")
-)
+    (
+        "histogram", "lapack", "order", "planes", "rejection", "resampling", "scatter", "shuffle",
+        "windows",
+    )
+)  # fmt: skip
 
 
 @cache

@@ -10,14 +10,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import compiler, extending
+from numba.core import cgutils, compiler, extending
 from numba.core.compiler import Flags
 from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
 ARRAY = "elements of the kernel's dtype"
-INT64S, UINT32S, FLOAT64S = (
-    types.CPointer(kind) for kind in (types.int64, types.uint32, types.float64)
+INT64S, INT32S, UINT32S, FLOAT64S = (
+    types.CPointer(kind) for kind in (types.int64, types.int32, types.uint32, types.float64)
 )
 INT, FLOAT = types.int64, types.float64
 
@@ -52,6 +52,78 @@ def width_of(_context, pointer):  # type: ignore[no-untyped-def]
         return ir.Constant(ir.IntType(64), pointer.dtype.bitwidth)
 
     return types.int64(pointer), emit
+
+
+@extending.intrinsic
+def like(_context, pointer, number):  # type: ignore[no-untyped-def]
+    """A number as an element of what a pointer points to."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return context.cast(builder, args[1], signature.args[1], signature.return_type)
+
+    return pointer.dtype(pointer, number), emit
+
+
+@extending.intrinsic
+def call(_context, address, arguments):  # type: ignore[no-untyped-def]
+    """Call a void function at an address as Fortran does: with pointers, to numbers as well.
+
+    ``arguments`` is a tuple of pointers, of int64 (an INTEGER, or the code of a CHARACTER) and of
+    elements.
+    """
+    kinds = list(arguments)
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        given = []
+        for i, kind in enumerate(kinds):
+            value = builder.extract_value(args[1], i)
+            if not isinstance(kind, types.CPointer):
+                if isinstance(kind, types.Integer):
+                    value = builder.trunc(value, ir.IntType(32))
+                place = cgutils.alloca_once(builder, value.type)
+                builder.store(value, place)
+                value = place
+            given.append(value)
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, arguments), emit
+
+
+@extending.intrinsic
+def exchange(_context, pointer, value):  # type: ignore[no-untyped-def]
+    """Put an int64 in a place that several threads look at; what was there."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.atomic_rmw("xchg", args[0], args[1], "seq_cst")
+
+    return types.int64(pointer, types.int64), emit
+
+
+@extending.intrinsic
+def count_of(_context, address):  # type: ignore[no-untyped-def]
+    """What a function at an address, of no argument, gives: a C int."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(ir.IntType(32), [])
+        found = builder.call(builder.inttoptr(args[0], kind.as_pointer()), [])
+        return builder.sext(found, ir.IntType(64))
+
+    return types.int64(types.int64), emit
+
+
+@extending.intrinsic
+def set_count(_context, address, count):  # type: ignore[no-untyped-def]
+    """Call a void function of a C int at an address."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)])
+        count = builder.trunc(args[1], ir.IntType(32))
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [count])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), emit
 
 
 def text_of(

@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED
+from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED, UNSOLVED
 from fx.compiler.memory import ALIGN, Planner
 from fx.compiler.step import PythonStep, Step
 from fx.errors import DIVIDED_BY_0
@@ -166,13 +166,18 @@ def copy(builder: ir.IRBuilder, to: Any, source: Any, nbytes: int) -> None:
     builder.call(function, [to, source, ir.Constant(I64, nbytes), ir.Constant(I1, 0)])
 
 
-IN_BODY = {  # messages of a loop or branch in which several steps may fail, by their words
-    (BAD_INDEX,): "index %lld is out of range in a loop or branch ({})",
-    (DIVIDED,): DIVIDED_BY_0 + " (in a loop or branch, {})",
-    (BAD_INDEX, DIVIDED): "an index is out of range, or "
-    + DIVIDED_BY_0
-    + " (in a loop or branch, {})",
+_IN_BODY = {  # what may go wrong in a loop or branch in which several steps may fail
+    BAD_INDEX: "an index is out of range",
+    DIVIDED: DIVIDED_BY_0,
+    UNSOLVED: "a matrix is singular or not positive definite",
 }
+
+
+def in_body(words: tuple[int, ...], line: str) -> str:
+    """The message of a loop or branch in which several steps may fail, by their words."""
+    if words == (BAD_INDEX,):
+        return f"index %lld is out of range in a loop or branch ({line})"
+    return f"{', or '.join([_IN_BODY[w] for w in words])} (in a loop or branch, {line})"
 
 
 def is_checked(step: Any) -> bool:

@@ -16,7 +16,6 @@ from llvmlite import ir
 from fx.backends.cpu.llvm.control_body import (
     I8,
     I64,
-    IN_BODY,
     PTR,
     Body,
     Unfit,
@@ -24,6 +23,7 @@ from fx.backends.cpu.llvm.control_body import (
     byte_at,
     caller,
     copy,
+    in_body,
     is_checked,
     rounded,
     row_at,
@@ -56,7 +56,7 @@ class ControlStep(Step):
             self.status = len(node.outs)
             self.words = tuple(sorted({w for s in told for w in s.words}))
             failures = {s.failure for s in told}  # type: ignore[attr-defined]
-            several = IN_BODY[self.words].format(node.line)
+            several = in_body(self.words, node.line)
             self.failure = failures.pop() if len(failures) == 1 else several
         self.lines = (node.line,) if node.line else ()
         self.name = f"{node.primitive.name}: {len(every)} steps"

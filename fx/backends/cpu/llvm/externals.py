@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from fx.backends.cpu import irregular
+from fx.backends.cpu.lapack import door
 
 _PREFIX = "fx."
 
@@ -142,4 +143,14 @@ def _register_math() -> None:
             register(f"fx.{function}{suffix}", type, of_library(f"{function}{suffix}"))
 
 
+def _register_lapack() -> None:
+    """SciPy's LAPACK and BLAS, and the words of the setting of their threads."""
+    kind = ir.FunctionType(ir.VoidType(), [])  # it is called with what Fortran takes
+    for routine in door.ROUTINES:
+        for char in door.LETTERS:
+            register(door.external(routine, char), kind, door.finder(routine, char))
+    register(door.THREADS, kind, lambda: int(door.threads().ctypes.data))
+
+
 _register_math()
+_register_lapack()

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fx.backends.cpu.lapack.plans import PLANS
 from fx.backends.cpu.llvm.node_steps import (
     attention,
     calls,
     divisors,
     extremes,
     indexing,
+    lapack,
     philox,
     scattering,
 )
@@ -51,4 +53,6 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "random_gamma": calls.random_gamma,
     "random_poisson": calls.random_poisson,
     "random_permutation": calls.random_permutation,
+    "verified": lapack.verified,
+    **dict.fromkeys(PLANS, lapack.planned),
 }

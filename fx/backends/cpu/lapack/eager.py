@@ -1,0 +1,113 @@
+"""Eager kernels of the primitives of ``fx/prims/linalg`` on NumPy arrays, by their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fx.backends.cpu._arrays import HALVES, contiguous
+from fx.backends.cpu.lapack import door
+from fx.backends.cpu.lapack.plans import PLANS, Plan
+from fx.backends.cpu.llvm import any_size
+from fx.backends.cpu.llvm.failures import UNSOLVED, failed
+from fx.dtypes import float32
+from fx.primitive import registry
+from fx.spec import TensorSpec
+
+Runner = Callable[[list[np.ndarray]], Any]
+
+
+def kernel_of(name: str) -> Callable[..., Any]:
+    """The kernel of the primitive ``name``: stacks in, arrays of its spec out."""
+
+    def kernel(*arrays: np.ndarray, **params: Any) -> Any:
+        key = tuple([(a.shape, a.dtype) for a in arrays])
+        return _runner(name, key, tuple(params.items()))([contiguous(a) for a in arrays])
+
+    return kernel
+
+
+@lru_cache(1024)
+def _runner(name: str, given: tuple[Any, ...], items: tuple[tuple[str, Any], ...]) -> Runner:
+    """What runs a primitive on arrays of these shapes and dtypes."""
+    params = dict(items)
+    specs = [TensorSpec(*one) for one in given]
+    outs = registry[name].spec(*specs, **params)
+    if any(s.dtype in HALVES for s in specs):
+        return _in_float32(name, params, outs)
+    if not all(s.size for s in specs):
+        return lambda arrays: _each(outs, lambda s: np.zeros(s.shape, s.dtype))
+    return _running(PLANS[name](*specs, **params), outs)
+
+
+def _running(plan: Plan, outs: Any) -> Runner:
+    run = any_size.kernel("lapack", plan.name, plan.char)
+    head = [plan.tasks, any_size.chunk_of(plan.tasks, plan.price)]
+    words = [*head, *[_word(w) for w in plan.words]]
+    reads = [(i, w[1]) for i, w in enumerate(plan.words, 2) if _is(w, "read")]
+    writes = [(i, w[1]) for i, w in enumerate(plan.words, 2) if _is(w, "write")]
+    multiple = isinstance(outs, tuple)
+    shapes = [[np.zeros(1, s.dtype), *s.shape] for s in (outs if multiple else (outs,))]
+
+    def runner(arrays: list[np.ndarray]) -> Any:
+        made = [any_size.empty(shape) for shape in shapes]
+        given = words.copy()
+        for i, number in reads:
+            given[i] = arrays[number]
+        for i, number in writes:
+            given[i] = made[number]
+        run(given)
+        return tuple(made) if multiple else made[0]
+
+    return runner
+
+
+def _is(word: Any, kind: str) -> bool:
+    return isinstance(word, tuple) and word[0] == kind
+
+
+def _word(word: Any) -> Any:
+    """What a kernel is given; None for arrays, which come with a call."""
+    if _is(word, "routine"):
+        return door.address(*word[1:])
+    if _is(word, "threads"):
+        return door.threads()
+    return None if isinstance(word, tuple) else int(word)
+
+
+def _in_float32(name: str, params: dict[str, Any], outs: Any) -> Runner:
+    """Narrow floats are computed in float32."""
+    kernel = registry[name].cpu
+
+    def runner(arrays: list[np.ndarray]) -> Any:
+        wide = [a.astype(float32) if a.dtype in HALVES else a for a in arrays]
+        found = kernel(*wide, **params)
+        if not isinstance(outs, tuple):
+            return found.astype(outs.dtype)
+        return tuple([x.astype(s.dtype) for x, s in zip(found, outs, strict=True)])
+
+    return runner
+
+
+def _each(outs: Any, made: Callable[[TensorSpec], np.ndarray]) -> Any:
+    return tuple(map(made, outs)) if isinstance(outs, tuple) else made(outs)
+
+
+cholesky = kernel_of("cholesky")
+triangular_solve = kernel_of("triangular_solve")
+
+
+def verified(x: np.ndarray, info: np.ndarray, *, words: tuple[str, str]) -> np.ndarray:
+    """``x`` itself, where every ``info`` is 0.
+
+    Raises:
+        LinAlgError: with the first of the words and the number, or, of a stack, with the second and
+            the place in it.
+    """
+    if info.any():
+        first = int(np.flatnonzero(info)[0])
+        raise failed(UNSOLVED, words[info.ndim > 0], first if info.ndim else int(info))
+    return x

@@ -1,0 +1,76 @@
+"""Factorisations and solves of stacks: the kernels of ``irregular/lapack.py``, and their check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx.backends.cpu.lapack import door
+from fx.backends.cpu.lapack.plans import PLANS
+from fx.backends.cpu.llvm import externals
+from fx.backends.cpu.llvm.failures import UNSOLVED
+from fx.backends.cpu.llvm.ir import Frame, copy, i64, load_item, store_item, turns
+from fx.backends.cpu.llvm.node_steps.calls import call
+from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
+from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
+from fx.compiler.step import Step
+from fx.dtypes import FLOATING, float32, float64, int64
+from fx.graph.ir import Node
+
+
+def planned(node: Node) -> Step | None:
+    """The step of a primitive that has a plan; None for narrow floats, and for nothing at all."""
+    specs = [v.spec for v in node.inputs]
+    if not has_elements(node) or any(s.dtype in _NARROW for s in specs):
+        return None
+    plan = PLANS[node.primitive.name](*specs, **node.params)
+
+    def body(frame: Frame) -> None:
+        call(frame, ("lapack", plan.name, plan.char), [_word(frame, w) for w in plan.words])
+
+    return SpecialStep(node, body, tasks=plan.tasks, cost=plan.tasks * plan.price)
+
+
+_NARROW = FLOATING - {float32, float64}
+
+
+def _word(frame: Frame, word: Any) -> Any:
+    if not isinstance(word, tuple):
+        return int(word)
+    kind, *rest = word
+    found: dict[str, Callable[..., Any]] = {
+        "read": frame.reads.__getitem__,
+        "write": frame.writes.__getitem__,
+        "routine": lambda *of: externals.declare(frame.b.module, door.external(*of)),
+        "threads": lambda: externals.declare(frame.b.module, door.THREADS),
+    }
+    return found[kind](*rest)
+
+
+class _VerifiedStep(CheckedStep):
+    words = (UNSOLVED,)
+
+
+def verified(node: Node) -> Step | None:
+    """x as it is; the first ``info`` that is not 0 is told."""
+    if not has_elements(node):
+        return None
+    x, info = (v.spec for v in node.inputs)
+    stack = info.ndim > 0
+
+    def body(frame: Frame) -> None:
+        b = frame.b
+        (source, told), (target, status) = frame.reads, frame.writes
+        store_item(b, i64(0), status, i64(0), int64)
+        apart = b.icmp_unsigned("!=", b.ptrtoint(source, i64), b.ptrtoint(target, i64))
+        with b.if_then(apart):
+            copy(b, target, source, x.nbytes)
+        with turns(b, 0, info.size) as i:
+            at = b.sub(i64(info.size - 1), i)  # the first one is the last to be seen
+            number = load_item(b, told, at, info.dtype)
+            with b.if_then(b.icmp_signed("!=", number, number.type(0)), likely=False):
+                store_item(b, i64(UNSOLVED), status, i64(0), int64)
+                store_item(b, at if stack else b.sext(number, i64), status, i64(1), int64)
+        b.ret_void()
+
+    return _VerifiedStep(node, body, node.params["words"][stack], inplace=((0, 0),))

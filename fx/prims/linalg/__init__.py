@@ -1,0 +1,3 @@
+"""Primitives on stacks of matrices (*B, m, n): a file a family. ``stacks.py`` is common to all."""
+
+from fx.prims.linalg import cholesky, triangular, verified
