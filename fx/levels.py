@@ -64,11 +64,13 @@ class Tracer(Tensor):
 
     A subclass implements ``process`` (run a primitive at its level) and ``concrete``. ``fuses``
     says that it runs a primitive as it is on the values below: a fused one may come as one.
+    ``known`` is False where nothing is computed, only written down.
     """
 
     __slots__ = ("level", "value")
     transform: ClassVar[str] = "a transform"
     fuses: ClassVar[bool] = False
+    known: ClassVar[bool] = True
 
     level: int  # type: ignore[misc] # a slot here, a class variable of plain tensors
     value: Tensor

@@ -36,7 +36,7 @@ class _Recorded:
     multiple = True
 
     def __init__(self, application: Application) -> None:
-        self.name = application.name
+        self.name = application.called
         self.torch_name = application.torch_name
         self.saves = application.saves
 
@@ -55,7 +55,8 @@ class Application(Primitive):
     commutative = no_minus_zero = partial = False
 
     def __init__(self, name: str, torch_name: str = "") -> None:
-        self.name = name
+        self.called = name
+        self.name = f"call {name}"  # a function that a user calls sin is not the primitive sin
         self.torch_name = torch_name or name
 
     # what a subclass gives ----------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Application(Primitive):
     ) -> tuple[Tensor, ...]:
         parents = tuple([tape.node_at(x, level) for x in args])
         outs, pullback = self.forward(values, parents)
-        outs = [_owned(o, level, self.name) for o in outs]
+        outs = [_owned(o, level, self.called) for o in outs]
         if level == 0 or level & 1:  # the tapes of .backward() may be asked to record the pass
             bare, recorded = pullback, self.remember(args, parents)
 

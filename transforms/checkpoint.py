@@ -161,7 +161,7 @@ class _Rerun(Application):
             floats, others = iter(outs), iter(whole)
             return [next(floats if f else others) for f in floating]
 
-        return _Rerun(self.name, floating, as_seen, self.place)(*args)
+        return _Rerun(self.called, floating, as_seen, self.place)(*args)
 
     def forward(self, args: Tensors, needs: Sequence[Any]) -> tuple[Tensors, Pullback]:
         moving, of_moving = self._moving(args, needs)
@@ -204,7 +204,7 @@ class _Rerun(Application):
             return [lanes_to(o, d, 0, size) for o, d in zip(self.place(outs), own)]
 
         rerun = lanes_first(self.rerun, size, axis_name, dims[self.count :])
-        return _Rerun(self.name, self.floating, rerun, place)
+        return _Rerun(self.called, self.floating, rerun, place)
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:

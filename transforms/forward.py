@@ -36,8 +36,19 @@ class JVPTracer(Tracer):
         tangents = tuple([x.tangent if x.level == level else None for x in args])
         out, tangent = primitive.jvp(primals, tangents, **params)
         if primitive.multiple:
+            if not all(map(_known, out)) and all(map(_known, primals)):
+                out = primitive(*primals, **params)  # a loop that computes both together
             return tuple([jvp_tracer(level, o, t) for o, t in zip(out, tangent, strict=True)])
         return jvp_tracer(level, out, tangent)
+
+
+def _known(x: Tensor) -> bool:
+    """Whether a tensor has a value: linear functions are written down, not run."""
+    while isinstance(x, Tracer) and x.known:
+        if x.transform == "jit":
+            return True
+        x = x.value
+    return not isinstance(x, Tracer)
 
 
 def jvp_tracer(level: int, value: Tensor, tangent: Tensor | None) -> Tensor:

@@ -113,6 +113,7 @@ class LinearTracer(Tracer):
     """A tangent that is not known yet: its place in a program."""
 
     __slots__ = ("program", "slot")
+    known = False
     program: Program
     slot: int
 

@@ -95,7 +95,7 @@ class VJPApplication(Application):
                 size, axis_name, [*residuals, *cts], [*residual_dims, *ct_dims], dims, shapes,
             )  # fmt: skip
 
-        return VJPApplication(self.name, lanes_first(self.run, size, axis_name, dims), fwd, bwd)
+        return VJPApplication(self.called, lanes_first(self.run, size, axis_name, dims), fwd, bwd)
 
 
 def cotangents_of_lanes(
@@ -186,7 +186,7 @@ class JVPApplication(Application):
             every = both(*primals, *tangents)
             return every[: len(every) // 2], every[len(every) // 2 :]
 
-        return JVPApplication(self.name, lanes_first(self.run, size, axis_name, dims), rule)
+        return JVPApplication(self.called, lanes_first(self.run, size, axis_name, dims), rule)
 
 
 def _filled(primals: Tensors, given: dict[int, Tensor]) -> list[Tensor]:

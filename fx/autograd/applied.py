@@ -125,17 +125,17 @@ class Applied(Application):
         count = len(call.args)
         if len(parts) < count or any(p is not None for p in parts[count:]):
             raise BackwardError(
-                f"{self.name}.backward returned {len(parts)} gradients for the {count} arguments "
+                f"{self.called}.backward returned {len(parts)} gradients for the {count} arguments "
                 f"of forward; return one for each, None where there is none"
             )
         for i, part in enumerate(parts[:count]):
             if part is not None and i not in call.places:
                 raise BackwardError(
-                    f"{self.name}.backward returned a gradient for argument {i} of forward, which "
-                    f"is no tensor; return None there"
+                    f"{self.called}.backward returned a gradient for argument {i} of forward, "
+                    f"which is no tensor; return None there"
                 )
         return [
-            repaired(_as_like(parts[i], s, f"{self.name}.backward: the gradient of argument {i}"))
+            repaired(_as_like(parts[i], s, f"{self.called}.backward: the gradient of argument {i}"))
             if wanted and s.dtype in INEXACT
             else None
             for i, s, wanted in zip(call.places, specs, needed)
@@ -179,9 +179,9 @@ class Applied(Application):
         parts = found if isinstance(found, tuple) else (found,)
         if len(parts) != len(call.template):
             raise BackwardError(
-                f"{self.name}.jvp returned {len(parts)} tangents for {len(call.template)} results"
+                f"{self.called}.jvp returned {len(parts)} tangents for {len(call.template)} results"
             )
-        what = f"{self.name}.jvp: a tangent"
+        what = f"{self.called}.jvp: a tangent"
         return [
             _as_like(p, outs[x.index].spec, what)
             for p, x in zip(parts, call.template)

@@ -77,7 +77,7 @@ def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> G
     made = []
     for node in nodes:
         ins = tuple([env.get(v, v) for v in node.inputs])
-        key = (node.primitive.name, ins, _key(node.params))
+        key = (node.primitive, ins, _key(node.params))
         new = known.get(key)
         if new is None:
             specs = [v.spec for v in node.outs]

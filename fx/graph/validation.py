@@ -13,7 +13,7 @@ def validate(graph: Graph) -> Graph:
     """Check a graph and the graphs nested in it; the graph itself.
 
     Every value is an input, a constant or the result of an earlier node; no value has two owners;
-    the specs of results are those of the spec rules.
+    the specs of results are those of the spec rules; sizes among the parameters are plain ints.
 
     Args:
         graph: to check.
@@ -48,6 +48,7 @@ def validate(graph: Graph) -> Graph:
                 raise GraphError(f"{where}: its result {k} says that it belongs to {value.node!r}")
         known.update(node.outs)
         _check_specs(node, where)
+        _check_numbers(node, where)
         for _, nested in subgraphs(node.params):
             validate(nested)
     for i, value in enumerate(graph.outputs):
@@ -65,6 +66,14 @@ def _check_specs(node: Node, where: str) -> None:
     specs = tuple([v.spec for v in node.outs])
     if wanted != specs:
         raise GraphError(f"{where}: its results are {specs}, its spec rule says {wanted}")
+
+
+def _check_numbers(node: Node, where: str) -> None:
+    """Compilers decide by ``type(n) is int``: what ``x.size`` gives is another type."""
+    for name, value in node.params.items():
+        for n in value if isinstance(value, tuple) else (value,):
+            if isinstance(n, int) and type(n) not in (int, bool):
+                raise GraphError(f"{where}: {name} holds a {type(n).__name__}, expected an int")
 
 
 def _stranger(value: Value, graph: Graph) -> str:

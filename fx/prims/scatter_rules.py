@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import fx.prims.cumulative as cumulative
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
@@ -134,7 +136,7 @@ class SliceRules(ScatterRules):
 
     def winners(self, idx, into, axis):
         device = idx.device.name
-        places = iota(shape=(idx.size,), axis=0, start=0, step=1, dtype=int64, device=device)
+        places = iota(shape=(prod(idx.shape),), axis=0, start=0, step=1, dtype=int64, device=device)
         places = shape_prims.reshaped(places, idx.shape)
         nobody = full(shape=(into[axis],), value=-1, dtype=int64, device=device)
         last = self.scatter(nobody, idx, places, 0, "set")

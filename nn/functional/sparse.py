@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -84,9 +85,9 @@ def embedding(
         is_padding = shape_prims.reshaped(idx == padding_idx % rows, (*idx._shape, 1))
         out = compare.where(is_padding, fixed(out), out)
     if scale_grad_by_freq:
-        flat = shape_prims.reshaped(idx, (idx.size,))
+        flat = shape_prims.reshaped(idx, (prod(idx._shape),))
         none = creation.full(shape=(rows,), value=0, dtype=out.dtype, device=out.device.name)
-        one = shape_prims.stretched(creation.constant_like(1, out), (idx.size,))
+        one = shape_prims.stretched(creation.constant_like(1, out), flat._shape)
         counts = indexing.scatter(none, flat, one, axis=0, mode="add")  # (rows,)
         share = shape_prims.reshaped(1.0 / indexing.take(counts, idx, axis=0), (*idx._shape, 1))
         out = fixed(out) + (out - fixed(out)) * share
@@ -109,7 +110,7 @@ def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
         )
     with no_grad():
         held = weight.read()
-        flat = shape_prims.reshaped(idx, (idx.size,))
+        flat = shape_prims.reshaped(idx, (prod(idx._shape),))
         rows = indexing.take(held, flat, axis=0)  # (looked up, features)
         norms = norm(rows, p, axis=1, keepdims=True)
         scale = compare.where(

@@ -270,3 +270,32 @@ def test_graphs_52_19():
     """Complex numbers have no maximum, not even where there are none of them."""
     x = values.tensor((0, 3), "complex64", 22, "dense", "none")
     compare.compiled(lambda x: fx.nn.functional.max_pool1d(x[None], 2), x)
+
+
+def test_jitwrites_82_216():
+    """The gradient of a masked write in a program of two segments."""
+    text = """
+    x1 = torch.tensor([[-0.5, -1.375], [1.875, -1.0]], requires_grad=True)
+    x2 = torch.ones(2, 2)
+    @jit
+    def f4(p5):
+        c7 = p5.sum() < 0.123
+        y8 = (1.5 + p5 * p5).log()
+        y8[y8 > 0.123] /= (1.5 + (y8.mean().item()) ** 2)
+        if not c7:
+            pass
+        return (x2 * 1).contiguous(), (p5 * 1).contiguous()
+    y12, y13 = f4(x1)
+    """
+    twins.agree(text, every=100)
+
+
+def test_derivatives_81_1106():
+    """Results of a loop are known where it is linearized inside of jit."""
+    x0 = values.tensor((3, 3), "float64", 47) + 0.0625
+
+    def f(x):
+        v0 = fx.fori_loop(0, 2, lambda i, v: fx.sin(v) + 0.1, x)
+        return fx.mean(fx.checkpoint(lambda v: fx.sin(v) * v)(v0))
+
+    derived.check(f, x0, "l")

@@ -1,11 +1,14 @@
 """The fuzzer: programs on fixed seeds hold, and a fault that is planted is found and made small."""
 
+import random
 import subprocess
 import sys
 
 import pytest
 
+import fx
 from fx.testing.fuzz import __main__ as command
+from fx.testing.fuzz.compare import Found, Invalid, Outcome, near
 from fx.testing.fuzz.generator import GENERATORS, ORACLES, TEMPLATE, make
 from fx.testing.fuzz.program import Op, Program, from_data, smaller
 from fx.testing.fuzz.runner import Hunt
@@ -72,6 +75,32 @@ def test_smaller_programs():
         program = found
     words = " ".join(program.source().partition("def test_found():")[2].split())
     assert words == "x = 2 def f(x): a = x + 1 b = a * x return [b] assert 6 not in f(x)"
+
+
+# what rounding decides ----------------------------------------------------------------------------
+
+ROWS = fx.reshape(fx.sin(fx.arange(650.0)), (130, 5))
+CENTRED = lambda x: [fx.sum(fx.nn.functional.layer_norm(x, (5,)))]
+DIFFERENCES = {
+    "a last digit of a sum that is 0": (CENTRED, lambda y: y + 2e-5, Invalid),
+    "more than a last digit": (CENTRED, lambda y: y + 2e-3, Found),
+    "one place": (lambda x: [x * 0.5], lambda y: y.at[3, 2].multiply(1 + 1e-4), Found),
+    "a row of sums": (lambda x: [fx.sum(x, axis=1)], lambda y: y.at[7].add(1e-4), Found),
+    "a jump": (lambda x: [fx.floor(x * 8) * 1e-4], lambda y: y.at[0, 1].add(1e-4), Found),
+    "a whole number": (lambda x: [fx.argsort(x, axis=0)], lambda y: y.at[0].add(1), Found),
+    "another dtype": (CENTRED, lambda y: y.astype(fx.float64) + 2e-5, Found),
+    "what is drawn": (lambda x: [fx.sum(x) * 0 + random.random()], lambda y: y + 1e-4, Found),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_only_what_rounding_decides_says_nothing(case):
+    function, change, kind = DIFFERENCES[case]
+    want = Outcome(function, (ROWS,), True)
+    want.scale = max(want.scale, 2.0)
+    with pytest.raises(kind):
+        near([change(want.value[0])], want, case)
+    near(want.value, want, case)
 
 
 # faults -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 
 import fx
 from fx.errors import BackwardError, DTypeError, ShapeError, TreeError
+from fx.primitive import registry
 from tests.transforms.oracle import array, jax, jnp, ours, same, says, x64
 
 X = np.array([0.3, -1.2, 2.0])
@@ -340,3 +341,36 @@ def test_what_it_closes_over_must_not_be_differentiated(of):
         BackwardError, "has its own derivative rule and closes over", "pass it as an argument"
     ):
         through(ours(X).requires_grad_()) if of == "leaf" else fx.grad(through)(ours(X))
+
+
+def named(name, count, wrap):
+    """A function of ``count`` tensors that has the name of something else."""
+
+    def function(*xs):
+        return xs[0] * 3.0 + sum(xs[1:], 0.25)
+
+    function.__name__ = function.__qualname__ = name
+    if wrap == "checkpoint":
+        return fx.checkpoint(function)
+    own = getattr(fx, wrap)(function)
+    if wrap == "custom_vjp":
+        rest = count - 1
+        own.defvjp(lambda *xs: (function(*xs), None), lambda _, ct: (ct * 3.0, *[ct] * rest))
+    else:
+        own.defjvp(lambda xs, ts: (function(*xs), ts[0] * 3.0 + sum(ts[1:], 0.0)))
+    return own
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("wrap", ["custom_vjp", "custom_jvp", "checkpoint"])
+def test_a_function_that_has_the_name_of_a_primitive_is_not_it(wrap, count):
+    """jit took a rule's function that was called ``sin`` for the sine."""
+    functions = [named(name, count, wrap) for name in registry]
+    xs = [fx.tensor([0.25, 0.5]) * (i + 1) for i in range(count)]
+
+    def every(*xs):
+        return fx.jvp(lambda *xs: [f(*xs) for f in functions], xs, xs)
+
+    same(fx.jit(every)(*xs), every(*xs))
+    if wrap != "checkpoint":
+        same(fx.jit(lambda *xs: [f(*xs) for f in functions])(*xs), every(*xs)[0])

@@ -213,3 +213,33 @@ def test_a_compiled_function_then_something_that_is_not_linear_in_tangents():
     g = lambda x: fx.sin(fx.var(fx.jit(lambda v: v * fx.tanh(v))(x), axis=-1))
     x = fx.tensor([0.5, 2.0, 1.0])
     assert fx.linearize(g, x)[1](x) == pytest.approx(float(fx.jvp(g, (x,), (x,))[1]), rel=1e-5)
+
+
+LOOPS = {
+    "fori_loop": lambda v: fx.fori_loop(0, 2, lambda i, c: fx.sin(c) + 0.1, v),
+    "while_loop": lambda v: fx.while_loop(lambda c: c.sum() < 100, lambda c: c * c + 2.0, v),
+    "scan": lambda v: fx.scan(lambda c, _: (fx.sin(c), fx.cos(c)), v, None, length=3)[1].sum(0),
+    "cond": lambda v: fx.cond(v.sum() > 0, fx.sin, fx.cos, v),
+    "jit": lambda v: fx.jit(fx.sin)(v),
+    "checkpoint": fx.checkpoint(lambda v: fx.sin(v) * v),
+}
+AFTER = {
+    "nothing": lambda v: v,
+    "a step": lambda v: fx.floor(v) * v,
+    "a detached factor": lambda v: v.detach() * v,
+    "checkpoint": fx.checkpoint(lambda v: fx.sin(v) * v),
+    "places": lambda v: v[fx.argsort(v)] * fx.arange(3),
+}
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_results_of_loops_are_known_while_a_staged_function_is_linearized(loop, after):
+    """A loop's values are no tangents, though one operation computes both."""
+    f, x, t = lambda v: after(loop(v)), ours(X), ours(X[::-1].copy())
+
+    def linear(x, t):
+        out, push = fx.linearize(f, x)
+        return out, push(t)
+
+    same(fx.jit(linear)(x, t), fx.jvp(f, (x,), (t,)))

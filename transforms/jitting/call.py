@@ -18,7 +18,7 @@ from fx.graph.ir import Graph, Node, Value
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, stage
-from fx.levels import check_live
+from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
@@ -41,7 +41,7 @@ class GraphCall(Application):
             if type(top) is StageTracer:
                 check_live(top)
                 return tuple(self.graph.run(*args))
-            if _is_linear(top):
+            if isinstance(top, Tracer) and not top.known:
                 return self._apart(args, tuple([x.level == top.level for x in args]))
         elif modes.stage is not None and not args:
             return tuple(self.graph.run())
@@ -112,8 +112,6 @@ class GraphCall(Application):
         out = call_of(pushed)(*primals, *[t for t in tangents if t is not None])
         count = len(self.graph.outputs)
         found = dict(zip(moving, out[count:]))
-        if any(_is_linear(x) for x in out[:count]):  # of a loop that computes both together
-            out = call_of(self.graph)(*primals)
         return out[:count], tuple([found.get(i) for i in range(count)])
 
     def lanes(self, size: int, axis_name: Any, dims: Sequence[int | None]) -> Application:
@@ -158,11 +156,6 @@ def _reached(graph: Graph, given: tuple[bool, ...]) -> list[bool]:
 
 def _flows(value: Value) -> bool:
     return value.spec.dtype.kind not in "iub"
-
-
-def _is_linear(x: Tensor) -> bool:
-    """Whether a tensor is a tangent that has no value: only what is done to it is written down."""
-    return getattr(x, "transform", "") in ("linearize", "linear_transpose")
 
 
 def _inserted(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:

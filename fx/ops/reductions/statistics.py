@@ -298,11 +298,11 @@ def lines(x: Tensor, axes: tuple[int, ...]) -> Tensor:
 def _at(rows: Tensor, *places: Tensor) -> list[Tensor]:
     """What rows (*K, n) have at whole places (*Q) of their order: (*K, *Q); NaN if there is one."""
     kept, shape = rows._shape[:-1], places[0]._shape
-    flat = [shape_prims.reshaped(cast(p, dtypes.int64), (p.size,)) for p in places]
+    flat = [shape_prims.reshaped(cast(p, dtypes.int64), (prod(p._shape),)) for p in places]
     ranks = flat[0] if len(flat) == 1 else shape_prims.concatenate(*flat, axis=0)
-    axis, count = len(kept), flat[0].size
+    axis, count = len(kept), flat[0]._shape[0]
     values, _ = ranked_of(
-        rows, shape_prims.stretched(ranks, (*kept, ranks.size)), axis, "last", False
+        rows, shape_prims.stretched(ranks, (*kept, *ranks._shape)), axis, "last", False
     )
     return [
         shape_prims.reshaped(along(values, axis, i * count, (i + 1) * count), (*kept, *shape))
