@@ -238,6 +238,9 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
 
 def _store(sums: dict[Any, Tensor]) -> None:
     """Add to gradients, all at once: each owner has its old one, or each its new one."""
+    for owner, ct in sums.items():
+        if ct.dtype.kind == "c" and type(owner) is Leaf:  # a gradient has PyTorch's pairing
+            sums[owner] = _repaired(ct)
     if len(sums) == 1:
         owner, ct = sums.popitem()
         old = owner.grad
@@ -262,6 +265,12 @@ def _store(sums: dict[Any, Tensor]) -> None:
             elif old.written:
                 owners[i], names[i], after[i] = _place_of_sum(owners[i], old, after[i])
     deque(map(setattr, owners, names, after), 0)
+
+
+def _repaired(ct: Any) -> Any:
+    from fx.prims.complex import repaired
+
+    return repaired(ct)
 
 
 def _place_of_sum(owner: Any, old: Any, new: Any) -> tuple[Any, str, Any]:
@@ -313,9 +322,7 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
         return ct
     own = ct.dtype.kind == "c"  # hooks and grad have PyTorch's pairing of complex numbers
     if own:
-        from fx.prims.complex import repaired
-
-        ct = repaired(ct)
+        ct = _repaired(ct)
     if extra.hooks:
         pulling, modes.pulling = modes.pulling, NEVER
         try:
@@ -330,7 +337,7 @@ def _visit_extra(node: Node, ct: Any, sums: dict[Any, Tensor]) -> Any:
             modes.pulling = pulling
     if extra.retain:
         _add(extra, ct, sums)
-    return repaired(ct) if own else ct
+    return _repaired(ct) if own else ct
 
 
 def _accumulate(leaf: Any, ct: Tensor, sums: dict[Any, Tensor]) -> None:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from fx.config import modes
-from fx.dtypes import FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import DTypeError
 from fx.frames import user_line
 from fx.ops.convert import as_tensor
@@ -29,11 +29,11 @@ class Parameter(Cell):
     """A tensor that a Module learns: a cell that requires grad and that optimizers rebind.
 
     Args:
-        data: its first value, any shape; floating where it requires grad.
+        data: its first value, any shape; floating or complex where it requires grad.
         requires_grad: whether ``.backward()`` accumulates its gradient.
 
     Raises:
-        DTypeError: if it is to require grad and is not floating.
+        DTypeError: if it is to require grad and is neither floating nor complex.
 
     Example:
         >>> import fx
@@ -51,9 +51,9 @@ class Parameter(Cell):
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         value = _value(data)
-        if requires_grad and value.dtype not in FLOATING:
+        if requires_grad and value.dtype not in INEXACT:
             raise DTypeError(
-                f"Parameter: only floating tensors can require grad, got "
+                f"Parameter: only floating and complex tensors can require grad, got "
                 f"{value.spec!r}; write fx.nn.Parameter(x, requires_grad=False) or cast it with "
                 f"x.astype(fx.float32)"
             )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fx import tree
-from fx.dtypes import FLOATING, int64
+from fx.dtypes import INEXACT, int64
 from fx.errors import DTypeError
 from fx.ops.convert import as_tensor
-from fx.optim._rule import Clock, Options, Rule, filled, first_count
+from fx.optim._rule import Clock, Options, Rule, begun, check_dtype, filled, first_count, updated
 from fx.prims.creation import constant
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -36,7 +36,8 @@ class Pure(NamedTuple):
     """An optimizer as two functions.
 
     ``init(params) -> state`` and ``update(grads, state, params) -> (params, state)``, where
-    ``params`` and ``grads`` are pytrees of one structure (a Module is one).
+    ``params`` and ``grads`` are pytrees of one structure (a Module is one). Of complex parameters
+    an update goes down along the conjugate of what ``fx.grad`` gives, so hand it that.
     """
 
     init: Callable[[Any], Any]
@@ -67,16 +68,18 @@ def pure(name: str, rule: Rule, options: Options) -> Pure:
     def init(params: Any) -> State:
         leaves, treedef = tree.flatten(params)
         values = [value_of(name, x) for x in leaves]
+        for x in values:
+            check_dtype(name, rule, x)
         device = values[0].device if values else "cpu"
         counts = {k: first_count(rule, k, options, device) for k in rule.counts(options)}
         owned = [rule.slots(options, x) for x in values]
         slots = {}
         for slot in dict.fromkeys(slot for own in owned for slot in own):
-            begun = [
-                rule.begin(slot, x, options) if slot in own else filled(x, 0, (0,))
+            first = [
+                begun(rule, slot, x, options) if slot in own else filled(x, 0, (0,))
                 for x, own in zip(values, owned, strict=True)
             ]
-            slots[slot] = tree.unflatten(treedef, begun)
+            slots[slot] = tree.unflatten(treedef, first)
         return State(counts, slots)
 
     def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
@@ -88,7 +91,7 @@ def pure(name: str, rule: Rule, options: Options) -> Pure:
         for i, (leaf, slope) in enumerate(zip(leaves, slopes, strict=True)):
             x, g = value_of(name, leaf), value_of(name, slope)
             own = {slot: held[slot][i] for slot in rule.slots(options, x)}
-            x, own = rule.update(x, g, own, clock.scalars(x.dtype), clock.options(x.dtype))
+            x, own = updated(rule, x, g, own, clock)
             new.append(x)
             for slot, value in own.items():
                 held[slot][i] = value
@@ -146,13 +149,14 @@ def value_of(name: str, leaf: Any) -> Tensor:
     """A leaf as a tensor.
 
     Raises:
-        DTypeError: if it is not floating.
+        DTypeError: if it is neither floating nor complex.
     """
     if isinstance(leaf, Cell):
         return leaf.read()
     x = as_tensor(leaf)
-    if x.dtype not in FLOATING:
+    if x.dtype not in INEXACT:
         raise DTypeError(
-            f"{name} updates floating tensors, got a leaf {x.spec!r}; keep integers out of params"
+            f"{name} updates floating and complex tensors, got a leaf {x.spec!r}; keep "
+            f"integers out of params"
         )
     return x

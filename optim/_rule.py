@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fx.config import default_dtype
-from fx.dtypes import float32, float64
-from fx.errors import ShapeError
+from fx.dtypes import COMPLEX, float32, float64, real_of
+from fx.errors import DTypeError, ShapeError
+from fx.ops.pointwise.complex_numbers import view_as_complex, view_as_real
 from fx.prims.compare import astype
 from fx.prims.creation import constant, full
 from fx.prims.shape import broadcast_to, reshape
@@ -74,6 +75,37 @@ class Rule(NamedTuple):
     elementwise: bool = True
     unsaved: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+
+
+def updated(rule: Rule, x: Tensor, g: Tensor, slots: Slots, clock: Clock) -> tuple[Tensor, Slots]:
+    """A parameter and its slots after the step of a clock. A rule sees complex numbers as pairs."""
+    if x.dtype not in COMPLEX:
+        return rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
+    slots = {name: view_as_real(value) for name, value in slots.items()}
+    dtype = real_of(x.dtype)
+    x, slots = rule.update(
+        view_as_real(x), view_as_real(g), slots, clock.scalars(dtype), clock.options(dtype)
+    )
+    return view_as_complex(x), {name: view_as_complex(value) for name, value in slots.items()}
+
+
+def begun(rule: Rule, name: str, x: Any, options: Options) -> Tensor:
+    """What a slot of a parameter holds at first."""
+    if x.dtype not in COMPLEX:
+        return rule.begin(name, x, options)
+    return view_as_complex(rule.begin(name, view_as_real(x), options))
+
+
+def check_dtype(name: str, rule: Rule, x: Any) -> None:
+    """Refuse what an optimizer cannot update.
+
+    Raises:
+        DTypeError: for a complex parameter, if the optimizer looks at rows and matrices.
+    """
+    if x.dtype in COMPLEX and not rule.elementwise:
+        raise DTypeError(
+            f"{name} does not support complex parameters, got {x.spec!r}; write Adam for these"
+        )
 
 
 def step_alone(options: Options) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from fx.dtypes import FLOATING, float32
 from fx.errors import StateError
 from fx.ops.making.interop import tensor
 from fx.optim._held import States
-from fx.optim._rule import Rule
+from fx.optim._rule import Rule, begun
 from fx.prims.compare import astype
 from fx.state import Cell
 from fx.tensor import Tensor
@@ -95,7 +95,7 @@ def _slot(name: str, value: Any, p: Cell, rule: Rule, group: Any) -> Any:
     x = _own(value)
     expected = p.shape
     if name in rule.slots(group, p):
-        expected = rule.begin(name, p, group).shape
+        expected = begun(rule, name, p, group).shape
     elif x.shape == ():
         expected = ()
     if x.shape != expected:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fx.config import modes
 from fx.optim import _fused
 from fx.optim._held import Slots
-from fx.optim._rule import Clock, Rule, first_count
+from fx.optim._rule import Clock, Rule, begun, first_count, updated
 from fx.state import Cell, lasting, rebind_all
 from fx.tensor import Tensor
 
@@ -59,7 +59,7 @@ def make_steps(steps: list[Step], rule: Rule) -> None:
             if not rule.elementwise:
                 names = rule.slots(step.group, p)
             slots = {name: _slot(held_slots, name).read() for name in names}
-            x, slots = rule.update(x, g, slots, clock.scalars(x.dtype), clock.options(x.dtype))
+            x, slots = updated(rule, x, g, slots, clock)
             new.append((p, x))
             new += [(held_slots[name], value) for name, value in slots.items()]
     rebind_all([*new, *counts])
@@ -75,7 +75,7 @@ def begin_slots(
 ) -> None:
     """Fill in the slots that are missing: all of them before a parameter's first step."""
     made = [name for name in names if name not in held]
-    held.fill({name: made_for(p, partial(rule.begin, name, p, group), name) for name in made})
+    held.fill({name: made_for(p, partial(begun, rule, name, p, group), name) for name in made})
 
 
 def first_counts(

@@ -16,7 +16,7 @@ from fx.optim._holding import Steps
 from fx.optim._hooks import Hooks, with_hooks
 from fx.optim._hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from fx.optim._hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from fx.optim._rule import Clock, Rule, zeros
+from fx.optim._rule import Clock, Rule, check_dtype, zeros
 from fx.optim._state import number_of, option, restored, saved
 from fx.optim._steps import Step, begin_slots, first_counts, has_moved, made_for, make_steps
 from fx.state import Cell, snapshot
@@ -147,6 +147,8 @@ class Optimizer(Hooks):
             group.setdefault(name, value)
         if self.rule is not None:
             self.rule.check(group)
+            for p in listed:
+                check_dtype(type(self).__name__, self.rule, p)
         if any(("param_names" in group) != ("param_names" in g) for g in self.param_groups):
             kind = "with" if "param_names" in group else "without"
             raise ValueError(

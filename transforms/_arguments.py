@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fx.dtypes import FLOATING, INEXACT
-from fx.errors import DTypeError, ShapeError
+from fx.dtypes import COMPLEX, FLOATING, INEXACT
+from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.ops.convert import as_tensor
 from fx.spec import TensorSpec
 from fx.tape import CELL, off_inner_tape
@@ -119,16 +119,13 @@ def leave(x: Any, level: int) -> Any:
     return off_inner_tape(x, level)
 
 
-_WITH_COMPLEX = frozenset(("vjp", "jvp", "linearize"))  # these do not seed by themselves
-
-
-def differentiable_leaf(leaf: Any, what: str) -> Tensor:
-    """A leaf as a floating tensor, or as a complex one where cotangents are given.
+def differentiable_leaf(leaf: Any, what: str, kinds: frozenset[Any] = INEXACT) -> Tensor:
+    """A leaf as a floating or complex tensor, of the dtypes that the transform takes.
 
     Raises:
-        DTypeError: if it is neither: nothing else has a derivative.
+        DTypeError: if it is no such tensor: nothing else has a derivative.
     """
-    kinds = INEXACT if what in _WITH_COMPLEX else FLOATING
+    x: Any
     if isinstance(leaf, Tensor | float):
         x = as_tensor(leaf)
         if x.level == CELL:
@@ -145,8 +142,43 @@ def differentiable_leaf(leaf: Any, what: str) -> Tensor:
             return x
         kind = f"{leaf!r} of type {type(leaf).__name__}"
         fix = "float(x), or choose other arguments with argnums="
+    wanted = "floating"
+    if kinds is COMPLEX:
+        wanted, fix = "complex", "no holomorphic=True"
+    elif x is not None and x.dtype in COMPLEX:
+        fix = "holomorphic=True for a holomorphic function, or differentiate its real parts"
     raise DTypeError(
-        f"{what} differentiates with respect to floating tensors, got {kind}; write {fix}"
+        f"{what} differentiates with respect to {wanted} tensors, got {kind}; write {fix}"
+    )
+
+
+def kinds_of(holomorphic: bool, real: frozenset[Any]) -> frozenset[Any]:
+    """The dtypes that a derivative takes: ``real`` are those of one that is not holomorphic.
+
+    A pullback tells how the real part of a result moves, and a push along real directions how a
+    result moves along these: of complex numbers that is the whole derivative only where the
+    function is holomorphic.
+    """
+    return COMPLEX if holomorphic else real
+
+
+def check_result(
+    x: Tensor, what: str, function: Callable[..., Any], holomorphic: bool, fix: str
+) -> None:
+    """Refuse a result whose derivative would not be what it is taken for.
+
+    Raises:
+        BackwardError: naming its dtype; ``fix`` is the line to write for one without derivatives.
+    """
+    if x.dtype in kinds_of(holomorphic, FLOATING):
+        return
+    if x.dtype in COMPLEX:
+        fix = "write holomorphic=True for a holomorphic function, or return a real tensor"
+    elif holomorphic and x.dtype in FLOATING:
+        fix = "write no holomorphic=True"
+    raise BackwardError(
+        f"{what}: {name_of(function)} must return {'complex' if holomorphic else 'floating'} "
+        f"tensors, got {x.spec!r}; {fix}"
     )
 
 

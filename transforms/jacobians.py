@@ -9,9 +9,8 @@ from typing import Any
 
 import fx.prims.shape as shape_prims
 from fx import tree
-from fx.dtypes import FLOATING
+from fx.dtypes import FLOATING, INEXACT
 from fx.dtypes import int64 as _INDEX
-from fx.errors import BackwardError
 from fx.ops.convert import as_tensor
 from fx.prims.compare import astype, equal
 from fx.prims.creation import iota
@@ -20,9 +19,10 @@ from fx.tensor import Tensor
 from fx.transforms._arguments import (
     Argnums,
     check_function,
+    check_result,
     check_tuples,
     differentiable_leaf,
-    name_of,
+    kinds_of,
     pair,
     replace,
     select,
@@ -31,12 +31,16 @@ from fx.transforms.batching import vmap
 from fx.transforms.forward import jvp
 from fx.transforms.reverse import grad, vjp
 
+_AS_AUX = "return what is not differentiated as aux, with has_aux=True"
+
 
 def jacfwd(
     function: Callable[..., Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian of ``function`` in forward mode, a column at a time: for few inputs.
 
@@ -45,6 +49,7 @@ def jacfwd(
         argnums: the positional argument, or a tuple of them, to differentiate.
         has_aux: whether ``function`` returns ``(result, aux)``.
         chunk_size: at most so many columns at once, to bound memory.
+        holomorphic: whether ``function`` is a holomorphic function of complex arguments.
 
     Returns:
         a function that gives, for each leaf of the result, a tree of the argument's structure (a
@@ -62,16 +67,21 @@ def jacfwd(
                 [0., 4.]])
     """
     check_function(function, "jacfwd")
+    kinds = kinds_of(holomorphic, FLOATING)
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = select(argnums, args, "jacfwd")
         leaves, treedef = tree.flatten(chosen)
-        values = [differentiable_leaf(x, "jacfwd") for x in leaves]
+        values = [differentiable_leaf(x, "jacfwd", kinds) for x in leaves]
 
         def of_values(*new: Tensor) -> Any:
             out = function(*replace(argnums, args, tree.unflatten(treedef, new)), **kwargs)
-            return pair(out, "jacfwd", function) if has_aux else (out, None)
+            out, aux = pair(out, "jacfwd", function) if has_aux else (out, None)
+            if holomorphic:
+                for x in tree.leaves(out):
+                    check_result(as_tensor(x), "jacfwd", function, True, _AS_AUX)
+            return out, aux
 
         aux = None  # anything, and the same in every direction
 
@@ -104,6 +114,8 @@ def jacrev(
     argnums: Argnums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian of ``function`` in reverse mode, a row at a time: for few results.
 
@@ -112,13 +124,14 @@ def jacrev(
         argnums: the positional argument, or a tuple of them, to differentiate.
         has_aux: whether ``function`` returns ``(result, aux)``.
         chunk_size: at most so many rows at once, to bound memory.
+        holomorphic: as for ``grad``.
 
     Returns:
         what ``jacfwd`` gives.
 
     Raises:
-        DTypeError: when an argument is not floating.
-        BackwardError: when a result is not floating.
+        DTypeError: when an argument is neither floating nor complex.
+        BackwardError: when a result is not floating, nor complex of a holomorphic function.
 
     Example:
         >>> import fx
@@ -127,12 +140,13 @@ def jacrev(
                 [0., 3.]]), tensor([1., 2.]))
     """
     check_function(function, "jacrev")
+    kinds = kinds_of(holomorphic, INEXACT)
 
     @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = select(argnums, args, "jacrev")
         for leaf in tree.leaves(chosen):
-            differentiable_leaf(leaf, "jacrev")
+            differentiable_leaf(leaf, "jacrev", kinds)
 
         def of_chosen(*new: Any) -> Any:
             out = function(*replace(argnums, args, new), **kwargs)
@@ -142,11 +156,7 @@ def jacrev(
         leaves, treedef = tree.flatten(out)
         results = [as_tensor(x) for x in leaves]
         for x in results:
-            if x.dtype not in FLOATING:
-                raise BackwardError(
-                    f"jacrev: {name_of(function)} must return floating tensors, got {x.spec!r}; "
-                    f"return what is not differentiated as aux, with has_aux=True"
-                )
+            check_result(x, "jacrev", function, holomorphic, _AS_AUX)
 
         def pull(*cts: Tensor) -> Any:
             return pullback(tree.unflatten(treedef, cts))
@@ -194,6 +204,8 @@ def hessian(
     argnums: Argnums = 0,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The matrix of second derivatives, forward over reverse: ``jacfwd(jacrev(function))``.
 
@@ -202,6 +214,7 @@ def hessian(
         argnums: the positional argument, or a tuple of them, to differentiate.
         has_aux: whether ``function`` returns ``(result, aux)``.
         chunk_size: at most so many columns at once, to bound memory.
+        holomorphic: whether ``function`` is a holomorphic function of complex arguments.
 
     Returns:
         a function that gives, for each leaf of the result and each pair of leaves of the arguments,
@@ -214,7 +227,8 @@ def hessian(
                 [ 0., 12.]])
     """
     check_function(function, "hessian")
-    return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux, chunk_size)
+    rows = jacrev(function, argnums, has_aux, holomorphic=holomorphic)
+    return jacfwd(rows, argnums, has_aux, chunk_size, holomorphic=holomorphic)
 
 
 def hvp(function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fx.backward_pass import backward_pass
-from fx.dtypes import COMPLEX, FLOATING
+from fx.dtypes import COMPLEX, INEXACT
 from fx.errors import BackwardError, DTypeError, ShapeError
 from fx.levels import Tracer, check_live
 from fx.ops.convert import as_tensor
@@ -316,10 +316,10 @@ def _input_node(x: Any, level: int, what: str) -> Node:
     if node is None or (own and not own & 1):
         if isinstance(x, Tracer):
             raise BackwardError(_only_the_transform(x, what))
-        if x.dtype not in FLOATING:
+        if x.dtype not in INEXACT:
             raise DTypeError(
                 f"{what}: an input of dtype {x.dtype.name} has no gradient; only floating "
-                f"tensors can require gradients: write x = x.astype(fx.float32)"
+                f"and complex tensors can require gradients: write x = x.astype(fx.float32)"
             )
         raise BackwardError(
             f"{what}: the input {x.spec!r} does not require grad; write x.requires_grad_() before "

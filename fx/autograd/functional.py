@@ -55,8 +55,11 @@ def jacobian(
                 [0., 4.]])
     """
     xs, argnums = _several(inputs)
-    make = jacobians.jacfwd if strategy == "forward-mode" else jacobians.jacrev
-    return _done(make(func, argnums)(*xs), create_graph)
+    if strategy == "forward-mode":
+        found = jacobians.jacfwd(func, argnums)(*xs)
+    else:
+        found = repaired_tree(jacobians.jacrev(func, argnums)(*xs))
+    return _done(found, create_graph)
 
 
 def hessian(
@@ -136,7 +139,11 @@ def hvp(
     """
     xs, argnums = _several(inputs)
     vs = (1.0,) if v is None else _several(v)[0]
-    both = reverse.value_and_grad(func, argnums)
+
+    def both(*xs: Any) -> Any:
+        value, gradient = reverse.value_and_grad(func, argnums)(*xs)
+        return value, repaired_tree(gradient)
+
     (value, _), (_, product) = forward.jvp(both, xs, vs)
     return _done((value, product), create_graph)
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from fx import tree
 from fx.devices import backend
-from fx.dtypes import FLOATING
+from fx.dtypes import COMPLEX, INEXACT
 from fx.errors import BackwardError
 from fx.ops.convert import as_tensor, from_array
+from fx.ops.pointwise.complex_numbers import view_as_complex, view_as_real
 from fx.tensor import Tensor
 from fx.transforms.forward import jvp
 from fx.transforms.reverse import vjp
@@ -33,7 +34,8 @@ def gradcheck(
 ) -> bool:
     """Compare the derivatives of ``func`` with central differences.
 
-    Every result is differentiated by every floating input, element by element.
+    Every result is differentiated by every floating input, element by element; of complex numbers
+    the real and the imaginary part, along a last axis of size 2.
 
     Args:
         func: takes tensors and returns tensors.
@@ -55,16 +57,16 @@ def gradcheck(
     """
     args = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     args = tuple(x.detach() if isinstance(x, Tensor) else x for x in args)
-    moving = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype in FLOATING]
+    moving = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype in INEXACT]
 
     def flat(*xs: Any) -> list[Tensor]:
         every = list(args)
         for i, x in zip(moving, xs):
-            every[i] = x
+            every[i] = view_as_complex(x) if args[i].dtype in COMPLEX else x
         outs = [as_tensor(o) for o in tree.leaves(func(*every))]
-        return [o for o in outs if o.dtype in FLOATING]
+        return [_parts(o) for o in outs if o.dtype in INEXACT]
 
-    points = [args[i] for i in moving]
+    points = [_parts(args[i]) for i in moving]
     numeric = _numeric(flat, points, eps)
     ways = {"backward": _backward(flat, points)}
     if check_forward_ad:
@@ -101,7 +103,7 @@ def gradgradcheck(
         check_fwd_over_rev: whether to check forward over reverse too.
     """
     args = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    moving = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype in FLOATING]
+    moving = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype in INEXACT]
 
     def pulled(*every: Any) -> Any:
         def of_moving(*xs: Any) -> list[Tensor]:
@@ -109,7 +111,7 @@ def gradgradcheck(
             for i, x in zip(moving, xs):
                 new[i] = x
             outs = [as_tensor(o) for o in tree.leaves(func(*new))]
-            return [o for o in outs if o.dtype in FLOATING]
+            return [o for o in outs if o.dtype in INEXACT]
 
         outs, pullback = vjp(of_moving, *[every[i] for i in moving])
         cts = [_waves(o) for o in outs] if grad_outputs is None else tree.leaves(grad_outputs)
@@ -119,6 +121,10 @@ def gradgradcheck(
         pulled, args, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
         check_forward_ad=check_fwd_over_rev,
     )  # fmt: skip
+
+
+def _parts(x: Tensor) -> Tensor:
+    return view_as_real(x) if x.dtype in COMPLEX else x
 
 
 def _waves(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from weakref import ref
 from fx.autograd.engine import backward_from
 from fx.away import Away, gradient_of
 from fx.config import modes
-from fx.dtypes import COMPLEX, FLOATING
+from fx.dtypes import INEXACT
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
 from fx.gradients import at_rest, rest, tell, woken
 from fx.levels import Tracer, check_live
@@ -80,7 +80,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         requires_grad: False takes the mark off.
 
     Raises:
-        DTypeError: if the tensor is not floating.
+        DTypeError: if the tensor is neither floating nor complex.
         BackwardError: if the mark is to be taken off a tensor that is computed from others.
 
     Example:
@@ -98,13 +98,11 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     stage = modes.stage
     if stage is not None and self.level == CELL and stage.keeps_flag(self, requires_grad):
         return self
-    if requires_grad and held.dtype not in FLOATING:
-        fix = (
-            "make leaves of its parts, fx.real(z) and fx.imag(z)"
-            if held.dtype in COMPLEX
-            else "write x = x.astype(fx.float32).requires_grad_()"
+    if requires_grad and held.dtype not in INEXACT:
+        raise DTypeError(
+            f"only floating and complex tensors can require gradients, got {held.spec!r}; "
+            f"write x = x.astype(fx.float32).requires_grad_()"
         )
-        raise DTypeError(f"only floating tensors can require gradients, got {held.spec!r}; {fix}")
     if isinstance(held, Tracer):
         return _on_tracer(held, requires_grad)
     node = held._node

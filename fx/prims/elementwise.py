@@ -353,7 +353,7 @@ tanh = unary("tanh", weight=14, from_out=lambda y: 1.0 - y * y)
 arcsinh = unary("arcsinh", weight=24, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0))
 arccosh = unary(
     "arccosh", weight=24, torch_name="Acosh", domain=(1.2, 3.0),
-    from_in=lambda x: rsqrt(x * x - 1.0),
+    from_in=lambda x: rsqrt(x - 1.0) * rsqrt(x + 1.0),  # on the branch of complex numbers
 )  # fmt: skip
 arctanh = unary(
     "arctanh", weight=20, torch_name="Atanh", domain=(-0.8, 0.8),

@@ -6,6 +6,8 @@ its float64 numbers, rounded. float16 and bfloat16 are the float32 numbers, roun
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 import fx.prims.compare as compare
@@ -15,6 +17,7 @@ from fx import dtypes
 from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.operands import SCALARS, argument, cast
+from fx.ops.pointwise.complex_numbers import view_as_complex
 from fx.prims.creation import constant, constant_like
 from fx.prims.families import broadcast_shapes
 from fx.random.keys import as_key, sample_shape
@@ -23,11 +26,16 @@ from fx.tensor import Tensor
 Shape = int | tuple[int, ...]
 
 
-def floating_dtype(name: str, dtype: Any, parameters: tuple[Any, ...] = ()) -> Any:
+def floating_dtype(
+    name: str,
+    dtype: Any,
+    parameters: tuple[Any, ...] = (),
+    kinds: frozenset[Any] = dtypes.FLOATING,
+) -> Any:
     """The dtype to draw in: ``dtype``, or that of the floating tensors among ``parameters``.
 
     Raises:
-        DTypeError: if it is not floating.
+        DTypeError: if it is not among ``kinds``.
     """
     if dtype is None:
         found = None
@@ -36,12 +44,23 @@ def floating_dtype(name: str, dtype: Any, parameters: tuple[Any, ...] = ()) -> A
                 found = p.dtype if found is None else dtypes.promote_types(found, p.dtype)
         return found or default_dtype()
     found = dtypes.as_dtype(dtype)
-    if found not in dtypes.FLOATING:
+    if found not in kinds:
         raise DTypeError(
             f"{name}: the samples are floating, got dtype {found.name}; "
             f"write dtype=fx.float32, and cast what was drawn"
         )
     return found
+
+
+def parts(family: str, dtype: Any, draw: Callable[[tuple[int, ...], Any], Tensor]) -> Any:
+    """Complex samples of ``draw(last axis, real dtype)``: their parts are drawn like real ones.
+
+    Normal ones have a variance of 1 together, so that of a part is 1/2.
+    """
+    out = draw((2,), dtypes.real_of(dtype))
+    if family == "normal":
+        out = elementwise.multiply(out, constant_like(sqrt(0.5), out))
+    return view_as_complex(out)
 
 
 def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
@@ -92,6 +111,7 @@ def uniform(
         shape: the shape of the samples; None takes that of ``low`` and ``high``.
         low, high: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``low`` and ``high`` where they are tensors.
+            Of complex numbers both parts are drawn from numbers ``low`` and ``high``.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
@@ -103,8 +123,10 @@ def uniform(
                 [ 0.9195,  0.0859]])
     """
     key = as_key("uniform", key)
-    dtype = floating_dtype("uniform", dtype, (low, high))
+    dtype = floating_dtype("uniform", dtype, (low, high), dtypes.INEXACT)
     shape = joint_shape("uniform", shape, low, high)
+    if dtype in dtypes.COMPLEX:
+        return parts("uniform", dtype, lambda two, real: uniform(key, shape + two, low, high, real))
     u = draws.random_draw(key, family="uniform", shape=shape, dtype=dtype)
     if type(low) in SCALARS and type(high) in SCALARS and low == 0:
         return u if high == 1 else elementwise.multiply(u, constant_like(high, u))
@@ -128,6 +150,7 @@ def normal(
         shape: the shape of the samples; None takes that of ``mean`` and ``std``.
         mean, std: numbers or tensors that broadcast to ``shape``; derivatives pass through them.
         dtype: floating; the default dtype, or that of ``mean`` and ``std`` where they are tensors.
+            Of complex numbers each part has half the variance.
 
     Raises:
         DTypeError, ShapeError: if ``key`` is no key, or shapes or dtypes do not fit.
@@ -140,9 +163,13 @@ def normal(
         tensor([ 9.4597, 10.8894,  9.8989])
     """
     key = as_key("normal", key)
-    dtype = floating_dtype("normal", dtype, (mean, std))
+    dtype = floating_dtype("normal", dtype, (mean, std), dtypes.INEXACT)
     shape = joint_shape("normal", shape, mean, std)
-    return moved(draws.random_draw(key, family="normal", shape=shape, dtype=dtype), mean, std)
+    if dtype in dtypes.COMPLEX:
+        z = parts("normal", dtype, lambda two, real: normal(key, shape + two, dtype=real))
+    else:
+        z = draws.random_draw(key, family="normal", shape=shape, dtype=dtype)
+    return moved(z, mean, std)
 
 
 def moved(z: Tensor, mean: Any, std: Any) -> Tensor:

@@ -36,8 +36,21 @@ def _sizes(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
 def _drawn(
     family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
 ) -> Tensor:
-    wanted = default_dtype() if dtype is None else continuous.floating_dtype(name, dtype)
+    wanted = (
+        default_dtype()
+        if dtype is None
+        else continuous.floating_dtype(name, dtype, kinds=dtypes.INEXACT)
+    )
     out = None
+    if wanted in dtypes.COMPLEX:
+        out = continuous.parts(
+            family,
+            wanted,
+            lambda two, real: _drawn(
+                family, name, (*sample_shape(name, shape), *two), real, generator, device, False
+            ),
+        )
+        return with_grad(out, name) if grad else out
     if generator is None and getattr(device, "name", device) in _HOST:
         out = _current.generator.draw(family, shape, wanted)
     if out is None:

@@ -9,9 +9,28 @@ from typing import Any
 import fx
 from fx.nn import functional_call
 from fx.prims.complex import repaired_tree
-from fx.transforms import hessian, jacfwd, jacrev
 
-grad = fx.grad
+
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of ``func``; of complex arguments PyTorch's conjugate one.
+
+    Example:
+        >>> import fx.torch as torch
+        >>> torch.func.grad(lambda z: z.abs() ** 2)(torch.tensor(1 + 2j))
+        tensor(2.+4.j)
+    """
+    return _repaired(fx.grad(func, argnums, has_aux), has_aux)
+
+
+def _repaired(function: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+    """A derivative in PyTorch's pairing."""
+
+    @wraps(function)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        out = function(*args, **kwargs)
+        return (repaired_tree(out[0]), out[1]) if has_aux else repaired_tree(out)
+
+    return derivative
 
 
 def grad_and_value(
@@ -29,9 +48,30 @@ def grad_and_value(
     @wraps(func)
     def function(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
-        return gradient, value
+        return repaired_tree(gradient), value
 
     return function
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """The Jacobian in reverse mode; see ``fx.jacrev``. Of complex numbers PyTorch's conjugate."""
+    return _repaired(fx.jacrev(func, argnums, has_aux, chunk_size), has_aux)
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
+    randomness: str = "error", chunk_size: int | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """The Jacobian in forward mode; see ``fx.jacfwd``."""
+    return fx.jacfwd(func, argnums, has_aux, chunk_size)
+
+
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """The matrix of second derivatives, ``jacfwd(jacrev(func))``."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def vmap(

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from fx.config import modes, no_grad
 from fx.devices import Device, as_device
-from fx.dtypes import INEXACT, as_dtype, bfloat16, float16, float32, float64
+from fx.dtypes import FLOATING, INEXACT, as_dtype, bfloat16, float16, float32, float64
 from fx.errors import DTypeError
 from fx.nn.base.uninitialized import is_lazy
 from fx.tensor import Tensor
@@ -22,7 +22,7 @@ class Conversions:
     _buffers: dict[str, Any]
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move parameters and buffers to a dtype (floating ones only) and a device.
+        """Move parameters and buffers to a dtype (floating and complex ones only) and a device.
 
         Takes ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(tensor)``;
         ``non_blocking`` and ``memory_format`` are accepted and change nothing. All of them change
@@ -50,19 +50,22 @@ class Conversions:
 
     def float(self) -> Self:
         """Cast floating parameters and buffers to float32."""
-        return self.to(float32)
+        return self._real_to(float32)
 
     def double(self) -> Self:
         """Cast floating parameters and buffers to float64."""
-        return self.to(float64)
+        return self._real_to(float64)
 
     def half(self) -> Self:
         """Cast floating parameters and buffers to float16."""
-        return self.to(float16)
+        return self._real_to(float16)
 
     def bfloat16(self) -> Self:
         """Cast floating parameters and buffers to bfloat16."""
-        return self.to(bfloat16)
+        return self._real_to(bfloat16)
+
+    def _real_to(self, dtype: Any) -> Self:
+        return self._apply(lambda x: x.astype(dtype) if x.dtype in FLOATING else x)
 
     def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""

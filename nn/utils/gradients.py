@@ -10,6 +10,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.config import no_grad
+from fx.dtypes import COMPLEX
 from fx.errors import BackwardError, ShapeError
 from fx.gradients import set_gradients
 from fx.ops.operands import argument
@@ -56,6 +57,8 @@ def get_total_norm(
 
 def _norm(x: Tensor, p: float) -> Tensor:
     axes = tuple(range(x.ndim))
+    if x.dtype in COMPLEX:
+        x = elementwise.abs(x)
     if p == math.inf:
         return reduction.max(elementwise.abs(x), axes=axes, keepdims=False)
     if p == 2:

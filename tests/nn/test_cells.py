@@ -69,7 +69,7 @@ def test_what_writing_into_a_cell_refuses():
         p += 1
     with fx.no_grad(), pytest.raises(InPlaceError, match=r"gives float32\[2,2\], but it holds"):
         p += fx.ones((2, 2))
-    with pytest.raises(DTypeError, match="only floating tensors can require grad"):
+    with pytest.raises(DTypeError, match="only floating and complex tensors can require grad"):
         fx.nn.Parameter(fx.tensor([1, 2]))
     assert not fx.nn.Parameter(fx.tensor([1, 2]), requires_grad=False).requires_grad
 

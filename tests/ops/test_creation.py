@@ -277,7 +277,9 @@ def test_every_maker_takes_dtype_device_and_requires_grad(name):
         assert on_meta.device == "meta"
         assert on_meta.shape == shape
     assert repr(make(requires_grad=True)).endswith("requires_grad=True)")
-    with pytest.raises(DTypeError, match="only floating tensors can require grad, got int64"):
+    with pytest.raises(
+        DTypeError, match="only floating and complex tensors can require grad, got int64"
+    ):
         make(dtype=fx.int64, requires_grad=True)
     with pytest.raises(DeviceError, match="there is no device 'tpu'"):
         make(device="tpu")

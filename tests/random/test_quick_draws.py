@@ -64,5 +64,7 @@ def test_wrong_ranges_are_refused_as_before():
         fx.randint(5, 5, (2,))
     with pytest.raises(fx.errors.ShapeError):
         fx.randint(0, 5, (-2,))
-    with pytest.raises(fx.errors.DTypeError, match="only floating tensors can require grad"):
+    with pytest.raises(
+        fx.errors.DTypeError, match="only floating and complex tensors can require grad"
+    ):
         fx.randint(0, 5, (2,), requires_grad=True)

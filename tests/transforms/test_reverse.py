@@ -278,7 +278,7 @@ def test_messages():
         fx.grad(lambda x: x * x)(x)
     with says(BackwardError, "must return one scalar", "has_aux=True"):
         fx.grad(lambda x: (x.sum(), x))(x)
-    with says(BackwardError, "must return a floating scalar, got int64"):
+    with says(BackwardError, "must return floating tensors, got int64"):
         fx.grad(lambda x: fx.tensor(3))(x)
     with says(DTypeError, "floating tensors, got a tensor of dtype int64", "x.astype(fx.float32)"):
         fx.grad(lambda x: x.sum())(fx.tensor([1, 2]))

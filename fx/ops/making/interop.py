@@ -91,11 +91,11 @@ def with_grad(x: Tensor, what: str) -> Tensor:
     """Let a new tensor require grad.
 
     Raises:
-        DTypeError: if it is not floating.
+        DTypeError: if it is neither floating nor complex.
     """
-    if x._dtype not in dtypes.FLOATING:
+    if x._dtype not in dtypes.INEXACT:
         raise DTypeError(
-            f"{what}: only floating tensors can require grad, got {x.dtype.name}; "
+            f"{what}: only floating and complex tensors can require grad, got {x.dtype.name}; "
             f"write dtype=fx.float32"
         )
     return x.requires_grad_()  # type: ignore[no-any-return]
