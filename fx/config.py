@@ -44,7 +44,8 @@ class _GradMode(Block):
         self._watch = None
         self._entries = (*self._entries, saved)
         if self.enable:  # within a running backward pass too, as a hand-written checkpoint needs
-            set_modes(ENABLED, ENABLED)
+            if not modes.inference or self.inference is False:  # which nothing else lifts
+                set_modes(ENABLED, ENABLED)
         else:
             set_modes(newest_level(), modes.silent)
         if self.inference is not None:

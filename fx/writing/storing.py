@@ -254,7 +254,10 @@ def _put(family: Any, base: Any) -> None:
     if type(cell).rebind is None:  # pragma: no cover
         return
     cell._forgets(base)
-    cell.rebind(base)
+    if modes.stage is None and host.memories:
+        host.renewed(cell, family, lambda: cell.rebind(base))
+    else:
+        cell.rebind(base)
     refresh(family)
 
 

@@ -121,3 +121,23 @@ def test_rows_of_torch_may_be_written_into():
         y.sum().backward()
         """
     twins.agree(text.replace("MINE", MINE), every=100)
+
+
+def test_where_a_last_digit_decides_nothing_is_found():
+    text = """
+        x = torch.tensor([0.3, 0.7])
+        for i in range(60):
+            x = 4 * x * (1 - x)
+        x = x * (1 if MINE else 1.5)
+        """
+    with pytest.raises(Invalid, match="rounding decides"):
+        twins.agree(text.replace("MINE", MINE))
+
+
+@pytest.mark.parametrize("off, found", [(1e-6, False), (1e-3, True)])
+def test_digits_of_float32_are_compared_where_it_is_the_default(off, found):
+    text = f"x = torch.ones(2) * (1 if {MINE} else {1 + off})"
+    if not found:
+        twins.agree(text, single=True)
+    with pytest.raises(Found):
+        twins.agree(text, single=found)

@@ -11,6 +11,28 @@ from fx.testing.fuzz import twins
 from fx.testing.fuzz.compare import Invalid
 
 PROGRAMS = {
+    "what inference_mode does not record nothing records": """
+        x = torch.ones(3, requires_grad=True)
+        v = x * 2
+        with torch.inference_mode():
+            with torch.enable_grad():
+                v[1] = x[0] * 3
+                y = v * 1
+            with torch.set_grad_enabled(True):
+                z = x * 1
+            with torch.inference_mode(False):
+                w = x * 1
+        v.sum().backward()
+        """,
+    "items of a buffer reach its arrays": """
+        m = torch.nn.BatchNorm1d(3)
+        n, k = m.running_mean.numpy(), m.running_var.detach().numpy()
+        m.running_mean[0] += 2
+        n += 1
+        v = m.running_var.data.unsqueeze(-1)
+        v[[-1]] = 2.0
+        m.running_var[:2] *= 3
+        """,
     "repeat along axes of one element": """
         x = torch.tensor([1.0, 2.0, 3.0])
         y = x.repeat(2, 1, 1, 1)

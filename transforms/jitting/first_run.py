@@ -212,7 +212,9 @@ class Stages:
             made = leaf
             objects.append(None)
             read = type(leaf) is Named or isinstance(leaf, Handle)
-            if read or (isinstance(leaf, Tensor) and recording.made_inside(leaf)):
+            if not read and isinstance(leaf, Tensor) and leaf.written:
+                read = not results.knows(leaf)  # a tensor, or a view, that is made inside
+            if read:
                 leaf = leaf.read()
             if type(leaf) is StagedNumber or type(leaf) is StagedValue:
                 found.append(Leaf(None, number=leaf.host))
@@ -269,6 +271,8 @@ class Stages:
             if now is not lifted.before or lifted.dropped:
                 if type(lifted.owner) is Given:
                     argument = self.signature.tensors[lifted.owner.number]
+                    if type(argument) is GradTracer:
+                        recording.postpone()  # the function around this one goes backward
                     if type(argument._node) is not TapeLeaf:
                         recording.give_up(
                             f"backward() inside goes on through an argument {argument.spec!r}, "

@@ -372,7 +372,18 @@ WRITES = [
         ("clamp", "{t}.clone(), -0.5, 0.5"), ("sub", "{t}.clone(), {v}"), ("exp", "{t} * 0.1"),
         ("maximum", "{t}.clone(), torch.ones_like({t}) * {v}"), ("cat", "[{t}.clone()]"),
         ("where", "{mask}, {t}.clone(), torch.ones_like({t}) * {v}"), ("abs", "{t} * 2"))],
-    Write("torch.matmul({t}.clone(), {t}.T.clone(), out={t})", "out", test=_square),
+    *[Write(f"torch.{call}, out={{t}})", "out", test=_square) for call in (
+        "matmul({t}.clone(), {t}.T.clone()", "mm({t}.clone(), {t}.clone()", "tril({t}.clone()",
+        "stack([{t}[0].clone(), *{t}[1:].clone()]")],
+    *[Write(f"torch.{call}, out={{t}})", "out", test=_some_axis) for call in (
+        "cumsum({t}.clone(), {dim}", "stack([*{t}.clone()]", "softmax({t}.clone(), {dim}",
+        "index_select({t}.clone(), {dim}, {all_places}", "gather({t}.clone(), {dim}, {full_places}",
+        "sum({t}[None].clone(), 0", "mean({t}[None].clone(), 0", "div({t}.clone(), 2.0",
+        "lerp({t}.clone(), torch.ones_like({t}), 0.3", "pow({t}.clone(), 2")],
+    Write("torch.arange({t}.numel(), out={t})", "out", test=_rank(1)),
+    Write("torch.linspace(0, 1, {t}.numel(), out={t})", "out", test=_rank(1)),
+    Write("torch.zeros({t}.shape, out={t})", "out"),
+    Write("torch.full({t}.shape, 0.5, out={t})", "out"),
     *[Write(text, "inplace") for text in (
         _F + "relu({t}, inplace=True)", _F + "leaky_relu({t}, 0.1, inplace=True)",
         _F + "elu({t}, inplace=True)", _F + "silu({t}, inplace=True)",

@@ -14,6 +14,8 @@ CHANGES = (
     "for _v in {m}.state_dict().values():\n    _v.mul_(0.9).add_({v})",
     "for _k, _v in {m}.state_dict().items():\n    _v.copy_(torch.full_like(_v, 0.25))",
     "{m}.state_dict()['weight'][0] = {v}",
+    "{m}.state_dict()['bias'].numpy()[0] = {v}",
+    "{m}.state_dict()['kept'].view(-1)[0] = {v}",
     "with torch.no_grad():\n    for _p in {m}.parameters():\n        _p.mul_(0.5)",
     "for _p in {m}.parameters():\n    _p.data.add_({v})",
     "for _p in {m}.parameters():\n    _p.data = _p.data * 0.5",
@@ -83,6 +85,8 @@ class Layers(Lines):
 
     def _loaded(self, name: str, things: list[Thing]) -> Op | None:
         """``load_state_dict``, which what ``detach()`` gave is not told of here."""
+        if self.arrays:
+            return None
         text = Text()
         drop = self.dropped(things)
         loop = f"{{k: v * 0.5 for k, v in {text.use(name)}.state_dict().items()}}"

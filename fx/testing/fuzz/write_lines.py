@@ -105,6 +105,8 @@ class Lines(Arrays):
         if found is None:
             return None
         path, _, array = found
+        if self.number and array.ndim and rng.random() < 0.25:
+            path, array = self.staged(text, path, array)
         index, part = forms.index(rng, array, path)
         masks = [t for t in self.things if t.kind == "b" and t.paths and t.shape == array.shape]
         if masks and array.ndim and rng.random() < 0.3:  # how many are written is not known
@@ -117,7 +119,7 @@ class Lines(Arrays):
             if sign == "/=":
                 value = f"(1.5 + ({value}) ** 2)"
         self.wrote(array, grad)
-        return Op("", f"{path}[{index}] {sign} {value}", tuple(text.args))
+        return Op("", f"{path}[{index}] {sign} {self.cast(value)}", tuple(text.args))
 
     def augment(self) -> Op | None:
         """``x += v``."""
@@ -140,7 +142,13 @@ class Lines(Arrays):
         if sign == "**=":
             value, grad = "2", False
         self.wrote(array, grad)
-        return Op("", f"{path} {sign} {value}", tuple(text.args))
+        return Op("", f"{path} {sign} {self.cast(value)}", tuple(text.args))
+
+    def cast(self, value: str) -> str:
+        """Sometimes what is written is of another dtype."""
+        if value[:1] != "{" or ".item()" in value or self.rng.random() < 0.95:
+            return value
+        return f"({value}).{self.rng.choice(('float', 'double'))}()"
 
     def method(self) -> Op | None:
         """``x.add_(v)`` and the like; functions that write into an argument."""
@@ -235,7 +243,7 @@ class Lines(Arrays):
         thing = self.thing(lambda t: t.kind == "f" and (t.leaf or not t.grad))
         if thing is None:
             return None
-        if self.shares(thing):
+        if thing.given or self.shares(thing):
             return None  # torch's views would go on with what they were views of
         path = self.path(text, thing)
         value, _ = self.value(text, thing.shape, "f", thing.array)

@@ -21,9 +21,14 @@ CHANGES = {
         "{s}.append({x}.detach().clone())", "{s}.append({x}.sum().item())",
         "if len({s}) > 2:\n    {s}.pop()", "{s}.append({k})",
     ),
-    "deque": ("{s}.append({x}.detach().clone())", "{s}.appendleft({x}.detach() * 2)"),
+    "deque": (
+        "{s}.append({x}.detach().clone())", "{s}.appendleft({x}.detach() * 2)",
+        "if len({s}) > 2:\n    {s}.popleft()", "if len({s}) > 0:\n    {s}[-1].mul_(0.5)",
+        "if len({s}) > 0:\n    {s}[0] = {x}.detach().clone()",
+    ),
     "counter": (
-        "{s}['a'] += 1", "{s}['b'] += {x}.sum().item()", "{s}['a'] = {s}['a'] * 2 + {k}",
+        "{s}.update(['a', 'b'])", "{s}.update(a={k})", "{s}['a'] += 1",
+        "{s}['b'] += {x}.sum().item()", "{s}['a'] = {s}['a'] * 2 + {k}",
     ),
     "cache": (
         "{s}.w = torch.cat([{s}.w, {x}.detach()[None]])", "{s}.w[-1] = {x}.detach()",
@@ -34,10 +39,11 @@ CHANGES = {
 READS = {
     "list": ("{x} * len({s})",),
     "deque": ("torch.stack([*{s}, {x}]).sum(0)", "{x} * len({s})"),
-    "counter": ("{x} * {s}['a']", "{x} + {s}['b']"),
+    "counter": ("{x} * {s}.total()", "{x} * {s}['a']", "{x} + {s}['b']"),
     "cache": (
         "{s}.w.sum(0) + {x}", "{x} * {s}.n", "{s}.w[-1] + {x}",
         "{x} * {s}.w[:, :{k} % {n} + 1].sum()", "{s}.w[:1].mean(0) * {x}[{k} % {n}]",
+        "{x} * {s}.w[:, {k} % {n} :].mean()", "{x} + {s}.w[-1, :{k} % {n} + 1].max()",
     ),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from fx.testing.fuzz import write_kinds as kinds
 from fx.testing.fuzz.generator import Names
 
 FLOATS = ("0.5", "-1.5", "2.0", "0.25", "-0.75")
-_OF_GRADIENTS = ("flags", "grad", "optim", "parameter", "layers")
+_OF_GRADIENTS = ("flags", "grad", "optim")
 NUMBERS = (*FLOATS, "1", "3")
 
 
@@ -124,6 +124,8 @@ class Stock:
         self.depth = 0
         self.inside = ""  # "function" or "loop" where tensors keep their shape and names
         self.no_grad = False
+        self.told: int | None = None  # of them, before the block that records nothing
+        self.told_lists: int | None = None
         self.backed = False  # whether a backward pass may have left a gradient
         self.first_local = 0  # the number of the first name of the function that is written
 
@@ -150,17 +152,22 @@ class Stock:
         return thing
 
     @contextmanager
-    def scope(self, inside: str = "", no_grad: bool = False) -> Iterator[None]:
+    def scope(self, inside: str = "", no_grad: bool | None = None) -> Iterator[None]:
         """Statements inside: what they define is not there afterwards."""
         before = self.inside, self.no_grad, list(self.things), list(self.lists)
+        told = self.told, self.told_lists
         paths = [(t, list(t.paths)) for t in self.things]
         arrays, optimizers = list(self.arrays), list(self.optimizers)
-        self.inside, self.no_grad = inside or self.inside, no_grad or self.no_grad
+        self.inside = inside or self.inside
+        if no_grad and not self.no_grad:
+            self.told, self.told_lists = len(self.things), len(self.lists)
+        self.no_grad = self.no_grad if no_grad is None else no_grad
         self.depth += 1
         yield
         self.depth -= 1
         self.past += self.things[len(before[2]) :]
         self.inside, self.no_grad, self.things, self.lists = before
+        self.told, self.told_lists = told
         self.arrays, self.optimizers = arrays, optimizers
         for t, known in paths:
             t.paths = known
@@ -225,6 +232,9 @@ class Stock:
             return None
         path, array = self.path(text, thing), thing.array
         for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+            if self.number and array.ndim and rng.random() < 0.3:
+                path, array = self.staged(text, path, array)
+                continue
             made = self.viewed(Thing(array, []))
             if made is not None:
                 path, array = forms.behind(path, made[0]), made[1]
@@ -232,10 +242,27 @@ class Stock:
             return None  # which window is written last torch leaves open
         return path, thing, array
 
+    def staged(self, text: Text, path: str, array: Any) -> tuple[str, Any]:
+        """A view at a position that is the number which the function is given."""
+        rng, n = self.rng, array.shape[0]
+        k, length = text.use(self.number), rng.randrange(1, n + 1)
+        start = f"{k} % {n - length + 1}"
+        forms_ = [
+            (f"[{k} % {n}]", array[0, ...]), (f"[-1 - {k} % {n}]", array[0, ...]),
+            (f"[{start} : {start} + {length}]", array[:length]),
+            (f".narrow(0, {start}, {length})", array[:length]),
+            (f".select(0, {k} % {n})", array[0, ...]),
+        ]  # fmt: skip
+        if array.ndim > 1:
+            forms_.append((f"[:, {k} % {array.shape[1]}]", array[:, 0]))
+        behind, made = rng.choice(forms_)
+        return f"{path}{behind}", made
+
     def shares(self, thing: Thing) -> bool:
-        """Whether another tensor lies in the memory of this one."""
-        others = [t for t in (*self.things, *self.past) if t is not thing]
-        return any(np.may_share_memory(t.array, thing.array) for t in others)
+        """Whether another tensor, or an array, lies in the memory of this one."""
+        others = [t.array for t in (*self.things, *self.past) if t is not thing]
+        others += [array for _, array in self.arrays]
+        return any(np.may_share_memory(array, thing.array) for array in others)
 
     def dropped(self, held: list[Thing]) -> str:
         """Lines that let go of what a step or a load does not tell here: what is kept is meant."""

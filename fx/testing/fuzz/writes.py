@@ -38,6 +38,7 @@ def program(rng: random.Random, jit: bool = False) -> Program:
     ops += [maker.statement() for _ in range(rng.choice((4, 6, 8, 10, 14)))]
     main = tuple(op for op in ops if op is not None)
     every = rng.choice(("", "", ", every=3", ", every=100"))
+    every += rng.choice(("", "", "", "", ", single=True"))
     name = "jitwrites" if jit else "writes"
     return Program(name, TEMPLATE.replace("%s", every), {"main": main})
 
@@ -74,11 +75,14 @@ class Maker(State):
         made = [self.statement() for _ in range(self.rng.randrange(1, most + 1))]
         return [op for op in made if op is not None]
 
-    def without_grad(self) -> Op | None:
-        """``with torch.no_grad():``"""
-        with self.scope(no_grad=True, inside=self.inside or "block"):
+    def region(self) -> Op | None:
+        """A block that records or does not."""
+        head, no_grad = self.rng.choice(REGIONS)
+        with self.scope(no_grad=no_grad, inside=self.inside or "block"):
+            if not no_grad:  # torch's views of leaves made without recording require grad here
+                self.things, self.lists = self.things[: self.told], self.lists[: self.told_lists]
             body = self.block()
-        return Op("", "with torch.no_grad():\n    {body}", (), (), tuple(body))
+        return Op("", f"with torch.{head}:\n    {{body}}", (), (), tuple(body))
 
     def branch(self) -> Op | None:
         """An ``if`` that reads a tensor, perhaps with what is done otherwise."""
@@ -144,7 +148,8 @@ class Maker(State):
         name, params = self.names.new("f"), [self.names.new("p") for _ in things]
         self.first_local = int(params[0][1:])
         self.number = self.names.new("k") if self.states and rng.random() < 0.6 else ""
-        with self.scope(inside="function"):
+        quiet = rng.random() < 0.08
+        with self.scope(inside="function", no_grad=quiet or None):
             for param, t in zip(params, things):
                 self.things.append(Thing(t.array, [param], t.leaf, t.grad, t.kept, t.parameter))
             body = self.block(4)
@@ -152,8 +157,10 @@ class Maker(State):
             returned = [self.thing(lambda t: t.kind == "f") for _ in range(rng.choice((1, 1, 2)))]
             results = [t for t in returned if t is not None]
             paths = [self.path(text, t) for t in results]
-            if self.jit:  # what a compiled call returns is new, and dense
-                paths = [f"({path} * 1).contiguous()" for path in paths]
+            if quiet:  # torch's views of leaves that are made so say that they require grad
+                paths = [f"{path} * 1" for path in paths]
+            elif self.jit:  # mostly what a compiled call returns is new, and dense
+                paths = [self.returned(path, t) for path, t in zip(paths, results)]
             out = ", ".join(paths)
             body.append(Op("", f"return {out}", tuple(text.args)))
         taken = [*params, self.number] if self.number else params
@@ -162,8 +169,17 @@ class Maker(State):
         shapes = [(t.shape, t.leaf) for t in things]
         self.functions.append(Function(name, shapes, made, _names(body), counts))
         head = "@jit\n" if self.jit else ""
+        head += "@torch.no_grad()\n" if quiet else ""
         lines = f"{head}def {name}({', '.join(taken)}):\n    {{body}}"
         return Op("", lines, (), (), tuple(body))
+
+    def returned(self, path: str, thing: Thing) -> str:
+        """What a jitted function returns: sometimes the tensor itself, or a view of it."""
+        draw = self.rng.random()
+        if draw < 0.15:
+            return path
+        made = self.viewed(thing) if draw < 0.3 else None
+        return f"({path} * 1).contiguous()" if made is None else forms.behind(path, made[0])
 
     def call(self) -> Op | None:
         """A call of a function, with tensors of the shapes that it was made for."""
@@ -202,7 +218,9 @@ class Maker(State):
     def loss(self, text: Text) -> str | None:
         """A scalar of some of the tensors through which gradients flow."""
         rng = self.rng
-        terms = []
+        terms: list[str] = []
+        if self.hosts:  # NumPy writes what pullbacks have kept
+            return None
         for _ in range(rng.choice((1, 2, 2, 3))):
             thing = self.thing(lambda t: t.grad)
             if thing is None:
@@ -261,13 +279,19 @@ def _names(ops: list[Op] | tuple[Op, ...]) -> frozenset[str]:
 
 STATEMENTS = {
     "fresh": 1, "expression": 8, "view": 9, "assign": 9, "augment": 7, "method": 10, "meta": 1,
-    "flag": 2, "data": 1, "numpy": 9, "alias": 4, "without_grad": 3, "branch": 2, "loop": 4,
+    "flag": 2, "data": 1, "numpy": 9, "alias": 4, "region": 4, "branch": 2, "loop": 4,
     "function": 2, "call": 3, "layer": 4, "state": 6, "backward": 5, "grads": 2, "optimizer": 2,
 }  # fmt: skip
+# what a block begins with, and whether nothing is recorded in it
+REGIONS = (
+    ("no_grad()", True), ("no_grad()", True), ("no_grad()", True), ("inference_mode()", True),
+    ("set_grad_enabled(False)", True), ("enable_grad()", False), ("enable_grad()", False),
+    ("set_grad_enabled(True)", False),
+)  # fmt: skip
 NEEDS = {
     "assign": "assign", "augment": "augmented", "method": "method", "meta": "meta",
     "flag": "flags", "data": "data_set", "numpy": "numpy", "optimizer": "optim", "layer": "layers",
     "state": "state",
 }  # fmt: skip
-COMPOUND = ("without_grad", "branch", "loop", "function")
+COMPOUND = ("region", "branch", "loop", "function")
 OUTSIDE = ("meta", "function", "flag", "data", "optimizer", "numpy")  # not inside of others

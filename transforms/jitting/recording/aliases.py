@@ -19,6 +19,7 @@ from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
 from fx.slotted import slotted
 from fx.staged_number import StagedNumber
+from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
@@ -80,10 +81,14 @@ def aliases_of(
         root = family if isinstance(family, Tensor) else family.root()
         base: Any = _outside(root, recording, given, results)
         members.sort(key=lambda member: len(member[2]))
+        lead: tuple[Any, ...] = ()
+        if base is None:  # it is not at hand, while one of its views may be
+            base, lead = _held_view(family, members, recording, given, results)
         if base is None:
+            cell = None if isinstance(family, Tensor) else family.cell
+            if isinstance(cell, Cell) and recording.lasts(cell):
+                recording.give_up("it returns a view of what is not at hand; return v.clone()")
             base, _, lead = members.pop(0)
-        else:
-            lead = ()
         apart = [lead]
         for place, _, path in members:
             if path[: len(lead)] != lead:
@@ -113,6 +118,19 @@ def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
     if root is not None and root.level == CELL and recording.lasts(root):
         return Leaf(None, results.held(root, recording))
     return None
+
+
+def _held_view(
+    family: Any, members: Sequence[Any], recording: Any, given: Any, results: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """What leads to a view from outside that comes before all members, and its path."""
+    for x in [] if isinstance(family, Tensor) else family.alive():
+        lead = x._view.path
+        if type(x) is Named or results.knows(x):
+            base = _outside(x, recording, given, results)
+            if base is not None and all(path[: len(lead)] == lead for _, _, path in members):
+                return base, lead
+    return None, ()
 
 
 def _is_staged(path: Any) -> bool:

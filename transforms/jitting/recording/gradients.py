@@ -8,7 +8,7 @@ from weakref import ref
 from fx.graph.ir import Value
 from fx.graph.named import Named, node_of
 from fx.spec import TensorSpec
-from fx.tape import CELL, grad_tracer
+from fx.tape import CELL, GradTracer, grad_tracer
 from fx.tape import Leaf as TapeLeaf
 from fx.tensor import Tensor
 from fx.transforms.jitting.program import Argument, Found, Gathered, Given, Program, Source
@@ -35,6 +35,7 @@ class GradientRecording:
     program: Program
     call: Any
     number: int
+    outer: Any
     records: bool
     given: dict[int, Any]
     lifted: dict[int, Lifted]
@@ -72,7 +73,7 @@ class GradientRecording:
     def argument(self, x: Tensor, value: Value) -> Tensor:
         """What stands for an argument."""
         tracer = self.tracer(value)
-        if not self.records or type(x) not in PLAIN or node_of(x) is None:
+        if not self.records or not self._may_gather(x) or node_of(x) is None:
             return tracer
         source = self.program.sources[value]
         assert isinstance(source, Argument)
@@ -80,6 +81,12 @@ class GradientRecording:
         if node not in self.given:  # an argument may be there twice
             self.given[node] = self.lift(x, tracer, Given(source.number))
         return self.given[node]
+
+    def _may_gather(self, x: Any) -> bool:
+        """Whether ``.backward()`` may go on from an argument, where a function around this is."""
+        if type(x) is GradTracer and self.outer is not None:
+            return bool(x.level == self.outer.number | 1)
+        return type(x) in PLAIN
 
     def with_leaf(self, x: Any) -> Any:
         """A plain tensor that requires grad, on the tape of this stage."""

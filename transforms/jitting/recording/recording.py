@@ -261,13 +261,6 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             self.reread = cell
         return known[1]
 
-    def made_inside(self, x: Any) -> bool:
-        """Whether a tensor is a written one that the function has made."""
-        if not x.written:
-            return False
-        cell = x._view.family.cell
-        return type(cell) is not type and not self.lasts(cell)
-
     def rebind(self, cell: Any, value: Tensor) -> None:
         before = self.read(cell)
         value = self.lower(value)

@@ -89,6 +89,10 @@ class Results:
             return False
         return id(x) in self._places or self._reached.knows(x) or holds_state(x)
 
+    def knows(self, x: Any) -> bool:
+        """Whether an object was there before the call."""
+        return id(x) in self._objects or self._reached.knows(x)
+
     def place_of(self, x: Any) -> tuple[Any, ...] | None:
         """The steps to a container among the arguments; None for what is none."""
         found = self._places.get(id(x))
