@@ -62,7 +62,7 @@ def step(
     biases: Sequence[Tensor] = (),
 ) -> Flat:
     """The state after one step, by ordinary operations; arguments as of ``recurrence``."""
-    after: Flat = _STEPS[mode](carry, gates, weight, tuple(biases))[0]
+    after: Flat = _STEPS[mode](carry, gates, _t(weight), tuple(biases))[0]
     return after
 
 
@@ -79,7 +79,7 @@ def _run(
     """The state at the end, the outputs, and what the way back needs of every step."""
     mode, reverse = how
     rows = [gates] if keep is None else [gates, keep]
-    rest = _given(weight, *biases, projection)
+    rest = _given(_t(weight), *biases, None if projection is None else _t(projection))
     masked, biased, n, end = keep is not None, len(biases), len(carry), len(carry) + len(rows)
 
     def forward(*xs: Tensor) -> Flat:
@@ -155,11 +155,11 @@ _recurrence = custom_vjp(recurrent, nondiff_argnums=(0,))
 _recurrence.defvjp(_fwd, _bwd)
 
 
-# steps: the state, the gates of the input, weights -> the state after, what the way back needs ----
+# steps: the state, the gates of the input, weights (in, out) -> the state after, what is saved ----
 
 
 def _elman_step(now: Sequence[Tensor], x: Tensor, w: Tensor, biases: Any, activation: Any) -> Any:
-    x = x + matmul(now[0], _t(w))
+    x = x + matmul(now[0], w)
     if biases:
         x = _plus(x, biases[0] + biases[1])
     return [activation(x)], []
@@ -169,19 +169,19 @@ def _lstm_step(
     now: Sequence[Tensor], x: Tensor, w: Tensor, biases: Any, p: Tensor | None = None
 ) -> Any:
     h, c = now
-    x = x + matmul(h, _t(w))
+    x = x + matmul(h, w)
     if biases:
         x = _plus(x, biases[0] + biases[1])
     i, f, g, o = _parts(x, 4)  # (batch, hidden) each
     i, f, g, o = ew.sigmoid(i), ew.sigmoid(f), ew.tanh(g), ew.sigmoid(o)
     c = f * c + i * g
     h = o * ew.tanh(c)
-    return [h if p is None else matmul(h, _t(p)), c], [i, f, g, o]
+    return [h if p is None else matmul(h, p), c], [i, f, g, o]
 
 
 def _gru_step(now: Sequence[Tensor], x: Tensor, w: Tensor, biases: Any) -> Any:
     (h,) = now
-    hidden = matmul(h, _t(w))
+    hidden = matmul(h, w)
     if biases:
         x, hidden = _plus(x, biases[0]), _plus(hidden, biases[1])
     xr, xz, xn = _parts(x, 3)

@@ -55,6 +55,7 @@ def scan(
     placing = body.cache.get("placing")
     if placing is not None:  # its code writes the rows where they belong
         placed = placing()
+        rest = [np.ascontiguousarray(a) for a in rest]  # or each step would turn them
         for i in order:
             arrays = [*carry, *[a[i, ...] for a in scanned], *rest]
             carry = placed(arrays, [row[i, ...] for row in rows])[:carries]

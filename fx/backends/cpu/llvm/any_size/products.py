@@ -92,7 +92,9 @@ def planned(x: Any, y: Any, lead: tuple[int, ...], packs: bool | None = None) ->
     row_tiles, column_tiles = -(-m // ROWS), -(-n // wide)
     count = b0 * b1
     work = count * m * n * k
-    down, across = _cut(row_tiles, column_tiles, wide, -(-work // limits.EAGER_GEMM_TASK), count)
+    wanted = min(-(-work // limits.EAGER_GEMM_TASK), limits.EAGER_GEMM_TASKS)
+    column, turned = wide * k * size, x.strides[-1] != size
+    down, across = _cut(row_tiles, column_tiles, -(-wanted // count), column, turned)
     row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
     cut = (down, across, row_tasks, column_tasks)
     y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
@@ -128,21 +130,21 @@ def _wide(size: int) -> int:
 limits.on_change(_wide.cache_clear)
 
 
-def _cut(rows: int, columns: int, wide: int, wanted: int, count: int) -> tuple[int, int]:
-    """Tiles of a task, down and across: about as many tasks as are wanted, in all products."""
-    wanted = min(wanted, limits.EAGER_GEMM_TASKS)
-    if wanted <= count:
-        return rows, columns
-    parts = -(-wanted // count)
-    if rows * ROWS >= columns * wide:
-        parts = min(parts, max(1, rows // 2))
-        return -(-rows // parts), columns
-    down = rows
-    parts_across = min(parts, columns)
-    left = -(-parts // parts_across)
-    if left > 1:
-        down = -(-rows // min(left, max(1, rows // 4)))
-    return down, -(-columns // parts_across)
+def _cut(rows: int, columns: int, wanted: int, column: int, turned: bool) -> tuple[int, int]:
+    """Tiles of a task, down and across: about as many tasks as are wanted.
+
+    What a task needs of the right factor stays in the second cache, where ``column`` is the bytes
+    of a column of tiles. A line of the cache holds 16 rows of a left factor that is ``turned``, so
+    there low tasks, and narrow ones, would bring each in again and again.
+    """
+    low, narrow = (8, 2) if turned else (2, 1)
+    near = max(1, limits.EAGER_GEMM_PANEL // column) * narrow
+    column_tasks = -(-columns // near)
+    row_tasks = min(-(-wanted // column_tasks), max(1, rows // low))
+    if row_tasks * column_tasks < wanted:
+        most = max(column_tasks, columns // narrow)
+        column_tasks = min(-(-wanted // row_tasks), most)
+    return -(-rows // row_tasks), -(-columns // column_tasks)
 
 
 def _whole_strides(x: np.ndarray) -> np.ndarray:
