@@ -49,6 +49,10 @@ class ShapeError(FxError, ValueError, RuntimeError):
     """Shapes do not fit together."""
 
 
+class ArgumentError(FxError, ValueError, RuntimeError):
+    """An argument has a value that means nothing here."""
+
+
 class DTypeError(FxError, TypeError, RuntimeError):
     """A dtype is not accepted here."""
 

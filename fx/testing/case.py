@@ -13,7 +13,7 @@ import numpy as np
 
 from fx.devices import as_device, backend
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, float64
-from fx.errors import FxError
+from fx.errors import DTypeError, FxError
 from fx.ops.convert import from_array
 from fx.primitive import Primitive
 from fx.prims.sampling import Draw, Sample
@@ -133,6 +133,31 @@ def cast(sample: Sample, dtype: Any) -> Sample:
         for k, v in sample.params.items()
     }
     return Sample(args, params, sample.fixed)
+
+
+def taken_in(
+    primitive: Primitive, sample: Sample, dtypes: Iterable[Any]
+) -> Iterator[tuple[Any, Sample]]:
+    """The sample in each of some floating dtypes; 16 bits are left out if the spec rule says no."""
+    for dtype in dtypes:
+        given = cast(sample, dtype)
+        if np.dtype(dtype).itemsize == 2 and refused(primitive, given):
+            continue
+        yield dtype, given
+
+
+def refused(primitive: Primitive, sample: Sample) -> bool:
+    """Whether the spec rule refuses the dtypes of arguments."""
+    try:
+        primitive.spec(*[TensorSpec(a.shape, a.dtype) for a in sample.args], **sample.params)
+    except DTypeError:
+        return True
+    return False
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """A floating or complex array in the widest dtype of its kind."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def lanes(sample: Sample, count: int) -> list[Arrays]:

@@ -13,7 +13,16 @@ from fx import limits
 from fx.dtypes import FLOATING, bfloat16, complex64, float16, float32, float64
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
-from fx.testing.case import Mismatch, array_of, as_tuple, call, cast, expect_close, tensor
+from fx.testing.case import (
+    Mismatch,
+    array_of,
+    as_tuple,
+    call,
+    cast,
+    expect_close,
+    taken_in,
+    tensor,
+)  # fmt: skip
 from fx.testing.law import Law
 from fx.transforms import jit
 
@@ -25,7 +34,7 @@ TOLERANCE = {
 
 
 def _check(primitive: Primitive, sample: Sample) -> None:
-    for dtype in (float64, float32, bfloat16, float16):
+    for dtype, _ in taken_in(primitive, sample, (float64, float32, bfloat16, float16)):
         compiled_in(primitive, sample, dtype)
         if not any(a.dtype in FLOATING for a in sample.args):
             return

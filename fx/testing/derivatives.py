@@ -31,7 +31,9 @@ from fx.testing.case import (
     numeric,
     smooth,
     subsets,
+    taken_in,
     tensor,
+    widened,
 )  # fmt: skip
 from fx.testing.law import law
 from fx.transforms import jvp, vjp
@@ -225,8 +227,7 @@ def vjp_of_vjp(primitive: Primitive, sample: Sample) -> None:
 def jvp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
     """No weak scalar or constant in the rule lifts float32 or bfloat16."""
     wrt = differentiable_args(primitive, sample)
-    for dtype in (float32, bfloat16) if wrt else ():
-        narrow = cast(sample, dtype)
+    for dtype, narrow in taken_in(primitive, sample, (float32, bfloat16) if wrt else ()):
         plain = call(primitive, narrow.args, narrow.params)
         args = list(map(tensor, narrow.args))
         _, pushed = push(primitive, args, narrow.params, _tangents(narrow, wrt))
@@ -241,8 +242,7 @@ def vjp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
     wrt = differentiable_args(primitive, sample)
     if not wrt:
         return
-    for dtype, eps in ((float32, 2.0**-23), (bfloat16, 2.0**-7)):
-        narrow = cast(sample, dtype)
+    for dtype, narrow in taken_in(primitive, sample, (float32, bfloat16)):
         args = list(map(tensor, narrow.args))
         cotangents = _cotangents(call(primitive, narrow.args, narrow.params))
         grads = pull(primitive, args, narrow.params, wrt, cotangents)
@@ -254,8 +254,8 @@ def vjp_keeps_dtype(primitive: Primitive, sample: Sample) -> None:
             wide = cast(narrow, np.dtype("float64"))
             exact = pull(
                 primitive, list(map(tensor, wide.args)), wide.params, wrt,
-                [None if u is None else tensor(array_of(u).astype("float64")) for u in cotangents],
+                [None if u is None else tensor(widened(array_of(u))) for u in cotangents],
             )  # fmt: skip
             for i in wrt:
                 got, want = array_of(grads[i]), array_of(exact[i])  # type: ignore[index]
-                expect_close(got, want, 2**10 * eps, f"the cotangent of argument {i} in float32")
+                expect_close(got, want, 2.0**-13, f"the cotangent of argument {i} in float32")

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from fx.devices import backend
-from fx.dtypes import ALL, FLOATING, INEXACT, bfloat16, float16, float32, float64
+from fx.dtypes import (
+    ALL,
+    FLOATING,
+    INEXACT,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+)  # fmt: skip
 from fx.errors import FxError, IndexingError
 from fx.primitive import Primitive
 from fx.prims.sampling import Sample
@@ -22,6 +32,7 @@ from fx.testing.case import (
     cast,
     expect_all_close,
     expect_close,
+    taken_in,
 )  # fmt: skip
 from fx.testing.law import Law, law
 
@@ -50,8 +61,7 @@ def _compare(specs: list[TensorSpec], arrays: Arrays) -> None:
 @law("spec", "spec rule = kernel (shape, dtype of every output)")
 def spec_is_the_kernel(primitive: Primitive, sample: Sample) -> None:
     """In the drawn dtype and in the narrower floating ones."""
-    for dtype in (float64, float32, bfloat16, float16):
-        narrow = cast(sample, dtype)
+    for _, narrow in taken_in(primitive, sample, (float64, float32, bfloat16, float16)):
         _compare(_specs(primitive, narrow), call(primitive, narrow.args, narrow.params))
 
 
@@ -131,16 +141,16 @@ def precision(primitive: Primitive, sample: Sample) -> None:
     """float32, bfloat16 and float16 on inputs that they hold exactly; no result is lifted."""
     if not any(a.dtype in FLOATING for a in sample.args):
         return
-    for dtype, eps in _EPS.items():
-        narrow = cast(sample, dtype)
+    for dtype, narrow in taken_in(primitive, sample, _EPS):
+        eps = _EPS[dtype]
         wide = cast(narrow, float64)
         got = call(primitive, narrow.args, narrow.params)
         want = call(primitive, wide.args, wide.params)
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
-            expected = dtype if w.dtype == float64 else w.dtype
+            expected = {float64: dtype, complex128: complex64}.get(w.dtype, w.dtype)
             if g.dtype != expected:
                 raise Mismatch(f"{dtype.name}: output {i} is {g.dtype}, expected {expected}")
-            if w.dtype == float64:
+            if w.dtype in INEXACT:
                 size = max([1.0, *[float(np.abs(x).max(initial=0)) for x in wide.args]])
                 expect_close(g, w, 16 * eps * size, f"{dtype.name}, output {i}")
 

@@ -28,8 +28,8 @@ from fx.testing.case import (
     array_of,
     as_tuple,
     call,
-    cast,
     expect_close,
+    taken_in,
     tensor,
 )
 from fx.testing.compiled import TOLERANCE
@@ -188,8 +188,7 @@ def _compare(got: Sequence[np.ndarray], want: Sequence[np.ndarray], what: str) -
 
 
 def _eager(primitive: Primitive, sample: Sample) -> None:
-    for dtype in (float64, float32, bfloat16, float16):
-        given = cast(sample, dtype)
+    for dtype, given in taken_in(primitive, sample, (float64, float32, bfloat16, float16)):
         for laid in laid_out(primitive, given):
             got = call(primitive, laid.views(np, laid.sources), given.params)
             _compare(got, laid.want, f"{dtype.name}, {laid.name}")
@@ -198,8 +197,9 @@ def _eager(primitive: Primitive, sample: Sample) -> None:
 
 
 def _compiled(primitive: Primitive, sample: Sample) -> None:
-    dtype = (float32, float64, bfloat16, float16)[crc32(primitive.name.encode()) % 4]
-    given = cast(sample, dtype)
+    listed = (float32, float64, bfloat16, float16)
+    taken = list(taken_in(primitive, sample, listed))
+    dtype, given = taken[crc32(primitive.name.encode()) % len(taken)]
     every = laid_out(primitive, given)
 
     def function(*sources: Any) -> Any:

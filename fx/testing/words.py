@@ -18,8 +18,9 @@ import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, float64
+from fx.dtypes import COMPLEX, INEXACT, float64
 from fx.primitive import Primitive
+from fx.prims.complex import part
 from fx.prims.sampling import Sample
 from fx.slotted import slotted
 from fx.tensor import Tensor
@@ -121,11 +122,14 @@ def small_subject(primitive: Primitive, seeds: Iterable[int] = range(24)) -> Sub
 
 
 def _weighted(outs: Sequence[Tensor]) -> Tensor:
-    """A generic linear function of the results, a scalar."""
-    weights = directions([np.empty(o.shape) for o in outs], 7)
+    """A generic linear function of the results, a real scalar."""
+    kinds = [np.complex128 if o.dtype in COMPLEX else np.float64 for o in outs]
+    weights = directions([np.empty(o.shape, kind) for o, kind in zip(outs, kinds, strict=True)], 7)
     total = tensor(np.asarray(0.0))
     for o, w in zip(outs, weights, strict=True):
-        total = total + shape_prims.sum_to(o * tensor(w), shape=())
+        product = o * tensor(w)
+        real = part(product, turn=0) if o.dtype in COMPLEX else product
+        total = total + shape_prims.sum_to(real, shape=())
     return total
 
 

@@ -132,6 +132,7 @@ _ROOMS = frozenset(
         "compiler",
         "distributed",
         "distributions",
+        "fft",
         "export",
         "func",
         "hub",
@@ -144,6 +145,7 @@ _ROOMS = frozenset(
         "profiler",
         "random",
         "serialization",
+        "signal",
         "sparse",
         "special",
         "testing",
@@ -151,15 +153,18 @@ _ROOMS = frozenset(
         "xpu",
     ]
 )
+_WINDOWS = [f"{_name}_window" for _name in ["bartlett", "blackman", "hamming", "hann", "kaiser"]]
 _LAZY = {
     "compile": "fx.torch.compiler",
+    "istft": "fx.signal",
     "load": "fx.io",
     "save": "fx.io",
+    "stft": "fx.signal",
     "vmap": "fx.torch.func",
+    **dict.fromkeys(_WINDOWS, "fx.torch._windows"),
 }
 _OF_NN = frozenset(_table.OF_NN.split())
 _INSTEAD = {
-    "fft": "for constants write fx.from_numpy(numpy.fft.fft(x.numpy()))",
     "inverse": "for constants write fx.from_numpy(numpy.linalg.inv(x.numpy()))",
     "cholesky": "for constants write fx.from_numpy(numpy.linalg.cholesky(x.numpy()))",
     "from_file": "write torch.from_numpy(numpy.memmap(...))",

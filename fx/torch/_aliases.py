@@ -21,6 +21,7 @@ ALIASES = {
     "fx.torch.nn": "fx.nn",
     "fx.torch.nn.modules": "fx.nn.modules",
     "fx.torch.optim": "fx.optim",
+    "fx.torch.signal": "fx.signal",
     "fx.torch.utils.data": "fx.data",
     "fx.torch.autograd.functional": "fx.autograd.functional",
     "fx.torch.autograd.function": "fx.autograd.function",

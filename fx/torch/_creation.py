@@ -306,54 +306,6 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     return complex_numbers.complex(argument("complex", real), argument("complex", imag))
 
 
-# windows ----------------------------------------------------------------------------------------
-
-
-def _window(name: str, terms: tuple[float, ...]) -> Any:
-    def function(
-        window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
-        layout: Any = None, requires_grad: bool = False,
-    ) -> Tensor:  # fmt: skip
-        wanted = default_dtype() if dtype is None else dtype
-        if window_length == 1:
-            return fx.ones(1, dtype=wanted, device=device, requires_grad=requires_grad)
-        turn = 2 * fx.pi / max(window_length if periodic else window_length - 1, 1)
-        at = fx.arange(window_length, dtype=fx.float64, device=device) * turn
-        out = sum(a * (-1) ** k * (at * k).cos() for k, a in enumerate(terms))
-        out = out.to(wanted)
-        return out.requires_grad_() if requires_grad else out
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {name.split('_')[0].capitalize()} window of a length."
-    return function
-
-
-hann_window = _window("hann_window", (0.5, 0.5))
-blackman_window = _window("blackman_window", (0.42, 0.5, 0.08))
-
-
-def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None,
-    layout: Any = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
-    """The triangular window of a length."""
-    wanted = default_dtype() if dtype is None else dtype
-    if window_length == 1:
-        return fx.ones(1, dtype=wanted, device=device, requires_grad=requires_grad)
-    at = fx.arange(window_length, dtype=fx.float64, device=device)
-    at = at * (2 / max(window_length if periodic else window_length - 1, 1))
-    out = (1 - (at - 1).abs()).to(wanted)
-    return out.requires_grad_() if requires_grad else out  # type: ignore[no-any-return]
-
-
-def hamming_window(
-    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """The Hamming window of a length."""
-    return _window("hamming_window", (alpha, beta))(window_length, periodic, **options)  # type: ignore[no-any-return]
-
-
 __all__ = [
     name
     for name, value in globals().items()

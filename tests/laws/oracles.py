@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.laws.attention_oracles import ATTENTION
 from tests.laws.control_oracles import CONTROL
+from tests.laws.fourier_oracles import FOURIER
 from tests.laws.matrix_oracles import MATRICES
 from tests.laws.random_oracles import RANDOM
 from tests.laws.window_oracles import WINDOWS
@@ -330,7 +331,7 @@ ELEMENTWISE = {
     "where": each(lambda c, x, y: x if c else y),
 }  # fmt: skip
 
-ORACLES = ATTENTION | CONTROL | ELEMENTWISE | MATRICES | RANDOM | WINDOWS | {
+ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | WINDOWS | {
     "all": reduced(all, bool), "all_gather": all_gather, "any": reduced(any, bool),
     "argmax": place(max), "argmin": place(min), "argsort": lines(ordered, np.int64),
     "astype": lambda x, *, dtype: gathered(x.shape, np.empty(0, dtype), lambda i: x[i]),

@@ -29,6 +29,7 @@ KERNELS = {
     "draws": """
         random_draw random_truncated_normal random_permutation random_below random_integers
         random_gamma random_poisson""",
+    "fourier": "fft rfft irfft",
     "elementwise": """
         add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot
         logaddexp copysign nextafter negative abs sign square sqrt rsqrt reciprocal exp exp2 expm1

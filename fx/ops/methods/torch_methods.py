@@ -291,6 +291,20 @@ def __rdivmod__(self: Tensor, other: Any) -> Any:
     return other if other is NotImplemented else __divmod__(other, self)
 
 
+def stft(self: Tensor, *args: Any, **options: Any) -> Tensor:
+    """``fx.signal.stft`` of the tensor."""
+    from fx import signal
+
+    return signal.stft(self, *args, **options)
+
+
+def istft(self: Tensor, *args: Any, **options: Any) -> Tensor:
+    """``fx.signal.istft`` of the tensor."""
+    from fx import signal
+
+    return signal.istft(self, *args, **options)
+
+
 real = property(real)
 imag = property(imag)
 
@@ -298,5 +312,5 @@ METHODS = """
     add sub sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
     sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
-    __matmul__ __rmatmul__ __divmod__ __rdivmod__
+    __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft
 """

@@ -1,0 +1,36 @@
+"""Discrete Fourier transforms: the Array API's extension ``fft``, and PyTorch's names beside it.
+
+``fft`` and its kin work along one axis, ``fft2`` along two, ``fftn`` along several. ``rfft`` gives
+the half of a spectrum that says all about real numbers, ``irfft`` takes it back; ``hfft`` is the
+transform of half a signal whose spectrum is real. ``norm`` says which direction is divided by the
+number of points: ``"backward"`` the inverse one, ``"forward"`` the other, ``"ortho"`` both by its
+root.
+"""
+
+from fx.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from fx.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    hfft2,
+    hfftn,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    ihfft2,
+    ihfftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
+    "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
+    "rfftfreq", "rfftn",
+]  # fmt: skip

@@ -1,0 +1,312 @@
+"""The transforms: lengths and norms become those of the three primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import fx.prims.fourier as prims
+from fx.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from fx.ops.axes import integer, normal_axis, ordered_axes
+from fx.ops.indexing.views import along
+from fx.ops.operands import floating
+from fx.ops.shapes.padding import with_constant
+from fx.prims.complex import conj
+from fx.tensor import Tensor
+
+_SCALES = {  # the power of the number of points that sums are multiplied by: forwards, back
+    None: (0, -1), "backward": (0, -1), "ortho": (-0.5, -0.5), "forward": (-1, 0),
+}  # fmt: skip
+
+
+def _scale(name: str, norm: Any, inverse: bool) -> float:
+    if not isinstance(norm, str | None) or norm not in _SCALES:
+        raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+    return _SCALES[norm][inverse]
+
+
+def _points(name: str, n: Any) -> int:
+    n = integer(name, "the number of points", n)
+    if n < 1:
+        raise ShapeError(f"{name}: invalid number of data points ({n}); at least 1 is needed")
+    return n
+
+
+def of_length(x: Tensor, axis: int, n: int) -> Tensor:
+    """The first n elements along an axis, zeros behind them if there are fewer."""
+    here = x._shape[axis]
+    if n <= here:
+        return x if n == here else along(x, axis, 0, n)
+    return with_constant(x, [(0, (n - here) * (i == axis)) for i in range(x.ndim)], 0)
+
+
+def _plan(
+    name: str, x: Tensor, s: Any, axes: Any, halved: bool = False
+) -> tuple[tuple[int, ...], list[int]]:
+    """The axes of a transform and the points along each; -1 of ``s`` means what there is.
+
+    ``halved``: of the last axis x has half a spectrum.
+    """
+    shape = x._shape
+    sizes = None if s is None else [s] if not isinstance(s, Sequence) else [*s]
+    if axes is None and sizes is not None:
+        if len(sizes) > len(shape):
+            raise ShapeError(f"{name}: {len(sizes)} lengths {tuple(sizes)} for shape {shape}")
+        axes = tuple(range(len(shape) - len(sizes), len(shape)))
+    found = ordered_axes(name, axes, shape)
+    if sizes is not None and len(sizes) != len(found):
+        raise ShapeError(f"{name}: {len(sizes)} lengths {tuple(sizes)} for axes {tuple(found)}")
+    points = [shape[a] for a in found]
+    if halved and points:
+        points[-1] = 2 * (points[-1] - 1)
+    for i, n in enumerate(sizes or ()):
+        if n is not None and n != -1:
+            points[i] = n
+    return found, [_points(name, n) for n in points]
+
+
+def _complexes(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool) -> Tensor:
+    x = floating(name, x)
+    scale = _scale(name, norm, inverse)
+    found, points = _plan(name, x, s, axes)
+    for axis, n in zip(found, points, strict=True):
+        x = of_length(x, axis, n)
+    return prims.fft(x, axes=found, inverse=inverse, scale=scale)  # type: ignore[no-any-return]
+
+
+def _to_half(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool = False) -> Tensor:
+    """Half a spectrum along the last of some axes; conjugates where ``inverse``."""
+    x = floating(name, x)
+    scale = _scale(name, norm, inverse)
+    found, points = _plan(name, x, s, axes)
+    if not found:
+        raise AxisError(f"{name}: at least one axis has to be transformed")
+    if x._dtype.kind == "c":
+        raise DTypeError(f"{name} takes real numbers, got {x._dtype.name}; write x.real or fft")
+    for axis, n in zip(found, points, strict=True):
+        x = of_length(x, axis, n)
+    half = prims.rfft(x, axis=found[-1], scale=scale)
+    if inverse:
+        half = conj(half)
+    if len(found) > 1:
+        half = prims.fft(half, axes=found[:-1], inverse=inverse, scale=scale)
+    return half  # type: ignore[no-any-return]
+
+
+def _from_half(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool = True) -> Tensor:
+    """Real numbers of half a spectrum along the last of some axes; of conjugates if forwards."""
+    x = floating(name, x)
+    scale = _scale(name, norm, inverse)
+    found, points = _plan(name, x, s, axes, halved=True)
+    if not found:
+        raise AxisError(f"{name}: at least one axis has to be transformed")
+    *first, last = points
+    for axis, n in zip(found, (*first, last // 2 + 1), strict=True):
+        x = of_length(x, axis, n)
+    if first:
+        x = prims.fft(x, axes=found[:-1], inverse=inverse, scale=scale)
+    if not inverse and x._dtype.kind == "c":
+        x = conj(x)
+    return prims.irfft(x, axis=found[-1], n=last, scale=scale)  # type: ignore[no-any-return]
+
+
+# along one axis ---------------------------------------------------------------------------------
+
+
+def _one(name: str, x: Any, n: Any, axis: Any) -> tuple[Tensor, tuple[int] | None, tuple[int]]:
+    x = floating(name, x)
+    return x, None if n is None else (_points(name, n),), (normal_axis(name, axis, x._shape),)
+
+
+def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The discrete Fourier transform along an axis: sum over j of x[j] exp(-2 pi i j k / n).
+
+    Args:
+        x: (*A, m, *B), real or complex; float16 and bfloat16 are refused.
+        n: the number of points; x is cut, or gets zeros behind, where it has others.
+        axis: the axis.
+        norm: which direction is divided: ``"backward"``, ``"ortho"`` or ``"forward"``.
+
+    Returns:
+        (*A, n, *B), complex.
+
+    Raises:
+        ShapeError: for less than one point.
+        ArgumentError: for another ``norm``; a ValueError.
+        DTypeError: for 16-bit numbers.
+
+    Source: Python Array API standard 2024.12, ``fft.fft``; ``torch.fft.fft``.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.fft(fx.tensor([1.0, 2.0, 4.0, 8.0]))
+        tensor([15.+0.j, -3.+6.j, -5.+0.j, -3.-6.j])
+    """
+    x, s, at = _one("fft", x, n, axis)
+    return _complexes("fft", x, s, at, norm, False)
+
+
+def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``fft``, with its arguments.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.ifft(fx.fft.fft(fx.tensor([1.0, 2.0]))).real
+        tensor([1., 2.])
+    """
+    x, s, at = _one("ifft", x, n, axis)
+    return _complexes("ifft", x, s, at, norm, True)
+
+
+def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The first n // 2 + 1 points of the transform of real numbers; the rest are their conjugates.
+
+    Args:
+        x: (*A, m, *B), real.
+        n, axis, norm: as those of ``fft``.
+
+    Returns:
+        (*A, n // 2 + 1, *B), complex.
+
+    Raises:
+        DTypeError: for complex numbers and those of 16 bits.
+        ShapeError: as ``fft``.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.rfft(fx.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    x, s, at = _one("rfft", x, n, axis)
+    return _to_half("rfft", x, s, at, norm)
+
+
+def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``rfft``.
+
+    Args:
+        x: (*A, m, *B), half a spectrum; the imaginary parts of its first and, of even n, its last
+            point count for nothing.
+        n: how many numbers to give; 2 (m - 1) unless told. An odd n has to be told.
+        axis, norm: as those of ``fft``.
+
+    Returns:
+        (*A, n, *B), real.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.irfft(fx.fft.rfft(fx.tensor([1.0, 2.0, 4.0])), n=3)
+        tensor([1., 2., 4.])
+    """
+    x, s, at = _one("irfft", x, n, axis)
+    return _from_half("irfft", x, s, at, norm)
+
+
+def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The real spectrum of a signal of which half is given, the other half being its conjugate.
+
+    Args and result: as those of ``irfft``.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.hfft(fx.tensor([1.0, 2.0, 3.0]))
+        tensor([ 8., -2.,  0., -2.])
+    """
+    x, s, at = _one("hfft", x, n, axis)
+    return _from_half("hfft", x, s, at, norm, False)
+
+
+def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``hfft``: half of the signal whose spectrum is real.
+
+    Args and result: as those of ``rfft``.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.ihfft(fx.tensor([8.0, -2.0, 0.0, -2.0])).real
+        tensor([1., 2., 3.])
+    """
+    x, s, at = _one("ihfft", x, n, axis)
+    return _to_half("ihfft", x, s, at, norm, True)
+
+
+# along several ----------------------------------------------------------------------------------
+
+
+def fftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """The discrete Fourier transform along several axes.
+
+    Args:
+        x: a tensor, real or complex.
+        s: the number of points along each axis; -1 means those there are. Without ``axes`` they are
+            those of the last axes.
+        axes: the axes, all of them unless told.
+        norm: as that of ``fft``, of the number of all points.
+
+    Raises:
+        ShapeError: if there are more or fewer lengths than axes, or one is below 1.
+
+    Source: Python Array API standard 2024.12, ``fft.fftn``; ``torch.fft.fftn``.
+
+    Example:
+        >>> import fx
+        >>> fx.fft.fftn(fx.ones((2, 2))).real
+        tensor([[4., 0.],
+                [0., 0.]])
+    """
+    return _complexes("fftn", x, s, axes, norm, False)
+
+
+def ifftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``fftn``, with its arguments."""
+    return _complexes("ifftn", x, s, axes, norm, True)
+
+
+def rfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """``fftn`` of real numbers: of the last axis only the first n // 2 + 1 points."""
+    return _to_half("rfftn", x, s, axes, norm)
+
+
+def irfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``rfftn``; ``s`` are lengths of the result, which is real."""
+    return _from_half("irfftn", x, s, axes, norm)
+
+
+def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """``hfft`` along the last axis, of ``fftn`` along the others."""
+    return _from_half("hfftn", x, s, axes, norm, False)
+
+
+def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
+    """The inverse of ``hfftn``."""
+    return _to_half("ihfftn", x, s, axes, norm, True)
+
+
+def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``fftn`` along the last two axes."""
+    return _complexes("fft2", x, s, axes, norm, False)
+
+
+def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``ifftn`` along the last two axes."""
+    return _complexes("ifft2", x, s, axes, norm, True)
+
+
+def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``rfftn`` along the last two axes."""
+    return _to_half("rfft2", x, s, axes, norm)
+
+
+def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``irfftn`` along the last two axes."""
+    return _from_half("irfft2", x, s, axes, norm)
+
+
+def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``hfftn`` along the last two axes."""
+    return _from_half("hfft2", x, s, axes, norm, False)
+
+
+def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
+    """``ihfftn`` along the last two axes."""
+    return _to_half("ihfft2", x, s, axes, norm, True)
