@@ -43,7 +43,7 @@ def build(t):
 def train(t, state, jitted):
     model = build(t)
     model.load_state_dict({k: t.tensor(v) for k, v in state.items()})
-    optimizer = t.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = t.optim.Adam(model.parameters(), lr=1e-2)
 
     def step(x):
         optimizer.zero_grad()
@@ -54,7 +54,7 @@ def train(t, state, jitted):
         return loss
 
     step = fx.jit(step) if jitted else step
-    losses = [float(step(t.tensor(signals(0)))) for k in range(STEPS)]
+    losses = [step(t.tensor(signals(0))).item() for k in range(STEPS)]
     return losses, {k: v.detach().numpy() for k, v in model.state_dict().items()}
 
 
