@@ -126,7 +126,7 @@ def backward_pass(
             primitive = node.primitive
             if _written:
                 modes.pulling = node.seq
-            if primitive.multiple:
+            if primitive.multiple and not primitive.sparing:
                 ct = _zeros_for_missing(ct, node.specs)
             if primitive.saves:
                 if create_graph:

@@ -74,6 +74,7 @@ class Primitive:
         sample: ``(draw) -> Sample``; draws valid arguments for the laws.
         saves: the indices of the outputs that the pullback wants, ``(0,)`` for the output.
         multiple: whether it returns a tuple.
+        sparing: whether its pullback takes None for results without a cotangent, and not zeros.
         effectful: whether it does something besides computing results, so that it is never
             dropped, merged or moved.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
@@ -101,6 +102,7 @@ class Primitive:
     sample: Rule
     saves: tuple[int, ...] = ()
     multiple: bool = False
+    sparing: bool = False
     torch_name: str = ""
     forward: Rule | None = None
     kernels: dict[str, Rule] = field(default_factory=dict)

@@ -34,6 +34,7 @@ class _Recorded:
 
     __slots__ = ("name", "saves", "torch_name")
     multiple = True
+    sparing = False
 
     def __init__(self, application: Application) -> None:
         self.name = application.called
@@ -49,6 +50,7 @@ class Application(Primitive):
     """
 
     multiple = True
+    sparing = False
     differentiable = True
     saves: tuple[int, ...] = ()
     kind, weight, formula = "", 1, None

@@ -5,8 +5,23 @@ are the last two axes of float32, float64, complex64 or complex128; leading axes
 """
 
 from fx.linalg.cholesky import CholeskyEx, cholesky, cholesky_ex
+from fx.linalg.orthogonal import QR, qr
+from fx.linalg.spectral import (
+    SVD,
+    Eig,
+    Eigh,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    svd,
+    svdvals,
+)  # fmt: skip
 
-__all__ = ["CholeskyEx", "cholesky", "cholesky_ex"]
+__all__ = [
+    "CholeskyEx", "Eig", "Eigh", "QR", "SVD", "cholesky", "cholesky_ex", "eig", "eigh", "eigvals",
+    "eigvalsh", "qr", "svd", "svdvals",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ The laws hand in a ``random.Random`` that hypothesis controls, so failing cases 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -19,12 +19,16 @@ from fx.slotted import slotted
 class Sample:
     """Arguments of one call: NumPy arrays and static parameters.
 
-    ``fixed`` names floating arguments that have no derivative (an order, a count).
+    ``fixed`` names floating arguments that have no derivative (an order, a count). ``seen`` makes
+    of the primitive, as a function of tensors, the one that derivatives and precision are judged
+    by, where arguments are constrained (symmetric) or results are free (the sign of an
+    eigenvector).
     """
 
     args: list[np.ndarray]
     params: dict[str, Any] = field(default_factory=dict)
     fixed: tuple[int, ...] = ()
+    seen: Callable[[Any], Any] | None = None
 
 
 class Draw:

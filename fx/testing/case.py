@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -122,7 +123,7 @@ def draw(
 
 def _sample(primitive: Primitive, source: Any, dtype: Any, stretch: int) -> Drawn:
     sample = primitive.sample(Draw(source, dtype, stretch))
-    return Drawn([np.asarray(a) for a in sample.args], sample.params, sample.fixed)
+    return Drawn([np.asarray(a) for a in sample.args], sample.params, sample.fixed, sample.seen)
 
 
 def cast(sample: Sample, dtype: Any) -> Sample:
@@ -132,7 +133,7 @@ def cast(sample: Sample, dtype: Any) -> Sample:
         k: dtype if isinstance(v, np.dtype) and v in FLOATING else v
         for k, v in sample.params.items()
     }
-    return Sample(args, params, sample.fixed)
+    return Sample(args, params, sample.fixed, sample.seen)
 
 
 def taken_in(
@@ -265,6 +266,17 @@ def call(primitive: Primitive, args: Sequence[np.ndarray], params: dict[str, Any
     return [array_of(x) for x in as_tuple(out)]
 
 
+def seen(function: Callable[..., Any], sample: Sample) -> Callable[..., Any]:
+    """A primitive with the parameters of a sample, as laws judge it."""
+    bound = partial(function, **placed(sample.params))
+    return bound if sample.seen is None else sample.seen(bound)  # type: ignore[no-any-return]
+
+
+def judged(function: Callable[..., Any], sample: Sample) -> Arrays:
+    """What laws compare of the results on the arguments of a sample."""
+    return [array_of(x) for x in as_tuple(seen(function, sample)(*map(tensor, sample.args)))]
+
+
 def smooth(
     primitive: Primitive,
     sample: Sample,
@@ -273,16 +285,16 @@ def smooth(
 ) -> Callable[..., tuple[Tensor, ...]]:
     """The floating outputs as a function of the arguments ``wrt``, tensors of any level.
 
-    The other arguments are the sample's, or those of ``args``.
+    The other arguments are the sample's, or those of ``args``. A sample with ``seen`` is seen so.
     """
+    observed = seen(primitive, sample)
     rest = [tensor(a) for a in sample.args] if args is None else args
 
     def function(*xs: Tensor) -> tuple[Tensor, ...]:
         full = list(rest)
         for i, x in zip(wrt, xs, strict=True):
             full[i] = x
-        out = as_tuple(primitive(*full, **placed(sample.params)))
-        return tuple([x for x in out if x.dtype in INEXACT])
+        return tuple([x for x in as_tuple(observed(*full)) if x.dtype in INEXACT])
 
     return function
 

@@ -27,12 +27,15 @@ from fx.tensor import new_tensor
 from fx.testing.case import (
     Arrays,
     Mismatch,
+    array_of,
     as_tuple,
     call,
     cast,
     expect_all_close,
     expect_close,
+    judged,
     taken_in,
+    tensor,
 )  # fmt: skip
 from fx.testing.law import Law, law
 
@@ -144,8 +147,7 @@ def precision(primitive: Primitive, sample: Sample) -> None:
     for dtype, narrow in taken_in(primitive, sample, _EPS):
         eps = _EPS[dtype]
         wide = cast(narrow, float64)
-        got = call(primitive, narrow.args, narrow.params)
-        want = call(primitive, wide.args, wide.params)
+        got, want = judged(primitive, narrow), judged(primitive, wide)
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
             expected = {float64: dtype, complex128: complex64}.get(w.dtype, w.dtype)
             if g.dtype != expected:
@@ -214,8 +216,11 @@ def against_oracle(oracle: Oracle, tolerance: float = 1e-12) -> Law:
     """
 
     def oracle_is_the_kernel(primitive: Primitive, sample: Sample) -> None:
-        got = call(primitive, sample.args, sample.params)
-        want = [np.asarray(a) for a in as_tuple(oracle(*sample.args, **sample.params))]
+        def reference(*xs: Any, **params: Any) -> Any:
+            out = oracle(*map(array_of, xs), **params)
+            return tuple(map(tensor, out)) if isinstance(out, tuple) else tensor(out)
+
+        got, want = judged(primitive, sample), judged(reference, sample)
         for i, (g, w) in enumerate(zip(got, want, strict=True)):
             exact = g.dtype not in INEXACT
             expect_close(g, w.astype(g.dtype) if exact else w, tolerance, f"output {i}")

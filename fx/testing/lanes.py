@@ -17,10 +17,10 @@ from fx.testing.case import (
     Mismatch,
     array_of,
     as_tuple,
-    call,
     differentiable_args,
     directions,
     expect_all_close,
+    judged,
     lanes,
     smooth,
     subsets,
@@ -169,7 +169,7 @@ def vmap_of_vjp(primitive: Primitive, sample: Sample) -> None:
         function = smooth(primitive, sample, wrt, both[:count])
         return vjp(function, *[both[i] for i in wrt])[1](both[count:])  # type: ignore[no-any-return]
 
-    outs = [o for o in call(primitive, sample.args, sample.params) if o.dtype in INEXACT]
+    outs = [o for o in judged(primitive, sample) if o.dtype in INEXACT]
     variants = _with_others(sample, directions(outs, 2), 2)
     for mapped, place in _plans(count, count + len(outs)):
         is_the_loop(pulled, variants, mapped, place, "vmap(vjp(f))")

@@ -11,6 +11,7 @@ from fx.ops.operands import floating
 from fx.ops.products.chains import chain_matmul, matrix_power
 from fx.ops.shapes.assembly import vander as _powers
 from fx.tensor import Tensor
+from fx.torch._decompositions import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from fx.torch._functions import sharing
 
 matmul = fx.matmul
@@ -124,6 +125,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "matmul", "matrix_norm",
-    "matrix_power", "multi_dot", "norm", "vander", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "qr", "svd",
+    "svdvals", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -34,8 +34,54 @@ def triangular_solve(a, b, *, left, lower, transposed, unit):
     return np.linalg.solve(part, b) if left else np.linalg.solve(part.T, b.T).T
 
 
+def told(function):
+    """A function of a matrix with an ``info`` that is 0 behind its results."""
+    return each_matrix(lambda x, **params: (*function(x, **params), np.int32(0)))
+
+
+@told
+def eigh(x):
+    low = np.tril(x, -1)
+    w, v = np.linalg.eig(low + low.T + np.diag(np.diag(x)))
+    order = np.argsort(w)
+    return w[order], np.linalg.qr(v[:, order])[0]
+
+
+@told
+def eig(x):
+    w, v = np.linalg.eig(x)
+    return w + 0j, v + 0j
+
+
+@each_matrix
+def qr(x, *, full):
+    return tuple(np.linalg.qr(x, "complete" if full else "reduced"))
+
+
+@told
+def svd(x, *, full):
+    """Right vectors and values from x' x, then the left ones, and bases of what is left."""
+    k = min(x.shape)
+    squares, v = np.linalg.eigh(x.T @ x)
+    s, v = np.sqrt(np.maximum(squares[::-1], 0)), v[:, ::-1]
+    u = x @ v[:, :k] / s[:k]
+    return (np.hstack([u, _rest(u)]) if full else u), s[:k], v.T if full else v[:, :k].T
+
+
+def _rest(u):
+    """Columns that complete orthonormal ones to a basis."""
+    return np.linalg.qr(u, "complete")[0][:, u.shape[1] :]
+
+
 MATRICES = {
     "cholesky": cholesky,
+    "eig": eig,
+    "eigh": eigh,
+    "eigvals": told(lambda x: (np.linalg.eigvals(x) + 0j,)),
+    "eigvalsh": told(lambda x: (np.linalg.eigvalsh(x),)),
+    "qr": qr,
+    "svd": svd,
+    "svdvals": told(lambda x: (np.sqrt(np.linalg.eigvalsh(x @ x.T)[::-1][: min(x.shape)]),)),
     "triangular_solve": triangular_solve,
     "verified": lambda x, info, *, words: x,
 }

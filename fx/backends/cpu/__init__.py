@@ -40,7 +40,8 @@ KERNELS = {
         bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
     "counting": "bincount counts_between",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
-    "lapack.eager": "cholesky triangular_solve verified",
+    "lapack.eager": """
+        cholesky triangular_solve verified qr eigh eigvalsh svd svdvals eig eigvals""",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool window_sum window_sum_transpose",

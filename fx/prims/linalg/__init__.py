@@ -1,3 +1,3 @@
 """Primitives on stacks of matrices (*B, m, n): a file a family. ``stacks.py`` is common to all."""
 
-from fx.prims.linalg import cholesky, triangular, verified
+from fx.prims.linalg import cholesky, orthogonal, spectral, svd, triangular, verified

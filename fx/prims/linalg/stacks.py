@@ -41,6 +41,16 @@ def matrices(name: str, x: TensorSpec, square: bool = True) -> None:
         raise ShapeError(f"{name} takes {kind}, got shape {x.shape}")
 
 
+def lapack_matrices(name: str, x: TensorSpec, square: bool = True) -> None:
+    """``matrices`` of the dtypes that LAPACK has: no narrow floats.
+
+    Raises:
+        ShapeError, DTypeError: as ``matrices``.
+    """
+    matrices(name, x, square)
+    accept(name, x.dtype, INEXACT - _NARROW)
+
+
 def stacked(get: Callable[[], Primitive]) -> Callable[..., Any]:
     """The batching rule: lanes are one more leading axis, of all arguments."""
 
@@ -107,6 +117,14 @@ def stack_shape(d: Draw) -> tuple[int, ...]:
 def well_conditioned(d: Draw, lead: tuple[int, ...], n: int) -> np.ndarray:
     """Square matrices that are far from singular: the diagonal leads by rows and by columns."""
     return d.floats((*lead, n, n), -0.5, 0.5) / max(n, 1) + _signed_diagonal(d, lead, n)
+
+
+def separate(d: Draw, lead: tuple[int, ...], n: int) -> np.ndarray:
+    """Square matrices whose eigenvalues are far from one another and from 0."""
+    x = d.floats((*lead, n, n), -0.4, 0.4)
+    for i in range(n):
+        x[..., i, i] += 3.0 * (i - 1.2)
+    return x
 
 
 def _signed_diagonal(d: Draw, lead: tuple[int, ...], n: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from pathlib import Path
 GROUPS = frozenset(
     (
         "histogram", "lapack", "order", "planes", "rejection", "resampling", "scatter", "shuffle",
-        "windows",
+        "spectral", "windows",
     )
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
 ARRAY = "elements of the kernel's dtype"
+PARTS = "real numbers of the width of their parts"
 INT64S, INT32S, UINT32S, FLOAT64S = (
     types.CPointer(kind) for kind in (types.int64, types.int32, types.uint32, types.float64)
 )
@@ -31,6 +32,7 @@ _ELEMENTS = {
     "q": types.int64, "Q": types.uint64,
     "f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128,
 }  # fmt: skip
+_PARTS = {"F": "f", "D": "d"}
 
 
 @extending.intrinsic
@@ -140,8 +142,11 @@ def text_of(
         loose: what LLVM may do to floats, its fast-math flags.
     """
     kinds = list(inspect.signature(function).parameters.values())[2:]
-    element = types.CPointer(_ELEMENTS[char])
-    given = [element if p.annotation is ARRAY else p.annotation for p in kinds]
+    own = {
+        ARRAY: types.CPointer(_ELEMENTS[char]),
+        PARTS: types.CPointer(_ELEMENTS[_PARTS.get(char, char)]),
+    }
+    given = [own.get(p.annotation, p.annotation) for p in kinds]
     flags = Flags()
     flags.nrt = flags.enable_pyobject = flags.enable_looplift = flags.boundscheck = False
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True

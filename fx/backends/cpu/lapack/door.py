@@ -20,10 +20,10 @@ import numpy as np
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _BLAS = frozenset(("trsm", "gemm"))
 # what complex matrices have in place of it
-_COMPLEX = {"syevd": "heevd", "orgqr": "ungqr", "ormqr": "unmqr"}
+_COMPLEX = {"syevd": "heevd", "orgqr": "ungqr", "orglq": "unglq", "ormqr": "unmqr"}
 ROUTINES = (
     "potrf", "potri", "getrf", "getrs", "getri", "sytrf", "hetrf", "geqrf", "orgqr", "ormqr",
-    "geqp3", "syevd", "geev", "gesdd", "gelsd", "gelsy", "trtri", *_BLAS,
+    "geqp3", "gelqf", "orglq", "syevd", "geev", "gesdd", "gelsd", "gelsy", "trtri", *_BLAS,
 )  # fmt: skip
 
 THREADS = "fx.lapack.threads"  # what compiled code calls the words

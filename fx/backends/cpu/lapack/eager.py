@@ -13,10 +13,11 @@ from fx.backends.cpu.lapack import door
 from fx.backends.cpu.lapack.plans import PLANS, Plan
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.failures import UNSOLVED, failed
-from fx.dtypes import float32
+from fx.dtypes import INEXACT, float32
 from fx.primitive import registry
 from fx.spec import TensorSpec
 
+_MOST = 64  # chunks that have scratch memory of their own
 Runner = Callable[[list[np.ndarray]], Any]
 
 
@@ -39,14 +40,19 @@ def _runner(name: str, given: tuple[Any, ...], items: tuple[tuple[str, Any], ...
     if any(s.dtype in HALVES for s in specs):
         return _in_float32(name, params, outs)
     if not all(s.size for s in specs):
-        return lambda arrays: _each(outs, lambda s: np.zeros(s.shape, s.dtype))
+        return lambda arrays: _each(outs, _of_nothing)
     return _running(PLANS[name](*specs, **params), outs)
 
 
 def _running(plan: Plan, outs: Any) -> Runner:
-    run = any_size.kernel("lapack", plan.name, plan.char)
-    head = [plan.tasks, any_size.chunk_of(plan.tasks, plan.price)]
-    words = [*head, *[_word(w) for w in plan.words]]
+    run = any_size.kernel(plan.group, plan.name, plan.char)
+    chunk = any_size.chunk_of(plan.tasks, plan.price)
+    if plan.room and chunk:
+        chunk = max(chunk, -(-plan.tasks // _MOST))
+    known = {"room": plan.room, "chunk": chunk or plan.tasks}
+    words = [plan.tasks, chunk, *[_word(w, known) for w in plan.words]]
+    areas = [(i, plan.area(w[1])) for i, w in enumerate(plan.words, 2) if _is(w, "scratch")]
+    block = [np.zeros(1, np.uint8), 16 * plan.room * -(-plan.tasks // (chunk or plan.tasks))]
     reads = [(i, w[1]) for i, w in enumerate(plan.words, 2) if _is(w, "read")]
     writes = [(i, w[1]) for i, w in enumerate(plan.words, 2) if _is(w, "write")]
     multiple = isinstance(outs, tuple)
@@ -59,6 +65,10 @@ def _running(plan: Plan, outs: Any) -> Runner:
             given[i] = arrays[number]
         for i, number in writes:
             given[i] = made[number]
+        if areas:
+            memory = any_size.empty(block)
+            for i, start in areas:
+                given[i] = memory[start:]
         run(given)
         return tuple(made) if multiple else made[0]
 
@@ -69,12 +79,14 @@ def _is(word: Any, kind: str) -> bool:
     return isinstance(word, tuple) and word[0] == kind
 
 
-def _word(word: Any) -> Any:
+def _word(word: Any, known: dict[str, int]) -> Any:
     """What a kernel is given; None for arrays, which come with a call."""
     if _is(word, "routine"):
         return door.address(*word[1:])
     if _is(word, "threads"):
         return door.threads()
+    if isinstance(word, tuple) and word[0] in known:
+        return known[word[0]]
     return None if isinstance(word, tuple) else int(word)
 
 
@@ -92,12 +104,22 @@ def _in_float32(name: str, params: dict[str, Any], outs: Any) -> Runner:
     return runner
 
 
+def _of_nothing(spec: TensorSpec) -> np.ndarray:
+    """What comes of matrices without elements: identities where any matrix is left."""
+    out = np.zeros(spec.shape, spec.dtype)
+    if out.size and spec.dtype in INEXACT:
+        out[...] = np.eye(*spec.shape[-2:])
+    return out
+
+
 def _each(outs: Any, made: Callable[[TensorSpec], np.ndarray]) -> Any:
     return tuple(map(made, outs)) if isinstance(outs, tuple) else made(outs)
 
 
 cholesky = kernel_of("cholesky")
 triangular_solve = kernel_of("triangular_solve")
+qr, svd, svdvals = map(kernel_of, ("qr", "svd", "svdvals"))
+eigh, eigvalsh, eig, eigvals = map(kernel_of, ("eigh", "eigvalsh", "eig", "eigvals"))
 
 
 def verified(x: np.ndarray, info: np.ndarray, *, words: tuple[str, str]) -> np.ndarray:

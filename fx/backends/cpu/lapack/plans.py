@@ -23,6 +23,8 @@ class Plan(NamedTuple):
         tasks: how many there are.
         price: nanoseconds of one.
         words: what it takes.
+        scratch: bytes of each area of memory that the tasks of one thread share.
+        group: the file of ``irregular``.
     """
 
     name: str
@@ -30,6 +32,20 @@ class Plan(NamedTuple):
     tasks: int
     price: float
     words: tuple[Any, ...]
+    scratch: tuple[int, ...] = ()
+    group: str = "lapack"
+
+    def area(self, i: int) -> int:
+        """Where an area of scratch memory begins; behind the last one it ends, in bytes."""
+        return sum(-(-n // _UNIT) * _UNIT for n in self.scratch[:i])
+
+    @property
+    def room(self) -> int:
+        """Scratch memory in units of 16 bytes."""
+        return self.area(len(self.scratch)) // _UNIT
+
+
+_UNIT = 16
 
 
 def read(i: int) -> Any:
@@ -45,6 +61,14 @@ def write(i: int) -> Any:
 def routine(name: str, char: str) -> Any:
     """The address of a routine of LAPACK or BLAS."""
     return "routine", name, char
+
+
+def scratch(i: int) -> Any:
+    """An area of scratch memory."""
+    return "scratch", i
+
+
+_ROOM = (("room",), ("chunk",))  # scratch memory of a thread, and tasks that have one
 
 
 def _flops(char: str) -> float:
@@ -72,7 +96,101 @@ def triangular_solve(
     return Plan("triangular_solve", char, prod(b.shape[:-2]), price, words)
 
 
+def _spectral(a: Any, name: str, price: float, words: Any, *areas: int) -> Plan:
+    """A kernel of ``irregular/spectral.py``, with areas of scratch memory."""
+    listed = [scratch(i) for i in range(len(areas))]
+    return Plan(
+        name,
+        a.dtype.char,
+        prod(a.shape[:-2]),
+        price,
+        (*words, *listed, *_ROOM, THREADS),
+        areas,
+        "spectral",
+    )
+
+
+def qr(a: Any, *, full: bool) -> Plan:
+    """a (*B, m, n) -> q (*B, m, k), r (*B, k, n)."""
+    (m, n), char = a.shape[-2:], a.dtype.char
+    few, k, size = min(m, n), m if full else min(m, n), _BLOCK * max(m, n)
+    words = (
+        read(0), write(0), write(1), m, n, k, routine("gelqf", char), routine("orglq", char), size,
+    )  # fmt: skip
+    price = 600 + 2 * m * n * few * _flops(char)
+    return _spectral(a, "qr", price, words, a.dtype.itemsize * (m * n + few + size), 4)
+
+
+_BLOCK = 32  # columns that LAPACK takes at once
+
+
+def _eigh(a: Any, vectors: bool) -> Plan:
+    n, char, complex = a.shape[-1], a.dtype.char, a.dtype.kind == "c"
+    square = n * n if vectors else 0
+    if complex:
+        size, reals = n * (_BLOCK + 1) + square, 1 + 5 * n + 2 * square
+    else:
+        size, reals = 1 + n * (_BLOCK + 6) + 2 * square, 0
+    integers = 3 + 5 * n
+    outs = (write(0), write(1), write(2)) if vectors else (write(0), read(0), write(1))
+    words = (
+        read(0), *outs, n, vectors, routine("syevd", char), size, reals, integers,
+    )  # fmt: skip
+    price = 1500 + 400 * n + (9 if vectors else 3) * n**3 * _flops(char)
+    extra = 0 if vectors else n * n
+    areas = (a.dtype.itemsize * (size + extra), a.dtype.itemsize * reals, 4 * integers)
+    return _spectral(a, "eigh", price, words, *areas)
+
+
+def _svd(a: Any, ku: int, kv: int, vectors: bool) -> Plan:
+    (m, n), char = a.shape[-2:], a.dtype.char
+    few, most = min(m, n), max(m, n)
+    size = 4 * few * few + 8 * few + most + _BLOCK * (m + n)
+    reals = max(5 * few * few + 7 * few, 2 * most * few + 2 * few * few + few)
+    reals = reals if a.dtype.kind == "c" else 0
+    outs = (
+        (write(0), write(1), write(2), write(3)) if vectors
+        else (read(0), write(0), read(0), write(1))
+    )  # fmt: skip
+    words = (
+        read(0), *outs, m, n, ku, kv, vectors, routine("gesdd", char), size,
+    )  # fmt: skip
+    price = 3000 + 800 * few + (20 if vectors else 4) * m * n * few * _flops(char)
+    areas = (a.dtype.itemsize * (m * n + size), a.dtype.itemsize * reals, 32 * few)
+    return _spectral(a, "svd", price, words, *areas)
+
+
+def svd(a: Any, *, full: bool) -> Plan:
+    """a (*B, m, n) -> u (*B, m, ku), s (*B, k), vh (*B, kv, n), info (*B)."""
+    m, n = a.shape[-2:]
+    few = min(m, n)
+    return _svd(a, m if full else few, n if full else few, True)
+
+
+def svdvals(a: Any) -> Plan:
+    """a (*B, m, n) -> s (*B, k), info (*B)."""
+    few = min(a.shape[-2:])
+    return _svd(a, few, few, False)
+
+
+def _eig(a: Any, vectors: bool) -> Plan:
+    n, char = a.shape[-1], a.dtype.char
+    size = n * (_BLOCK + 4)
+    outs = (write(0), write(1), write(2)) if vectors else (write(0), read(0), write(1))
+    words = (read(0), *outs, n, vectors, routine("geev", char), size)
+    price = 3000 + 1000 * n + (25 if vectors else 10) * n**3 * _flops(char)
+    areas = (a.dtype.itemsize * (2 * n * n + 2 * n + size), a.dtype.itemsize * 2 * n)
+    return _spectral(a, "eig", price, words, *areas)
+
+
 PLANS: dict[str, Callable[..., Plan]] = {
     "cholesky": cholesky,
     "triangular_solve": triangular_solve,
+    "qr": qr,
+    "eigh": lambda a: _eigh(a, True),
+    "eigvalsh": lambda a: _eigh(a, False),
+    "svd": svd,
+    "svdvals": svdvals,
+    "eig": lambda a: _eig(a, True),
+    "eigvals": lambda a: _eig(a, False),
 }

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fx.backends.cpu.lapack import door
-from fx.backends.cpu.lapack.plans import PLANS
+from fx.backends.cpu.lapack.plans import PLANS, Plan
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.failures import UNSOLVED
-from fx.backends.cpu.llvm.ir import Frame, copy, i64, load_item, store_item, turns
+from fx.backends.cpu.llvm.ir import Frame, at, copy, i8, i64, load_item, store_item, turns
 from fx.backends.cpu.llvm.node_steps.calls import call
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
@@ -26,15 +26,16 @@ def planned(node: Node) -> Step | None:
     plan = PLANS[node.primitive.name](*specs, **node.params)
 
     def body(frame: Frame) -> None:
-        call(frame, ("lapack", plan.name, plan.char), [_word(frame, w) for w in plan.words])
+        call(frame, (plan.group, plan.name, plan.char), [_word(frame, w, plan) for w in plan.words])
 
-    return SpecialStep(node, body, tasks=plan.tasks, cost=plan.tasks * plan.price)
+    cost = plan.tasks * plan.price
+    return SpecialStep(node, body, tasks=plan.tasks, cost=cost, scratch=16 * plan.room)
 
 
 _NARROW = FLOATING - {float32, float64}
 
 
-def _word(frame: Frame, word: Any) -> Any:
+def _word(frame: Frame, word: Any, plan: Plan) -> Any:
     if not isinstance(word, tuple):
         return int(word)
     kind, *rest = word
@@ -42,6 +43,9 @@ def _word(frame: Frame, word: Any) -> Any:
         "read": frame.reads.__getitem__,
         "write": frame.writes.__getitem__,
         "routine": lambda *of: externals.declare(frame.b.module, door.external(*of)),
+        "scratch": lambda i: at(frame.b, frame.scratch, i64(plan.area(i)), i8),
+        "room": lambda: 0,  # each thread has memory of its own
+        "chunk": lambda: 1,
         "threads": lambda: externals.declare(frame.b.module, door.THREADS),
     }
     return found[kind](*rest)

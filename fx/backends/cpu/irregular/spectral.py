@@ -1,0 +1,243 @@
+"""Loops over stacks of matrices whose QR, eigenvalues or singular values LAPACK finds.
+
+As in ``lapack.py`` LAPACK reads the transpose of a matrix in row-major order. For QR and SVD that
+is just as good: of x' = L Q comes x = Q' L', of x' = a s b comes x = b' s a', and these factors lie
+in memory as they should. Elsewhere matrices are turned in place.
+
+Scratch memory comes as typed pointers to its areas, with ``room`` units of 16 bytes for each
+``chunk`` tasks. ``info`` is not 0 where nothing was found, and results are NaN there. LAPACK may
+not come back from a matrix that holds NaN, and does not get it: eigenvalues of a Hermitian one are
+NaN, as PyTorch's are, and the others have none.
+"""
+
+import numpy as np
+
+from fx.backends.cpu.irregular.language import (
+    ARRAY,
+    INT,
+    INT32S,
+    INT64S,
+    PARTS,
+    call,
+    inline,
+    like,
+    offset,
+    width_of,
+)
+from fx.backends.cpu.irregular.lapack import enter, leave
+
+_A, _N, _S, _U, _V = 65, 78, 83, 85, 86  # characters
+NOT_FINITE = -1  # what info says
+
+
+@inline
+def _own(area, begin, room, chunk):
+    """The part of an area that belongs to the tasks from ``begin`` on."""
+    return offset(area, begin // chunk * room * 128 // width_of(area))
+
+
+@inline
+def _copy(x, y, count):
+    for i in range(count):
+        y[i] = x[i]
+
+
+@inline
+def _fill(x, count, number):
+    for i in range(count):
+        x[i] = like(x, number)
+
+
+@inline
+def _finite(x, n, m, lower):
+    """Whether all elements of a matrix (n, m), or of its lower triangle, are."""
+    total = x[0] * 0
+    for i in range(n):
+        for j in range(i + 1 if lower else m):
+            total += x[i * m + j] * 0
+    return total == 0
+
+
+@inline
+def _adjoint(x, n):
+    """A matrix (n, n) is turned in place."""
+    for i in range(n):
+        for j in range(i):
+            above, below = np.conj(x[i * n + j]), np.conj(x[j * n + i])
+            x[i * n + j] = below
+            x[j * n + i] = above
+        x[i * n + i] = np.conj(x[i * n + i])
+
+
+# fmt: off
+def qr(
+    begin, end, x: ARRAY, q: ARRAY, r: ARRAY, m: INT, n: INT, k: INT, gelqf: INT, orglq: INT,
+    size: INT, work: ARRAY, status: INT32S, room: INT, chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """x (m, n) -> q (m, k), r (k, n). ``work`` holds a matrix, min(m, n) and ``size`` elements."""
+    few = min(m, n)
+    given, info = _own(work, begin, room, chunk), _own(status, begin, room, chunk)
+    tau = offset(given, m * n)
+    more = offset(tau, few)
+    enter(threads)
+    for t in range(begin, end):
+        _copy(offset(x, t * m * n), given, m * n)
+        call(gelqf, (n, m, given, n, tau, more, size, info))
+        out = offset(r, t * k * n)
+        for i in range(k):
+            for j in range(n):
+                out[i * n + j] = given[i * n + j] if i <= j else like(x, 0.0)
+        out = offset(q, t * m * k)
+        for j in range(m):
+            for i in range(k):
+                out[i + k * j] = given[i + n * j] if i < few else like(x, 0.0)
+        call(orglq, (k, m, few, out, k, tau, more, size, info))
+    leave(threads)
+
+
+# fmt: off
+def eigh(
+    begin, end, x: ARRAY, w: PARTS, v: ARRAY, info: INT32S, n: INT, vectors: INT, syevd: INT,
+    size: INT, reals: INT, integers: INT, work: ARRAY, parts: PARTS, places: INT32S, room: INT,
+    chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """Of the lower triangle of x (n, n) the eigenvalues w (n), and if told the eigenvectors v.
+
+    Of scratch so many elements, real numbers where they are complex, and integers; without
+    vectors a matrix (n, n) before the elements.
+    """
+    own = _own(work, begin, room, chunk)
+    more = own if vectors else offset(own, n * n)
+    middle, counts = _own(parts, begin, room, chunk), _own(places, begin, room, chunk)
+    kind = _V if vectors else _N
+    enter(threads)
+    for t in range(begin, end):
+        given, values, status = offset(x, t * n * n), offset(w, t * n), offset(info, t)
+        a = offset(v, t * n * n) if vectors else own
+        _copy(given, a, n * n)
+        status[0] = 0
+        finite = _finite(given, n, n, True)
+        if finite:
+            if width_of(x) == width_of(w):
+                call(syevd, (kind, _U, n, a, n, values, more, size, counts, integers, status))
+            else:
+                call(syevd, (
+                    kind, _U, n, a, n, values, more, size, middle, reals, counts, integers, status,
+                ))
+        if not finite or status[0] != 0:
+            _fill(values, n, np.nan)
+            _fill(a, n * n, np.nan)
+        elif vectors:
+            _adjoint(a, n)
+    leave(threads)
+
+
+# fmt: off
+def svd(
+    begin, end, x: ARRAY, u: ARRAY, s: PARTS, vh: ARRAY, info: INT32S, m: INT, n: INT, ku: INT,
+    kv: INT, vectors: INT, gesdd: INT, size: INT, work: ARRAY, parts: PARTS, places: INT32S,
+    room: INT, chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """x (m, n) -> s (min(m, n)), and if told u (m, ku), vh (kv, n).
+
+    Of scratch a matrix and ``size`` elements, and what LAPACK takes of real numbers and integers.
+    """
+    few = min(m, n)
+    given = _own(work, begin, room, chunk)
+    more = offset(given, m * n)
+    middle, counts = _own(parts, begin, room, chunk), _own(places, begin, room, chunk)
+    kind = _N if vectors == 0 else _S if ku == few and kv == few else _A
+    enter(threads)
+    for t in range(begin, end):
+        values, status = offset(s, t * few), offset(info, t)
+        left, right = offset(u, t * m * ku), offset(vh, t * kv * n)
+        _copy(offset(x, t * m * n), given, m * n)
+        status[0] = NOT_FINITE
+        if _finite(given, m, n, False):
+            if width_of(x) == width_of(s):
+                call(gesdd, (
+                    kind, n, m, given, n, values, right, n, left, ku, more, size, counts, status,
+                ))
+            else:
+                call(gesdd, (
+                    kind, n, m, given, n, values, right, n, left, ku, more, size, middle, counts,
+                    status,
+                ))
+        if status[0] != 0:
+            _fill(values, few, np.nan)
+            if vectors:
+                _fill(left, m * ku, np.nan)
+                _fill(right, kv * n, np.nan)
+    leave(threads)
+
+
+# fmt: off
+def eig(
+    begin, end, x: ARRAY, w: PARTS, v: PARTS, info: INT32S, n: INT, vectors: INT, geev: INT,
+    size: INT, work: ARRAY, parts: PARTS, room: INT, chunk: INT, threads: INT64S,
+):
+    # fmt: on
+    """x (n, n) -> the complex eigenvalues w (n), and if told the eigenvectors v (n, n).
+
+    Results are pairs of real numbers. Of scratch three matrices and ``size`` elements, and 2 n real
+    numbers.
+    """
+    given = _own(work, begin, room, chunk)
+    found = offset(given, n * n)
+    values = offset(found, n * n)
+    more = offset(values, 2 * n)
+    middle = _own(parts, begin, room, chunk)
+    kind = _V if vectors else _N
+    enter(threads)
+    for t in range(begin, end):
+        for i in range(n):
+            for j in range(n):
+                given[j * n + i] = x[t * n * n + i * n + j]
+        status, places, out = offset(info, t), offset(w, 2 * t * n), offset(v, 2 * t * n * n)
+        status[0] = NOT_FINITE
+        if _finite(given, n, n, False):
+            if width_of(x) == width_of(w):
+                call(geev, (
+                    _N, kind, n, given, n, values, offset(values, n), given, n, found, n, more,
+                    size, status,
+                ))
+            else:
+                call(geev, (
+                    _N, kind, n, given, n, values, given, n, found, n, more, size, middle, status,
+                ))
+        if status[0] != 0:
+            _fill(places, 2 * n, np.nan)
+            if vectors:
+                _fill(out, 2 * n * n, np.nan)
+        elif width_of(x) == width_of(w):
+            _pairs(values, found, places, out, n, vectors)
+        else:
+            for j in range(n):
+                places[2 * j], places[2 * j + 1] = values[j].real, values[j].imag
+                for i in range(n if vectors else 0):
+                    out[2 * (i * n + j)] = found[j * n + i].real
+                    out[2 * (i * n + j) + 1] = found[j * n + i].imag
+    leave(threads)
+
+
+@inline
+def _pairs(values, found, places, out, n, vectors):
+    """Complex numbers from the real ones that LAPACK gives for real matrices.
+
+    A pair of conjugate eigenvalues has the real and the imaginary part of its first vector in two
+    columns.
+    """
+    second = False
+    for j in range(n):
+        imaginary = values[n + j].real
+        places[2 * j], places[2 * j + 1] = values[j].real, imaginary
+        sign = -1.0 if second else 1.0
+        first = j - 1 if second else j
+        for i in range(n if vectors else 0):
+            out[2 * (i * n + j)] = found[first * n + i].real
+            part = found[(first + 1) * n + i].real if imaginary != 0 else found[0].real * 0
+            out[2 * (i * n + j) + 1] = sign * part
+        second = imaginary != 0 and not second
