@@ -19,7 +19,7 @@ from fx import dtypes
 from fx.config import modes, writing
 from fx.errors import DeviceError, DTypeError, IndexingError
 from fx.ops.convert import as_operand, as_tensor, promote
-from fx.ops.operators import floating as known_floats
+from fx.ops.operators import in_floats, weak_numbers
 from fx.prims.axes import check_ordered
 from fx.staged_number import StagedNumber
 from fx.staged_number import weak as weak_number
@@ -27,7 +27,6 @@ from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 
 SCALARS = frozenset((bool, int, float, complex))
-_REAL = frozenset((int, float))
 
 
 def argument(name: str, x: Any) -> Tensor:
@@ -133,14 +132,15 @@ def requested(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None else cast(x, dtypes.as_dtype(dtype))
 
 
-def known_scalar(x: Any, value: Any) -> Tensor | None:
+def known_scalar(x: Any, value: Any, float_only: bool = False) -> Tensor | None:
     """The tensor of a weak scalar that met the dtype of ``x`` before, ``x`` being plain.
 
-    A shortcut: in a floating tensor's company every real Python number is weak.
+    With ``float_only`` that dtype has to be floating.
     """
-    if type(x) is Tensor and type(value) in _REAL:
+    weak = (in_floats if float_only else weak_numbers).get(type(value))
+    if weak is not None and type(x) is Tensor:
         array = x._a
-        if type(array) is np.ndarray and (known := known_floats.get(array.dtype)) is not None:
+        if type(array) is np.ndarray and (known := weak.get(array.dtype)) is not None:
             return known.get(value if value else repr(value))
     return None
 
@@ -154,7 +154,7 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
     if type(x) is Tensor and type(y) is Tensor and x._a.dtype is y._a.dtype and not float_only:
         return x, y
     if isinstance(x, Tensor):
-        known = known_scalar(x, y)
+        known = known_scalar(x, y, float_only)
         if known is not None:
             return x, known
         other = as_operand(y, x)

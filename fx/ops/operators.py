@@ -9,7 +9,7 @@ from numpy import ndarray
 
 import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
-from fx.dtypes import FLOATING
+from fx.dtypes import FLOATING, INTEGRAL
 from fx.ops.convert import as_operand, promote
 from fx.primitive import Primitive, bind_two
 from fx.prims.creation import constants_of
@@ -19,15 +19,16 @@ from fx.tensor import Tensor
 
 def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Callable]:
     """The method and its reflection."""
+    tables = in_floats if float_only else weak_numbers
 
     def convert(x: Tensor, other: Any) -> Any:
         other = as_operand(other, x)
         return other if other is NotImplemented else promote(x, other, float_only)
 
     def otherwise(x: Tensor, other: Any) -> Any:
-        if type(x) is Tensor and type(other) in _REAL:
+        if type(x) is Tensor and (weak := tables.get(type(other))) is not None:
             array = x._a  # a weak scalar that was met before needs no questions
-            if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
+            if type(array) is ndarray and (known := weak.get(array.dtype)) is not None:
                 found = known.get(other or repr(other))
                 if found is not None:
                     return fast(x, found)
@@ -39,9 +40,9 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
         return pair if pair is NotImplemented else prim(*pair)
 
     def reflected(x: Tensor, other: Any) -> Any:
-        if type(x) is Tensor and type(other) in _REAL:
+        if type(x) is Tensor and (weak := tables.get(type(other))) is not None:
             array = x._a
-            if type(array) is ndarray and (known := floating.get(array.dtype)) is not None:
+            if type(array) is ndarray and (known := weak.get(array.dtype)) is not None:
                 found = known.get(other or repr(other))
                 if found is not None:
                     return fast(found, x)
@@ -62,9 +63,13 @@ def _operator(prim: Primitive, float_only: bool = False) -> tuple[Callable, Call
     return fast, reflected
 
 
-_REAL = frozenset((float, int))
-# the CPU's scalars of floating dtypes, where every real Python number is weak
-floating = {dtype: constants_of(dtype, "cpu") for dtype in FLOATING}
+# the CPU's scalars by the type of the Python number and the dtypes in which it is weak
+_floating = {dtype: constants_of(dtype, "cpu") for dtype in FLOATING}
+in_floats = {float: _floating, int: _floating}
+weak_numbers = {
+    float: _floating,
+    int: {**_floating, **{dtype: constants_of(dtype, "cpu") for dtype in INTEGRAL}},
+}
 
 
 def attach() -> None:

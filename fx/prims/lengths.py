@@ -9,7 +9,7 @@ from fx.dtypes import COMPLEX
 from fx.prims.compare import where
 from fx.prims.creation import constant_like
 from fx.prims.fused import along, elements, fuse
-from fx.prims.norms import standardised
+from fx.prims.norms import standardised, variance
 from fx.prims.reduction import sum
 from fx.prims.shape import reshape, transpose
 from fx.tensor import Tensor
@@ -49,6 +49,11 @@ def _by_root_mean_square(x, *, axes, eps):
     return x * elementwise.rsqrt(mean + eps)
 
 
+def _deviation(x, *, axes, keepdims, freedom):
+    return root(variance.reference(x, axes=axes, keepdims=keepdims, freedom=freedom))
+
+
+deviation = along("deviation", _deviation, "x>r", ["freedom"], torch_name="Std")
 length = along("length", _length, "x>r", torch_name="LinalgVectorNorm")
 unit = along("unit", _unit, "x>x", ["eps"])
 cosine = along("cosine", _cosine, "xx>r", ["eps"])

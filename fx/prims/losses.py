@@ -1,13 +1,13 @@
-"""Cross-entropy with integer targets, fused."""
+"""The negative log-likelihood and cross-entropy, with integer targets, fused."""
 
 from __future__ import annotations
 
 from fx.dtypes import float64, uint64
 from fx.prims.compare import astype, logical_and, logical_or, where
-from fx.prims.creation import constant_like, iota
+from fx.prims.creation import constant_like, iota, zeros_like_spec
 from fx.prims.elementwise import exp, log
-from fx.prims.fused import fuse
-from fx.prims.indexing import take_along_axis
+from fx.prims.fused import fuse, of_reference
+from fx.prims.indexing import take, take_along_axis
 from fx.prims.reduction import log_softmax, max, softmax, sum
 from fx.prims.shape import reshape
 from fx.quick import quick
@@ -18,17 +18,56 @@ def _used(y, ignore_index):
     return used, where(used, y, constant_like(0, y))
 
 
-def _cross_entropy(x, y, *, ignore_index, reduction):
+def at_targets(x, y, *weight, axis, ignore_index):
+    """For each target its loss, its factor (0 where ignored), and whether it is used.
+
+    x (*A, classes, *B), y int64 (*A, *B), weight (classes,).
+    """
     used, safe = _used(y, ignore_index)
-    rows = y.shape[0]
+    shape = x.shape
     # as unsigned numbers negative classes lie beyond every size
-    places = astype(reshape(safe, shape=(rows, 1)), dtype=uint64)
-    picked = take_along_axis(log_softmax(x, axis=1), places, axis=1)
-    losses = where(used, -reshape(picked, shape=(rows,)), constant_like(0.0, x))
+    places = astype(reshape(safe, shape=(*shape[:axis], 1, *shape[axis + 1 :])), dtype=uint64)
+    picked = take_along_axis(x, places, axis=axis)
+    zero = constant_like(0.0, x)
+    losses = where(used, -reshape(picked, shape=y.shape), zero)
+    if not weight:
+        return losses, astype(used, dtype=x.dtype), used
+    factors = where(used, take(weight[0], safe, axis=0), zero)
+    return losses * factors, factors, used
+
+
+def _nll(x, y, *weight, axis, ignore_index, reduction):
+    losses, factors, _ = at_targets(x, y, *weight, axis=axis, ignore_index=ignore_index)
     if reduction == "none":
         return losses
-    total = sum(losses, axes=(0,), keepdims=False)
-    return total if reduction == "sum" else total / _number(used, x)
+    loss, number = (sum(a, axes=(*range(y.ndim),), keepdims=False) for a in (losses, factors))
+    return loss if reduction == "sum" else loss / number
+
+
+def _nll_grad(ct, y, *weight, shape, **params):
+    x = zeros_like_spec(ct.spec.with_(shape=shape))  # of which the loss is linear
+    needs = (True, None, *[None for _ in weight])
+    return _nll_back(needs, x, y, *weight, **params)(ct)[0]
+
+
+_nll_back = of_reference(_nll)
+
+
+def _nll_vjp(needs, x, y, *weight, **params):
+    if weight and needs[2] is not None:
+        return _nll_back(needs, x, y, *weight, **params)
+    shape = x._shape
+    return lambda ct: (nll_grad(ct, y, *weight, shape=shape, **params), None, *[None] * len(weight))
+
+
+nll_grad = fuse("nll_grad", reference=_nll_grad)
+nll = fuse("nll", reference=_nll, vjp=_nll_vjp, torch_name="NllLoss")
+_WORDS = ("axis", "ignore_index", "reduction")
+nll_of, weighted_nll_of = (quick(nll, *_WORDS, tensors=n) for n in (2, 3))
+
+
+def _cross_entropy(x, y, **params):
+    return _nll(log_softmax(x, axis=1), y, axis=1, **params)
 
 
 def _number(used, x):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import fx.prims.elementwise as elementwise
 from fx.prims.compare import stop_gradient
-from fx.prims.fused import fuse
+from fx.prims.fused import along, fuse
 from fx.prims.reduction import sum
-from fx.prims.shape import broadcast_to, reshape
+from fx.prims.shape import reshape
 
 
 def _count(shape):
@@ -44,35 +42,14 @@ def standardised(x, axes, eps):
 # variance ---------------------------------------------------------------------------------------
 
 
-def _variance(x, *, axes, freedom):
+def _variance(x, *, axes, keepdims, freedom):
     count = _count([x.shape[i] for i in axes])
-    mean = sum(x, axes=axes, keepdims=True) / count
-    gap = x - mean
+    gap = x - sum(x, axes=axes, keepdims=True) / count
     gap = gap - stop_gradient(sum(gap, axes=axes, keepdims=True) / count)
-    return sum(elementwise.square(gap), axes=axes, keepdims=True) / freedom, mean
+    return sum(elementwise.square(gap), axes=axes, keepdims=keepdims) / freedom
 
 
-def _variance_vjp(needs, x, *, axes, freedom):
-    count = _count([x._shape[i] for i in axes])
-
-    def pullback(cts):
-        found = None
-        if cts[0] is not None:
-            gap = x - sum(x, axes=axes, keepdims=True) / count
-            gap = gap - sum(gap, axes=axes, keepdims=True) / count  # what rounding left of a mean
-            found = gap * (cts[0] * (2.0 / freedom if freedom else math.inf))
-        if cts[1] is not None:
-            of_mean = broadcast_to(cts[1] / count, shape=x._shape)
-            found = of_mean if found is None else found + of_mean
-        return (found,)
-
-    return pullback
-
-
-variance = fuse(  # and the mean: both with their axes kept
-    "variance", reference=_variance, vjp=_variance_vjp, multiple=True,
-    torch_name="Var",
-)  # fmt: skip
+variance = along("variance", _variance, "x>r", ["freedom"], torch_name="Var")
 
 
 # layer norm -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Before it, of tracers and cells only, and where memory could not tell it afterwa
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 from weakref import ref
 
@@ -86,13 +87,15 @@ class Selection:
             out = self.function(x, **params)
         finally:
             modes.views = views
-        if type(x) is Tensor and type(x._a) is np.ndarray and out.size:
+        if type(x) is Tensor and type(x._a) is np.ndarray and prod(out._shape):
             if type(out) is not Tensor:  # staged, for its places are: no memory tells of it
                 views = views or not writing.started
             else:
-                place = self.cpu(x._a, **params)  # the function may have copied
-                if place.base is not None:
-                    out._a = place
+                base, own = out._a.base, x._a
+                if base is None or (base is not own and base is not own.base):
+                    place = self.cpu(own, **params)  # the function has copied
+                    if place.base is not None:
+                        out._a = place
         if views and out is not x:
             return link(x, out, self, params)
         return out

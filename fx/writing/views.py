@@ -12,7 +12,6 @@ from sys import _getframe, getrefcount
 from typing import Any
 
 from numpy import ndarray
-from numpy.lib.stride_tricks import as_strided
 
 import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
@@ -27,6 +26,8 @@ from fx.ops.making.interop import clone
 from fx.ops.methods.own import contiguous as in_order
 from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
+from fx.ops.products.matrices import diagonal_array
+from fx.ops.shapes.padding import lying, windows_array
 from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tape import CELL, Leaf
@@ -197,31 +198,16 @@ def stride(self: Any, dim: int | None = None) -> Any:
 
 
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
-    out = x.diagonal(offset, dim1, dim2)
-    out.flags.writeable = x.flags.writeable
-    return out
+    return diagonal_array(x, offset=offset, axis1=dim1, axis2=dim2)
 
 
 def _unfolded(x: Any, dim: int, size: int, step: int) -> Any:
-    dim %= x.ndim
-    count = (x.shape[dim] - size) // step + 1
-    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-    strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
-    return _lying(x, shape, strides)
+    return windows_array(x, axis=dim % x.ndim, size=size, step=step)
 
 
 def _strided(x: Any, size: Any, stride: Any, storage_offset: int) -> Any:
     flat = x.reshape(-1)[storage_offset:]
-    return _lying(flat, size, [step * x.itemsize for step in stride])
-
-
-def _lying(x: Any, shape: Any, strides: Any) -> Any:
-    """Elements from the first of ``x`` on, as a view of the array that has the memory."""
-    owner = x if type(x.base) is not ndarray else x.base
-    if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
-        start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-        return ndarray(shape, x.dtype, owner, start, strides)
-    return as_strided(x, shape, strides)
+    return lying(flat, size, [step * x.itemsize for step in stride])
 
 
 diagonal = Selection(Tensor.diagonal, _diagonal)

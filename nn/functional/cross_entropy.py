@@ -6,11 +6,10 @@ from math import prod
 from typing import Any
 
 import fx.prims.compare as compare
-import fx.prims.indexing as indexing
 import fx.prims.losses as losses_prims
 import fx.prims.reduction as reduction_prims
 import fx.prims.shape as shape_prims
-from fx.dtypes import INEXACT, INTEGRAL, int64, uint64
+from fx.dtypes import INEXACT, INTEGRAL, int64
 from fx.errors import DTypeError, IndexingError, ShapeError
 from fx.nn.functional.loss import reduced, reduction_of, total
 from fx.ops.autocasting import in_float32
@@ -71,15 +70,20 @@ def cross_entropy(
     log_p = reduction_prims.log_softmax(x, axis=axis)
     if y._dtype in INEXACT:
         return _soft_cross_entropy(log_p, y, weight, how, label_smoothing, axis)
-    losses, factors, used = _at_target("cross_entropy", log_p, y, weight, ignore_index, axis)
     if not label_smoothing:
-        return _class_mean(losses, factors, how)
-    classes = x._shape[axis]
+        return _at_classes("cross_entropy", log_p, y, weight, ignore_index, axis, how)
+    y, factors = _fitting("cross_entropy", log_p, y, weight, axis)
+    try:
+        losses, shares, used = losses_prims.at_targets(
+            log_p, y, *factors, axis=axis, ignore_index=ignore_index
+        )
+    except IndexError:
+        raise _outside("cross_entropy", log_p, axis, ignore_index) from None
     spread = log_p if weight is None else log_p * _along(weight, log_p, axis)
     smooth = -reduction_prims.sum(spread, axes=(axis,), keepdims=False)
-    smooth = compare.where(used, smooth, constant_like(0.0, smooth)) / max(classes, 1)
+    smooth = compare.where(used, smooth, constant_like(0.0, smooth)) / max(x._shape[axis], 1)
     mixed = losses * (1.0 - label_smoothing) + smooth * label_smoothing
-    return _class_mean(mixed, factors, how)
+    return total(mixed) / total(shares) if how == "mean" else reduced(mixed, how)
 
 
 def _soft_cross_entropy(
@@ -127,17 +131,29 @@ def nll_loss(
     log_p = floating("nll_loss", input)
     y = argument("nll_loss", target)
     how = reduction_of(size_average, reduce, reduction)
-    if not log_p.ndim:
+    rank = len(log_p._shape)
+    if not rank:
         raise ShapeError("nll_loss takes log-probabilities (batch, classes, ...), got a scalar")
-    axis = min(1, log_p.ndim - 1)
-    losses, factors, _ = _at_target("nll_loss", log_p, y, weight, ignore_index, axis)
-    return _class_mean(losses, factors, how)
+    axis = min(1, rank - 1)
+    return _at_classes("nll_loss", log_p, y, weight, ignore_index, axis, how)
 
 
-def _at_target(
-    name: str, log_p: Tensor, y: Tensor, weight: Any, ignore_index: int, axis: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """For each target: its loss, its factor (0 where ignored), and whether it is used."""
+def _at_classes(
+    name: str, log_p: Tensor, y: Tensor, weight: Any, ignore_index: int, axis: int, how: str
+) -> Tensor:
+    y, factors = _fitting(name, log_p, y, weight, axis)
+    try:
+        if factors:
+            return losses_prims.weighted_nll_of(log_p, y, *factors, axis, ignore_index, how)  # type: ignore[no-any-return]
+        return losses_prims.nll_of(log_p, y, axis, ignore_index, how)  # type: ignore[no-any-return]
+    except IndexError:
+        raise _outside(name, log_p, axis, ignore_index) from None
+
+
+def _fitting(
+    name: str, log_p: Tensor, y: Tensor, weight: Any, axis: int
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The targets as int64, and the weight if there is one."""
     shape = log_p._shape
     if y._dtype not in INTEGRAL:
         raise DTypeError(
@@ -151,29 +167,14 @@ def _at_target(
             f"perhaps y.squeeze(-1) or y.argmax(1)"
         )
     y = cast(y, int64)  # which holds any ignore_index
-    used = y != ignore_index
-    safe = compare.where(used, y, constant_like(0, y))
-    places = shape_prims.reshaped(safe, (*shape[:axis], 1, *shape[axis + 1 :]))
-    picked = _picked(name, log_p, places, axis, ignore_index)
-    zero = constant_like(0.0, log_p)
-    losses = compare.where(used, -shape_prims.reshaped(picked, y._shape), zero)
     if weight is None:
-        return losses, compare.astype(used, dtype=log_p._dtype), used
+        return y, ()
     w = argument(name, weight)
     if w._shape != (shape[axis],):
         raise ShapeError(
             f"{name}: the weight must have shape ({shape[axis]},), one a class, got {w.shape}"
         )
-    factors = compare.where(used, indexing.take(w, safe, axis=0), zero)
-    return losses * factors, factors, used
-
-
-def _picked(name: str, log_p: Tensor, places: Tensor, axis: int, ignore_index: int) -> Tensor:
-    """The entries at the target classes, which do not count from the end."""
-    try:  # as unsigned numbers negative classes lie beyond every size
-        return indexing.take_along_axis(log_p, cast(places, uint64), axis=axis)
-    except IndexError:
-        raise _outside(name, log_p, axis, ignore_index) from None
+    return y, (w,)
 
 
 def _outside(name: str, x: Tensor, axis: int, ignore_index: int) -> IndexingError:
@@ -182,13 +183,6 @@ def _outside(name: str, x: Tensor, axis: int, ignore_index: int) -> IndexingErro
         f"an input of shape {x._shape}; mark targets to be left out with "
         f"ignore_index={ignore_index}, or write ignore_index=-1 if that is their mark"
     )
-
-
-def _class_mean(losses: Tensor, factors: Tensor, how: str) -> Tensor:
-    """The mean is over what is not ignored, weighted."""
-    if how == "mean":
-        return total(losses) / total(factors)
-    return reduced(losses, how)
 
 
 def _along(weight: Any, x: Tensor, axis: int) -> Tensor:

@@ -17,8 +17,11 @@ from fx.config import modes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32
 from fx.ops.operands import argument, operands
+from fx.ops.reductions.statistics import mean_of
 from fx.prims.creation import constant_like
 from fx.prims.families import broadcast_shapes
+from fx.prims.fused import elements, fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 from fx.transforms import custom_jvp
 
@@ -49,13 +52,15 @@ def reduced(losses: Tensor, how: str) -> Tensor:
     """The losses, their mean or their sum."""
     if how == "none":
         return losses
-    out = total(losses)
-    return out if how == "sum" else out / losses.size
+    return total(losses) if how == "sum" else mean_of(losses)
 
 
 def total(x: Tensor) -> Tensor:
     """The sum of all elements."""
-    return reduction_prims.sum(x, axes=tuple(range(x.ndim)), keepdims=False)
+    return _sum(x, tuple(range(len(x._shape))), False)  # type: ignore[no-any-return]
+
+
+_sum = quick(reduction_prims.sum, "axes", "keepdims")
 
 
 def _pair(name: str, input: Any, target: Any, strict: bool = False) -> tuple[Tensor, Tensor]:
@@ -260,16 +265,39 @@ def nan_unless(valid: Tensor, x: Tensor) -> Tensor:
 
 
 @custom_jvp
-def _bce(p: Tensor, y: Tensor) -> Tensor:
+def _bce_in_steps(p: Tensor, y: Tensor) -> Tensor:
+    return _bce_of(p, y)
+
+
+@_bce_in_steps.defjvp
+def _bce_rule(primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
+    (p, y), (tp, ty) = primals, tangents
+    return _bce_in_steps(p, y), _bce_slope(tp, p, y) + ty * (_log(1.0 - p) - _log(p))
+
+
+def _bce_of(p: Tensor, y: Tensor) -> Tensor:
     return -(y * _log(p) + (1.0 - y) * _log(1.0 - p))
 
 
-@_bce.defjvp
-def _bce_rule(primals: Any, tangents: Any) -> tuple[Tensor, Tensor]:
-    # PyTorch's slope, finite at 0 and 1 where the logarithms end
-    (p, y), (tp, ty) = primals, tangents
-    slope = (p - y) / elementwise.maximum((1.0 - p) * p, constant_like(1e-12, p))
-    return _bce(p, y), tp * slope + ty * (_log(1.0 - p) - _log(p))
+def _bce_slope(ct: Tensor, p: Tensor, y: Tensor) -> Tensor:
+    # PyTorch's, finite at 0 and 1 where the logarithms end
+    return ct * (p - y) / elementwise.maximum((1.0 - p) * p, constant_like(1e-12, p))
+
+
+def _bce_vjp(needs: Any, p: Tensor, y: Tensor) -> Any:
+    def pullback(ct: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return (
+            None if needs[0] is None else _slope_of(ct, p, y),
+            None if needs[1] is None else ct * (_log(1.0 - p) - _log(p)),
+        )
+
+    return pullback
+
+
+_slope_of = elements("binary_cross_entropy_slope", _bce_slope)
+_bce = fuse(
+    "binary_cross_entropy", reference=_bce_in_steps, formula=_bce_of, words=(), vjp=_bce_vjp
+)
 
 
 def _log(p: Tensor) -> Tensor:

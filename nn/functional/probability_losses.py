@@ -16,6 +16,7 @@ from fx.ops.operands import argument, floating, operands, promoted
 from fx.ops.pointwise.composed import xlogy
 from fx.prims.compare import stop_gradient
 from fx.prims.creation import constant_like
+from fx.prims.fused import elements
 from fx.tensor import Tensor
 
 
@@ -111,6 +112,9 @@ def poisson_nll_loss(
     return reduced(losses, how)
 
 
+_divergence = elements("kl_div", lambda x, y: xlogy(y, y) - y * x)
+
+
 @in_float32
 def kl_div(
     input: Any,
@@ -149,7 +153,7 @@ def kl_div(
         )
     by_batch = reduction == "batchmean" and size_average is None and reduce is None
     how = "sum" if by_batch else reduction_of(size_average, reduce, reduction)
-    terms = elementwise.exp(y) * (y - x) if log_target else xlogy(y, y) - y * x
+    terms = elementwise.exp(y) * (y - x) if log_target else _divergence(x, y)
     out = reduced(terms, how)
     return out / x.shape[0] if by_batch and x.ndim else out
 

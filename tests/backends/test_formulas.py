@@ -148,7 +148,7 @@ def test_along_axes_of_any_size(seed, tiny):
     x = numbers(rng, shape, rng.choice(["float32", "float64"])) * 3
     with limits.tiny() if tiny else limits.given(FUSED_FROM=1):
         made = Along("a test's softmax", lambda x: softmax(x, axis=1))(x, axes=axes)
-        spread, mean = SPREAD(x, axes=axes, freedom=3.0) or (None, None)
+        spread = SPREAD(x, axes=axes, freedom=3.0)
     if made is None:
         assert x.size < 16
         return
@@ -156,7 +156,6 @@ def test_along_axes_of_any_size(seed, tiny):
     np.testing.assert_allclose(made, reference(x, axes), rtol=20 * digits, atol=digits)
     count = np.prod([x.shape[a] for a in axes])
     wide = x.astype("float64")
-    np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=digits, atol=3 * digits)
     wanted = wide.var(axes, keepdims=True) * count / 3.0
     np.testing.assert_allclose(spread, wanted, rtol=9 * digits, atol=9 * digits)
 

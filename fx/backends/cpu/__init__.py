@@ -39,6 +39,7 @@ KERNELS = {
         logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
         bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
     "counting": "bincount counts_between",
+    "classes": "nll nll_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": """
         cholesky triangular_solve verified qr eigh eigvalsh svd svdvals eig eigvals""",
@@ -53,7 +54,7 @@ KERNELS = {
 # and what makes the kernel of a formula
 FORMULAS = {
     "rows": """
-        softmax_grad log_softmax_grad variance layer_norm layer_norm_grad moments batch_norm
+        softmax_grad log_softmax_grad layer_norm layer_norm_grad moments batch_norm
         batch_norm_grad normalised distances pulls
         cross_entropy cross_entropy_grad""",
 }
@@ -79,7 +80,7 @@ def kernel_for(primitive: Any) -> Any:
         return along(primitive)
     from fx.backends.cpu.formulas import Elements
 
-    return Elements(name, primitive.reference, words)  # a fused function of elements
+    return Elements(name, primitive.formula, words)  # a fused function of elements
 
 
 def small_draws() -> Any:

@@ -33,7 +33,17 @@ def iota(
         except OverflowError:
             pass
     exact = np.dtype(dtype).kind in "iu"
-    index = np.arange(n, dtype=np.int64 if exact else np.float64)
-    line = (start + step * index).astype(dtype)
+    line = _arange(n, dtype=_INT64 if exact else np.float64)
+    if step != 1:
+        line = step * line
+    if start or step < 0:  # 0 of -0.0 too
+        line = start + line
+    line = line.astype(dtype, copy=False)
+    if len(shape) == 1:
+        return line
     line = line.reshape([n if i == axis else 1 for i in range(len(shape))])
-    return np.broadcast_to(line, shape).copy() if len(shape) > 1 else line
+    if line.shape == shape:
+        return line
+    out = np.empty(shape, dtype)
+    out[...] = line
+    return out

@@ -39,13 +39,6 @@ def log_softmax_grad(formula: Kernel) -> Kernel:
     return _derivative("log_softmax_grad", formula)
 
 
-def variance(formula: Kernel) -> Kernel:
-    """Variance and mean along neighbouring axes, which are kept."""
-    return Along(
-        "variance", lambda x, freedom: formula(x, axes=(1,), freedom=freedom), "x>rr", ["freedom"]
-    )  # fmt: skip
-
-
 def layer_norm(formula: Kernel) -> Kernel:
     """x (..., *sizes) over the axes of weight and bias (*sizes)."""
     rows = Rows("layer_norm", formula, "ab b b", ["eps"], keeps=False)

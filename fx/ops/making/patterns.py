@@ -202,14 +202,16 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     """
     x = as_tensor(x)
     if x.ndim == 1:
-        zero = prims.constant_like(0, x)
-        k = integer("diag", "k", k)
-        side = x._shape[0] + abs(k)
-        # row i holds the element i of x above the main diagonal, and i + k below it
-        rows = shape_prims.pad(x, zero, low=(max(-k, 0),), high=(max(k, 0),), inside=(0,))
-        rows = shape_prims.reshaped(rows, (side, 1))
-        on = compare.equal(*_places(side, side, k, x.device.name))
-        return compare.where(on, rows, zero)
+        k, n = integer("diag", "k", k), x._shape[0]
+        side = n + abs(k)
+        start = max(k, 0) + max(-k, 0) * side  # in all elements of the matrix, side + 1 apart
+        gap = side if n else 0
+        reach = n + max(n - 1, 0) * gap
+        flat = shape_prims.pad(
+            x, prims.constant_like(0, x), low=(start,), high=(side * side - start - reach,),
+            inside=(gap,),
+        )  # fmt: skip
+        return shape_prims.reshaped(flat, (side, side))
     if x.ndim != 2:
         raise ShapeError(
             f"diag takes a vector or a matrix, got shape {x.shape}; "

@@ -316,7 +316,14 @@ def xlogy(x: Any, y: Any) -> Tensor:
         tensor([0., 0.])
     """
     x, y = operands("xlogy", x, y, True)
-    return _times_log(x, y, prims.log, 1.0, 1.0 / finfo(real_of(y.dtype)).max)
+    return _x_log_y(x, y)  # type: ignore[no-any-return]
+
+
+def _x_log_y_in_steps(x: Tensor, y: Tensor) -> Tensor:
+    return _times_log(x, y, prims.log, 1.0, 1.0 / finfo(real_of(y._dtype)).max)
+
+
+_x_log_y = elements("xlogy", _x_log_y_in_steps)
 
 
 def _times_log(
@@ -404,6 +411,8 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
 
 
 def _whole(mask: Tensor) -> bool:
+    if type(mask) is Tensor and type(mask._a) is np.ndarray:
+        return bool(mask._a.all())
     return bool(reduction.all(mask, axes=tuple(range(mask.ndim)), keepdims=False))
 
 

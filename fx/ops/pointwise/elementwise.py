@@ -100,7 +100,7 @@ def _two(
     """A function of two operands."""
 
     def otherwise(x1: Any, x2: Any) -> Tensor:
-        known = known_scalar(x1, x2)
+        known = known_scalar(x1, x2, float_only)
         if known is not None:
             return fast(x1, known)
         return prim(*operands(name, x1, x2, float_only))

@@ -66,12 +66,12 @@ def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
     out = prims.matmul(x, y)
     if len(a) > 1 and len(b) > 1:
         return out
-    shape = out.shape[:-2]
+    *lead, m, n = out._shape
     if len(a) > 1:
-        shape = (*shape, out.shape[-2])
+        lead.append(m)
     elif len(b) > 1:
-        shape = (*shape, out.shape[-1])
-    return shape_prims.reshaped(out, shape)
+        lead.append(n)
+    return shape_prims.reshaped(out, tuple(lead))
 
 
 def _ranked(name: str, x: Any, y: Any, ranks: tuple[int, int]) -> tuple[Tensor, Tensor]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
+
+from numpy import ndarray
 
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32, in_half
 from fx.ops.axes import integer, normal_axis, ordered_axes
@@ -14,6 +18,8 @@ from fx.ops.operands import argument, operands, promoted, public, viewed
 from fx.ops.products.linear import bmm, mm, mv
 from fx.ops.reductions.reduction import sum
 from fx.prims.families import broadcast_shapes
+from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -52,19 +58,74 @@ def diagonal(
         tensor([1, 4])
     """
     x = viewed("diagonal", x)
-    pair = (axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
-    a, b = ordered_axes("diagonal", pair, x._shape)
+    a, b = axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2
+    if modes.views:  # each step is noted as one
+        return _diagonal_in_steps(x, offset=offset, axis1=a, axis2=b)
+    return _diagonal_of(x, offset, a, b)  # type: ignore[no-any-return]
+
+
+class _Lie(NamedTuple):
+    """How the diagonals of matrices lie in a shape."""
+
+    order: tuple[int, ...]  # of the axes, those of the matrices last
+    turned: tuple[int, ...]  # the shape with its axes in that order
+    start: int  # where the diagonal begins in a matrix, where it ends, and its step
+    stop: int
+    step: int
+
+
+def _lie(shape: tuple[int, ...], offset: Any, axis1: Any, axis2: Any) -> _Lie:
+    a, b = ordered_axes("diagonal", (axis1, axis2), shape)
     offset = integer("diagonal", "offset", offset)
-    rest = [i for i in range(x.ndim) if i not in (a, b)]
-    x = shape_prims.transposed(x, (*rest, a, b))
-    lead, (m, n) = x._shape[:-2], x._shape[-2:]
+    order = (*[i for i in range(len(shape)) if i not in (a, b)], a, b)
+    turned = tuple([shape[i] for i in order])
+    m, n = turned[-2:]
     top, left = max(-offset, 0), max(offset, 0)
-    count = max(0, min(m - top, n - left))
-    if not count:
-        return along(shape_prims.reshaped(x, (*lead, m * n)), len(lead), 0, 0)
+    count = min(m - top, n - left)
+    if count <= 0:
+        return _Lie(order, turned, 0, 0, 1)
     start = top * n + left
-    flat = shape_prims.reshaped(x, (*lead, m * n))
-    return along(flat, len(lead), start, start + (count - 1) * (n + 1) + 1, n + 1)
+    return _Lie(order, turned, start, start + (count - 1) * (n + 1) + 1, n + 1)
+
+
+def _diagonal_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Tensor:
+    order, turned, start, stop, step = _lie(x._shape, offset, axis1, axis2)
+    lead = turned[:-2]
+    flat = shape_prims.reshaped(shape_prims.transposed(x, order), (*lead, prod(turned[-2:])))
+    return along(flat, len(lead), start, stop, step)
+
+
+def _diagonal_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Any:
+    order, turned, start, stop, step = _lie(x._shape, offset, axis1, axis2)
+
+    def pullback(ct: Tensor) -> tuple[Tensor]:
+        lead = turned[:-2]
+        flat = (*lead, prod(turned[-2:]))
+        placed = shape_prims.slice_transpose(
+            ct, flat, start=(*[0] * len(lead), start), stop=(*lead, stop),
+            step=(*[1] * len(lead), step),
+        )  # fmt: skip
+        back = [order.index(i) for i in range(len(order))]
+        return (shape_prims.transposed(shape_prims.reshaped(placed, turned), tuple(back)),)
+
+    return pullback
+
+
+def diagonal_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
+    """The same view of an array; None for what NumPy does not take, and the steps say why."""
+    try:
+        out = x.diagonal(offset, axis1, axis2)
+    except (TypeError, ValueError):
+        return None
+    out.flags.writeable = x.flags.writeable
+    return out
+
+
+_diagonal = fuse(
+    "diagonal", cpu=diagonal_array, reference=_diagonal_in_steps, vjp=_diagonal_vjp,
+    torch_name="Diagonal",
+)  # fmt: skip
+_diagonal_of = quick(_diagonal, "offset", "axis1", "axis2")
 
 
 @in_float32

@@ -25,10 +25,11 @@ from fx.ops.operands import argument, averaged, cast, floating, public
 from fx.ops.pointwise.composed import lerp
 from fx.ops.reductions.ordering import ranked_of
 from fx.ops.reductions.reduction import sum, total
+from fx.primitive import Rule
 from fx.prims.axes import check_ordered
 from fx.prims.creation import constant_like
 from fx.prims.fused import fuse
-from fx.prims.lengths import root
+from fx.prims.lengths import deviation, root
 from fx.prims.norms import variance
 from fx.quick import quick
 from fx.tensor import Tensor
@@ -118,40 +119,31 @@ _average = fuse("mean", cpu=_average_kernel, reference=_average_in_steps, vjp=_a
 _average_of = quick(_average, "axes", "keepdims", "count")
 
 
-def _moments(
-    name: str, x: Any, axes: tuple[int, ...], correction: float, keepdims: bool, dtype: Any
-) -> tuple[Tensor, Tensor]:
-    """The variance and the mean (its axes kept), in at least float32."""
+def _spread(
+    of: Rule, name: str, x: Any, axes: tuple[int, ...], correction: float, keepdims: bool,
+    dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The variance or the deviation ``of``, computed in at least float32."""
     x = averaged(name, x, dtype)
-    if x._dtype.itemsize == 2:
-        x = cast(x, dtypes.float32)
-    shape = x._shape
-    freedom = max(float(_count(shape, axes) - correction), 0.0)
-    if x._dtype.kind == "c":
-        center = _mean(x, axes, True)
-        square = elementwise.square(elementwise.abs(x - center))
-        spread = prims.sum(square, axes=axes, keepdims=True) / freedom
-    else:
-        spread, center = _variance_of(x, axes, freedom)
-    if not keepdims and axes:
-        if len(axes) == len(shape):
-            kept: tuple[int, ...] = ()
-        else:
-            kept = tuple([n for i, n in enumerate(shape) if i not in axes])
-        spread = shape_prims.reshaped(spread, kept)
-    return spread, center
+    freedom = max(float(_count(x._shape, axes) - correction), 0.0)
+    given = x._dtype
+    if given.kind == "c":
+        return _of_complex(of, x, axes, freedom, keepdims)
+    if given.itemsize == 2:
+        return cast(of(cast(x, dtypes.float32), axes, keepdims, freedom), given)
+    return of(x, axes, keepdims, freedom)  # type: ignore[no-any-return]
 
 
-_variance_of = quick(variance, "axes", "freedom")
+def _of_complex(
+    of: Rule, x: Tensor, axes: tuple[int, ...], freedom: float, keepdims: bool
+) -> Tensor:
+    square = elementwise.square(elementwise.abs(x - _mean(x, axes, True)))
+    found = prims.sum(square, axes=axes, keepdims=keepdims) / freedom
+    return root(found) if of is _deviation_of else found
 
 
-def _like(center: Tensor, spread: Tensor, dtype: Any) -> Tensor:
-    return cast(shape_prims.reshaped(center, spread._shape), dtype)
-
-
-def _result_dtype(x: Any, dtype: Any) -> Any:
-    found = x.dtype if dtype is None else dtypes.as_dtype(dtype)
-    return dtypes.real_of(found)
+_variance_of = quick(variance, "axes", "keepdims", "freedom")
+_deviation_of = quick(deviation, "axes", "keepdims", "freedom")
 
 
 def var(
@@ -186,8 +178,7 @@ def var(
     """
     x = argument("var", x)
     axes = normal_axes("var", axis if dim is None else dim, x._shape)
-    out, _ = _moments("var", x, axes, correction, keepdims or keepdim, dtype)
-    return cast(out, _result_dtype(x, dtype))
+    return _spread(_variance_of, "var", x, axes, correction, keepdims or keepdim, dtype)
 
 
 def std(
@@ -209,15 +200,14 @@ def std(
     """
     x = argument("std", x)
     axes = normal_axes("std", axis if dim is None else dim, x._shape)
-    out, _ = _moments("std", x, axes, correction, keepdims or keepdim, dtype)
-    return cast(root(out), _result_dtype(x, dtype))
+    return _spread(_deviation_of, "std", x, axes, correction, keepdims or keepdim, dtype)
 
 
 def var_mean(
     x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *,
     dim: Axis = None, keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The variance and the mean along axes, for one computation of the mean; see ``var``.
+    """The variance and the mean along axes; see ``var``.
 
     Example:
         >>> import fx
@@ -226,8 +216,9 @@ def var_mean(
     """
     x = argument("var_mean", x)
     axes = reduced_axes("var_mean", axis if dim is None else dim, x._shape)
-    spread, center = _moments("var_mean", x, axes, correction, keepdims or keepdim, None)
-    return cast(spread, dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
+    keep = keepdims or keepdim
+    spread = _spread(_variance_of, "var_mean", x, axes, correction, keep)
+    return spread, _mean(x, axes, keep)
 
 
 def std_mean(
@@ -243,8 +234,9 @@ def std_mean(
     """
     x = argument("std_mean", x)
     axes = reduced_axes("std_mean", axis if dim is None else dim, x._shape)
-    spread, center = _moments("std_mean", x, axes, correction, keepdims or keepdim, None)
-    return cast(root(spread), dtypes.real_of(x._dtype)), _like(center, spread, x._dtype)
+    keep = keepdims or keepdim
+    spread = _spread(_deviation_of, "std_mean", x, axes, correction, keep)
+    return spread, _mean(x, axes, keep)
 
 
 _total = total(prims.sum, dtypes.int64, reduced_axes)  # by PyTorch's rules

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray
+from numpy.lib.stride_tricks import as_strided
+
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 import fx.prims.shape as prims
@@ -14,6 +17,8 @@ from fx.ops.axes import integer, normal_axis, ordered_axes
 from fx.ops.indexing.views import along
 from fx.ops.operands import argument, own, partner, public
 from fx.ops.shapes.manipulation import moveaxis
+from fx.prims.fused import fuse
+from fx.quick import quick
 from fx.tensor import Tensor
 
 _MODES = {
@@ -169,12 +174,58 @@ def unfold(
         raise ShapeError(
             f"unfold: windows of {size} elements, {step} apart, do not fit axis {at} of {x.shape}"
         )
-    count = (n - size) // step + 1
-    where = {"dtype": int64, "device": x.device.name}
-    begin = creation.iota(shape=(count, 1), axis=0, start=0, step=step, **where)
-    inside = creation.iota(shape=(1, size), axis=1, start=0, step=1, **where)
-    windows = indexing.take(x, begin + inside, axis=at)  # (*A, count, size, *B)
-    return moveaxis(windows, at + 1, -1)
+    return _unfold(x, at, size, step)  # type: ignore[no-any-return]
+
+
+def _places(n: int, size: int, step: int, device: str) -> Tensor:
+    """Where the elements of the windows along an axis of size n stand: (count, size)."""
+    where = {"dtype": int64, "device": device}
+    begin = creation.iota(shape=((n - size) // step + 1, 1), axis=0, start=0, step=step, **where)
+    return begin + creation.iota(shape=(1, size), axis=1, start=0, step=1, **where)
+
+
+def _unfold_in_steps(x: Tensor, *, axis: int, size: int, step: int) -> Tensor:
+    places = _places(x._shape[axis], size, step, x.device.name)
+    return moveaxis(indexing.take(x, places, axis=axis), axis + 1, -1)
+
+
+def _unfold_vjp(needs: Any, x: Tensor, *, axis: int, size: int, step: int) -> Any:
+    spec = x.spec
+
+    def pullback(ct: Tensor) -> tuple[Tensor]:
+        places = _places(spec.shape[axis], size, step, spec.device)
+        windows = moveaxis(ct, -1, axis + 1)  # (*A, count, size, *B)
+        zeros = creation.zeros_like_spec(spec)
+        return (indexing.scatter(zeros, places, windows, axis=axis, mode="add"),)
+
+    return pullback
+
+
+def windows_array(x: ndarray, *, axis: int, size: int, step: int) -> ndarray:
+    """The same of an array, as a view."""
+    before, behind = slice(axis), slice(axis + 1, None)
+    shape, strides = x.shape, x.strides
+    count = (shape[axis] - size) // step + 1
+    return lying(
+        x,
+        (*shape[before], count, *shape[behind], size),
+        (*strides[before], strides[axis] * step, *strides[behind], strides[axis]),
+    )
+
+
+def lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
+    """Elements from the first of ``x`` on, as a view of the array that has the memory."""
+    owner = x if type(x.base) is not ndarray else x.base
+    if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
+        start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+        return ndarray(shape, x.dtype, owner, start, strides)
+    return as_strided(x, shape, strides)
+
+
+_windows = fuse(
+    "unfold", cpu=windows_array, reference=_unfold_in_steps, vjp=_unfold_vjp, torch_name="Unfold"
+)
+_unfold = quick(_windows, "axis", "size", "step")
 
 
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:

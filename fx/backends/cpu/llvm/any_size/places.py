@@ -14,7 +14,7 @@ from fx.backends.cpu.llvm import ir as v
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
-    """Add the kernel ``take``, ``set``, ``add``, ``mul``, ``min``, ``max`` or ``class``.
+    """Add the kernel of a name: a scatter's mode, or what has a method below.
 
     ``take`` and ``set`` move elements as unsigned integers of their size.
     """
@@ -29,7 +29,9 @@ class _Kernel:
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
         b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
         self.table, begin, end, _ = function.args
-        special = {"take": self._take, "class": self._class}
+        special = {
+            "take": self._take, "class": self._class, "pick": self._pick, "lay": self._lay,
+        }  # fmt: skip
         task = special[name]() if name in special else self._scatter(name)
         v.loop(b, begin, end, task, name="task")
         b.ret_void()
@@ -120,5 +122,53 @@ class _Kernel:
                 self._store(b.select(b.icmp_signed("==", i, j), one, zero), out, b.add(row, j))
 
             v.loop(b, v.const(0), n, place, name="place")
+
+        return task
+
+    def _at_target(self, y: Any, n: Any, lanes: Any, ignored: Any, t: Any) -> tuple[Any, Any, Any]:
+        """The class of target t, its place in (rows, n, lanes), and whether it is counted."""
+        b = self.b
+        k = self._load(y, t, v.i64)
+        row = b.udiv(t, lanes)
+        at = b.add(b.mul(b.add(b.mul(row, n), k), lanes), b.sub(t, b.mul(row, lanes)))
+        return k, at, b.icmp_signed("!=", k, ignored)
+
+    def _pick(self) -> Any:
+        """``x y w out count n lanes step ignored bad``: the losses of ``count`` targets, -x * w.
+
+        x (rows, n, lanes) and the factor w[y * step] are those of the class; behind the losses come
+        the factors, and both are 0 where the class is ``ignored``.
+        """
+        b = self.b
+        x, y, w, out, count, n, lanes, step, ignored, bad = self._words("aaaaiiiiia")
+
+        def put(t: Any, loss: Any, factor: Any) -> None:
+            self._store(loss, out, t)
+            self._store(factor, out, b.add(count, t))
+
+        def task(t: Any) -> None:
+            k, at, counted = self._at_target(y, n, lanes, ignored, t)
+            with b.if_else(counted) as (known, left):
+                with known, b.if_else(b.icmp_unsigned("<", k, n)) as (inside, outside):
+                    with inside:
+                        factor = self._load(w, b.mul(k, step))
+                        put(t, b.fmul(b.fneg(self._load(x, at)), factor), factor)
+                    with outside:
+                        self._store(t, bad, v.const(0))
+                with left:
+                    put(t, *[ir.Constant(self.kind, 0.0)] * 2)
+
+        return task
+
+    def _lay(self) -> Any:
+        """``ct y w out n lanes step each ignored``: -ct[t * each] * w at the class of target t."""
+        b = self.b
+        ct, y, w, out, n, lanes, step, each, ignored = self._words("aaaaiiiii")
+
+        def task(t: Any) -> None:
+            k, at, counted = self._at_target(y, n, lanes, ignored, t)
+            with b.if_then(counted):
+                g = b.fneg(self._load(ct, b.mul(t, each)))
+                self._store(b.fmul(g, self._load(w, b.mul(k, step))), out, at)
 
         return task
