@@ -7,6 +7,7 @@ element by element is slow, and ``fx.asarray`` says that it happens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -321,6 +322,12 @@ def of_scalar(function: Callable[..., Any], x: Tensor, *args: Any, **options: An
 
     out = function(line(x), *map(line, args), **{k: line(v) for k, v in options.items()})
     return type(out)(*map(back, out)) if isinstance(out, tuple) else back(out)
+
+
+def flattened(x: Tensor) -> Tensor:
+    """All elements along one axis, for functions that give no view of them."""
+    shape = x._shape
+    return x if len(shape) == 1 else shape_prims.reshaped(x, (prod(shape),))  # type: ignore[no-any-return]
 
 
 def iota(size: int, like: Tensor, start: int = 0, step: int = 1) -> Tensor:

@@ -40,8 +40,8 @@ def floating_dtype(
     if dtype is None:
         found = None
         for p in parameters:
-            if isinstance(p, Tensor) and p.dtype in dtypes.FLOATING:
-                found = p.dtype if found is None else dtypes.promote_types(found, p.dtype)
+            if isinstance(p, Tensor) and p._dtype in dtypes.FLOATING:
+                found = p._dtype if found is None else dtypes.promote_types(found, p._dtype)
         return found or default_dtype()
     found = dtypes.as_dtype(dtype)
     if found not in kinds:
@@ -70,13 +70,17 @@ def parameter(name: str, value: Any, dtype: Any, device: str) -> Tensor:
     return cast(argument(name, value), dtype)
 
 
+def _shape_of(x: Any) -> tuple[int, ...]:
+    return x._shape if isinstance(x, Tensor) else x.shape  # type: ignore[no-any-return]
+
+
 def joint_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The shape to draw; None is that of the parameters, which must broadcast to it.
 
     Raises:
         ShapeError: if they do not.
     """
-    shapes = [p.shape for p in parameters if hasattr(p, "shape")]
+    shapes = [_shape_of(p) for p in parameters if type(p) not in SCALARS and hasattr(p, "shape")]
     if shape is None:
         return broadcast_shapes(name, *shapes) if shapes else ()
     wanted = sample_shape(name, shape)

@@ -71,8 +71,9 @@ class Generator:
         self, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()
     ) -> Tensor | None:
         """A small draw of the CPU's, whose kernel moves the state on as well; None for others."""
-        plain = modes.stage is modes.journal is modes.turn is self._device is None
-        if not plain or modes.lanes or default_device() != "cpu":
+        now = modes.__dict__  # one look at what the thread has
+        plain = now["stage"] is now["journal"] is now["turn"] is self._device is None
+        if not plain or now["lanes"]:
             return None
         with self._lock:
             cell = self.cell
@@ -233,7 +234,7 @@ def next_key(generator: Generator | None = None, device: Any = None) -> Tensor:
     source = _current.generator if generator is None else as_generator("next_key", generator)
     key = source.advance() if modes.turn is None else take(source)
     where = source._device if device is None else device
-    if where is not None or default_device() != "cpu":
+    if (default_device() if where is None else getattr(where, "name", where)) != "cpu":
         key = to_device(key, where)
     return enter_lanes(key) if modes.lanes else key
 

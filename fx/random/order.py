@@ -132,7 +132,7 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
     exponential clocks, whose order is that of successive picks among what is left.
     """
     rows, n = weights._shape[:-1], weights._shape[-1]
-    axis = weights.ndim - 1
+    axis = len(rows)
     if not replace:
         ones = draws.random_draw(
             key, family="exponential", shape=weights._shape, dtype=weights._dtype
@@ -145,7 +145,7 @@ def weighted(key: Tensor, weights: Tensor, count: int, replace: bool) -> Tensor:
         totals,
         start=(*[0] * len(rows), n - 1),
         stop=(*rows, n),
-        step=(1,) * len(totals.shape),
+        step=(1,) * (axis + 1),
     )
     u = draws.random_draw(key, family="uniform", shape=(*rows, count), dtype=dtypes.float64)
     place = sorting.searchsorted(totals, elementwise.multiply(u, last), side="right")

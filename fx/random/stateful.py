@@ -15,7 +15,7 @@ import fx.prims.compare as compare
 import fx.prims.draws as draws
 import fx.prims.reduction as reduction
 from fx import dtypes
-from fx.config import default_dtype, writing
+from fx.config import default_device, default_dtype, writing
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import integer
 from fx.ops.making.creation import lay_as
@@ -51,7 +51,7 @@ def _drawn(
             ),
         )
         return with_grad(out, name) if grad else out
-    if generator is None and getattr(device, "name", device) in _HOST:
+    if generator is None and _is_host(device):
         out = _current.generator.draw(family, shape, wanted)
     if out is None:
         key = next_key(generator, device)
@@ -59,7 +59,8 @@ def _drawn(
     return with_grad(out, name) if grad else out
 
 
-_HOST = (None, "cpu")
+def _is_host(device: Any) -> bool:
+    return (default_device() if device is None else getattr(device, "name", device)) == "cpu"
 
 
 def drawn(family: str, name: str) -> Any:
@@ -67,7 +68,7 @@ def drawn(family: str, name: str) -> Any:
 
     def draw(size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Tensor:
         shape = _sizes(name, size)
-        if dtype is None and device is None and not requires_grad:
+        if dtype is None and device is None and not requires_grad and default_device() == "cpu":
             out = _current.generator.draw(family, shape, default_dtype())
             if out is not None:
                 return out
@@ -211,7 +212,7 @@ def _integers(
     name: str, low: Any, high: Any, size: Any, generator: Any, dtype: Any, device: Any, grad: bool
 ) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
-    if wanted is dtypes.int64 and generator is device is None and not grad:
+    if wanted is dtypes.int64 and generator is None and not grad and _is_host(device):
         drawn = _few_integers(low, high, size)
         if drawn is not None:
             return drawn
@@ -275,7 +276,7 @@ def randperm(
         tensor([1, 4, 3, 0, 2])
     """
     n, out = integer("randperm", "n", n), None
-    if generator is None and device is None and n > 0:
+    if generator is None and _is_host(device) and n > 0:
         out = _current.generator.draw("permutation", (n,), dtypes.int64)
     if out is None:
         out = order.permutation(next_key(generator, device), n)

@@ -261,6 +261,6 @@ def shuffle_words(n: int) -> int:
 
 def _flat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A parameter as the kernels take it: one value, or one for each element of a shape."""
-    if x.size != 1:
+    if x.size != 1 and x.shape != shape:
         x = np.broadcast_to(x, shape)
     return dense(x).reshape(-1)

@@ -221,8 +221,7 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
         return x.astype(dtype)
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         x = x.real
-    with np.errstate(invalid="ignore", over="ignore"):
-        return x.astype(dtype)
+    return x.astype(dtype)
 
 
 _HALVES = {np.dtype(np.float16): "float16", np.dtype(ml_dtypes.bfloat16): "bfloat16"}

@@ -64,10 +64,7 @@ def _by_numpy(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
 
 def cast(x: Any, dtype: np.dtype) -> Any:
     """In another dtype; what is too large for it becomes infinite."""
-    if x.dtype == dtype:
-        return x
-    with np.errstate(over="ignore"):
-        return x.astype(dtype)
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
@@ -75,7 +72,7 @@ def _turned(x: np.ndarray, axes: Axes, keepdims: bool) -> Any:
 
     A sum of float32 has room for another order: it is added up in float64 and rounded in the end.
     """
-    if x.dtype is _F64:
+    if x.dtype is _F64 or (x.ndim == 1 and x.size <= limits.SUM_COPIED):
         return total(x.copy("C"), axes, keepdims)
     order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
     turned = x.transpose(order)

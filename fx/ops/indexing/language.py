@@ -196,7 +196,7 @@ def places_of(mask: Tensor) -> Tensor:
 
 def _places(mask: Tensor) -> tuple[Tensor]:
     device = backend(mask.device.name)
-    return (new_tensor(device.from_numpy(np.flatnonzero(device.to_numpy(mask._a)))),)
+    return (new_tensor(device.from_numpy(device.to_numpy(mask._a).reshape(-1).nonzero()[0])),)
 
 
 # ranges and errors ------------------------------------------------------------------------------

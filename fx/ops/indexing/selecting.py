@@ -21,6 +21,7 @@ from fx.ops.operands import (
     boolean,
     cast,
     classes,
+    flattened,
     iota,
     of_scalar,
     partner,
@@ -92,11 +93,13 @@ def _index_update(name: str, x: Any, axis: int, index: Any, source: Any, mode: s
     if not x._shape:
         return of_scalar(partial(_index_update, name), x, axis, index, source, mode)  # type: ignore[no-any-return]
     at = normal_axis(name, axis, x._shape)
-    index = ravel(_indices(name, index, x))
+    index = flattened(_indices(name, index, x))
     source = partner(name, "value" if name == "index_fill" else "source", source, x)
-    shape = (*x._shape[:at], index.shape[0], *x._shape[at + 1 :])
-    stretched = broadcast_to if source._shape else shape_prims.stretched
-    return prims.scatter(x, index, stretched(source, shape), axis=at, mode=mode)
+    shape = (*x._shape[:at], index._shape[0], *x._shape[at + 1 :])
+    if source._shape != shape:
+        stretched = broadcast_to if source._shape else shape_prims.stretched
+        source = stretched(source, shape)
+    return prims.scattered(x, index, source, at, mode)  # type: ignore[no-any-return]
 
 
 def index_add(

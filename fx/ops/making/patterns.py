@@ -17,6 +17,7 @@ from fx.ops.axes import integer
 from fx.ops.convert import as_tensor, device_name
 from fx.ops.making.interop import with_grad
 from fx.ops.operands import own, promoted
+from fx.ops.products.matrices import diagonal
 from fx.prims.fused import fuse
 from fx.quick import quick
 from fx.tensor import Tensor, new_tensor
@@ -217,12 +218,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
             f"diag takes a vector or a matrix, got shape {x.shape}; "
             f"write fx.linalg.diagonal(x) for stacks of matrices"
         )
-    n, m = x._shape
-    count = max(0, min(n - max(-k, 0), m - max(k, 0)))
-    start = max(k, 0) + max(-k, 0) * m if count else 0
-    stop = start + (count - 1) * (m + 1) + 1 if count else 0
-    flat = shape_prims.reshaped(x, (n * m,))
-    return own(shape_prims.slice(flat, start=(start,), stop=(stop,), step=(m + 1,)))
+    return own(diagonal(x, k))
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from fx.ops.axes import Axis, normal_axis, reduced_axes
 from fx.ops.convert import as_operand, promote
 from fx.ops.indexing import scattering, searching
 from fx.ops.making import patterns
-from fx.ops.operands import argument, boolean, cast, of_scalar, operands, truth
+from fx.ops.operands import argument, boolean, cast, flattened, of_scalar, operands, truth
 from fx.ops.pointwise import composed as pointwise
 from fx.ops.pointwise.elementwise import imag, real
 from fx.ops.products.linear import matmul
@@ -158,7 +158,7 @@ def median(
     """The median, of two in the middle the lower; along ``dim`` a pair (values, indices)."""
     dim = axis if dim is None else dim
     if dim is None:
-        flat = manipulation.ravel(self)
+        flat = flattened(self)
         return ordering._shared(flat, ordering.lower_median(flat, 0, False).values)
     return ordering.lower_median(self, dim, keepdim or keepdims)
 
@@ -187,7 +187,7 @@ def take(self: Tensor, index: Any, *, dim: int | None = None, axis: int | None =
     axis = axis if dim is None else dim
     if axis is not None:
         return indexing.take(self, index, axis=normal_axis("take", axis, self._shape))
-    return indexing.take(manipulation.ravel(self), index, axis=0)
+    return indexing.taken(flattened(self), index, 0)  # type: ignore[no-any-return]
 
 
 def take_along_dim(

@@ -13,11 +13,15 @@ import fx.prims.elementwise as elementwise
 import fx.prims.linear as prims
 import fx.prims.shape as shape_prims
 from fx.config import modes
+from fx.dtypes import float32, float64
 from fx.errors import AxisError, ShapeError
 from fx.ops.autocasting import in_half, lowered
 from fx.ops.axes import normal_axis, ordered_axes
 from fx.ops.operands import operands, public
 from fx.ops.shapes.manipulation import reshape, swapaxes
+from fx.prims.fused import along
+from fx.prims.reduction import sum
+from fx.quick import quick
 from fx.tensor import Tensor
 
 
@@ -147,9 +151,21 @@ def dot(x: Any, y: Any) -> Tensor:
     x, y = operands("dot", x, y)
     if not x.ndim or not y.ndim:
         return elementwise.multiply(x, y)
+    if len(x._shape) == 1 and x._shape == y._shape and x._dtype in _SUMMED:
+        return _sum_of_products(x, y, (0,), False)  # type: ignore[no-any-return]
     if y.ndim <= 2:
         return _product("dot", x, y)
     return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
+
+
+_SUMMED = frozenset((float32, float64))  # narrow ones would round each product
+_sum_of_products = quick(
+    along(
+        "dot", lambda x, y, *, axes, keepdims: sum(x * y, axes=axes, keepdims=keepdims), "xx>r",
+        torch_name="Dot",
+    ),
+    "axes", "keepdims", tensors=2,
+)  # fmt: skip
 
 
 def vdot(x: Any, y: Any) -> Tensor:

@@ -294,7 +294,7 @@ def kthvalue(
 
 def lower_median(x: Any, axis: int, keepdims: bool) -> Found:
     """The median along an axis, of two in the middle the lower; NaN where there is one."""
-    if isinstance(x, Tensor) and not x.shape:
+    if isinstance(x, Tensor) and not x._shape:
         return of_scalar(lower_median, x, axis, keepdims)  # type: ignore[no-any-return]
     x, at = _line("median", x, axis)
     return _of_rank("median", x, (x._shape[at] - 1) // 2, at, keepdims, "first")

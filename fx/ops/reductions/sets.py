@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import fx.prims.compare as compare
 import fx.prims.cumulative as cumulative
+import fx.prims.elementwise as elementwise
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 import fx.prims.sorting as sorting
@@ -19,10 +20,10 @@ from fx.dtypes import COMPLEX, bool_, int64
 from fx.ops.axes import normal_axis
 from fx.ops.indexing.searching import true_places
 from fx.ops.indexing.views import along
-from fx.ops.operands import argument, cast, iota, operands, public
+from fx.ops.operands import argument, cast, flattened, iota, operands, public
 from fx.ops.pointwise.elementwise import imag, real
-from fx.ops.shapes.manipulation import moveaxis, ravel
-from fx.prims.creation import constant, full, zeros_like_spec
+from fx.ops.shapes.manipulation import moveaxis
+from fx.prims.creation import constant_like, full, zeros_like_spec
 from fx.tensor import Tensor
 
 
@@ -84,17 +85,17 @@ class _Runs:
 
     def first(self) -> Tensor:
         """The place of the first element of each run; the order is stable, so it is the lowest."""
-        return indexing.take(self.order, self.starts, axis=0)
+        return indexing.taken(self.order, self.starts, 0)  # type: ignore[no-any-return]
 
     def inverse(self) -> Tensor:
         """The number of the run of each element."""
         number = cumulative.cumsum(cast(self.new, int64), axis=0, reverse=False) - 1
         zeros = zeros_like_spec(number.spec)
-        return indexing.scatter(zeros, self.order, number, axis=0, mode="set")
+        return indexing.scattered(zeros, self.order, number, 0, "set")  # type: ignore[no-any-return]
 
     def counts(self) -> Tensor:
         """The length of each run."""
-        m = self.starts.shape[0]
+        m = self.starts._shape[0]
         device = self.order.device.name
         end = full(shape=(min(m, 1),), value=self.n, dtype=int64, device=device)
         following = shape_prims.concatenate(along(self.starts, 0, min(1, m), m), end, axis=0)
@@ -109,10 +110,10 @@ def _starts(differs: Tensor, n: int) -> Tensor:
 
 def _runs(name: str, x: Any) -> tuple[Tensor, _Runs]:
     """The runs of the flattened tensor."""
-    flat = ravel(argument(name, x))  # (n,)
-    n = flat.shape[0]
+    flat = flattened(argument(name, x))  # (n,)
+    n = flat._shape[0]
     order = _order(flat)
-    ranked = indexing.take(flat, order, axis=0)
+    ranked = indexing.taken(flat, order, 0)
     differs = compare.not_equal(along(ranked, 0, min(1, n), n), along(ranked, 0, 0, max(n - 1, 0)))
     return flat, _Runs(name, order, _starts(differs, n))
 
@@ -217,7 +218,9 @@ def unique(
         at = normal_axis("unique", axis, x._shape)
         rows, runs = _row_runs(moveaxis(x, at, 0))
         shape = rows.shape[:1]
-    values = moveaxis(indexing.take(rows, runs.first(), axis=0), 0, at)
+    values = indexing.taken(rows, runs.first(), 0)
+    if at:
+        values = moveaxis(values, 0, at)
     out: list[Tensor] = [values]
     if return_inverse:
         out.append(shape_prims.reshaped(runs.inverse(), shape))
@@ -262,18 +265,18 @@ def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
         tensor([ True, False,  True])
     """
     x, tests = operands("isin", elements, test_elements)
-    tests = ravel(tests)
-    if not tests.shape[0]:
-        found = full(shape=x.shape, value=False, dtype=bool_, device=x.device.name)
+    tests = flattened(tests)
+    n = tests._shape[0]
+    if not n:
+        found = full(shape=x._shape, value=False, dtype=bool_, device=x.device.name)
     else:
-        keys, sought = _ranks(tests, x) if x.dtype in COMPLEX else (tests, x)
+        keys, sought = _ranks(tests, x) if x._dtype in COMPLEX else (tests, x)
         order = sorting.argsort(keys, axis=0, descending=False)
-        ranked = indexing.take(keys, order, axis=0)
+        ranked = indexing.taken(keys, order, 0)
         place = sorting.searchsorted(ranked, sought, side="left")
-        last = constant(tests.shape[0] - 1, int64, x.device.name)
-        place = compare.where(compare.less(place, last), place, last)
-        near = ranked if keys is tests else indexing.take(tests, order, axis=0)
-        found = compare.equal(indexing.take(near, place, axis=0), x)
+        place = elementwise.minimum(place, constant_like(n - 1, place))
+        near = ranked if keys is tests else indexing.taken(tests, order, 0)
+        found = compare.equal(indexing.taken(near, place, 0), x)
     return compare.logical_not(found) if invert else found
 
 

@@ -228,10 +228,10 @@ def moveaxis(x: Any, source: Axis, destination: Axis) -> Tensor:
     end = ordered_axes("moveaxis", destination, shape)
     if len(start) != len(end):
         raise AxisError(f"moveaxis: {source} and {destination} must name equally many axes")
-    rest = iter([i for i in range(x.ndim) if i not in start])
-    moved = dict(zip(end, start, strict=True))
-    order = tuple([moved[i] if i in moved else next(rest) for i in range(x.ndim)])
-    return prims.transposed(x, order)
+    order = [i for i in range(len(x._shape)) if i not in start]
+    for place, axis in sorted(zip(end, start)):
+        order.insert(place, axis)
+    return prims.transposed(x, tuple(order))
 
 
 movedim = moveaxis
