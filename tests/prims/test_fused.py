@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import fx
-from fx.prims import activations, linear, losses, norms, reduction
+from fx.nn.functional import loss
+from fx.ops.products import matrices
+from fx.ops.shapes import padding
+from fx.prims import activations, lengths, linear, losses, norms, reduction
 
 ROWS, N = 40, 33  # compiled kernels
 SMALL = 3, 5  # the reference
@@ -43,13 +46,35 @@ def case(name, rows, n):
     if name.startswith("cross_entropy"):
         how = {"ignore_index": -100, "reduction": name.split()[1]}
         return losses.cross_entropy, [x, classes(rows, n)], 1, how
+    if name.startswith("nll"):
+        _, what, way = name.split()
+        how = {"axis": 1, "ignore_index": -100, "reduction": way}
+        if what == "deep":
+            y = np.stack([classes(rows, n), classes(rows, n)[::-1]], 1)
+            return losses.nll, [numbers(rows, n, 2), y], 1, how
+        weight = [np.abs(numbers(n, seed=4))] if what == "weighted" else []
+        return losses.nll, [x, classes(rows, n), *weight], 1, how
+    if name in SPREADS:
+        return SPREADS[name], [x], 1, {"axes": (1,), "keepdims": False, "freedom": n - 1.0}
+    if name == "binary_cross_entropy":
+        p, y = (1 / (1 + np.exp(-numbers(rows, n, seed=i))) for i in (1, 2))
+        return loss._bce, [p, y], 2, {}
+    if name == "diagonal":
+        place = {"offset": -1, "axis1": -1, "axis2": 0}
+        return matrices._diagonal, [numbers(rows, 2, n)], 1, place
+    if name == "unfold":
+        return padding._windows, [numbers(rows, n, 2)], 1, {"axis": 1, "size": 3, "step": 2}
     return getattr(reduction, name), [numbers(rows, n, seed=3), x], 2, {"axis": 1}
+
+
+SPREADS = {"variance": norms.variance, "deviation": lengths.deviation}
 
 
 NAMES = [
     "gelu", "gelu_tanh", "silu", "linear", "layer_norm", "softmax_grad", "log_softmax_grad",
     "batch_norm 1", "batch_norm 2", "normalised", "cross_entropy mean", "cross_entropy sum",
-    "cross_entropy none",
+    "cross_entropy none", "nll plain mean", "nll weighted mean", "nll deep sum",
+    "nll weighted none", "variance", "deviation", "binary_cross_entropy", "diagonal", "unfold",
 ]  # fmt: skip
 
 
@@ -65,7 +90,7 @@ def weighed(function, args, count, params):
     def f(*xs):
         out = function(*xs, *rest, **params)
         weights = fx.asarray(numbers(*out.shape, seed=5).astype(args[0].dtype))
-        return (out * weights).sum()
+        return (out * (out + weights)).sum()  # of no linear function of its arguments
 
     return f, [fx.asarray(a) for a in args[:count]]
 
@@ -126,6 +151,14 @@ def test_a_class_outside(size):
         y[2] = wrong
         with pytest.raises(IndexError):
             losses.cross_entropy(x, fx.asarray(y), ignore_index=-100, reduction="mean")
+        with pytest.raises(IndexError):
+            losses.nll(x, fx.asarray(y), axis=1, ignore_index=-100, reduction="mean")
+
+
+def test_diagonals_and_windows_are_views():
+    x = fx.asarray(numbers(6, 7))
+    for view in (fx.diagonal(x, 2), fx.diagonal(x.mT), fx.unfold(x, 1, 3, 2)):
+        assert np.shares_memory(view._a, x._a)
 
 
 def test_rows_of_infinities():
