@@ -11,7 +11,7 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from fx.frames import is_internal
+from fx.frames import is_internal, user_frame
 
 _MOST = 512
 _verdicts: dict[int, tuple[dict[str, Any], int, bool | None]] = {}
@@ -45,6 +45,16 @@ def imports_face(space: dict[str, Any]) -> bool:
     """Whether the module of these names was found to import ``fx.torch`` itself."""
     known = _verdicts.get(id(space))
     return known is not None and known[0] is space and known[2] is True
+
+
+def may_write(function: Any) -> bool:
+    """Whether a function, or who calls it, belongs to code that writes."""
+    function = getattr(function, "__func__", function)
+    space = getattr(function, "__globals__", None)
+    if space is None:  # an object that is called
+        space = vars(sys.modules.get(type(function).__module__, sys))
+    frame = user_frame(2)
+    return _verdict(space) is True or (frame is not None and writes(frame))
 
 
 _codes: dict[Any, bool] = {}

@@ -299,3 +299,27 @@ def test_derivatives_81_1106():
         return fx.mean(fx.checkpoint(lambda v: fx.sin(v) * v)(v0))
 
     derived.check(f, x0, "l")
+
+
+TEXTS = ["float64", "%s", "%.3f", "%d", "%s-%s", b"%d", b"none"]
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(2), np.int64(3), 0.5, 3, True])
+def test_numbers_62_13(number):
+    """What text does with a number after ``%``: NumPy's count as mappings, which need no place."""
+    x = values.tensor((4,), "float32", 1)
+    for text in TEXTS:
+        compare.calls(lambda x, n, text=text: [text % n], (x, number), (x, number + 1))
+
+
+def test_numbers_91_67():
+    x = values.tensor((4,), "float32", 1)
+    compare.calls(lambda x, n: [fx.repeat(x, n % 4)], (x, np.float32(1.5)), (x, np.int64(6)))
+
+
+def test_graphs_91_126():
+    """A complex number is no False because its real part is 0."""
+    x = values.tensor((1, 3), "complex128", 45, "steps")
+    compare.compiled(lambda x: [fx.all(x, axis=0), x.astype(fx.bool)], x)
+    numbers = np.array([0, 1j, 1, complex(0, np.nan), -0.0])
+    assert fx.asarray(numbers).astype(fx.bool).tolist() == numbers.astype(bool).tolist()

@@ -476,6 +476,17 @@ for k in (0, 1, 0):
         exec(text, space)
     twins.agree(text)
 
+    library = {"torch": face, "__name__": "of_the_user"}
+    exec("def g(k):\n    x = torch.arange(6.).view(2, 3) * 2\n    return x.T[k], x", library)
+    caller = {"fx": fx, "__name__": "of_another"}
+    exec("call = lambda f, k: f(k)", caller)  # which does not write
+    g = fx.jit(library["g"])
+    with pytest.warns(RuntimeWarning, match="a view at a position"):
+        for k in (0, 1, 0):
+            row, whole = caller["call"](g, k)
+            row.add_(100.0)
+            assert whole[:, k].tolist() == row.tolist()
+
     functional = {"fx": fx}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -208,7 +208,7 @@ def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
-    """Convert; a complex loses its imaginary part without a warning."""
+    """Convert; a complex loses its imaginary part without a warning, but to bool it is not 0."""
     silent = _SILENT.get((x.dtype, dtype))
     if silent is None:
         silent = _SILENT[x.dtype, dtype] = _is_silent(x.dtype, dtype)
@@ -219,7 +219,7 @@ def astype(x: np.ndarray, *, dtype: Any) -> np.ndarray:
         if not x.flags.c_contiguous and 0 in x.strides:  # "K" would put what is repeated last
             return x.astype(dtype, "C")
         return x.astype(dtype)
-    if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+    if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         x = x.real
     return x.astype(dtype)
 

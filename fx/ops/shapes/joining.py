@@ -336,7 +336,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = N
     at = normal_axis("repeat", axis, x._shape)
     if isinstance(repeats, (tuple, list)):
         counts = list(sizes((repeats,), "repeat_interleave"))
-    elif isinstance(repeats, int | float | StagedNumber):
+    elif isinstance(repeats, int | float | np.generic | StagedNumber):
         counts = [integer("repeat", "the number of times", repeats)]
     else:
         counts = ravel(argument("repeat", repeats)).tolist()

@@ -16,7 +16,9 @@ X = fx.tensor([1.0, 2.0])
 PRELUDE = """
 import abc, array, collections, collections.abc, concurrent.futures, decimal, functools, gc, io
 import logging, queue, sys, threading, types, typing
+import weakref
 import attrs
+import numpy as np
 state = [1.0]
 
 @functools.lru_cache(None)
@@ -40,6 +42,32 @@ caching = Caching()
 @functools.singledispatch
 def single(x): return 1.0
 single.register(int)(lambda x: 2.0)
+
+class Dispatching:
+    @functools.singledispatchmethod
+    def single(self, x): return 1.0
+    @single.register
+    def _(self, x: int): return 2.0
+    @functools.singledispatchmethod
+    @classmethod
+    def of_class(cls, x): return 3.0
+class Below(Dispatching): pass
+dispatching, below = Dispatching(), Below()
+ALL = dict(divide="warn", over="warn", under="ignore", invalid="warn")
+def quotient(one):
+    try:
+        return float(np.sum(one / np.zeros(1)) > 2) + 1
+    except FloatingPointError:
+        return 5.0
+def quotient_of_function(one):
+    try:
+        return float(np.divide(one, 0.0) > 2) + 1
+    except FloatingPointError:
+        return 5.0
+members = weakref.WeakSet()
+class Member: pass
+first, second = Member(), Member()
+members.add(first)
 
 class Abstract(abc.ABC): pass
 @typing.runtime_checkable
@@ -84,6 +112,32 @@ CASES = {
         "caching.kept(3)", ["caching.rate = 5.0", "Caching.kept.cache_clear()", "state[0] = 4.0"],
     ),
     "singledispatch": ("single(2)", ["single.register(int)(lambda x: 9.0)"]),
+    "singledispatchmethod": (
+        "dispatching.single(2) * below.single(2.0)",
+        [
+            "vars(Dispatching)['single'].register(int, lambda self, x: 9.0)",
+            "vars(Dispatching)['single'].register(float, lambda self, x: 7.0)",
+        ],
+    ),
+    "singledispatchmethod of a class": (
+        "Below.of_class(2)",
+        ["vars(Dispatching)['of_class'].register(int, classmethod(lambda cls, x: 9.0))"],
+    ),
+    "errors of NumPy": (
+        "quotient(np.ones(1))", ["np.seterr(divide='raise')", "np.seterr(**ALL)"],
+    ),
+    "errors of NumPy's functions": (
+        "quotient_of_function(1.0)", ["np.seterr(divide='raise')", "np.seterr(**ALL)"],
+    ),
+    "errors of NumPy that are asked for": (
+        "(2.0 if np.geterr()['over'] == 'raise' else 3.0)",
+        ["np.seterr(over='raise')", "np.seterr(**ALL)"],
+    ),
+    "how NumPy prints": (
+        "np.get_printoptions()['precision']",
+        ["np.set_printoptions(precision=3)", "np.set_printoptions(precision=8)"],
+    ),
+    "weak sets": ("len(members)", ["members.add(second)", "members.discard(first)"]),
     "abstract classes": ("isinstance(plain, Abstract) + 1", ["Abstract.register(Plain)"]),
     "protocols": ("isinstance(plain, Runs) + 1", ["plain.run = len", "plain.__dict__.clear()"]),
     "metaclasses": ("len(Made) * Made.bias", ["Meta.bias = 5.0", "Made.count = 7"]),
@@ -133,7 +187,8 @@ def record(how, source, changes, seen=None):
             if seen is not None:
                 found.append(eval(seen, space))
     finally:
-        exec("gc.enable(); decimal.getcontext().prec = 28", space)
+        exec("gc.enable(); decimal.getcontext().prec = 28; np.seterr(**ALL)", space)
+        exec("np.set_printoptions(precision=8)", space)
     return found
 
 
@@ -156,6 +211,19 @@ def test_what_is_put_into_objects_of_threads_is_put_there_in_each_call(name):
     assert got == record(lambda f: f, source, ["", ""], seen)
 
 
+MEMORY = [
+    "sys.getrefcount(state)",
+    "len(gc.get_referrers(state))",
+    "weakref.getweakrefcount(first)",
+]
+
+
+@pytest.mark.parametrize("expression", MEMORY)
+def test_what_lies_in_memory_is_no_constant(expression):
+    with pytest.warns(RuntimeWarning, match="asks what lies in memory"):
+        record(fx.jit, f"def f(x):\n    return x * {expression}\n", [""])
+
+
 def test_a_cache_is_not_filled_with_what_stands_for_tensors():
     source = "@functools.cache\ndef table(n): return fx.arange(n) * 0.5\n"
     source += "def f(x):\n    return x * table(2)\n"
@@ -171,7 +239,10 @@ def test_what_only_writes_is_compiled():
         assert record(fx.jit, source, []) == record(lambda f: f, source, [])
 
 
-@pytest.mark.parametrize("name", ["lru_cache", "formats", "metaclasses", "loggers"])
+@pytest.mark.parametrize("name", [
+    "lru_cache", "formats", "metaclasses", "loggers", "singledispatchmethod",
+    "errors of NumPy that are asked for",
+])  # fmt: skip
 def test_what_can_be_asked_again_is_compiled(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)

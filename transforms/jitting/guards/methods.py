@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial, partialmethod
+from functools import cached_property, partial, partialmethod, singledispatchmethod
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -29,6 +29,7 @@ class Methods:
     if TYPE_CHECKING:
 
         def function(self, f: FunctionType, place: Place) -> None: ...
+        def value(self, x: Any, place: Place, reads: Reads, depth: int) -> None: ...
 
     def methods(self, cls: type, read: Reads) -> Reads:
         """What the methods that are reached read of an instance, together with ``read``."""
@@ -94,7 +95,13 @@ class Methods:
             return  # those that are used are guarded together
         bases = [b for b in cls.__mro__ if origin_of_module(b.__module__) == "user"]
         holders = [b for b in bases if name in vars(b)]
-        if not holders or not _functions(vars(holders[0])[name]):
+        raw = vars(holders[0])[name] if holders else None
+        if isinstance(raw, singledispatchmethod) and ("registry", id(raw)) not in self.slots:
+            self.slots["registry", id(raw)] = None
+            step = f"{{}}.__dict__[{name!r}].dispatcher.registry"
+            below = self.class_place(holders[0]).below(step, f"the registry of|{name}")
+            self.value(raw.dispatcher.registry, below, Reads(whole=True), 0)
+        if not _functions(raw):
             return
         self._stands(cls, name)
         if not supers:

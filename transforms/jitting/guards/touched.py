@@ -21,7 +21,8 @@ class Asked:
         self.args = [(lambda x=x: x) if type(x) in PLAIN else ref(x) for x in args]
 
     def __call__(self) -> Any:
-        return self.function(*[arg() for arg in self.args])
+        found = self.function(*[arg() for arg in self.args])
+        return tuple(found.items()) if type(found) is dict else found
 
 
 @slotted(eq=False)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from fx.config import modes, writing
-from fx.frames import user_frame
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
@@ -23,7 +22,7 @@ from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
-from fx.writing.who import writes
+from fx.writing.who import may_write
 
 _LOOKS = 10_000  # steps after which two views are taken to share an element
 
@@ -95,7 +94,7 @@ def aliases_of(
                 _check_apart(recording, family, path, apart)
                 apart.append(path)
             elif _is_staged(path):
-                if writes(user_frame()):  # else nobody tells it from a copy
+                if may_write(recording.call.jitted.function):  # else they are values
                     recording.give_up(
                         "it returns a view at a position that is another one in each call; "
                         "return v.clone(), or take the view outside"

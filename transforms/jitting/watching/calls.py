@@ -18,10 +18,12 @@ from fx.transforms.jitting.recording.draws import holds_staged, is_pure
 from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
+    float_errors,
     generator_of,
     is_asked,
     is_clock,
     is_maker,
+    is_of_numpy,
     moment_of,
 )
 from fx.transforms.jitting.watching.instructions import is_dropped, is_named
@@ -120,6 +122,8 @@ class Calling(Reading):
             if isinstance(x, GENERATORS) and not is_user(f):
                 self.draws(frame, x, getattr(f, "__name__", kind.__name__), f, args, site)
                 return
+        if is_of_numpy(f):
+            self.asks(float_errors, [])
         table = self.recording.program.table
         hosted = table.draws or table.items or self.recording.counters
         drawn = hosted and any(holds_staged(x) for x in args)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import random
-from types import BuiltinMethodType, MethodType
+from contextvars import ContextVar
+from functools import lru_cache
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,11 @@ _PURE = frozenset((
 ))  # fmt: skip
 _THREADS = frozenset(("start_new_thread", "start_new", "start_joinable_thread"))
 _QUESTIONS = frozenset(("input", "breakpoint"))
+_OF_MEMORY = frozenset((
+    ("sys", "getrefcount"), ("sys", "getallocatedblocks"), ("gc", "get_count"),
+    ("gc", "get_objects"), ("gc", "get_referrers"), ("gc", "get_stats"),
+    ("_weakref", "getweakrefcount"), ("_weakref", "getweakrefs"),
+))  # fmt: skip
 _NOWS = frozenset(("now", "utcnow", "today"))
 _MAKERS = (random.Random, np.random.RandomState, np.random.Generator, np.random.SeedSequence)
 GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
@@ -73,19 +80,41 @@ def moment_of(f: Any, args: list[Any], given: bool) -> str | None:
         return "another thread"
     if module == "builtins" and name in _QUESTIONS:
         return "the terminal"
+    if (module, name) in _OF_MEMORY:
+        return "what lies in memory"
     return None
 
 
 _ASKED = frozenset((
     ("logging", "isEnabledFor"), ("logging", "getEffectiveLevel"), ("logging", "hasHandlers"),
     ("threading", "active_count"), ("gc", "isenabled"), ("sys", "getrecursionlimit"),
-    ("sys", "getswitchinterval"), ("sys", "getdefaultencoding"),
+    ("sys", "getswitchinterval"), ("sys", "getdefaultencoding"), ("numpy", "geterr"),
+    ("numpy", "geterrcall"), ("numpy", "getbufsize"), ("numpy", "get_printoptions"),
 ))  # fmt: skip
 
 
 def is_asked(f: Any) -> bool:
     """Whether a function of a library tells plain state that is not that of its arguments."""
     return (getattr(f, "__module__", None), getattr(f, "__name__", "")) in _ASKED
+
+
+def is_of_numpy(f: Any) -> bool:
+    """Whether what is called, or worked on, is NumPy's: what it does about errors can be set."""
+    module = getattr(f, "__module__", None) if isinstance(f, FunctionType) else None
+    return (module or type(f).__module__).partition(".")[0] == "numpy"
+
+
+def float_errors() -> tuple[str, ...]:
+    """What NumPy does where a result is not finite."""
+    return _float_errors(_ERRORS.get())
+
+
+@lru_cache(maxsize=64)
+def _float_errors(state: object) -> tuple[str, ...]:
+    return tuple(np.geterr().values())  # ten times as long as looking at who holds them
+
+
+_ERRORS: ContextVar[object] = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 
 
 def is_clock(f: Any) -> bool:
@@ -133,7 +162,7 @@ def _unseeded(args: list[Any], given: bool) -> bool:
 
 QUIET = frozenset((
     "logging", "warnings", "linecache", "traceback", "tokenize", "importlib", "inspect", "re",
-    "_weakrefset", "abc", "typing", "enum", "numpy", "codecs", "encodings", "sre_compile",
+    "abc", "typing", "enum", "numpy", "codecs", "encodings", "sre_compile",
     "sre_parse", "ast", "dis", "threading", "queue",
 ))  # fmt: skip
 """Libraries whose Python code is not looked into: their state is theirs, and they say, not ask."""

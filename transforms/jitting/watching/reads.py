@@ -10,11 +10,12 @@ from weakref import ref
 
 from fx import limits
 from fx.holding import base_of, holding_of
+from fx.staged_number import StagedNumber, own_value
 from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.guards.reads import origin, origin_of_module
 from fx.transforms.jitting.guards.touched import Asked, Touched
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.watching.impure import QUIET
+from fx.transforms.jitting.watching.impure import QUIET, float_errors, is_of_numpy
 from fx.transforms.jitting.watching.kinds import (
     CONTAINER,
     CONTAINERS,
@@ -25,7 +26,7 @@ from fx.transforms.jitting.watching.kinds import (
     kind_of,
     slots_of,
 )
-from fx.transforms.jitting.watching.operands import function_of, operands
+from fx.transforms.jitting.watching.operands import are_replaced, function_of, operands, replace
 
 PUTTERS = frozenset(("append", "extend"))  # of lists
 _COMPARING = frozenset(("COMPARE_OP", "CONTAINS_OP", "IS_OP", "BINARY_SUBSCR"))
@@ -118,6 +119,10 @@ class Reading:
     def use(self, frame: FrameType, name: str, count: int) -> None:
         """Objects are used through their special methods, or as containers."""
         values = operands(frame, count)
+        text = name == "BINARY_OP" and type(values[0]) in (str, bytes)
+        if text and type(values[1]) is StagedNumber and are_replaced():
+            # NumPy's count as mappings in `text % x`, what stands for them does not
+            replace(frame, 1, values[1].known(own_value))
         if name == "BINARY_SUBSCR" or name == "GET_ITER" or name == "FOR_ITER":
             if self.of_namespace(frame, values):
                 return
@@ -133,6 +138,8 @@ class Reading:
             if type(values[2]) in (str, int, tuple):
                 self.touched.keys.setdefault(id(values[1]), {})[values[2]] = None
         for x in (values[0], values[2]) if put else values:
+            if name == "BINARY_OP" and is_of_numpy(x):
+                self.asks(float_errors, [])
             self.used(frame, x, name in _COMPARING)
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             self.touched.written.add((id(values[1 if count == 3 else 0]), None))
