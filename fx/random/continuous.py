@@ -132,10 +132,15 @@ def uniform(
     if dtype in dtypes.COMPLEX:
         return parts("uniform", dtype, lambda two, real: uniform(key, shape + two, low, high, real))
     u = draws.random_draw(key, family="uniform", shape=shape, dtype=dtype)
+    return between(u, low, high)
+
+
+def between(u: Tensor, low: Any, high: Any) -> Tensor:
+    """Uniform samples u in [0, 1) with other bounds."""
     if type(low) in SCALARS and type(high) in SCALARS and low == 0:
         return u if high == 1 else elementwise.multiply(u, constant_like(high, u))
-    a = parameter("uniform", low, dtype, key.device.name)
-    b = parameter("uniform", high, dtype, key.device.name)
+    dtype, device = u._dtype, u.device.name
+    a, b = parameter("uniform", low, dtype, device), parameter("uniform", high, dtype, device)
     x = elementwise.add(elementwise.multiply(u, elementwise.subtract(b, a)), a)
     # the sum may round up to high itself
     return compare.where(compare.less(x, b), x, elementwise.nextafter(b, a))

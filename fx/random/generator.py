@@ -71,21 +71,27 @@ class Generator:
         self, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()
     ) -> Tensor | None:
         """A small draw of the CPU's, whose kernel moves the state on as well; None for others."""
-        now = modes.__dict__  # one look at what the thread has
-        plain = now["stage"] is now["journal"] is now["turn"] is self._device is None
-        if not plain or now["lanes"]:
+        array = self.draw_into(None, family, shape, dtype, more) if self._device is None else None
+        return None if array is None else new_tensor(array)
+
+    def draw_into(
+        self, out: Any, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[int, ...] = ()
+    ) -> Any:
+        """The same of the host, as an array: ``out``, or a new one where that is None."""
+        now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
+        if now["lanes"] or not (now["stage"] is now["journal"] is now["turn"] is None):
             return None
         with self._lock:
             cell = self.cell
             key = cell.value
             if type(key) is not Tensor:
                 return None
-            found = with_next_key(key._a, family, shape, dtype, *more)
+            found = with_next_key(key._a, family, shape, dtype, more, out)
             if found is None:
                 return None
-            held, out = _new(Tensor), _new(Tensor)
-            out._a, held._a = found
-            held._node = out._node = None
+            held = _new(Tensor)
+            out, held._a = found
+            held._node = None
             cell.value = held
             self.calls += 1
         return out

@@ -33,9 +33,10 @@ def _sizes(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     return sample_shape(name, size[0] if len(size) == 1 else size)
 
 
-def _drawn(
+def standard(
     family: str, name: str, shape: Any, dtype: Any, generator: Any, device: Any, grad: bool
 ) -> Tensor:
+    """Samples of a standard distribution, for the function ``name``."""
     wanted = (
         default_dtype()
         if dtype is None
@@ -46,7 +47,7 @@ def _drawn(
         out = continuous.parts(
             family,
             wanted,
-            lambda two, real: _drawn(
+            lambda two, real: standard(
                 family, name, (*sample_shape(name, shape), *two), real, generator, device, False
             ),
         )
@@ -72,7 +73,7 @@ def drawn(family: str, name: str) -> Any:
             out = _current.generator.draw(family, shape, default_dtype())
             if out is not None:
                 return out
-        return _drawn(family, name, shape, dtype, None, device, requires_grad)
+        return standard(family, name, shape, dtype, None, device, requires_grad)
 
     return draw
 
@@ -112,7 +113,7 @@ def rand(
         tensor([0.7945, 0.3131])
     """
     shape = _sizes("rand", size)
-    return _drawn("uniform", "rand", shape, dtype, generator, device, requires_grad)
+    return standard("uniform", "rand", shape, dtype, generator, device, requires_grad)
 
 
 def randn(
@@ -131,7 +132,7 @@ def randn(
         (2, 3)
     """
     shape = _sizes("randn", size)
-    return _drawn("normal", "randn", shape, dtype, generator, device, requires_grad)
+    return standard("normal", "randn", shape, dtype, generator, device, requires_grad)
 
 
 def rand_like(
@@ -146,7 +147,7 @@ def rand_like(
         dtype('float64')
     """
     shape, dtype, device = _like("rand_like", input, dtype, device)
-    out = _drawn("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
+    out = standard("uniform", "rand_like", shape, dtype, generator, device, requires_grad)
     return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
 
 
@@ -162,7 +163,7 @@ def randn_like(
         (2, 3)
     """
     shape, dtype, device = _like("randn_like", input, dtype, device)
-    out = _drawn("normal", "randn_like", shape, dtype, generator, device, requires_grad)
+    out = standard("normal", "randn_like", shape, dtype, generator, device, requires_grad)
     return lay_as(out, input) if writing.enabled and isinstance(input, Tensor) else out
 
 
@@ -455,7 +456,7 @@ def normal(
         device = next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
     shape = continuous.joint_shape("normal", size, mean, std)
     wanted = continuous.floating_dtype("normal", dtype, (mean, std))
-    z = _drawn("normal", "normal", shape, wanted, generator, device, False)
+    z = standard("normal", "normal", shape, wanted, generator, device, False)
     out = continuous.moved(z, mean, std)
     return with_grad(out, "normal") if requires_grad else out
 

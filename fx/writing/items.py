@@ -15,7 +15,7 @@ from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, overlaps, place_in
 from fx.writing.noting import start
 from fx.writing.records import Storage, View, leads_to, record_of, view_of
-from fx.writing.storing import is_plain, memory, plain_record, store
+from fx.writing.storing import is_plain, memory, own_memory, plain_record, store
 from fx.writing.views import index_of, noted
 
 
@@ -54,6 +54,12 @@ def with_item(x: Tensor, index: Any, value: Any) -> Tensor:
 
 def put_all(x: Any, value: Any) -> bool:
     """Let NumPy assign all elements of a written tensor; False where it cannot."""
+    given = value._a if type(value) is Tensor and value._node is None else value
+    kind = type(given)
+    if kind is ndarray or kind in _NUMBERS:
+        place = own_memory(x)
+        if place is not None:
+            return _assign(place, given)
     record = plain_record(x)
     if record is None:
         return False
@@ -63,6 +69,20 @@ def put_all(x: Any, value: Any) -> bool:
         if value.ndim > len(record.shape):
             return False
     return _put(record, ..., value)
+
+
+def _assign(place: Any, value: Any) -> bool:
+    """Assign a number, or an array of the same dtype, to all elements; False where NumPy cannot."""
+    try:
+        if type(value) is not ndarray:
+            place.fill(value)
+        elif value.dtype is place.dtype and value.ndim <= place.ndim:
+            place[...] = value
+        else:
+            return False
+    except (ValueError, TypeError, OverflowError):
+        return False  # the other way says why in better words
+    return True
 
 
 def _put(record: View, index: Any, value: Any) -> bool:

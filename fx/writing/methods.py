@@ -24,12 +24,13 @@ from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.writing import views
 from fx.writing.checking import check
+from fx.writing.computing import computing, drawing
 from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of
-from fx.writing.storing import records, refill, renew, take
+from fx.writing.storing import own_memory, records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
 
@@ -99,6 +100,7 @@ _OPERATORS = {
 
 def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
     pure = getattr(Tensor, f"__{name}__")
+    put = computing(name)
     if name == "sub":
         pure = _less
 
@@ -106,9 +108,11 @@ def _operator(name: str, sign: str) -> Callable[[Any, Any], Any]:
         frame = _getframe(1)
         if not writes(frame):
             return NotImplemented
+        if put is not None and self.written and put(self, other):
+            return self
         if getattr(self, "_view", CUT).kept:
             tell(self)
-        value = pure(self, other)
+        value = pure(self.read() if self.written else self, other)
         if value is NotImplemented:
             return value
         if type(self) is Tensor and value._node is not None:
@@ -158,6 +162,8 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
             where that cannot be.
     """
 
+    pure, other = rebinding.rule_of(name)
+
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         if work is not None:
             return work(self, *args, **kwargs)
@@ -167,7 +173,7 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         frame = _getframe(1)
-        if put is not None and self.written and writes(frame) and not self._view.kept:
+        if put is not None and self.written and writes(frame):
             if put(self, *args, **kwargs):
                 return self
         elif not writes(frame):
@@ -182,9 +188,12 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 return whole(self, *args, **kwargs)
         if work is not None:
             return work(self, *args, **kwargs)
-        if put is not None and put(self, *args, **kwargs):
+        if put is not None and not self.written and put(self, *args, **kwargs):
             return self
-        value = value_of(self, *args, **kwargs)
+        if pure and len(args) != other:  # with no name for what it is now, which would hold it
+            value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)
+        else:
+            value = value_of(self, *args, **kwargs)
         if type(self) is Tensor and value._node is not None:
             others = getrefcount(self) - _ALONE[1] - 1
             way = f"{CALLS}{len(args) + len(kwargs)}"
@@ -264,7 +273,11 @@ def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> bool:
 
 
 def _put_zeros(x: Any) -> bool:
-    return put_all(x, 0)
+    place = own_memory(x)
+    if place is None or not place.flags.writeable:
+        return put_all(x, 0)
+    place.fill(0)
+    return True
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
@@ -369,12 +382,16 @@ def attach() -> None:
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
     works = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, rebinding.share_memory_)}
     works.update((name, _look(name)) for name in _LOOKS)
-    puts = {"copy_": _put_copy, "fill_": put_all, "zero_": _put_zeros}
+    puts = {
+        "copy_": _put_copy, "fill_": put_all, "zero_": _put_zeros,
+        "normal_": drawing("normal"), "uniform_": drawing("uniform"),
+    }  # fmt: skip
     for name in NAMES:
         if name in works:
             setattr(Tensor, name, _method(name, None, works[name]))
         elif (value_of := rebinding.value_of(name)) is not None:
-            setattr(Tensor, name, _method(name, value_of, put=puts.get(name)))
+            put = puts.get(name) or computing(name[:-1])
+            setattr(Tensor, name, _method(name, value_of, put=put))
     Tensor.detach = detach
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps

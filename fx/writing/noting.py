@@ -21,8 +21,8 @@ from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 from fx.writing import host
 from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
-from fx.writing.records import CUT, Family, View, copies, new_record, origins
-from fx.writing.written import begin, member_of
+from fx.writing.records import CUT, Family, Storage, View, copies, new_record, origins
+from fx.writing.written import PLAIN, begin, member_of
 
 SURELY = 2  # the value of ``modes.views`` while a reshape gives a view wherever elements lie
 
@@ -103,6 +103,10 @@ class Selection:
 
 def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
+    if x.written and type(out) is Tensor:
+        made = _of_written(x, out, primitive, params)
+        if made is not None:
+            return made
     lead: tuple[Any, ...] = ()
     plain = type(out) is Tensor and type(x) is Tensor
     if not plain and isinstance(x, Data):
@@ -153,8 +157,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         node = held._node
         if not cut and type(out) is Tensor and out._node is None and node is not None:
             cut = True
-    made = _new(View)
-    made.family, made.path, made.base, made.cut = family, path, base, cut
+    made = View(family, path, base, cut)
     if detached:
         made.kept = True
     else:
@@ -181,6 +184,40 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         members = family.swept()
     members.append(ref(out))
     return out
+
+
+def _of_written(x: Any, out: Tensor, primitive: Any, params: dict[str, Any]) -> Any:
+    """A view of a written tensor that has no history; None where more is to be looked at."""
+    record = x._view
+    family = record.family
+    cell = family.cell
+    if type(cell) is not Storage or record.leaf is not None or modes.stage is not None:
+        return None
+    base = cell.value
+    if type(base) is not Tensor or out is base or base._node is not None or out._node is not None:
+        return None
+    array = base._a
+    if type(array) is not np.ndarray or array.base is not None:
+        return None
+    if id(array) in host.memories and host.is_hosted(array):
+        return None
+    in_order = family.strides is None and out._a.base is array and array.flags.c_contiguous
+    if primitive is reshape and not in_order and modes.views is not SURELY:
+        return None  # it may have moved the elements
+    detached = primitive is stop_gradient
+    made = View(family, (*record.path, (primitive, params)), None, record.cut or detached)
+    if detached or record.kept:
+        made.kept = True
+    looked = out._a
+    made.shape, made.dtype = looked.shape, looked.dtype
+    made.source, made.value = base, out
+    view = _new(PLAIN)
+    view._view = made
+    members = family.members
+    if len(members) >= family.limit:
+        members = family.swept()
+    members.append(ref(view))
+    return view
 
 
 def _moves(family: Family, path: Any, before: Any, after: Any) -> bool:

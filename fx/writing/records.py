@@ -73,16 +73,18 @@ class Family:
         unclear: weak references to what may be a view of these, or not.
     """
 
-    cell: Any = None
+    __slots__ = (
+        "__weakref__", "array", "cell", "found", "limit", "members", "of_user", "root", "shape",
+        "strides", "unclear", "watched",
+    )  # fmt: skip
     strides: tuple[int, ...] | None
-    of_user = False
-    found = False
-    watched = False
-    unclear: Any = ()
-    limit = _MOST
 
     def __init__(self, root: Any, array: Any = None) -> None:
+        self.cell: Any = None
         self.members: list[Any] = []
+        self.limit = _MOST
+        self.of_user = self.found = self.watched = False
+        self.unclear: Any = ()
         if type(root) is Tensor:
             self.root = ref(root)
             self.array = array = root._a
@@ -131,12 +133,10 @@ class View:
         source, value: what the family held when it was last read, and what that was here.
     """
 
-    since = at = 0
-    kept = False
-    first: Any = None
-    leaf: Any = None
-    source: Any = None
-    value: Any = None
+    __slots__ = (
+        "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "path", "shape", "since",
+        "source", "value",
+    )  # fmt: skip
     shape: Any
     dtype: Any
 
@@ -145,6 +145,12 @@ class View:
         self.path = path
         self.base = base
         self.cut = cut
+        self.kept = False
+        self.since = self.at = 0
+        self.first: Any = None
+        self.leaf: Any = None
+        self.source: Any = None
+        self.value: Any = None
 
 
 CUT = View(None, (), None, True)  # type: ignore[arg-type] # of a detached tensor, before the first write
@@ -158,9 +164,8 @@ def record_of(x: Any) -> View:
 
 def new_record(x: Any) -> View:
     """The record of a tensor of which nothing was noted: the first of a family."""
-    x._view = made = _new(View)
-    made.family, made.path, made.base, made.cut = Family(x), (), None, False
-    return made  # type: ignore[no-any-return]
+    x._view = made = View(Family(x), (), None, False)
+    return made
 
 
 def is_whole(path: Any) -> bool:

@@ -20,7 +20,7 @@ from fx.prims.creation import constant
 from fx.prims.shape import broadcast_to
 from fx.state import Cell, _fits
 from fx.tape import CELL, GradTracer, Leaf, Select
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor, _new, new_tensor
 from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, place_in
@@ -35,7 +35,7 @@ def renew(x: Any, operation: str, value: Any) -> Any:
     Raises:
         WriteError: if it has another shape, or a dtype that does not fit.
     """
-    if type(value) is Tensor and _renewed(x, value):
+    if type(value) is Tensor and (_replaced(x, value) or _renewed(x, value)):
         return x
     dtype, shape = x._dtype, x._shape
     if value.dtype != dtype:
@@ -53,6 +53,23 @@ def renew(x: Any, operation: str, value: Any) -> Any:
     record = check(x, operation)
     store(record, value)
     return x
+
+
+def _replaced(x: Any, value: Tensor) -> bool:
+    """Let all of a family be plain values; False where something may stand in the way."""
+    record = plain_whole(x)
+    if record is None or (value._node is not None and modes.record0):
+        return False
+    array, family = value._a, record.family
+    if type(array) is not ndarray or array.dtype is not record.dtype:
+        return False
+    if array.shape != record.shape or family.strides is not None or not array.flags.c_contiguous:
+        return False
+    cell = family.cell
+    held = _new(Tensor)
+    held._a, held._node = array, cell.value._node
+    cell.value = held
+    return True
 
 
 def _renewed(x: Any, value: Tensor) -> bool:
@@ -349,6 +366,44 @@ def is_plain(*values: Any) -> bool:
         type(x) is Tensor and type(x._a) is ndarray and not (recording and x._node is not None)
         for x in values
     )
+
+
+def plain_whole(x: Any) -> View | None:
+    """The record of a written tensor that is all of its family.
+
+    None where something is to be looked at before a write: what is staged, noted, recorded, shared
+    with NumPy, or not known yet.
+    """
+    if not x.written:
+        return None
+    now = modes.__dict__  # one look at what the thread has: an attribute of it costs as much
+    if now["stage"] is not None or now["journal"] is not None:
+        return None
+    record: View = x._view
+    family = record.family
+    cell = family.cell
+    if record.path or record.leaf is not None or type(cell) is not Storage or family.unclear:
+        return None
+    base = cell.value
+    if type(base) is not Tensor or (base._node is not None and now["record0"]):
+        return None
+    array = base._a
+    if type(array) is not ndarray or array.base is not None:
+        return None
+    if id(array) in host.memories and host.is_hosted(array):
+        return None
+    return record
+
+
+def own_memory(x: Any) -> Any:
+    """The array of a written tensor, which nobody else holds; None where ``memory`` has to look."""
+    record = plain_whole(x)
+    if record is None or record.family.members:
+        return None
+    base = record.family.cell.value
+    array = base._a
+    # `base` is held by the cell and this frame, the array by `base` and this frame
+    return None if getrefcount(base) > 3 or getrefcount(array) > 3 else array
 
 
 def plain_record(x: Any, alone: bool = False) -> View | None:

@@ -15,13 +15,13 @@ from fx.frames import is_internal, user_frame
 
 _MOST = 512
 _verdicts: dict[int, tuple[dict[str, Any], int, bool | None]] = {}
+_writers: dict[int, dict[str, Any]] = {}  # the names of modules that write, by their ids
 
 
 def writes(frame: FrameType) -> bool:
     """Whether the code of a frame writes into tensors."""
     space = frame.f_globals
-    known = _verdicts.get(id(space))
-    if known is not None and known[2] and known[0] is space:
+    if _writers.get(id(space)) is space:
         return True
     if is_internal(frame.f_code.co_filename):
         return False  # fx's own code binds names
@@ -43,8 +43,7 @@ def writes(frame: FrameType) -> bool:
 
 def imports_face(space: dict[str, Any]) -> bool:
     """Whether the module of these names was found to import ``fx.torch`` itself."""
-    known = _verdicts.get(id(space))
-    return known is not None and known[0] is space and known[2] is True
+    return _writers.get(id(space)) is space
 
 
 def may_write(function: Any) -> bool:
@@ -84,6 +83,9 @@ def _look(space: dict[str, Any], frame: FrameType) -> tuple[dict[str, Any], int,
         verdict = _verdict(space)
     if len(_verdicts) > _MOST:
         _verdicts.clear()
+        _writers.clear()
+    if verdict:
+        _writers[id(space)] = space
     known = _verdicts[id(space)] = (space, len(space), verdict)
     return known
 

@@ -136,7 +136,7 @@ def written_class(cls: Any) -> Any:
     return type("Tensor" if cls is Tensor else cls.__name__, (Written, cls), {"__slots__": ()})
 
 
-_PLAIN = written_class(Tensor)
+PLAIN = written_class(Tensor)
 
 
 def begin(family: Family, alone: bool = False) -> None:
@@ -210,7 +210,7 @@ def convert(x: Any, number: int) -> None:
     if number:
         record.first, record.since = first, number
     _look_through(record, first, bool(number))
-    x.__class__ = _PLAIN if kind is Tensor else written_class(Tensor if kind is Named else kind)
+    x.__class__ = PLAIN if kind is Tensor else written_class(Tensor if kind is Named else kind)
     array_in.__set__(x, None)
     node_in.__set__(x, None)
 
@@ -222,7 +222,7 @@ def member_of(x: Any, record: View) -> Any:
         convert(x, 0)
         return x
     _look_through(record, x, False)
-    out = _new(_PLAIN)
+    out = _new(PLAIN)
     out._view = record
     return out
 

@@ -14,7 +14,7 @@ ARRAY = np.ndarray
 
 # Infinities and NaN are values like others. Only what fx's own frames compute is kept quiet: a
 # user's NumPy code warns as before, and an errstate around each kernel would cost 0.7 us a call.
-_OURS = r"fx\.(primitive|backends)"
+_OURS = r"fx\.(primitive|quick|backends|writing\.computing)"
 warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 
 
@@ -83,8 +83,23 @@ def kernel_for(primitive: Any) -> Any:
     return Elements(name, primitive.formula, words)  # a fused function of elements
 
 
+def kernel_into(primitive: Any) -> tuple[Any, int] | None:
+    """The kernel of a primitive of floats that takes an array for the result as well.
+
+    Returns:
+        ``kernel(*arrays, out)``, of the bits of the primitive's own, and the number of arrays; None
+        where there is no such kernel.
+    """
+    kernel = primitive.cpu
+    if type(kernel) is np.ufunc:
+        return (kernel, kernel.nin) if "f" * kernel.nin + "->f" in kernel.types else None
+    if primitive.name != "relu":
+        return None
+    return import_module(f"{__name__}.elementwise").relu_into, 1
+
+
 def small_draws() -> Any:
-    """``f(key, family, shape, dtype, *more)``: a small draw and the next key by one call."""
+    """``f(key, family, shape, dtype, more, out)``: a small draw and the next key by one call."""
     return import_module(f"{__name__}.draws").with_next_key
 
 

@@ -115,8 +115,9 @@ def random_below(
 
 
 def with_next_key(
-    key: np.ndarray, family: str, shape: tuple[int, ...], dtype: Any, *more: Any
-) -> tuple[np.ndarray, np.ndarray] | None:
+    key: np.ndarray, family: str, shape: tuple[int, ...], dtype: Any, more: tuple[Any, ...],
+    out: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """A small draw and the key of the call after it, by one call of a kernel that has been loaded.
 
     Args:
@@ -124,6 +125,7 @@ def with_next_key(
         family: as of ``draw``, or ``"integers"``, ``"bits"`` of uint32, ``"permutation"``,
             ``"chances"``.
         more: the span and the least of integers; the probabilities of chances, of that dtype.
+        out: C-contiguous, for the samples of a standard distribution; None makes an array.
     """
     found = philox.loaded.get((family, dtype))
     n = prod(shape)
@@ -136,7 +138,9 @@ def with_next_key(
         return make(key, shape, dtype, *more)  # type: ignore[no-any-return]
     run, like = found
     empty = any_size.empty
-    out, following = empty([like, *shape]), empty([_KEY_LIKE, KEY_WORDS])
+    if out is None:
+        out = empty([like, *shape])
+    following = empty([_KEY_LIKE, KEY_WORDS])
     run([-(-n // limits.DRAW_PIECE), 0, dense(key), out, n, following, *more])
     return out, following
 

@@ -164,6 +164,11 @@ def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, zero_of(x.dtype))
 
 
+def relu_into(x: np.ndarray, out: np.ndarray) -> None:
+    """``relu`` of floats, into another array or the same."""
+    np.maximum(x, zero_of(x.dtype), out=out)
+
+
 _sigmoid = _compiled("sigmoid")
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
+
+from numpy import ndarray
 
 from fx.dtypes import FLOATING, bool_, int64
 from fx.errors import DTypeError, InPlaceError
@@ -34,8 +36,9 @@ def _by_rule(name: str) -> Value:
     def value(self: Any, *args: Any, **kwargs: Any) -> Tensor:
         if count and len(args) == count:  # older code gives the factor first
             kwargs[factor], *args = args  # type: ignore[assignment]
-        now = self if self.level != CELL else self.read()
-        return getattr(now, pure)(*args, **kwargs)  # type: ignore[no-any-return]
+        if self.level == CELL:
+            self = self.read()
+        return getattr(self, pure)(*args, **kwargs)  # type: ignore[no-any-return]
 
     value.__name__ = name
     value.__doc__ = f"Hold ``self.{pure}(...)``, with the shape and dtype kept."
@@ -149,49 +152,51 @@ def detach_(self: Cell) -> Cell:
 # random draws -----------------------------------------------------------------------------------
 
 
-def _floating(self: Cell, name: str) -> None:
-    if self.dtype not in FLOATING:
+def _floating(self: Tensor, name: str) -> None:
+    if self._dtype not in FLOATING:
         raise DTypeError(
             f"{name} draws floating numbers, and the tensor is {self.spec!r}; use random_, or cast "
             f"it first"
         )
 
 
-def _standard(self: Cell, name: str, family: str, generator: Any) -> Tensor:
-    import fx.random as random
+@cache
+def _random() -> tuple[Any, Any]:
+    from fx.random import continuous, stateful
 
-    _floating(self, name)
-    key = random.next_key(generator, self.device)
-    return getattr(random, family)(key, self.shape, dtype=self.dtype)  # type: ignore[no-any-return]
+    return continuous, stateful
+
+
+def _standard(self: Any, name: str, family: str, generator: Any) -> Tensor:
+    now = _now(self)
+    _floating(now, name)
+    _, stateful = _random()
+    device = "cpu" if type(now) is Tensor and type(now._a) is ndarray else now.device
+    return stateful.standard(family, name, now._shape, now._dtype, generator, device, False)  # type: ignore[no-any-return]
 
 
 def normal_(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """Hold normal values."""
-    import fx.random as random
-
-    _floating(self, "normal_")
     if std < 0:
         raise ValueError(f"normal_ expects std >= 0.0, but found std {std}")
-    key = random.next_key(generator, self.device)
-    return random.normal(key, self.shape, mean, std, self.dtype)
+    continuous, _ = _random()
+    return continuous.moved(_standard(self, "normal_", "normal", generator), mean, std)  # type: ignore[no-any-return]
 
 
 def uniform_(
     self: Any, a: float = 0, b: float = 1, *, generator: Any = None, **ends: Any
 ) -> Tensor:
     """Hold uniform values in [a, b), PyTorch's ``from`` and ``to``."""
-    import fx.random as random
-
-    a, b = ends.pop("from", a), ends.pop("to", b)
+    if ends:
+        a, b = ends.pop("from", a), ends.pop("to", b)
     if ends:
         raise TypeError(f"uniform_ got unexpected arguments {sorted(ends)}")
-    _floating(self, "uniform_")
     if a > b:
         raise ValueError(
             f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}"
         )
-    key = random.next_key(generator, self.device)
-    return random.uniform(key, self.shape, a, b, self.dtype)
+    continuous, _ = _random()
+    return continuous.between(_standard(self, "uniform_", "uniform", generator), a, b)  # type: ignore[no-any-return]
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Tensor:
@@ -303,6 +308,11 @@ _VALUES = {
     )
 }  # fmt: skip
 _METHODS = {"detach_": detach_, "share_memory_": share_memory_}  # which change no element
+
+
+def rule_of(name: str) -> tuple[str, int]:
+    """The method whose result that of a name in place holds, and how many arguments are others."""
+    return ("" if name in _VALUES else name[:-1]), _SCALED.get(name, (-1, ""))[0]
 
 
 def value_of(name: str) -> Value | None:

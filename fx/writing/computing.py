@@ -1,0 +1,90 @@
+"""Computing in place: what one kernel makes of a tensor, written into memory of the tensor's own.
+
+These are the kernels that eager operations call: ``x.exp_()`` has the bits of ``x.exp()``.
+Where anything else is to be looked at (what is recorded, staged, shared, or of another dtype) they
+write nothing and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import ndarray
+
+from fx.config import modes
+from fx.devices import backend
+from fx.dtypes import float32, float64
+from fx.ops.operators import in_floats
+from fx.primitive import registry
+from fx.random.generator import _current
+from fx.tape import CELL
+from fx.tensor import Tensor
+from fx.writing.storing import own_memory
+
+# methods in place of another name than their primitive
+_PRIMITIVES = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide",
+    "truediv": "divide", "neg": "negative",
+}  # fmt: skip
+
+
+def computing(name: str) -> Callable[..., bool] | None:
+    """``put(x, *others)`` for the function of that name; False where it cannot, None for others."""
+    primitive = registry.get(_PRIMITIVES.get(name, name))
+    found = None if primitive is None else backend("cpu").kernel_into(primitive)
+    if found is None:
+        return None
+    kernel, count = found
+
+    def one(x: Any, *args: Any, **options: Any) -> bool:
+        place = None if args or options else own_memory(x)
+        if place is None or place.dtype not in _DTYPES or not place.flags.writeable:
+            return False
+        kernel(place, place)
+        return True
+
+    def two(x: Any, *args: Any, **options: Any) -> bool:
+        if len(args) != 1 or options:
+            return False
+        place = own_memory(x)
+        if place is None or place.dtype not in _DTYPES:
+            return False
+        (other,) = args
+        if (weak := in_floats.get(type(other))) is not None:
+            other = weak[place.dtype].get(other or repr(other))  # where it was met before
+        elif isinstance(other, Tensor) and other.level == CELL:
+            other = other.read()
+        if type(other) is not Tensor or (other._node is not None and modes.record0):
+            return False
+        given = other._a
+        if type(given) is not ndarray or given.dtype is not place.dtype:
+            return False
+        try:
+            kernel(place, given, place)
+        except ValueError:  # of another shape, or read-only
+            return False
+        return True
+
+    return one if count == 1 else two
+
+
+def drawing(family: str) -> Callable[..., bool]:
+    """``put(x)`` for draws of a standard distribution."""
+
+    def put(x: Any, a: Any = 0, b: Any = 1, *, generator: Any = None, **ends: Any) -> bool:
+        if a != 0 or b != 1 or generator is not None or ends:
+            return False
+        place = own_memory(x)
+        if place is None or place.dtype not in _DTYPES:
+            return False
+        flags = place.flags
+        if not (flags.c_contiguous and flags.writeable):
+            return False
+        draw = _current.generator.draw_into
+        return draw(place, family, place.shape, place.dtype) is not None
+
+    return put
+
+
+_DTYPES = frozenset((float32, float64))
