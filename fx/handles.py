@@ -246,10 +246,15 @@ def _set_data(cell: Cell, value: Any) -> None:
 
 def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
+    node = cell._node
+    if type(node) is Leaf and node.handle is not None and modes.stage is None:
+        found = node.handle()
+        if found is not None and found.value is node.grad:
+            return found  # type: ignore[no-any-return]
     grad = cell.read_grad()
     if grad is None:
         return None
-    node = cell._node or at_rest(cell)
+    node = node or at_rest(cell)
     if type(node) is not Leaf:
         return grad
     held = node.handle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from sys import _getframe, getrefcount
 from typing import Any
 from weakref import WeakValueDictionary
@@ -208,6 +209,18 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
     return method
 
 
+def _in_memory(put: Any, rebinding: Any) -> Callable[..., Any]:
+    """The method in place of cells, which are bound again where ``put`` cannot do it."""
+
+    @wraps(rebinding)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if put(self, *args, **kwargs):
+            return self
+        return rebinding(self, *args, **kwargs)
+
+    return method
+
+
 def _look(name: str) -> Callable[..., Any]:
     pure = _LOOKS[name]
 
@@ -380,6 +393,9 @@ def attach() -> None:
     Tensor.__dir__ = __dir__  # type: ignore[method-assign]
     for name, sign in _OPERATORS.items():
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
+        if (put := computing(name)) is not None:
+            method = getattr(Cell, f"__i{name}__")
+            setattr(Cell, f"__i{name}__", _in_memory(put, method))
     works = {f.__name__: f for f in (set_, resize_, resize_as_, detach_, rebinding.share_memory_)}
     works.update((name, _look(name)) for name in _LOOKS)
     puts = {
@@ -392,6 +408,8 @@ def attach() -> None:
         elif (value_of := rebinding.value_of(name)) is not None:
             put = puts.get(name) or computing(name[:-1])
             setattr(Tensor, name, _method(name, value_of, put=put))
+            if put is not None:
+                setattr(Cell, name, _in_memory(put, getattr(Cell, name)))
     Tensor.detach = detach
     cuts.share = share
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps

@@ -15,6 +15,7 @@ from numpy import ascontiguousarray, ndarray
 from fx.config import is_grad_enabled, modes, writing
 from fx.dtypes import INEXACT, bool_
 from fx.errors import WriteError
+from fx.handles import Data, Gradient
 from fx.prims.compare import stop_gradient, where
 from fx.prims.creation import constant
 from fx.prims.shape import broadcast_to
@@ -396,7 +397,12 @@ def plain_whole(x: Any) -> View | None:
 
 
 def own_memory(x: Any) -> Any:
-    """The array of a written tensor, which nobody else holds; None where ``memory`` has to look."""
+    """The array of a tensor that is written, which nobody else holds; None where that is not so.
+
+    Or where that takes a longer look, which ``memory`` has.
+    """
+    if not x.written:
+        return _memory_of_cell(x) if x.level == CELL else None
     record = plain_whole(x)
     if record is None or record.family.members:
         return None
@@ -404,6 +410,31 @@ def own_memory(x: Any) -> Any:
     array = base._a
     # `base` is held by the cell and this frame, the array by `base` and this frame
     return None if getrefcount(base) > 3 or getrefcount(array) > 3 else array
+
+
+def _memory_of_cell(x: Any) -> Any:
+    """The same of a parameter or buffer, and of its ``data`` and ``grad``."""
+    now = modes.__dict__
+    if now["stage"] is not None or now["journal"] is not None or now["transaction"] is not None:
+        return None
+    cell = x.owner if type(x) is Data else x
+    if not isinstance(cell, Cell) or isinstance(cell, Data):
+        return None
+    if cell is x and x.leaf is not None and now["record0"]:  # which is refused
+        return None
+    record = getattr(cell, "_view", None)
+    if record is not None and (record.family.cell is not None or record.family.members):
+        return None
+    base = cell.value
+    if type(base) is not Tensor:
+        return None
+    array = base._a
+    if type(array) is not ndarray or array.base is not None:
+        return None
+    if id(array) in host.memories and host.is_hosted(array):
+        return None
+    resting = type(cell) is Gradient and cell.place.grad is base  # which holds it as well
+    return None if getrefcount(base) > 3 + resting or getrefcount(array) > 3 else array
 
 
 def plain_record(x: Any, alone: bool = False) -> View | None:

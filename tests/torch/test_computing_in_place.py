@@ -113,3 +113,37 @@ def test_draws_are_those_of_the_functions(name, bounds, dtype):
         torch.set_rng_state(state)
         torch.rand(1)
         assert after.tolist() == torch.get_rng_state().tolist()
+
+
+@pytest.mark.parametrize("handle", ["grad", "data", "buffer"])
+def test_cells_are_written_where_they_lie(handle):
+    p = torch.nn.Parameter(torch.randn(5, 5))
+    (p * 2).sum().backward()
+    buffer = fx.nn.Buffer(torch.randn(5, 5))
+    cell = {"grad": lambda: p.grad, "data": lambda: p.data, "buffer": lambda: buffer}[handle]
+    cell().mul_(0.5)  # what the pass or the user gave may be held
+    where, before = address(cell()), cell().clone()
+    cell().mul_(2.0)
+    assert address(cell()) == where
+    assert torch.equal(cell(), before * 2)
+    kept = cell().detach().clone()
+    array = cell().read()._a
+    cell().zero_()
+    assert cell().tolist() == [[0.0] * 5] * 5
+    assert array.tolist() == kept.tolist()  # which somebody else holds
+
+
+def test_what_a_pullback_keeps_of_a_parameter_stays():
+    p = torch.nn.Parameter(torch.ones(4))
+    with torch.no_grad():
+        p.mul_(3.0)
+    z = (p * p).sum()
+    with torch.no_grad():
+        p.mul_(5.0)
+        p.add_(1.0)
+    z.backward()
+    assert p.tolist() == [16.0] * 4
+    assert p.grad.tolist() == [6.0] * 4
+    with pytest.raises(fx.errors.InPlaceError, match="requires grad"):
+        p.mul_(2.0)
+    assert p.tolist() == [16.0] * 4
