@@ -102,12 +102,16 @@ from fx.torch._types import (
     strided,
 )
 from fx.seen import TORCH as _DTYPES
-from fx.torch import _types
+from fx.torch import _types, storage as _storage
 from fx.torch.version import __version__
 
 OutOfMemoryError = MemoryError  # what a script catches when there is no memory left
 
 _types.install()
+_storage.install()
+is_storage, UntypedStorage, TypedStorage = (
+    _storage.is_storage, _storage.UntypedStorage, _storage.TypedStorage,
+)  # fmt: skip
 bool = _DTYPES[_fx.bool]
 uint8, uint16, uint32, uint64 = (
     _DTYPES[_d] for _d in (_fx.uint8, _fx.uint16, _fx.uint32, _fx.uint64)

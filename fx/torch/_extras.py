@@ -251,11 +251,6 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def is_storage(obj: Any) -> bool:
-    """False: fx does not show the memory of a tensor as an object."""
-    return False
-
-
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
     return input.shape == other.shape

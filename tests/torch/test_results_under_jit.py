@@ -60,6 +60,38 @@ VIEWS = {
         s[1].add_(3)
         """,
 }
+APART = {
+    "in memory of their own, also where NumPy writes into what they were computed of": """
+        x = torch.ones(2)
+        w = torch.nn.Parameter(torch.ones(2))
+        @jit
+        def f(p, q):
+            return p * 1, w * 1, q * 2
+        r, s = f(x, x), f(x, x)
+        x[0] = 4.0
+        t = f(x, x)
+        x.numpy()[1] = 5.0
+        w.data.numpy()[0] = 6.0
+        """,
+    "of two arguments that were one leaf": """
+        x = torch.zeros(2, requires_grad=True)
+        a, b = torch.ones(2), torch.ones(2) * 2
+        @jit
+        @torch.no_grad()
+        def f(p, q):
+            return q * 1, p * 3
+        r = f(x, x)
+        s, t, u = f(a, b), f(a, x), f(x, a)
+        """,
+    "that say whether an argument requires grad": """
+        x = torch.zeros(2, requires_grad=True)
+        a = torch.ones(2)
+        @jit
+        def f(p):
+            return p.requires_grad, p.detach() * 2
+        r, s, t = f(x), f(a), f(x * 2)
+        """,
+}
 INSIDE = {
     "a leaf": "f(w)",
     "what is computed of it": "f(w * 3)",
@@ -69,11 +101,12 @@ INSIDE = {
 
 
 @pytest.mark.parametrize("started", [True, False], ids=["written", "first"])
-@pytest.mark.parametrize("what", VIEWS)
-def test_views(what, started):
+@pytest.mark.parametrize("text", [*VIEWS.values(), *APART.values()], ids=[*VIEWS, *APART])
+def test_results(text, started):
+    """Also where the process has not written before."""
     if started:
         twins.agree("x = torch.ones(2)\nx[0] = 2.0")
-    twins.agree(VIEWS[what], first=not started)
+    twins.agree(text, first=not started)
 
 
 @pytest.mark.parametrize("more", ["", " + (w * w).sum()"], ids=["alone", "and a leaf"])

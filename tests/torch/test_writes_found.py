@@ -24,6 +24,14 @@ PROGRAMS = {
                 w = x * 1
         v.sum().backward()
         """,
+    "what is detached is no leaf once a leaf was copied into it": """
+        x = torch.ones(2, requires_grad=True)
+        y = x.detach()
+        y[0] = 2.0
+        z = torch.ones(2, requires_grad=True)
+        y.copy_(z)
+        (y * y).sum().backward()
+        """,
     "items of a buffer reach its arrays": """
         m = torch.nn.BatchNorm1d(3)
         n, k = m.running_mean.numpy(), m.running_var.detach().numpy()

@@ -294,7 +294,9 @@ class Call(Stages):
         results = [self._result(leaf) for leaf in finish.leaves]
         captured = [self.env[v] for v in self.program.sources if v in self.env]
         given = [*self.signature.tensors, *captured]
-        results = alone(results, [leaf.value for leaf in finish.leaves], given)
+        views = finish.aliases
+        values = [None if i in views else leaf.value for i, leaf in enumerate(finish.leaves)]
+        results = alone(results, values, given)
         for place, alias in finish.aliases.items():
             results[place] = alias.taken(self._base(alias.base, results))
         where = self.jitted.function, self.signature.objects, *self.given

@@ -90,7 +90,8 @@ def copy_(self: Any, source: Any, non_blocking: bool = False) -> Tensor:
     shape = self._shape
     if value._shape != shape:
         value, given = stretched(value, shape), True
-    if given and not (self.written and self._view.path):  # else it is written into its place
+    placed = self.written and self._view.path and value._node is None
+    if given and not placed:  # else it is written into its place
         value = own(value)
     return value
 

@@ -163,11 +163,6 @@ def is_shared(self: Tensor) -> bool:
     return True
 
 
-def storage_offset(self: Tensor) -> int:
-    """0: where a view begins in its memory is not shown."""
-    return 0
-
-
 def resolve_conj(self: Tensor) -> Tensor:
     """The same values: a view of conjugates as a copy, another tensor itself."""
     known = getattr(self, "_view", None)
@@ -199,7 +194,6 @@ def attach() -> None:
     Tensor.__new__ = staticmethod(_new)  # type: ignore[method-assign, assignment]
     Tensor.__reduce__ = interop.reduce_tensor  # type: ignore[method-assign, assignment]
     Tensor.is_shared = is_shared
-    Tensor.storage_offset = storage_offset
     Tensor.is_cpu = property(
         lambda self: self.device.name == "cpu", doc="Whether it is on the CPU."
     )

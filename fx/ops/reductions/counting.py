@@ -17,7 +17,7 @@ from fx.ops.indexing.views import along
 from fx.ops.making.creation import full, linspace, zeros
 from fx.ops.operands import argument, cast, floating, of_scalar, public
 from fx.ops.pointwise.composed import lerp
-from fx.ops.reductions.found import found
+from fx.ops.reductions.found import found, shown
 from fx.ops.reductions.ordering import _shared, lower_median, ranked_of
 from fx.ops.reductions.statistics import mean, quantile
 from fx.ops.shapes.joining import concat
@@ -104,6 +104,9 @@ class Histogram(NamedTuple):
 
     hist: Tensor
     bin_edges: Tensor
+
+    def __repr__(self) -> str:
+        return shown(self, "histogram", "Histogram")
 
 
 def histogram(

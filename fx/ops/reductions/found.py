@@ -8,6 +8,14 @@ from fx.seen import face
 from fx.tensor import Tensor
 
 
+def shown(pair: Any, name: str, here: str) -> str:
+    """A named tuple as PyTorch shows what ``name`` gives, where it is seen; else as ``here``."""
+    parts = [f"{key}={value!r}" for key, value in zip(pair._fields, pair)]
+    if face() == "torch":
+        return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
+    return f"{here}({', '.join(parts)})"
+
+
 class Found(NamedTuple):
     """Elements and the places they were found at along an axis."""
 
@@ -15,10 +23,7 @@ class Found(NamedTuple):
     indices: Tensor
 
     def __repr__(self) -> str:
-        name = type(self).__name__
-        if name != "Found" and face() == "torch":
-            return f"torch.return_types.{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
-        return f"Found(values={self.values!r}, indices={self.indices!r})"
+        return shown(self, type(self).__name__, "Found")
 
     def __reduce__(self) -> Any:
         return found, (type(self).__name__, tuple(self))

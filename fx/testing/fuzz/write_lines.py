@@ -197,7 +197,7 @@ class Lines(Arrays):
             choices += [("t_()", a.T), ("transpose_(0, 1)", a.T)]
         choices += [("unsqueeze_(0)", a[None])]
         choices += [("squeeze_(0)", a[0])] if a.ndim and a.shape[0] == 1 else []
-        if a.ndim and a.flags.c_contiguous and rng.random() < 0.2:
+        if a.ndim and a.flags.c_contiguous and not thing.given and rng.random() < 0.2:
             n = rng.randrange(1, a.size + 1)
             choices = [(f"resize_({n})", a.reshape(-1)[:n])]
         line, thing.array = rng.choice(choices)

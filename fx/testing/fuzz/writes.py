@@ -176,6 +176,8 @@ class Maker(State):
     def returned(self, path: str, thing: Thing) -> str:
         """What a jitted function returns: sometimes the tensor itself, or a view of it."""
         draw = self.rng.random()
+        if thing.parameter or thing.kept:  # what is written into `p.data` has no history here
+            draw = 1.0
         if draw < 0.15:
             return path
         made = self.viewed(thing) if draw < 0.3 else None

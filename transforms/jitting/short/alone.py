@@ -1,8 +1,9 @@
 """Results in memory of their own, where a program may write.
 
 Two results that are equal are computed once, and ``x * 1`` is x: their arrays are one. PyTorch has
-two there, and the views of a program that has not written yet are found by their memory
-(``fx/writing/finding.py``). What the function itself gives as views stays one memory.
+two there: the views of a program that has not written yet are found by their memory
+(``fx/writing/finding.py``), and what NumPy writes into an argument is in that alone. What the
+function itself gives as views stays one memory.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def alone(results: list[Any], values: Sequence[Any], given: Sequence[Any]) -> li
 
     Args:
         results: of the call.
-        values: as they were staged, or None.
+        values: as they were staged; None for those that are no arrays, or views taken anew.
         given: the arguments, and what was taken from outside.
     """
-    if not writing.enabled or writing.started:
+    if not writing.enabled:
         return results
     from fx.writing.layouts import owner_of
 
