@@ -173,3 +173,13 @@ def test_rows_of_infinities():
                 want = rest - np.log(np.exp(rest).sum(1, keepdims=True))
         got = getattr(reduction, name)(fx.asarray(x), axis=1).numpy()
         np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(90, 70), (3, 40, 50), (2, 0, 5)])
+def test_large_triangles(shape):
+    for dtype in ("float32", "float64", "int64"):
+        x = numbers(*shape, dtype=dtype)
+        x[..., -1:, :1] = np.array(np.nan if dtype != "int64" else 3)
+        for k in (0, 3, -20, 60, 10**9, -(10**9)):
+            np.testing.assert_array_equal(fx.tril(fx.asarray(x), k=k).numpy(), np.tril(x, k))
+            np.testing.assert_array_equal(fx.triu(fx.asarray(x), k=k).numpy(), np.triu(x, k))

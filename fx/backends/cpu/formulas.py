@@ -7,7 +7,6 @@ whether there is a compiler, but no earlier call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -186,13 +185,22 @@ class Rows:
         """
         x = arrays[self.large]
         dtype = x.dtype
-        if x.size < limits.FUSED_FROM:
+        run, likes = self.chosen(dtype, x.size, sizes)
+        if run is None:
             return None
+        words: list[Any] = [1, 0]
         for a, fixed in zip(arrays, self.fixed):
             if a.dtype is not (fixed or dtype):
                 return None
-            if a.flags.num & _DENSE != _DENSE:
-                arrays = [*map(dense, arrays)]
+            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
+        for value in numbers:
+            words.append(float(value))
+        return computed(run, words, sizes, likes, results)
+
+    def chosen(self, dtype: np.dtype, size: int, sizes: tuple[int, ...]) -> tuple[Any, Any]:
+        """What runs for so many elements with axes of such sizes, and likes of its results."""
+        if size < limits.FUSED_FROM:
+            return None, None
         n = sizes[self.along]
         if n <= limits.ROW_SHORT:
             kind = "short"
@@ -201,21 +209,7 @@ class Rows:
         found = self.kernels[kind].get(dtype)
         if found is None:
             found = self.kernels[kind][dtype] = self._kernel(dtype.char, kind)
-        run, likes = found
-        if run is None:
-            return None
-        words: list[Any] = [1, 0, *arrays]
-        for value in numbers:
-            words.append(float(value))
-        if len(likes) == 1:
-            out = any_size.empty([likes[0], *results[0]])
-            words.append(out)
-            run(words, sizes)
-            return out
-        outs = [any_size.empty([like, *shape]) for like, shape in zip(likes, results)]
-        words += outs
-        run(words, sizes)
-        return outs
+        return found
 
     def _kernel(self, char: str, kind: str) -> tuple[Any, Any]:
         if not _computes(char):
@@ -231,6 +225,22 @@ class Rows:
     def _formula(self, *xs: Any) -> Any:
         k = len(self.shapes)
         return self.formula(*xs[:k], **dict(zip(self.words, xs[k:])))
+
+
+def computed(
+    run: Any, words: list[Any], sizes: tuple[int, ...], likes: Sequence[np.ndarray],
+    results: Sequence[tuple[int, ...]],
+) -> Any:  # fmt: skip
+    """The result of a program of these words, or a list of several."""
+    if len(likes) == 1:
+        out = any_size.empty([likes[0], *results[0]])
+        words.append(out)
+        run(words, sizes)
+        return out
+    outs = [any_size.empty([like, *shape]) for like, shape in zip(likes, results)]
+    words += outs
+    run(words, sizes)
+    return outs
 
 
 class Along:
@@ -252,6 +262,8 @@ class Along:
     ) -> None:  # fmt: skip
         self.given, self.gives = pattern.split(">")
         self.words, self.large = words, self.given.index("x")
+        self.ways: dict[Any, tuple[Any, ...]] = {}  # by shape, axes, keepdims and dtype
+        limits.on_change(self.ways.clear)
         flat, deep = {"x": "ab", "r": "a1"}, {"x": "abc", "r": "a1c"}
         self.last, self.inner = (
             Rows(name, formula, " ".join([axes[k] for k in self.given]), words)
@@ -261,25 +273,47 @@ class Along:
     def __call__(
         self, *arrays: np.ndarray, axes: tuple[int, ...], keepdims: bool = True, **numbers: Any
     ) -> Any:
-        shape = arrays[self.large].shape
-        sizes, reduced = _rows_along(shape, axes, keepdims)
-        if not sizes:
+        x = arrays[self.large]
+        shape, dtype = x.shape, x.dtype
+        way = self.ways.get((shape, axes, keepdims, dtype))
+        if way is None:
+            way = self._way(shape, axes, keepdims, dtype)
+        run, likes, sizes, given, results = way
+        if run is None:
             return None
-        for a, kind in zip(arrays, self.given):
-            if a.shape != (shape if kind == "x" else reduced):
+        words: list[Any] = [1, 0]
+        for a, wanted in zip(arrays, given):
+            if a.shape != wanted or a.dtype is not dtype:
                 return None
-        results = [shape if kind == "x" else reduced for kind in self.gives]
-        given = []
+            words.append(a if a.flags.num & _DENSE == _DENSE else a.copy("C"))
         for word in self.words:
             value = numbers[word]
-            if type(value) not in (float, int):
-                return None
-            given.append(value)
-        of = self.last if len(sizes) == 2 else self.inner
-        return of(arrays, sizes, results, *given)
+            if type(value) is not float:
+                if type(value) is not int:
+                    return None
+                value = float(value)
+            words.append(value)
+        return computed(run, words, sizes, likes, results)
+
+    def _way(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: np.dtype
+    ) -> tuple[Any, ...]:
+        """What runs on such an array, likes of its results, sizes, and all shapes."""
+        if len(self.ways) >= _MOST:
+            self.ways.clear()
+        sizes, reduced = _rows_along(shape, axes, keepdims)
+        run = likes = None
+        if sizes:
+            of = self.last if len(sizes) == 2 else self.inner
+            run, likes = of.chosen(dtype, prod(shape), sizes)
+        given, results = (
+            [shape if kind == "x" else reduced for kind in kinds]
+            for kinds in (self.given, self.gives)
+        )
+        way = self.ways[shape, axes, keepdims, dtype] = run, likes, sizes, given, results
+        return way
 
 
-@lru_cache(1024)
 def _rows_along(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -12,7 +12,7 @@ from fx.errors import IndexingError
 
 _MODES = {"set": 0, "add": 1, "mul": 2, "min": 3, "max": 4}  # the numbers of irregular/scatter.py
 _BOOL_MODES = {"set": "set", "add": "max", "mul": "min", "min": "min", "max": "max"}
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+_UINT64 = np.dtype(np.uint64)
 _INT64 = np.dtype(np.int64)
 _NONE = np.full(1, -1)  # no index is bad
 _WORDS = {1: "B", 2: "H", 4: "I", 8: "L"}  # moved by the size of an element
@@ -90,19 +90,23 @@ def scatter(
     at = _nonnegative(_integers(idx).reshape(-1), n)  # (m,)
     if x.dtype.kind == "c" and mode != "set":
         return _accumulate_complex(x, (slice(None),) * axis + (idx,), updates, mode)
-    cells, values, mode = _operands(x, updates, mode)
+    if mode == "set":  # moves elements of any dtype
+        cells, values, char = x, updates, _WORDS.get(x.itemsize)
+        name, more = "put", []
+    else:
+        cells, values, mode = _operands(x, updates, mode)
+        char = cells.dtype.char
+        name, more = "accumulate", [_MODES[mode]]
     out = _copied(cells)
     if not at.size or not out.size:
         return _restored(out, x.dtype)
     a, m, b = math.prod(before), at.size, math.prod(after)
     values = contiguous(values)
-    if out.dtype.kind == "c":  # of 16 bytes, which no kernel moves
+    if char is None:  # of 16 bytes, which no kernel moves
         out.reshape(a, n, b)[:, at] = values.reshape(a, m, b)
         return out
-    name, more = ("put", []) if mode == "set" else ("accumulate", [_MODES[mode]])
     chunk = any_size.chunk_of(a, 1.0 * m * max(b, 2))
-    run = any_size.kernel("scatter", name, out.dtype.char)
-    run([a, chunk, out, at, values, n, m, b, *more])
+    any_size.kernel("scatter", name, char)([a, chunk, out, at, values, n, m, b, *more])
     return _restored(out, x.dtype)
 
 
@@ -214,8 +218,6 @@ def _operands(x: np.ndarray, updates: np.ndarray, mode: str) -> tuple[np.ndarray
     dtype = x.dtype
     if updates.dtype != dtype:
         updates = updates.astype(dtype)
-    if mode == "set":
-        return _bytes_of(x), _bytes_of(updates), mode
     if dtype in _LIKES:
         return x, updates, mode
     if x.dtype.kind == "b":
@@ -243,7 +245,7 @@ def _copied(x: np.ndarray) -> np.ndarray:
 
 
 def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Back from the unsigned view of `_operands`, or from the wider float."""
+    """Back from the unsigned view of bools, or from the wider float, of `_operands`."""
     if out.dtype is dtype:
         return out
     if out.dtype.kind == "u" and out.dtype.itemsize == dtype.itemsize:
@@ -251,17 +253,16 @@ def _restored(out: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return narrowed(out, dtype)
 
 
-def _bytes_of(x: np.ndarray) -> np.ndarray:
-    """`x` as unsigned integers of its item size, so that moves compile once a size."""
-    unsigned = _UNSIGNED.get(x.dtype.itemsize)
-    return x if unsigned is None or unsigned is x.dtype else x.view(unsigned)
-
-
 def _nonnegative(idx: np.ndarray, n: int) -> np.ndarray:
     """`idx` as C-contiguous int64 in [0, n), negative ones counted from the end; maybe itself."""
     idx = contiguous(idx if idx.dtype is _INT64 else idx.astype(_INT64))
-    if idx.size and _least(idx) >= 0 and _most(idx) < n:
-        return idx
+    if idx.size > _FEW:
+        if int(np.minimum.reduce(idx, None)) >= 0 and int(np.maximum.reduce(idx, None)) < n:
+            return idx
+    elif idx.size:
+        some = idx.tolist() if idx.ndim == 1 else idx.reshape(-1).tolist()
+        if min(some) >= 0 and max(some) < n:
+            return idx
     out = np.where(idx < 0, idx + n, idx)
     bad = (out < 0) | (out >= n)
     if bad.any():
@@ -274,13 +275,6 @@ def _least(at: np.ndarray) -> int:
     if at.size > _FEW:
         return int(np.minimum.reduce(at, None))
     return min(at.reshape(-1).tolist())  # type: ignore[no-any-return]
-
-
-def _most(at: np.ndarray) -> int:
-    """The largest of them."""
-    if at.size > _FEW:
-        return int(np.maximum.reduce(at, None))
-    return max(at.reshape(-1).tolist())  # type: ignore[no-any-return]
 
 
 def _refuse(bad: int, idx: np.ndarray, n: int) -> None:
@@ -309,7 +303,7 @@ def _integers(idx: np.ndarray) -> np.ndarray:
         return idx
     if idx.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {idx.dtype}")
-    if idx.dtype == _UNSIGNED[8]:
+    if idx.dtype == _UINT64:
         at = idx.view(_INT64)
         if at.size and _least(at) < 0:
             raise IndexError(f"index {idx.max()} is out of bounds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from fx import limits
 from fx.backends.cpu import sums
 from fx.backends.cpu._arrays import zero_of
+from fx.backends.cpu.formulas import Rows
+from fx.primitive import registry
 
 
 def reshape(x: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray:
@@ -94,11 +97,36 @@ _WHOLE, _BACK = builtins.slice(None), builtins.slice(None, None, -1)
 
 def triangle(x: np.ndarray, *, k: int, upper: bool) -> np.ndarray:
     """Matrices x (*B, n, m) with zeros below their diagonal ``k``, or above it."""
+    if x.size > _KEPT:
+        *lead, n, m = x.shape
+        found = _triangles[upper]((x, np.array(k)), (prod(lead), n, m), (x.shape,))
+        if found is not None:
+            return found  # type: ignore[no-any-return]
     out = x.copy("C")
     kind = (x.shape[-2:], k, upper)
     outside = _masks.get(kind)
     _copyto(out, zero_of(x.dtype), where=_outside(*kind) if outside is None else outside)
     return out
+
+
+def _triangle_formula(x: Any, k: Any, upper: bool) -> Any:
+    """Of x (batch, n, m) and a number k."""
+    _, n, m = x.shape
+    where = {"start": 0, "step": 1, "dtype": k.dtype, "device": "cpu"}
+    rows = registry["iota"](shape=(1, n, 1), axis=1, **where) + k
+    columns = registry["iota"](shape=(1, 1, m), axis=2, **where)
+    kept = columns >= rows if upper else columns <= rows
+    zero = registry["full"](shape=(), value=0, dtype=x.dtype, device="cpu")
+    return registry["where"](kept, x, zero)
+
+
+_triangles = {
+    upper: Rows(
+        f"triangle, {upper}", partial(_triangle_formula, upper=upper), "abc :l", along="c",
+        keeps=False,
+    )
+    for upper in (False, True)
+}  # fmt: skip
 
 
 def _outside(shape: tuple[int, ...], k: int, upper: bool) -> np.ndarray:

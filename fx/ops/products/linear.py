@@ -19,7 +19,7 @@ from fx.ops.autocasting import in_half, lowered
 from fx.ops.axes import normal_axis, ordered_axes
 from fx.ops.operands import operands, public
 from fx.ops.shapes.manipulation import reshape, swapaxes
-from fx.prims.fused import along
+from fx.prims.fused import along, elements
 from fx.prims.reduction import sum
 from fx.quick import quick
 from fx.tensor import Tensor
@@ -240,8 +240,11 @@ def outer(x: Any, y: Any) -> Tensor:
                 [6, 8]])
     """
     x, y = operands("outer", x, y)
-    m, n = prod(x.shape), prod(y.shape)
-    return shape_prims.reshaped(x, (m, 1)) * shape_prims.reshaped(y, (1, n))
+    m, n = prod(x._shape), prod(y._shape)
+    return _products(shape_prims.reshaped(x, (m, 1)), shape_prims.reshaped(y, (1, n)))  # type: ignore[no-any-return]
+
+
+_products = quick(elements("outer", lambda x, y: x * y, torch_name="Mul"), tensors=2)
 
 
 @in_half
