@@ -4,23 +4,57 @@ The names of the Array API's extension ``linalg``, and those of ``torch.linalg``
 are the last two axes of float32, float64, complex64 or complex128; leading axes broadcast.
 """
 
+from fx.errors import LinAlgError
 from fx.linalg.cholesky import CholeskyEx, cholesky, cholesky_ex
+from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
+from fx.linalg.lu import (
+    LU,
+    LUFactor,
+    LUFactorEx,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    lu_unpack,
+)
+from fx.linalg.norms import cond, matrix_norm, norm, vector_norm
 from fx.linalg.orthogonal import QR, qr
-from fx.linalg.spectral import (
-    SVD,
-    Eig,
-    Eigh,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    svd,
-    svdvals,
-)  # fmt: skip
+from fx.linalg.products import (
+    cross,
+    diagonal,
+    matmul,
+    matrix_power,
+    matrix_transpose,
+    multi_dot,
+    outer,
+    tensordot,
+    trace,
+    vander,
+    vecdot,
+)
+from fx.linalg.solving import (
+    InvEx,
+    SolveEx,
+    cholesky_inverse,
+    cholesky_solve,
+    inv,
+    inv_ex,
+    solve,
+    solve_ex,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+from fx.linalg.spectral import SVD, Eig, Eigh, eig, eigh, eigvals, eigvalsh, svd, svdvals
 
 __all__ = [
-    "CholeskyEx", "Eig", "Eigh", "QR", "SVD", "cholesky", "cholesky_ex", "eig", "eigh", "eigvals",
-    "eigvalsh", "qr", "svd", "svdvals",
+    "LU", "QR", "SVD", "CholeskyEx", "Eig", "Eigh", "InvEx", "LUFactor", "LUFactorEx",
+    "LinAlgError", "SlogdetResult", "SolveEx", "cholesky", "cholesky_ex", "cholesky_inverse",
+    "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "inv", "inv_ex", "logdet", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "matmul",
+    "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer", "qr",
+    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv",
+    "tensorsolve", "trace", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

@@ -169,8 +169,6 @@ _LAZY = {
 }
 _OF_NN = frozenset(_table.OF_NN.split())
 _INSTEAD = {
-    "inverse": "for constants write fx.from_numpy(numpy.linalg.inv(x.numpy()))",
-    "cholesky": "for constants write fx.from_numpy(numpy.linalg.cholesky(x.numpy()))",
     "from_file": "write torch.from_numpy(numpy.memmap(...))",
 }
 

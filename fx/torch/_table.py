@@ -171,6 +171,16 @@ addbmm(input, batch1, batch2, *, beta=1, alpha=1)
 baddbmm(input, batch1, batch2, *, beta=1, alpha=1)
 matrix_power(input, n)
 
+cholesky(input, upper=False)
+cholesky_inverse(L, upper=False)
+cholesky_solve(B, L, upper=False)
+triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
+lu_solve(b, LU_data, LU_pivots)
+inverse(input)
+det(input)
+logdet(input)
+slogdet(input)
+
 cat(tensors, dim=0) = concat
 concat(tensors, dim=0) = concat
 concatenate(tensors, dim=0) = concat

@@ -6,88 +6,53 @@ from typing import Any
 
 import fx
 from fx import linalg
-from fx.errors import ShapeError
-from fx.ops.operands import floating
-from fx.ops.products.chains import chain_matmul, matrix_power
-from fx.ops.shapes.assembly import vander as _powers
+from fx.linalg.solving import singular, solution
+from fx.prims.linalg.verified import verified
 from fx.tensor import Tensor
 from fx.torch._decompositions import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from fx.torch._functions import sharing
 
+LinAlgError = linalg.LinAlgError
 matmul = fx.matmul
-LinAlgError = fx.errors.LinAlgError
 
 
-def cholesky(A: Any, *, upper: bool = False) -> Tensor:
-    """The lower (or upper) factor of positive definite matrices; ``fx.linalg.cholesky``."""
-    return linalg.cholesky(A, upper=upper)
-
-
-def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> linalg.CholeskyEx:
-    """The same with ``info`` in place of an error; ``fx.linalg.cholesky_ex``."""
-    return linalg.cholesky_ex(A, upper=upper, check_errors=check_errors)
+# norms and products -----------------------------------------------------------------------------
 
 
 def vector_norm(
     x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The ``ord``-norm of the elements along axes, of all of them unless told."""
-    x = floating("linalg.vector_norm", x)
-    if dtype is not None:
-        x = x.to(dtype)
-    return fx.norm(x, ord, dim, keepdim)
+    return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=ord, dtype=dtype)
 
 
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of matrices: ``"fro"``, 1, -1, inf or -inf.
-
-    Raises:
-        ValueError: for the norms that need singular values.
-    """
-    x = floating("linalg.matrix_norm", A)
-    if dtype is not None:
-        x = x.to(dtype)
-    rows, columns = (d % x.ndim for d in dim)
-    if ord == "fro":
-        return fx.norm(x, 2, (rows, columns), keepdim)
-    if ord not in (1, -1, float("inf"), -float("inf")):
-        raise ValueError(
-            f"linalg.matrix_norm: fx has no singular values and so no norm {ord!r}; expected "
-            f"'fro', 1, -1, inf or -inf"
-        )
-    along = rows if abs(ord) == 1 else columns
-    other = columns if abs(ord) == 1 else rows
-    sums = x.abs().sum(along, True)
-    out = sums.amax(other, True) if ord > 0 else sums.amin(other, True)
-    return out if keepdim else out.squeeze((rows, columns))
+    """The norm of matrices: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf."""
+    return linalg.matrix_norm(A, keepdims=keepdim, ord=ord, axis=dim, dtype=dtype)
 
 
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """A vector norm, or of two axes (or a matrix and an ``ord``) the matrix norm."""
-    x = floating("linalg.norm", A)
-    if ord is None:
-        return vector_norm(x, 2, dim, keepdim, dtype=dtype)
-    if isinstance(dim, tuple | list) and len(dim) == 2:
-        return matrix_norm(x, ord, dim, keepdim, dtype=dtype)
-    if dim is None and x.ndim == 2:
-        return matrix_norm(x, ord, (0, 1), keepdim, dtype=dtype)
-    if dim is None and x.ndim != 1:
-        raise ShapeError(f"linalg.norm: with ord={ord!r}, shape {x.shape} needs dim=")
-    return vector_norm(x, ord, dim, keepdim, dtype=dtype)
+    return linalg.norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def cond(A: Any, p: Any = None) -> Tensor:
+    """The condition number in a norm."""
+    return linalg.cond(A, p)
 
 
 def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
     """The cross product along an axis of size 3."""
-    return fx.cross(input, other, dim)
+    return linalg.cross(input, other, axis=dim)
 
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     """The dot product along an axis; the first vector is conjugated."""
-    return fx.vecdot(x, y, axis=dim)
+    return linalg.vecdot(x, y, axis=dim)
 
 
 @sharing
@@ -98,34 +63,133 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tens
 
 def multi_dot(tensors: Any) -> Tensor:
     """The product of several matrices, in the cheapest order; the outer two may be vectors."""
-    first, last = tensors[0], tensors[-1]
-    inner = list(tensors)
-    if first.ndim == 1:
-        inner[0] = first[None]
-    if last.ndim == 1:
-        inner[-1] = last[:, None]
-    out = chain_matmul(inner)
-    if last.ndim == 1:
-        out = out[..., 0]
-    return out[0] if first.ndim == 1 else out
+    return linalg.multi_dot(tensors)
+
+
+def matrix_power(A: Any, n: int) -> Tensor:
+    """Square matrices multiplied ``n`` times with themselves; a negative n inverts."""
+    return linalg.matrix_power(A, n)
 
 
 def vander(x: Any, *, N: int | None = None) -> Tensor:
-    """The powers 0, 1, 2 ... of a vector's elements as columns."""
-    return _powers(x if x.ndim else x.reshape(1), N, increasing=True)
+    """The powers 0, 1, 2 ... of the elements of vectors, as columns."""
+    return linalg.vander(x, N=N)
+
+
+# factorisations ---------------------------------------------------------------------------------
+
+
+def cholesky(A: Any, *, upper: bool = False) -> Tensor:
+    """The lower (or upper) factor of positive definite matrices."""
+    return linalg.cholesky(A, upper=upper)
+
+
+def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> linalg.CholeskyEx:
+    """The same with ``info`` in place of an error."""
+    return linalg.cholesky_ex(A, upper=upper, check_errors=check_errors)
+
+
+def _pivoted(name: str, pivot: bool) -> None:
+    if not pivot:
+        raise RuntimeError(f"linalg.{name}: LU without pivoting is not implemented on the CPU")
+
+
+def lu(A: Any, *, pivot: bool = True) -> linalg.LU:
+    """P, L and U with A = P L U."""
+    _pivoted("lu", pivot)
+    return linalg.lu(A)
+
+
+def lu_factor(A: Any, *, pivot: bool = True) -> linalg.LUFactor:
+    """L and U in one matrix, and the pivots."""
+    _pivoted("lu_factor", pivot)
+    return linalg.lu_factor(A)
+
+
+def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> linalg.LUFactorEx:
+    """The same with ``info`` in place of an error."""
+    _pivoted("lu_factor_ex", pivot)
+    return linalg.lu_factor_ex(A, check_errors=check_errors)
+
+
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """The solution of A X = B by what ``lu_factor`` gives of A."""
+    return linalg.lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+
+
+# systems, inverses, determinants ----------------------------------------------------------------
+
+
+def _solved(name: str, A: Any, B: Any, left: bool) -> tuple[Tensor, Tensor]:
+    """PyTorch takes B of the shape of A without its last axis for vectors."""
+    vectors = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    return solution(name, A, B, left, vectors)
+
+
+def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
+    """The solution of A X = B, or of X A = B."""
+    x, info = _solved("linalg.solve", A, B, left)
+    return verified(x, info, words=singular("torch.linalg.solve"))  # type: ignore[no-any-return]
+
+
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> linalg.SolveEx:
+    """The same with ``info`` in place of an error."""
+    x, info = _solved("linalg.solve_ex", A, B, left)
+    if check_errors:
+        x = verified(x, info, words=singular("torch.linalg.solve_ex"))
+    return linalg.SolveEx(x, info)
+
+
+def solve_triangular(
+    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """The solution with triangular matrices."""
+    return linalg.solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def inv(A: Any) -> Tensor:
+    """The inverse of square matrices."""
+    return linalg.inv(A)
+
+
+def inv_ex(A: Any, *, check_errors: bool = False) -> linalg.InvEx:
+    """The same with ``info`` in place of an error."""
+    return linalg.inv_ex(A, check_errors=check_errors)
+
+
+def det(A: Any) -> Tensor:
+    """The determinant of square matrices."""
+    return linalg.det(A)
+
+
+def slogdet(A: Any) -> linalg.SlogdetResult:
+    """The sign of the determinant and the logarithm of its absolute value."""
+    return linalg.slogdet(A)
+
+
+def tensorinv(A: Any, ind: int = 2) -> Tensor:
+    """The inverse of ``tensordot`` with A."""
+    return linalg.tensorinv(A, ind)
+
+
+def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
+    """The X with tensordot(A, X, X.ndim) = B."""
+    return linalg.tensorsolve(A, B, dims)
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(
-        f"fx has no torch.linalg.{name}: what there is: "
+        f"fx has no torch.linalg.{name}; what there is: "
         f"{', '.join(__all__)}. For constants write fx.from_numpy(numpy.linalg.{name}(x.numpy()))"
     )
 
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm", "qr", "svd",
-    "svdvals", "vander", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "matrix_norm", "matrix_power", "multi_dot", "norm", "qr", "slogdet", "solve", "solve_ex",
+    "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "vector_norm",
 ]  # fmt: skip

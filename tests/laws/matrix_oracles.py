@@ -73,6 +73,26 @@ def _rest(u):
     return np.linalg.qr(u, "complete")[0][:, u.shape[1] :]
 
 
+@each_matrix
+def lu(a):
+    (m, n), order = a.shape, np.arange(len(a))
+    u, pivots = a.copy(), np.zeros(min(m, n), np.int32)
+    for j in range(min(m, n)):
+        p = pivots[j] = j + np.argmax(np.abs(u[j:, j]))
+        u[[j, p]], order[[j, p]] = u[[p, j]], order[[p, j]]
+        u[j + 1 :, j] /= u[j, j]
+        u[j + 1 :, j + 1 :] -= np.outer(u[j + 1 :, j], u[j, j + 1 :])
+    return u, pivots, order, np.int32(0)
+
+
+def order_of(pivots, *, size):
+    order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
+    for at in np.ndindex(pivots.shape[:-1]):
+        for i, p in enumerate(pivots[at]):
+            order[at][[i, p]] = order[at][[p, i]]
+    return order
+
+
 MATRICES = {
     "cholesky": cholesky,
     "eig": eig,
@@ -82,6 +102,12 @@ MATRICES = {
     "qr": qr,
     "svd": svd,
     "svdvals": told(lambda x: (np.sqrt(np.linalg.eigvalsh(x @ x.T)[::-1][: min(x.shape)]),)),
+    "det": np.linalg.det,
+    "inv": lambda a: (np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)),
+    "lu": lu,
+    "order_of": order_of,
+    "slogdet": lambda a: tuple(np.linalg.slogdet(a)),
+    "solve": lambda a, b: (np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)),
     "triangular_solve": triangular_solve,
     "verified": lambda x, info, *, words: x,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from fx.ops.indexing import scattering, searching, selecting
 from fx.ops.methods import torch_attributes, torch_methods, torch_shapes
 from fx.ops.pointwise import activations, complex_numbers, composed, elementwise, torch_names
-from fx.ops.products import chains, linear, matrices
+from fx.ops.products import chains, linear, matrices, solved
 from fx.ops.reductions import counting, cumulative, norms, ordering, reduction, sets, statistics
 from fx.ops.shapes import assembly, joining, manipulation, padding
 from fx.tensor import Tensor
@@ -48,6 +48,9 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
         bincount corrcoef cov histc histogram nanmedian nanquantile unique_consecutive"""),
     (complex_numbers, "angle conj_physical isreal sgn"),
     (chains, "addbmm addr matrix_power"),
+    (solved, """
+        cholesky cholesky_inverse cholesky_solve det inverse logdet lu_solve slogdet
+        triangular_solve"""),
     (torch_names, """
         deg2rad float_power fmax fmin gcd hardshrink heaviside is_nonzero isneginf isposinf lcm
         ldexp logaddexp2 mvlgamma rad2deg renorm sinc"""),

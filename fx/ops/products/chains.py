@@ -34,12 +34,14 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
 
 def matrix_power(x: Any, n: int) -> Tensor:
-    """A square matrix (..., m, m) multiplied ``n`` times with itself; ``n`` is not negative."""
+    """A square matrix (..., m, m) multiplied ``n`` times with itself; its inverse if n < 0."""
     x, n = argument("matrix_power", x), integer("matrix_power", "n", n)
     if x.ndim < 2 or x._shape[-1] != x._shape[-2]:
         raise ShapeError(f"matrix_power takes square matrices, got shape {x.shape}")
     if n < 0:
-        raise ValueError(f"matrix_power: n must not be negative, got {n}: fx has no inverse")
+        from fx import linalg
+
+        x, n = linalg.inv(x), -n
     out = None
     while n:
         if n & 1:

@@ -1,3 +1,13 @@
 """Primitives on stacks of matrices (*B, m, n): a file a family. ``stacks.py`` is common to all."""
 
-from fx.prims.linalg import cholesky, orthogonal, spectral, svd, triangular, verified
+from fx.prims.linalg import (
+    cholesky,
+    det,
+    lu,
+    orthogonal,
+    solve,
+    spectral,
+    svd,
+    triangular,
+    verified,
+)

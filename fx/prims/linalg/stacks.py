@@ -14,11 +14,11 @@ import numpy as np
 
 import fx.prims.compare as compare
 import fx.prims.shape as shape_prims
-from fx.dtypes import FLOATING, INEXACT, float32, float64
+from fx.dtypes import FLOATING, INEXACT, float32, float64, int32
 from fx.errors import ShapeError
 from fx.primitive import Primitive
 from fx.prims.complex import conj
-from fx.prims.creation import counted
+from fx.prims.creation import constant_like, counted
 from fx.prims.families import accept, to_front
 from fx.prims.linear import swap_last
 from fx.prims.sampling import Draw
@@ -94,16 +94,29 @@ def conjugate(x: Tensor) -> Tensor:
 
 def triangle(x: Tensor, lower: bool = True, diagonal: float = 1.0) -> Tensor:
     """A triangle of matrices (*B, m, n), with zeros elsewhere and the diagonal times a number."""
-    m, n = x._shape[-2:]
-    rows, columns = (
-        counted((m, n), axis, 0, 1, np.dtype(np.int32), x.device.name) for axis in (0, 1)
-    )
+    rows, columns = _places(x)
     inside = (compare.greater if lower else compare.less)(rows, columns)
     weights = compare.astype(inside, dtype=x._dtype)
     if diagonal:
         equal = compare.astype(compare.equal(rows, columns), dtype=x._dtype)
         weights = weights + equal * diagonal
     return x * weights  # type: ignore[no-any-return]
+
+
+def _places(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of the rows and of the columns of matrices (*B, m, n): (m, n) each."""
+    shape, device = x._shape[-2:], x.device.name
+    rows, columns = (counted(shape, axis, 0, 1, int32, device) for axis in (0, 1))
+    return rows, columns
+
+
+def identity_like(x: Tensor, start: int = 0) -> Tensor:
+    """The identity (m, n) of the dtype of matrices (*B, m, n), with zeros before row ``start``."""
+    rows, columns = _places(x)
+    ones = compare.equal(rows, columns)
+    if start:
+        ones = compare.logical_and(ones, compare.greater_equal(rows, constant_like(start, rows)))
+    return compare.astype(ones, dtype=x._dtype)  # type: ignore[no-any-return]
 
 
 # samplers ---------------------------------------------------------------------------------------

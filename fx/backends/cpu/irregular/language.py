@@ -57,6 +57,16 @@ def width_of(_context, pointer):  # type: ignore[no-untyped-def]
 
 
 @extending.intrinsic
+def as_int32s(_context, pointer):  # type: ignore[no-untyped-def]
+    """The same memory as int32s."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], context.get_value_type(INT32S))
+
+    return INT32S(pointer), emit
+
+
+@extending.intrinsic
 def like(_context, pointer, number):  # type: ignore[no-untyped-def]
     """A number as an element of what a pointer points to."""
 

@@ -24,16 +24,10 @@ from fx.backends.cpu.irregular.language import (
     offset,
     width_of,
 )
-from fx.backends.cpu.irregular.lapack import enter, leave
+from fx.backends.cpu.irregular.lapack import enter, leave, own_part
 
 _A, _N, _S, _U, _V = 65, 78, 83, 85, 86  # characters
 NOT_FINITE = -1  # what info says
-
-
-@inline
-def _own(area, begin, room, chunk):
-    """The part of an area that belongs to the tasks from ``begin`` on."""
-    return offset(area, begin // chunk * room * 128 // width_of(area))
 
 
 @inline
@@ -77,7 +71,7 @@ def qr(
     # fmt: on
     """x (m, n) -> q (m, k), r (k, n). ``work`` holds a matrix, min(m, n) and ``size`` elements."""
     few = min(m, n)
-    given, info = _own(work, begin, room, chunk), _own(status, begin, room, chunk)
+    given, info = own_part(work, begin, room, chunk), own_part(status, begin, room, chunk)
     tau = offset(given, m * n)
     more = offset(tau, few)
     enter(threads)
@@ -108,9 +102,9 @@ def eigh(
     Of scratch so many elements, real numbers where they are complex, and integers; without
     vectors a matrix (n, n) before the elements.
     """
-    own = _own(work, begin, room, chunk)
+    own = own_part(work, begin, room, chunk)
     more = own if vectors else offset(own, n * n)
-    middle, counts = _own(parts, begin, room, chunk), _own(places, begin, room, chunk)
+    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
     kind = _V if vectors else _N
     enter(threads)
     for t in range(begin, end):
@@ -146,9 +140,9 @@ def svd(
     Of scratch a matrix and ``size`` elements, and what LAPACK takes of real numbers and integers.
     """
     few = min(m, n)
-    given = _own(work, begin, room, chunk)
+    given = own_part(work, begin, room, chunk)
     more = offset(given, m * n)
-    middle, counts = _own(parts, begin, room, chunk), _own(places, begin, room, chunk)
+    middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
     kind = _N if vectors == 0 else _S if ku == few and kv == few else _A
     enter(threads)
     for t in range(begin, end):
@@ -185,11 +179,11 @@ def eig(
     Results are pairs of real numbers. Of scratch three matrices and ``size`` elements, and 2 n real
     numbers.
     """
-    given = _own(work, begin, room, chunk)
+    given = own_part(work, begin, room, chunk)
     found = offset(given, n * n)
     values = offset(found, n * n)
     more = offset(values, 2 * n)
-    middle = _own(parts, begin, room, chunk)
+    middle = own_part(parts, begin, room, chunk)
     kind = _V if vectors else _N
     enter(threads)
     for t in range(begin, end):

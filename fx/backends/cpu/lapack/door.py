@@ -18,12 +18,12 @@ from importlib import import_module
 import numpy as np
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-_BLAS = frozenset(("trsm", "gemm"))
+_BLAS = frozenset(("trsm",))
 # what complex matrices have in place of it
 _COMPLEX = {"syevd": "heevd", "orgqr": "ungqr", "orglq": "unglq", "ormqr": "unmqr"}
 ROUTINES = (
-    "potrf", "potri", "getrf", "getrs", "getri", "sytrf", "hetrf", "geqrf", "orgqr", "ormqr",
-    "geqp3", "gelqf", "orglq", "syevd", "geev", "gesdd", "gelsd", "gelsy", "trtri", *_BLAS,
+    "potrf", "gesv", "getrf", "geqrf", "orgqr", "ormqr", "gelqf", "orglq", "geqp3", "syevd",
+    "geev", "gesdd", "gelsd", "gelsy", *_BLAS,
 )  # fmt: skip
 
 THREADS = "fx.lapack.threads"  # what compiled code calls the words

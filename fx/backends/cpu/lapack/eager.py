@@ -13,7 +13,7 @@ from fx.backends.cpu.lapack import door
 from fx.backends.cpu.lapack.plans import PLANS, Plan
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.failures import UNSOLVED, failed
-from fx.dtypes import INEXACT, float32
+from fx.dtypes import INEXACT, float32, int64
 from fx.primitive import registry
 from fx.spec import TensorSpec
 
@@ -40,7 +40,7 @@ def _runner(name: str, given: tuple[Any, ...], items: tuple[tuple[str, Any], ...
     if any(s.dtype in HALVES for s in specs):
         return _in_float32(name, params, outs)
     if not all(s.size for s in specs):
-        return lambda arrays: _each(outs, _of_nothing)
+        return lambda arrays: _of_nothing(name, outs)
     return _running(PLANS[name](*specs, **params), outs)
 
 
@@ -104,20 +104,24 @@ def _in_float32(name: str, params: dict[str, Any], outs: Any) -> Runner:
     return runner
 
 
-def _of_nothing(spec: TensorSpec) -> np.ndarray:
+def _of_nothing(name: str, outs: Any) -> Any:
     """What comes of matrices without elements: identities where any matrix is left."""
-    out = np.zeros(spec.shape, spec.dtype)
-    if out.size and spec.dtype in INEXACT:
-        out[...] = np.eye(*spec.shape[-2:])
-    return out
+    made = []
+    for i, spec in enumerate(outs if isinstance(outs, tuple) else (outs,)):
+        out = np.zeros(spec.shape, spec.dtype)
+        if name in ("det", "slogdet"):
+            out[...] = i == 0
+        elif spec.dtype == int64:  # the order of rows
+            out[...] = np.arange(out.shape[-1])
+        elif out.size and spec.dtype in INEXACT:
+            out[...] = np.eye(*spec.shape[-2:])
+        made.append(out)
+    return tuple(made) if isinstance(outs, tuple) else made[0]
 
 
-def _each(outs: Any, made: Callable[[TensorSpec], np.ndarray]) -> Any:
-    return tuple(map(made, outs)) if isinstance(outs, tuple) else made(outs)
-
-
-cholesky = kernel_of("cholesky")
-triangular_solve = kernel_of("triangular_solve")
+cholesky, triangular_solve, solve = map(kernel_of, ("cholesky", "triangular_solve", "solve"))
+inv, det, slogdet = map(kernel_of, ("inv", "det", "slogdet"))
+lu, order_of = map(kernel_of, ("lu", "order_of"))
 qr, svd, svdvals = map(kernel_of, ("qr", "svd", "svdvals"))
 eigh, eigvalsh, eig, eigvals = map(kernel_of, ("eigh", "eigvalsh", "eig", "eigvals"))
 

@@ -1,4 +1,4 @@
-"""What the kernels of ``irregular/lapack.py`` are called with, for eager calls and compiled graphs.
+"""What kernels that factor and solve are called with, for eager calls and compiled graphs alike.
 
 A plan is made of the specs of a primitive's arguments and its parameters. ``words`` lists what the
 kernel takes behind its tasks: numbers, ``read(i)`` and ``write(i)`` for arrays, ``routine(name,
@@ -18,7 +18,7 @@ class Plan(NamedTuple):
     """A call of a kernel.
 
     Args:
-        name: the kernel, a function of ``irregular/lapack.py``.
+        name: the kernel, a function of ``irregular``.
         char: NumPy's letter of its elements.
         tasks: how many there are.
         price: nanoseconds of one.
@@ -94,6 +94,66 @@ def triangular_solve(
     )  # fmt: skip
     price = 300 + m * k * a.shape[-1] * _flops(char)
     return Plan("triangular_solve", char, prod(b.shape[:-2]), price, words)
+
+
+def lu(a: Any) -> Plan:
+    """a (*B, m, n) -> factors, pivots, order, info."""
+    (m, n), char = a.shape[-2:], a.dtype.char
+    words = (read(0), *map(write, range(4)), m, n, *_work("getrf", char))
+    price = 500 + m * n * min(m, n) * 0.8 * _flops(char)
+    return Plan("lu", char, prod(a.shape[:-2]), price, words, _bytes(a, m * n))
+
+
+def order_of(pivots: Any, *, size: int) -> Plan:
+    """pivots (*B, k) -> order (*B, size)."""
+    k = pivots.shape[-1]
+    words = (read(0), write(0), k, size)
+    return Plan("order_of", "i", prod(pivots.shape[:-1]), 5.0 + k + size, words)
+
+
+def _bytes(a: Any, count: int) -> tuple[int]:
+    """Scratch memory of so many elements."""
+    return (count * a.dtype.itemsize,)
+
+
+def _work(name: str, char: str) -> tuple[Any, ...]:
+    return routine(name, char), THREADS, scratch(0), *_ROOM
+
+
+def solve(a: Any, b: Any) -> Plan:
+    """a (*B, n, n), b (*B, n, k) -> x as b, info (*B)."""
+    (n, k), char = b.shape[-2:], a.dtype.char
+    words = (read(0), read(1), write(0), write(1), n, k, *_work("gesv", char))
+    price = 500 + n * n * (0.7 * n + k) * _flops(char)
+    return Plan("solve", char, prod(a.shape[:-2]), price, words, _bytes(a, n * n + n * k + n))
+
+
+def inv(a: Any) -> Plan:
+    """a (*B, n, n) -> x as a, info (*B)."""
+    n, char = a.shape[-1], a.dtype.char
+    words = (read(0), write(0), write(1), n, *_work("gesv", char))
+    price = 500 + 1.7 * n**3 * _flops(char)
+    return Plan("inv", char, prod(a.shape[:-2]), price, words, _bytes(a, 2 * n * n + n))
+
+
+def slogdet(a: Any) -> Plan:
+    """a (*B, n, n) -> signs (*B), real logarithms (*B)."""
+    n, char = a.shape[-1], a.dtype.char
+    words = (read(0), write(0), write(1), n, *_work("getrf", char))
+    return Plan(
+        "slogdet", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2)
+    )
+
+
+def det(a: Any) -> Plan:
+    """a (*B, n, n) -> (*B)."""
+    n, char = a.shape[-1], a.dtype.char
+    words = (read(0), write(0), n, *_work("getrf", char))
+    return Plan("det", char, prod(a.shape[:-2]), _of_lu(n, char), words, _bytes(a, n * n + n + 2))
+
+
+def _of_lu(n: int, char: str) -> float:
+    return 500 + 0.7 * n**3 * _flops(char)
 
 
 def _spectral(a: Any, name: str, price: float, words: Any, *areas: int) -> Plan:
@@ -185,6 +245,12 @@ def _eig(a: Any, vectors: bool) -> Plan:
 
 PLANS: dict[str, Callable[..., Plan]] = {
     "cholesky": cholesky,
+    "det": det,
+    "inv": inv,
+    "lu": lu,
+    "order_of": order_of,
+    "slogdet": slogdet,
+    "solve": solve,
     "triangular_solve": triangular_solve,
     "qr": qr,
     "eigh": lambda a: _eigh(a, True),
