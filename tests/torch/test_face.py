@@ -142,7 +142,7 @@ def test_missing_names_say_what_to_write(name, words):
 def test_missing_names_of_rooms():
     for owner, name, words in (
         (fx.torch.jit, "script", "write @fx.jit or torch.compile"),
-        (fx.torch.linalg, "svd", "no torch.linalg.svd"),
+        (fx.torch.linalg, "nothing", "no torch.linalg.nothing"),
         (fx.torch.special, "bessel_j0", "there is: "),
         (fx.torch.utils, "cpp_extension", "no torch.utils.cpp_extension"),
         (fx.torch.distributed, "init_process_group", "there is one process"),
