@@ -127,7 +127,6 @@ def test_signatures_take_torchs_names():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("fft", "numpy.fft"),
         ("kl_div", "write torch.nn.functional.kl_div"),
         ("nonsense", "fx has no torch.nonsense"),
         ("tranpose", "write torch.transpose"),
