@@ -172,7 +172,7 @@ EAGER_GEMM_LONG = _limit(512, 5,
 EAGER_GEMM_TASK = _limit(3 << 19, 16, "multiplications: of a task of an eager product")
 EAGER_GEMM_TASKS = _limit(64, 4, "tasks: of an eager product, at most")
 EAGER_GEMM_PANEL = _limit(512 << 10, 64,
-    "bytes: of a right factor that is packed although its rows are dense")
+    "bytes: of a right factor that is packed although its rows are dense; of a task's part of one")
 EAGER_GEMM_TALL = _limit(96, 2, "rows: from which that pays")
 EAGER_GEMM_DEPTH = _limit(256, 2, "steps of k: that a tile of an eager product takes at once")
 EAGER_TILES_TOGETHER = _limit(1 << 24, 64,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fx
+from fx import limits
 from fx.backends.cpu import draws, matmul, pool
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.any_size import products
@@ -52,6 +53,22 @@ def test_a_large_right_factor_is_packed():
     x, y = numbers(100, 700), numbers(700, 300, seed=1)
     tall = products.multiply(x, y, ())
     np.testing.assert_array_equal(products.multiply(x[:50], y, ()), tall[:50])  # read in place
+
+
+@pytest.mark.parametrize("y_layout", ["dense", "transposed"])
+@pytest.mark.parametrize("x_layout", ["dense", "transposed"])
+def test_how_a_product_is_cut_changes_no_bit(x_layout, y_layout):
+    x = LAYOUTS[x_layout](numbers(400, 300))
+    y = LAYOUTS[y_layout](numbers(300, 200, seed=1))
+    found = []
+    for task in (1 << 40, 1 << 12):
+        with limits.given(EAGER_GEMM_TASK=task):
+            (tasks, _) = products.planned(x, y, ()).tasks
+            found.append((tasks, products.multiply(x, y, ())))
+    (few, whole), (many, parts) = found
+    assert few < 4 < many
+    np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_allclose(whole, x.astype("float64") @ y, rtol=1e-4, atol=1e-3)
 
 
 def test_no_kernel_for_three_axes_of_batches():

@@ -3,7 +3,8 @@
     out[b0, b1, i, j] = sum over l of x[b0, b1, i, l] * y[b0, b1, l, j] (+ bias[j])
 
 A right factor whose rows are not dense, or that is too large to be read with a stride, is packed
-first: column tiles one after another, rows of the width of a tile. Its columns are dense then.
+by each task, a tile of columns and ``EAGER_GEMM_DEPTH`` steps of k at a time: lines of the width of
+a tile, in the cache of the thread that reads them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from fx import limits
 from fx.backends.cpu.llvm import ir as v
 
 ROWS = 6
-# the words of both kernels
+# the words of a product
 (X, Y, OUT, M, N, K, X_ROW, X_STEP, Y_ROW, Y_STEP, B0, B1, X0, X1, Y0, Y1,
- DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKED, BIAS) = range(22)  # fmt: skip
+ DOWN, ACROSS, ROW_TASKS, COLUMN_TASKS, PACKS, BIAS) = range(22)  # fmt: skip
 
 
 def across() -> int:
@@ -32,7 +33,7 @@ def wide(size: int) -> int:
 
 
 def emit(module: ir.Module, dtype: Any, name: str) -> None:
-    """Add the kernel ``pack`` or ``product``."""
+    """Add the kernel ``product``."""
     getattr(Tiles(module, dtype), name)()
 
 
@@ -70,36 +71,21 @@ class Tiles:
 
     # packing ------------------------------------------------------------------------------------
 
-    def pack(self) -> None:
-        """A task is one column tile of one matrix; ``OUT`` is where they go."""
-        b, (begin, end), w = self._kernel("pack")
-        tiles = self._up(b, w[N], self.wide)
-
-        def task(t: ir.Value) -> None:
-            batch = b.udiv(t, tiles)
-            tile = b.sub(t, b.mul(batch, tiles))
-            b0 = b.udiv(batch, w[B1])
-            b1 = b.sub(batch, b.mul(b0, w[B1]))
-            first = b.mul(tile, v.const(self.wide))
-            source = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]), (first, w[Y_STEP]))
-            target = self._at(b, w[OUT], (t, b.mul(w[K], v.const(self.wide))))
-            live = v.smaller(b, b.sub(w[N], first), v.const(self.wide))
-            dense = b.icmp_signed("==", w[Y_STEP], v.const(1))
-            with b.if_else(dense) as (then, otherwise):
-                with then:
-                    self._pack_lines(b, source, target, w, live)
-                with otherwise:
-                    self.across_lines(
-                        b, source, w[Y_STEP], v.const(1), target, self.wide, w[K], live
-                    )
-
-        v.loop(b, begin, end, task, name="task")
-        b.ret_void()
+    def _pack(self, b: Any, source: Any, target: Any, w: Any, count: Any, live: Any) -> None:
+        """A tile of columns of y, ``live`` of them, and ``count`` rows, as lines of the target."""
+        dense = b.icmp_signed("==", w[Y_STEP], v.const(1))
+        with b.if_else(dense) as (then, otherwise):
+            with then:
+                self._pack_lines(b, source, target, w[Y_ROW], count, live)
+            with otherwise:
+                self.across_lines(b, source, w[Y_STEP], v.const(1), target, self.wide, count, live)
 
     def _up(self, b: ir.IRBuilder, n: ir.Value, step: int) -> ir.Value:
         return b.udiv(b.add(n, v.const(step - 1)), v.const(step))
 
-    def _pack_lines(self, b: Any, source: Any, target: Any, w: Any, live: Any) -> None:
+    def _pack_lines(
+        self, b: Any, source: Any, target: Any, row: Any, count: Any, live: Any
+    ) -> None:
         masks = [
             v.first_lanes(b, b.sub(live, v.const(i * self.width)), self.width)
             for i in range(self.across)
@@ -111,9 +97,9 @@ class Tiles:
                     b, v.at(b, source, i * self.width, self.kind), self.kind, self.width, mask
                 )
                 v.store(b, x, v.at(b, target, i * self.width, self.kind))
-            return [v.at(b, source, w[Y_ROW], self.kind), v.at(b, target, self.wide, self.kind)]
+            return [v.at(b, source, row, self.kind), v.at(b, target, self.wide, self.kind)]
 
-        v.loop(b, v.const(0), w[K], line, [source, target], name="line")
+        v.loop(b, v.const(0), count, line, [source, target], name="line")
 
     def across_lines(
         self, b: Any, source: Any, line: Any, step: Any, target: Any, pitch: Any, count: Any,
@@ -166,9 +152,8 @@ class Tiles:
         """A task is ``DOWN`` tiles by ``ACROSS`` tiles of one matrix."""
         area = self.area()
         b, (begin, end), w = self._kernel("product")
-        packed = b.icmp_signed("!=", w[PACKED], v.const(0))
-        line = b.select(packed, v.const(self.wide), w[Y_ROW])  # from one k to the next
-        tile = b.select(packed, b.mul(w[K], v.const(self.wide)), v.const(self.wide))
+        packs = b.icmp_signed("!=", w[PACKS], v.const(0))
+        panel = v.room(b, self.kind, limits.EAGER_GEMM_DEPTH * self.wide)
         per_matrix = b.mul(w[ROW_TASKS], w[COLUMN_TASKS])
         down, across = b.mul(w[DOWN], v.const(ROWS)), b.mul(w[ACROSS], v.const(self.wide))
         nothing = ir.Constant(v.pointer, None)
@@ -182,7 +167,7 @@ class Tiles:
             b1 = b.sub(batch, b.mul(b0, w[B1]))
             i, j = b.mul(row, down), b.mul(column, across)
             x = self._at(b, w[X], (b0, w[X0]), (b1, w[X1]), (i, w[X_ROW]))
-            y = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]), (b.mul(column, w[ACROSS]), tile))
+            y = self._at(b, w[Y], (b0, w[Y0]), (b1, w[Y1]), (j, w[Y_STEP]))
             out = self._at(b, w[OUT], (b.add(b.mul(batch, w[M]), i), w[N]), (j, 1))
             m = v.smaller(b, b.sub(w[M], i), down)
             n = v.smaller(b, b.sub(w[N], j), across)
@@ -193,10 +178,27 @@ class Tiles:
                 count = v.smaller(b, b.sub(w[K], d), v.const(limits.EAGER_GEMM_DEPTH))
                 more = b.icmp_signed("!=", d, v.const(0))
                 last = b.icmp_signed("<=", w[K], b.add(d, v.const(limits.EAGER_GEMM_DEPTH)))
-                b.call(area, [
-                    self._at(b, x, (d, w[X_STEP])), w[X_ROW], w[X_STEP], self._at(b, y, (d, line)),
-                    line, tile, out, w[N], m, n, count, more, b.select(last, bias, nothing),
-                ])  # fmt: skip
+                left = [self._at(b, x, (d, w[X_STEP])), w[X_ROW], w[X_STEP]]
+                right, width = self._at(b, y, (d, w[Y_ROW])), v.const(self.wide)
+                ends = b.and_(added, last)
+
+                def tile(c: Any) -> None:
+                    live = v.smaller(b, b.sub(n, c), width)
+                    self._pack(b, self._at(b, right, (c, w[Y_STEP])), panel, w, count, live)
+                    there = b.select(ends, v.at(b, bias, c, self.kind), nothing)
+                    b.call(area, [
+                        *left, panel, width, width, v.at(b, out, c, self.kind), w[N], m, live,
+                        count, more, there,
+                    ])  # fmt: skip
+
+                with b.if_else(packs) as (packed, lying):
+                    with packed:
+                        v.loop(b, v.const(0), n, tile, step=self.wide, name="tile")
+                    with lying:
+                        b.call(area, [
+                            *left, right, w[Y_ROW], width, out, w[N], m, n, count, more,
+                            b.select(ends, bias, nothing),
+                        ])  # fmt: skip
 
             v.loop(b, v.const(0), w[K], depth, step=limits.EAGER_GEMM_DEPTH, name="depth")
 

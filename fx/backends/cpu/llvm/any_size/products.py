@@ -28,7 +28,8 @@ def multiply(
         if not any_size.available():
             return None
         left, right = _whole_strides(x), _whole_strides(y)
-        if x.itemsize not in right.strides[-2:]:
+        shared = lead and right.ndim == 2  # then it would be packed for each of the batch
+        if x.itemsize not in right.strides[-1 if shared else -2 :]:
             right = np.ascontiguousarray(right)
         plan = planned(left, right, lead)
         if plan is None:
@@ -39,15 +40,7 @@ def multiply(
             _plans[key] = plan
         x, y = left, right
     out = any_size.empty([x, *plan.shape])
-    right = y
-    if plan.packed:
-        right = any_size.empty([x, plan.packed])
-        any_size.kernel("gemm", "pack", x.dtype.char)(
-            [*plan.pack_tasks, x, y, right, *plan.pack_words, None]
-        )
-    any_size.kernel("gemm", "product", x.dtype.char)(
-        [*plan.tasks, x, right, out, *plan.words, bias]
-    )
+    any_size.kernel("gemm", "product", x.dtype.char)([*plan.tasks, x, y, out, *plan.words, bias])
     return out
 
 
@@ -56,17 +49,12 @@ class Plan(NamedTuple):
 
     Attributes:
         shape: of the product.
-        packed: how many numbers the packed right factor has; 0 if it is read where it lies.
-        tasks, words: of the product, as ``gemm.py`` lists them, without the arrays.
-        pack_tasks, pack_words: of the packing.
+        tasks, words: as ``gemm.py`` lists them, without the arrays.
     """
 
     shape: tuple[int, ...]
-    packed: int
     tasks: list[int]
     words: list[int]
-    pack_tasks: list[int]
-    pack_words: list[int]
 
 
 _MOST = 1024
@@ -74,13 +62,12 @@ _plans: dict[Any, Plan] = {}
 limits.on_change(_plans.clear)
 
 
-def planned(x: Any, y: Any, lead: tuple[int, ...], packs: bool | None = None) -> Plan | None:
+def planned(x: Any, y: Any, lead: tuple[int, ...]) -> Plan | None:
     """The plan of a product whose strides are whole; None if it has too many axes of batches.
 
     Args:
         x, y: arrays, or what has their shape and strides.
         lead: the axes of batches.
-        packs: whether the right factor is packed; by its size and strides unless told.
     """
     size = x.itemsize
     batch = _batch(x, y, lead) if lead else (1, 1, 0, 0, 0, 0)
@@ -92,32 +79,23 @@ def planned(x: Any, y: Any, lead: tuple[int, ...], packs: bool | None = None) ->
     row_tiles, column_tiles = -(-m // ROWS), -(-n // wide)
     count = b0 * b1
     work = count * m * n * k
-    wanted = min(-(-work // limits.EAGER_GEMM_TASK), limits.EAGER_GEMM_TASKS)
-    column, turned = wide * k * size, x.strides[-1] != size
-    down, across = _cut(row_tiles, column_tiles, -(-wanted // count), column, turned)
-    row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
-    cut = (down, across, row_tasks, column_tasks)
     y_row, y_step = y.strides[-2] // size, y.strides[-1] // size
-    sizes = (m, n, k, x.strides[-2] // size, x.strides[-1] // size, y_row, y_step)
-    packed = 0
-    pack_tasks: list[int] = []
-    pack_words: list[int] = []
-    pack = packs
-    if packs is None:
-        large = k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL
-        pack = y_step != 1 or large
-    if pack:
-        p0, p1 = b0 if y0 else 1, b1 if y1 else 1  # a matrix that is shared is packed once
-        length = column_tiles * k * wide
-        packed = p0 * p1 * length
-        tasks = p0 * p1 * column_tiles
-        pack_tasks = [tasks, any_size.chunk_of(tasks, k * wide * size / 12)]
-        pack_words = [*sizes, p0, p1, x0, x1, y0, y1, *cut, 1]
-        y0, y1 = p1 * length if y0 else 0, length if y1 else 0
+    large = k * n * size > limits.EAGER_GEMM_PANEL and m >= limits.EAGER_GEMM_TALL
+    packs = y_step != 1 or large
+    wanted = -(-min(-(-work // limits.EAGER_GEMM_TASK), limits.EAGER_GEMM_TASKS) // count)
+    if packs:
+        down, across = _cut_packing(row_tiles, column_tiles, wanted)
+    else:
+        turned = x.strides[-1] != size
+        down, across = _cut(row_tiles, column_tiles, wanted, wide * k * size, turned)
+    row_tasks, column_tasks = -(-row_tiles // down), -(-column_tiles // across)
     tasks = count * row_tasks * column_tasks
     each = any_size.chunk_of(tasks, work * size / 200 / tasks)
-    words = [*sizes, b0, b1, x0, x1, y0, y1, *cut, int(pack)]
-    return Plan((*lead, m, n), packed, [tasks, each], words, pack_tasks, pack_words)
+    words = [
+        m, n, k, x.strides[-2] // size, x.strides[-1] // size, y_row, y_step,
+        b0, b1, x0, x1, y0, y1, down, across, row_tasks, column_tasks, int(packs),
+    ]  # fmt: skip
+    return Plan((*lead, m, n), [tasks, each], words)
 
 
 @cache
@@ -144,6 +122,16 @@ def _cut(rows: int, columns: int, wanted: int, column: int, turned: bool) -> tup
     if row_tasks * column_tasks < wanted:
         most = max(column_tasks, columns // narrow)
         column_tasks = min(-(-wanted // row_tasks), most)
+    return -(-rows // row_tasks), -(-columns // column_tasks)
+
+
+def _cut_packing(rows: int, columns: int, wanted: int) -> tuple[int, int]:
+    """The same where each task packs its part of the right factor: few, tall ones.
+
+    Packing one tile of columns is the work of 3 to 4 tiles of rows.
+    """
+    column_tasks = min(wanted, columns)
+    row_tasks = min(-(-wanted // (2 * column_tasks)), max(1, rows // 32))
     return -(-rows // row_tasks), -(-columns // column_tasks)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fx.backends.cpu.llvm.builder import Builder, Names, traffic
 from fx.backends.cpu.llvm.parts import SHARED, Call, Part, Word
 from fx.backends.cpu.llvm.recipe import told_array
-from fx.backends.cpu.llvm.sized.products import Packed, ProductStep
+from fx.backends.cpu.llvm.sized.products import ProductStep
 from fx.compiler.extents import Sizes, is_known
 from fx.compiler.memory import Arena, Place, Planner
 from fx.compiler.step import Schedule, Step
@@ -113,8 +113,6 @@ class SizedBuilder(Builder):
         )  # fmt: skip
 
     def _nbytes(self, value: Value) -> int:
-        if isinstance(value, Packed):
-            return value.numbers * value.spec.dtype.itemsize
         return self.sizes.extent(value.spec.nbytes)
 
     def place(self, place: Place) -> Place:

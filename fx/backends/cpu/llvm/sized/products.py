@@ -12,8 +12,7 @@ from fx.backends.cpu.llvm.ir import Frame, at, i64, memory_type
 from fx.backends.cpu.llvm.node_steps.calls import call
 from fx.compiler.extents import Extent, NoExtentsError, Sizes
 from fx.compiler.step import Step
-from fx.graph.ir import Node, Value, input_value
-from fx.spec import TensorSpec
+from fx.graph.ir import Node
 
 
 class _Lying(NamedTuple):
@@ -29,31 +28,23 @@ class _Lying(NamedTuple):
 
 
 class ProductStep(Step):
-    """A product, or the packing of its right factor, by a kernel of ``any_size/gemm``.
+    """A product by the kernel of ``any_size/gemm``.
 
     Args:
         node: a ``matmul``.
         views: its factors.
-        packs: whether the right factor is packed by a step of its own.
-        packed: where that is.
-        kernel: ``"pack"`` or ``"product"``.
         sizes: those that are known when it runs.
     """
 
-    def __init__(
-        self, node: Node, views: Sequence[View], packs: bool, packed: Value | None, kernel: str,
-        sizes: Sizes,
-    ) -> None:  # fmt: skip
+    def __init__(self, node: Node, views: Sequence[View], sizes: Sizes) -> None:
         x, y = views
         out = node.out.spec
-        self.name = f"{kernel}: {node.primitive.name}"
-        self.views, self.out, self.packs, self.kernel, self.sizes = views, out, packs, kernel, sizes
-        factors = (y.value,) if kernel == "pack" else (x.value, packed or y.value)
-        self.reads = (*factors, sizes.words)
-        self.writes = (packed,) if kernel == "pack" else (node.out,)  # type: ignore[assignment]
+        self.name = f"product: {node.primitive.name}"
+        self.views, self.out, self.sizes = views, out, sizes
+        self.reads = (x.value, y.value, sizes.words)
+        self.writes = (node.out,)
         self.first = 0  # of its words, once those are counted
-        work = out.size * x.shape[-1]
-        self.cost = work / 50 if kernel == "product" else y.value.spec.size * 0.15
+        self.cost = out.size * x.shape[-1] / 50
         self.lines = (node.line,) if node.line else ()
 
     @property
@@ -73,10 +64,8 @@ class ProductStep(Step):
             for v in self.views
         ]  # fmt: skip
         lead = tuple([_at(self.sizes.extent(n), sizes) for n in self.out.shape[:-2]])
-        plan = planned(*lying, lead, self.packs)  # type: ignore[arg-type]
+        plan = planned(*lying, lead)  # type: ignore[arg-type]
         assert plan is not None
-        if self.kernel == "pack":
-            return [*plan.pack_tasks, *plan.pack_words]
         return [*plan.tasks, *plan.words]
 
     def emit(self, module: Any, name: str) -> Any:
@@ -88,15 +77,11 @@ class ProductStep(Step):
             b.load(b.gep(frame.words, [i64(self.first + 2 + i)], source_etype=i64), typ=i64)
             for i in range(count)
         ]
-        factors = []
-        for array, view in zip(frame.reads[::-1], self.views[::-1]):
-            moved = array
-            if not (self.kernel == "product" and self.packs and view is self.views[1]):
-                moved = at(b, array, frame.number(self.sizes.extent(view.offset)), kind)
-            factors.insert(0, moved)
-        if self.kernel == "pack":
-            factors.insert(0, None)
-        call(frame, ("gemm", self.kernel, _CHARS[self.out.dtype.name]), [
+        factors = [
+            at(b, array, frame.number(self.sizes.extent(view.offset)), kind)
+            for array, view in zip(frame.reads, self.views)
+        ]
+        call(frame, ("gemm", "product", _CHARS[self.out.dtype.name]), [
             *factors, *frame.writes, *told, None
         ])  # fmt: skip
         return frame.function
@@ -110,38 +95,14 @@ def product(node: Node, sizes: Sizes) -> list[Step] | None:
     if out.dtype.name not in _CHARS or not out.size or not node.inputs[0].spec.size:
         return None
     x, y = view_of(node.inputs[0]), view_of(node.inputs[1])
-    if 1 not in y.strides[-2:]:
+    shared = len(out.shape) > 2 and not any(y.strides[:-2])  # or it is packed for each of a batch
+    if 1 not in y.strides[-1 if shared else -2 :]:
         y = dense(node.inputs[1])
     size = out.dtype.itemsize
     lying = [_Lying(v.shape, tuple([s * size for s in v.strides]), size) for v in (x, y)]
-    plan = planned(*lying, out.shape[:-2])  # type: ignore[arg-type]
-    if plan is None:
+    if planned(*lying, out.shape[:-2]) is None:  # type: ignore[arg-type]
         return None
-    if not plan.packed:
-        return [ProductStep(node, (x, y), False, None, "product", sizes)]
-    from fx.backends.cpu.llvm.any_size.gemm import wide
-
-    n, k = (sizes.extent(v) for v in (y.shape[-1], y.shape[-2]))
-    panels = -(-n // wide(size)) * wide(size) * k
-    for length, stride in zip(y.shape[:-2], y.strides[:-2]):
-        if stride:
-            panels = panels * sizes.extent(length)
-    packed = Packed(TensorSpec((plan.packed,), out.dtype), panels)
-    return [
-        ProductStep(node, (x, y), True, packed, kernel, sizes) for kernel in ("pack", "product")
-    ]
-
-
-class Packed(Value):
-    """A packed factor, of so many numbers."""
-
-    __slots__ = ("numbers",)
-
-    def __init__(self, spec: TensorSpec, numbers: int) -> None:
-        known = input_value(spec)
-        for name in Value.__slots__:
-            setattr(self, name, getattr(known, name))
-        self.numbers = numbers
+    return [ProductStep(node, (x, y), sizes)]
 
 
 def _at(n: int, sizes: Mapping[str, int]) -> int:

@@ -13,7 +13,7 @@ from fx.backends.cpu.llvm.builder import chunk_for
 from fx.backends.cpu.llvm.executable import Executable, Program
 from fx.backends.cpu.llvm.recipe import array_of
 from fx.backends.cpu.llvm.sized.building import SizedBuilder
-from fx.backends.cpu.llvm.sized.products import Packed, ProductStep
+from fx.backends.cpu.llvm.sized.products import ProductStep
 from fx.backends.cpu.llvm.sized.target import target_for
 from fx.compiler.extents import ANY, NoExtentsError, Sizes
 from fx.compiler.memory import Arena
@@ -140,7 +140,7 @@ def _shape_of(planned: Schedule, graph: Graph, sizes: Sizes) -> list[Any]:
         specs = [
             (v.spec.dtype.name, tuple(map(sizes.extent, v.spec.shape)))
             for v in (*step.reads, *step.writes)
-            if v is not sizes.words and not isinstance(v, Packed)
+            if v is not sizes.words
         ]
         nest = getattr(step, "nest", None)
         what = step.name
@@ -149,7 +149,7 @@ def _shape_of(planned: Schedule, graph: Graph, sizes: Sizes) -> list[Any]:
             what.append([dtype for dtype, _ in arrays])
         if isinstance(step, ProductStep):
             lie = [(*v.shape, *v.strides, v.offset) for v in step.views]
-            what = (step.kernel, *[tuple(map(sizes.extent, x)) for x in lie])
+            what = tuple([tuple(map(sizes.extent, x)) for x in lie])
         made = [  # constants that are in the code's own keeping, whatever graph it runs for
             v.array.tobytes()
             for v in map(planned.root, step.reads)
