@@ -370,7 +370,7 @@ def is_plain(*values: Any) -> bool:
 
 
 def plain_whole(x: Any) -> View | None:
-    """The record of a written tensor that is all of its family.
+    """The record of a written tensor that is all of its family, at most detached.
 
     None where something is to be looked at before a write: what is staged, noted, recorded, shared
     with NumPy, or not known yet.
@@ -383,10 +383,12 @@ def plain_whole(x: Any) -> View | None:
     record: View = x._view
     family = record.family
     cell = family.cell
-    if record.path or record.leaf is not None or type(cell) is not Storage or family.unclear:
+    if record.leaf is not None or type(cell) is not Storage or family.unclear:
+        return None
+    if record.path and not is_whole(record.path):
         return None
     base = cell.value
-    if type(base) is not Tensor or (base._node is not None and now["record0"]):
+    if type(base) is not Tensor or (base._node is not None and now["record0"] and not record.cut):
         return None
     array = base._a
     if type(array) is not ndarray or array.base is not None:
@@ -404,9 +406,12 @@ def own_memory(x: Any) -> Any:
     if not x.written:
         return _memory_of_cell(x) if x.level == CELL else None
     record = plain_whole(x)
-    if record is None or record.family.members:
+    if record is None:
         return None
-    base = record.family.cell.value
+    family = record.family
+    if family.members:
+        _outdate(family)
+    base = family.cell.value
     array = base._a
     # `base` is held by the cell and this frame, the array by `base` and this frame
     return None if getrefcount(base) > 3 or getrefcount(array) > 3 else array
@@ -423,7 +428,7 @@ def _memory_of_cell(x: Any) -> Any:
     if cell is x and x.leaf is not None and now["record0"]:  # which is refused
         return None
     record = getattr(cell, "_view", None)
-    if record is not None and (record.family.cell is not None or record.family.members):
+    if record is not None and (record.family.cell is not None or record.family.swept()):
         return None
     base = cell.value
     if type(base) is not Tensor:
@@ -464,6 +469,16 @@ def plain_record(x: Any, alone: bool = False) -> View | None:
     return record
 
 
+def _outdate(family: Any) -> None:
+    """Forget what the members of a family were: its memory is about to change."""
+    members = family.members
+    if members:
+        family.members = [held for held in members if _outdated(held())]
+    root = family.root()
+    if root is not None and root._view.source is not None:
+        _outdated(root)
+
+
 def _outdated(member: Any) -> bool:
     """Forget what a member of a family was; False if that is gone."""
     if member is None:
@@ -482,12 +497,7 @@ def memory(family: Any) -> Any:
     if (not own or id(array) in host.memories) and host.is_shared(cell):
         del base, array
         return host.settled(family)
-    members = family.members
-    if members:
-        family.members = [held for held in members if _outdated(held())]
-    root = family.root()
-    if root is not None and root._view.source is not None:
-        _outdated(root)
+    _outdate(family)
     # What runs again needs what was there before. Else `base` is held by the cell and by this
     # frame, and the array by `base` and by this frame.
     if (

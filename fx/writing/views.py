@@ -74,7 +74,8 @@ def noting(function: Callable[..., Any]) -> Callable[..., Any]:
         ):
             return function(self, *args, **kwargs)
         name = _getframe(1).f_code.co_filename
-        if files[name] if name in files else is_internal(name):
+        internal = files.get(name)
+        if internal or (internal is None and is_internal(name)):
             return function(self, *args, **kwargs)
         now["views"] = way
         try:

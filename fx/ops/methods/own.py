@@ -49,6 +49,10 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
         >>> fx.tensor([1, 2]).to(fx.float64)
         tensor([1., 2.], dtype=fx.float64)
     """
+    if len(args) == 1 and not options and isinstance(args[0], Tensor):
+        (other,) = args
+        if self._dtype is other._dtype and self.device.name == other.device.name:
+            return self
     dtype, device = options.pop("dtype", None), options.pop("device", None)
     copy = options.pop("copy", False)
     for name in ("non_blocking", "memory_format"):

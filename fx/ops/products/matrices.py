@@ -96,9 +96,12 @@ def _diagonal_in_steps(x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Ten
 
 
 def _diagonal_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any) -> Any:
-    order, turned, start, stop, step = _lie(x._shape, offset, axis1, axis2)
+    shape = x._shape
+    plain = type(offset) is type(axis1) is type(axis2) is int
+    found = None if plain else _lie(shape, offset, axis1, axis2)  # a cell may hold another later
 
     def pullback(ct: Tensor) -> tuple[Tensor]:
+        order, turned, start, stop, step = found or _lie(shape, offset, axis1, axis2)
         lead = turned[:-2]
         flat = (*lead, prod(turned[-2:]))
         placed = shape_prims.slice_transpose(
