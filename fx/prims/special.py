@@ -1,14 +1,23 @@
-"""Special functions of the error and gamma families: each primitive one row."""
+"""Special functions of the error, gamma and beta families: each primitive one row."""
 
 from __future__ import annotations
 
 import math
 
 from fx.dtypes import FLOATING
+from fx.errors import ArgumentError
 from fx.primitive import define
+from fx.prims.compare import equal, less, less_equal, logical_and, where
 from fx.prims.creation import constant_like
-from fx.prims.elementwise import exp
-from fx.prims.families import elementwise_batch, elementwise_spec, unary, unbroadcast
+from fx.prims.elementwise import exp, log, log1p
+from fx.prims.families import (
+    binary,
+    elementwise_batch,
+    elementwise_spec,
+    spread,
+    unary,
+    unbroadcast,
+)  # fmt: skip
 from fx.prims.sampling import Sample
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -18,6 +27,22 @@ erfc = unary("erfc", weight=30, from_in=lambda x: exp(-(x * x)) * -_TWO_OVER_SQR
 erfinv = unary(
     "erfinv", weight=30, takes=FLOATING, domain=(-0.8, 0.8),
     from_out=lambda y: exp(y * y) * (1.0 / _TWO_OVER_SQRT_PI),
+)  # fmt: skip
+erfcinv = unary(
+    "erfcinv", weight=80, takes=FLOATING, domain=(0.2, 1.8),
+    from_out=lambda y: exp(y * y) * (-1.0 / _TWO_OVER_SQRT_PI),
+)  # fmt: skip
+erfcx = unary(  # exp(x^2) erfc(x)
+    "erfcx", weight=80, takes=FLOATING,
+    from_in=lambda x: x * erfcx(x) * 2.0 - _TWO_OVER_SQRT_PI,
+)  # fmt: skip
+ndtri = unary(
+    "ndtri", weight=80, takes=FLOATING, domain=(0.1, 0.9),
+    from_out=lambda y: exp(y * y * 0.5) * math.sqrt(2.0 * math.pi),
+)  # fmt: skip
+log_ndtr = unary(  # by erfcx the slope is exact in the tail, where both its parts vanish
+    "log_ndtr", weight=80, takes=FLOATING,
+    from_in=lambda x: math.sqrt(2.0 / math.pi) / erfcx(x * -math.sqrt(0.5)),
 )  # fmt: skip
 lgamma = unary(
     "lgamma", weight=60, takes=FLOATING, domain=(0.3, 3.0),
@@ -56,3 +81,127 @@ def _polygamma_vjp(needs, n, x):
         return None
     shape = x.shape
     return lambda ct: (None, unbroadcast(ct * polygamma(n + 1.0, x), shape))
+
+
+# several arguments ------------------------------------------------------------------------------
+
+
+def _by_slopes(name, sample, **slopes):
+    """An elementwise function by the slope for each argument; None refuses its derivative."""
+    words, rules = tuple(slopes), tuple(slopes.values())
+    prim = None
+
+    def check(wanted):
+        for word, rule, want in zip(words, rules, wanted, strict=True):
+            if want is not None and rule is None:
+                raise ArgumentError(
+                    f"fx has no derivative of {name} with respect to {word}; for a constant write "
+                    f"{word}.detach()"
+                )
+
+    def jvp(primals, tangents):
+        check(tangents)
+        pairs = zip(tangents, rules, strict=True)
+        terms = [t * rule(*primals) for t, rule in pairs if t is not None]
+        out, total = prim(*primals), terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return out, spread(total, out.shape)
+
+    def vjp(needs, *primals):
+        check(needs)
+
+        def pullback(ct):
+            return tuple([
+                None if need is None else unbroadcast(ct * rule(*primals), x._shape)
+                for need, rule, x in zip(needs, rules, primals, strict=True)
+            ])  # fmt: skip
+
+        return pullback
+
+    prim = define(
+        name, kind="elementwise", weight=200, spec=elementwise_spec(name, takes=FLOATING), jvp=jvp,
+        vjp=vjp, batch=elementwise_batch(lambda: prim), sample=sample,
+    )  # fmt: skip
+    return prim
+
+
+def _gamma_density(a, x):
+    return exp((a - 1.0) * log(x) - x - lgamma(a))
+
+
+def _beta_density(a, b, x):
+    scale = lgamma(a) + lgamma(b) - lgamma(a + b)
+    return exp((a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - scale)
+
+
+def _two_positive(d):
+    return Sample([d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.4, 3.0)], fixed=(0,))
+
+
+zeta = _by_slopes(  # Hurwitz's: sum over k of (q + k)^-s
+    "zeta",
+    lambda d: Sample([d.floats(s := d.shape(), 1.5, 4.0), d.floats(s, 0.5, 3.0)], fixed=(0,)),
+    s=None, q=lambda s, q: -s * zeta(s + 1.0, q),
+)  # fmt: skip
+gammainc = _by_slopes("gammainc", _two_positive, a=None, x=_gamma_density)
+gammaincc = _by_slopes(
+    "gammaincc", _two_positive, a=None, x=lambda a, x: -_gamma_density(a, x)
+)  # fmt: skip
+betainc = _by_slopes(
+    "betainc",
+    lambda d: Sample(
+        [d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.5, 3.0), d.floats(s, 0.1, 0.9)],
+        fixed=(0, 1),
+    ),
+    a=None, b=None, x=_beta_density,
+)  # fmt: skip
+
+
+# x log(y) and its kin, which are 0 where x is --------------------------------------------------
+
+
+def _xlogy(x, y):
+    nothing = logical_and(equal(x, constant_like(0, x)), equal(y, y))
+    return where(nothing, constant_like(0, x), x * log(y))
+
+
+def _xlog1py(x, y):
+    nothing = logical_and(equal(x, constant_like(0, x)), equal(y, y))
+    return where(nothing, constant_like(0, x), x * log1p(y))
+
+
+def _factor_slope(root, logarithm):
+    def dx(x, y):
+        zero = equal(x, constant_like(0, x))  # kept in place of x
+
+        def times(t):
+            nothing = logical_and(zero, less_equal(y, constant_like(root, y)))
+            return t * where(nothing, constant_like(0, y), logarithm(y))
+
+        return times
+
+    return dx
+
+
+xlogy = binary(
+    "xlogy", weight=20, takes=FLOATING, formula=_xlogy,
+    dx=_factor_slope(0.0, log), dy=lambda x, y: lambda t: t * (x / y),
+    sample=lambda d: Sample([d.floats(s := d.shape()), d.floats(d.broadcastable(s), 0.3, 2.0)]),
+)  # fmt: skip
+xlog1py = binary(
+    "xlog1py", weight=20, takes=FLOATING, formula=_xlog1py,
+    dx=_factor_slope(-1.0, log1p), dy=lambda x, y: lambda t: t * (x / (y + 1.0)),
+    sample=lambda d: Sample([d.floats(s := d.shape()), d.floats(d.broadcastable(s), -0.6, 2.0)]),
+)  # fmt: skip
+entr = unary(
+    "entr", weight=20, takes=FLOATING, domain=(0.2, 2.0),
+    from_in=lambda x: -log(x) - 1.0,
+    formula=lambda x: where(
+        less(x, constant_like(0, x)), constant_like(-math.inf, x), -x * _safe_log(x)
+    ),
+)  # fmt: skip
+
+
+def _safe_log(x):
+    return log(where(equal(x, constant_like(0, x)), constant_like(1, x), x))

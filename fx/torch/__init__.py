@@ -160,6 +160,7 @@ _ROOMS = frozenset(
 _WINDOWS = [f"{_name}_window" for _name in ["bartlett", "blackman", "hamming", "hann", "kaiser"]]
 _LAZY = {
     "compile": "fx.torch.compiler",
+    **dict.fromkeys(("i0", "igamma", "igammac", "polygamma"), "fx.torch.special"),
     "istft": "fx.signal",
     "load": "fx.io",
     "save": "fx.io",

@@ -1,25 +1,84 @@
-"""``torch.special``: special functions that stand on fx's own."""
+"""``torch.special``: ``fx.special`` under PyTorch's names of arguments."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import fx
-from fx.ops.operands import floating, operands
-from fx.ops.pointwise.composed import _times_log
-from fx.ops.pointwise.torch_names import mvlgamma, sinc
 from fx.tensor import Tensor
+from fx.torch._functions import into, with_numpys_words
 
-digamma = psi = fx.digamma
-gammaln, multigammaln = fx.lgamma, mvlgamma
-erf, erfc, erfinv, exp2, expm1, log1p = fx.erf, fx.erfc, fx.erfinv, fx.exp2, fx.expm1, fx.log1p
-expit, logit, xlogy, round = fx.sigmoid, fx.logit, fx.xlogy, fx.round
+_ONE = """
+    airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma entr erf erfc erfcx erfinv exp2 expit
+    expm1 gammaln i0 i0e i1 i1e log1p log_ndtr modified_bessel_i0 modified_bessel_i1
+    modified_bessel_k0 modified_bessel_k1 ndtr ndtri psi scaled_modified_bessel_k0
+    scaled_modified_bessel_k1 sinc spherical_bessel_j0"""
+_TWO = "gammainc gammaincc xlog1py xlogy zeta"
 
 
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
+def _named(name: str, make: Any) -> Any:
+    function = make(getattr(fx.special, name))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (getattr(fx.special, name).__doc__ or "").split("\n")[0]
+    return with_numpys_words(function)
+
+
+def _one(work: Any) -> Any:
+    def function(input: Any, *, out: Any = None) -> Tensor:
+        return _given(out, work, "input", input)
+
+    return function
+
+
+def _two(work: Any) -> Any:
+    def function(input: Any, other: Any, *, out: Any = None) -> Tensor:
+        return _given(out, work, "input, other", input, other)
+
+    return function
+
+
+def _degree(work: Any) -> Any:
+    def function(input: Any, n: Any, *, out: Any = None) -> Tensor:
+        return _given(out, work, "input, n", input, n)
+
+    return function
+
+
+def _given(out: Any, work: Any, example: str, *args: Any) -> Tensor:
+    if out is not None:
+        return into(out, f"special.{work.__name__}", example, work, *args)
+    return work(*args)  # type: ignore[no-any-return]
+
+
+_POLYNOMIALS = " ".join(name for name in fx.special.__all__ if "_polynomial_" in name)
+_KINDS = {_one: _ONE, _two: _TWO, _degree: _POLYNOMIALS}
+globals().update({name: _named(name, make) for make, s in _KINDS.items() for name in s.split()})
+igamma, igammac = fx.special.gammainc, fx.special.gammaincc
+
+
+def polygamma(n: int, input: Any, *, out: Any = None) -> Tensor:
+    """The derivative of order n of ``digamma``."""
+    return _given(out, fx.special.polygamma, "n, input", n, input)
+
+
+def multigammaln(input: Any, p: int, *, out: Any = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension p."""
+    return _given(out, fx.special.multigammaln, "input, p", input, p)
+
+
+def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Tensor:
+    """log(x / (1 - x)); with ``eps`` x is brought into [eps, 1 - eps] first."""
+    return _given(out, fx.special.logit, "input, eps", input, eps)
+
+
+def round(input: Any, *, decimals: int = 0, out: Any = None) -> Tensor:
+    """The nearest whole number, or one of some decimals; of two, the even one."""
+    return _given(out, fx.round, "input, decimals", input, decimals)
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """log(sum(exp(x))) along axes, without overflow."""
-    return fx.logsumexp(input, dim, keepdim)
+    return _given(out, fx.logsumexp, "input, dim", input, dim, keepdim)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
@@ -32,63 +91,13 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     return fx.log_softmax(input, dim, dtype)
 
 
-def entr(input: Any) -> Tensor:
-    """-x log(x): 0 at 0, where its slope is 0 as ``xlogy``'s; -inf below."""
-    x = floating("special.entr", input)
-    # -x * log(x), and not -xlogy(x, x), which is NaN at infinity
-    return fx.where(x < 0, -math.inf, fx.xlogy(-x, x))
-
-
-def xlog1py(input: Any, other: Any) -> Tensor:
-    """input * log1p(other), 0 where input is 0."""
-    x, y = operands("special.xlog1py", input, other, True)
-    return _times_log(x, y, fx.log1p, 0.0, -1.0)
-
-
-def ndtr(input: Any) -> Tensor:
-    """The area under the standard normal curve up to x."""
-    return fx.erfc(floating("special.ndtr", input) * -math.sqrt(0.5)) / 2  # type: ignore[no-any-return]
-
-
-@fx.custom_jvp
-def _ndtri(p: Tensor) -> Tensor:
-    """In the middle by erfinv; in the tails by Halley's steps from the first terms there."""
-    q = fx.where(p > 0.5, 1 - p, p)
-    tail = (q > 0) & (q < 0.25)
-    q = fx.where(tail, q, 0.25)
-    t = fx.sqrt(-2 * fx.log(q))
-    x = (fx.log(t) + math.log(math.sqrt(2 * math.pi))) / t - t
-    for _ in range(4):
-        excess = (ndtr(x) - q) / _density(x)
-        x = x - excess / (1 + x * excess / 2)
-    x = fx.where(p > 0.5, -x, x)
-    outside = fx.where(p < 0, math.nan, fx.erfinv(2 * p - 1))  # 2 * p - 1 may round to -1
-    return fx.where(tail, x, outside * math.sqrt(2))
-
-
-@_ndtri.defjvp
-def _ndtri_rule(primals: Any, tangents: Any) -> Any:
-    out = _ndtri(*primals)
-    return out, tangents[0] / _density(out)
-
-
-def _density(x: Tensor) -> Tensor:
-    return fx.exp(x * x * -0.5) / math.sqrt(2 * math.pi)
-
-
-def ndtri(input: Any) -> Tensor:
-    """Where the area under the standard normal curve reaches p."""
-    return _ndtri(floating("special.ndtri", input))  # type: ignore[no-any-return]
-
-
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(f"fx has no torch.special.{name}; there is: {', '.join(__all__)}")
 
 
-__all__ = [
-    "digamma", "entr", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p",
-    "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "psi", "round", "sinc",
-    "softmax", "xlog1py", "xlogy",
-]  # fmt: skip
+__all__ = sorted({
+    *_ONE.split(), *_TWO.split(), *_POLYNOMIALS.split(), "polygamma", "multigammaln", "logit",
+    "round", "logsumexp", "softmax", "log_softmax",
+})  # fmt: skip

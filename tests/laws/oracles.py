@@ -17,6 +17,7 @@ from tests.laws.control_oracles import CONTROL
 from tests.laws.fourier_oracles import FOURIER
 from tests.laws.matrix_oracles import MATRICES
 from tests.laws.random_oracles import RANDOM
+from tests.laws.special_oracles import SPECIAL
 from tests.laws.window_oracles import WINDOWS
 
 
@@ -331,7 +332,7 @@ ELEMENTWISE = {
     "where": each(lambda c, x, y: x if c else y),
 }  # fmt: skip
 
-ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | WINDOWS | {
+ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPECIAL | WINDOWS | {
     "all": reduced(all, bool), "all_gather": all_gather, "any": reduced(any, bool),
     "argmax": place(max), "argmin": place(min), "argsort": lines(ordered, np.int64),
     "astype": lambda x, *, dtype: gathered(x.shape, np.empty(0, dtype), lambda i: x[i]),

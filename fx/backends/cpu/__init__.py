@@ -34,10 +34,10 @@ KERNELS = {
         add subtract multiply divide power floor_divide remainder fmod maximum minimum arctan2 hypot
         logaddexp copysign nextafter negative abs sign square sqrt rsqrt reciprocal exp exp2 expm1
         log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
-        sigmoid softplus relu floor ceil trunc round erf erfc erfinv lgamma digamma trigamma
-        polygamma divisor equal not_equal less less_equal greater greater_equal logical_and
-        logical_or logical_xor logical_not isnan isinf isfinite signbit bitwise_and bitwise_or
-        bitwise_xor bitwise_not left_shift right_shift where astype stop_gradient conj part""",
+        sigmoid softplus relu floor ceil trunc round divisor equal not_equal less less_equal greater
+        greater_equal logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
+        bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift where astype
+        stop_gradient conj part""",
     "counting": "bincount counts_between",
     "classes": "nll nll_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
@@ -50,6 +50,9 @@ KERNELS = {
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
+    "special": """
+        erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
+        gammainc gammaincc bessel airy_ai airy_ai_slope xlogy xlog1py entr""",
     "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
 }
 # and what makes the kernel of a formula

@@ -16,7 +16,7 @@ from fx.errors import DIVIDED_BY_0, DivisionError
 from fx.primitive import registry
 
 
-def _compiled(name: str) -> Elements:
+def of_formula(name: str) -> Elements:
     """What compilers make of a primitive, as a kernel of it."""
     return Elements(name, lambda *xs: registry[name](*xs))
 
@@ -40,7 +40,7 @@ def _without(kinds: str, kernel: Any) -> Any:
 
 def _or_compiled(name: str) -> Any:
     """A ufunc, which takes an element at a time, or what compilers make of the primitive."""
-    ufunc, compiled = getattr(np, name), _compiled(name)
+    ufunc, compiled = getattr(np, name), of_formula(name)
 
     def one(x: np.ndarray) -> np.ndarray:
         found = compiled(x) if x.size >= limits.WHERE_FROM else None
@@ -149,7 +149,7 @@ def _rounding(ufunc: Any) -> Any:
 floor, ceil, trunc, round = map(_rounding, (np.floor, np.ceil, np.trunc, np.rint))
 
 
-_rsqrt = _compiled("rsqrt")
+_rsqrt = of_formula("rsqrt")
 
 
 def rsqrt(x: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ def relu_into(x: np.ndarray, out: np.ndarray) -> None:
     np.maximum(x, zero_of(x.dtype), out=out)
 
 
-_sigmoid = _compiled("sigmoid")
+_sigmoid = of_formula("sigmoid")
 
 
 @partial(_without, "c")
@@ -183,7 +183,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, one, small) / (one + small)
 
 
-_softplus = _compiled("softplus")
+_softplus = of_formula("softplus")
 
 
 @partial(_without, "c")
@@ -195,7 +195,7 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
-_where = _compiled("where")
+_where = of_formula("where")
 
 
 def where(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> Any:
@@ -259,52 +259,3 @@ def _is_silent(source: Any, target: Any) -> bool:
 
 
 _SILENT: dict[tuple[Any, Any], bool] = {}  # whether a cast warns of nothing, as it is met
-
-
-def _special(name: str, native: Elements | None = None) -> Any:
-    """A ufunc of scipy.special, imported when first called; float16 and bfloat16 go by float32.
-
-    Where compilers have code for it that comes first: SciPy's takes an element at a time.
-    """
-    ufunc: Any = None
-
-    def kernel(*arrays: np.ndarray) -> np.ndarray:
-        nonlocal ufunc
-        found = None if native is None else native(*arrays)
-        if found is not None:
-            return found
-        if ufunc is None:
-            import scipy.special
-
-            ufunc = getattr(scipy.special, name)
-        dtype = arrays[-1].dtype
-        if dtype.itemsize < 4:
-            return np.asarray(ufunc(*[a.astype(np.float32) for a in arrays])).astype(dtype)
-        return ufunc(*arrays)
-
-    return kernel
-
-
-erf, erfc, erfinv = [_special(name, _compiled(name)) for name in ("erf", "erfc", "erfinv")]
-_gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
-
-
-def lgamma(x: np.ndarray) -> np.ndarray:
-    """log(abs(gamma(x))); +inf at both infinities, as in C."""
-    out: np.ndarray = _gammaln(np.where(x == -np.inf, -x, x))
-    return out
-
-
-def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(-1)^(n+1) n! zeta(n + 1, x), for an order n >= 1 given as a float array."""
-    import scipy.special
-
-    order = n.astype(np.float64)
-    sign = np.where(order % 2 == 0, -1.0, 1.0)
-    wide = sign * scipy.special.gamma(order + 1) * scipy.special.zeta(order + 1, x)
-    return np.asarray(wide).astype(x.dtype)
-
-
-def trigamma(x: np.ndarray) -> np.ndarray:
-    """The derivative of digamma."""
-    return polygamma(np.asarray(1.0), x)

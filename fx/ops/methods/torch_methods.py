@@ -291,18 +291,27 @@ def __rdivmod__(self: Tensor, other: Any) -> Any:
     return other if other is NotImplemented else __divmod__(other, self)
 
 
-def stft(self: Tensor, *args: Any, **options: Any) -> Tensor:
-    """``fx.signal.stft`` of the tensor."""
-    from fx import signal
+def _of_room(room: str, name: str) -> Any:
+    """A function of a room that loads when it is first called."""
 
-    return signal.stft(self, *args, **options)
+    def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        from importlib import import_module
+
+        return getattr(import_module(f"fx.{room}"), name)(self, *args, **options)  # type: ignore[no-any-return]
+
+    method.__doc__ = f"``fx.{room}.{name}`` of the tensor."
+    return method
 
 
-def istft(self: Tensor, *args: Any, **options: Any) -> Tensor:
-    """``fx.signal.istft`` of the tensor."""
-    from fx import signal
+stft, istft = _of_room("signal", "stft"), _of_room("signal", "istft")
+i0, igamma, igammac = [_of_room("special", name) for name in ("i0", "gammainc", "gammaincc")]
 
-    return signal.istft(self, *args, **options)
+
+def polygamma(self: Tensor, n: int) -> Tensor:
+    """The derivative of order n of ``digamma``."""
+    from fx import special
+
+    return special.polygamma(n, self)
 
 
 real = property(real)
@@ -312,5 +321,6 @@ METHODS = """
     add sub sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
     sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
-    __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft
+    __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft i0 igamma igammac
+    polygamma
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 import fx.prims.compare as compare
 import fx.prims.elementwise as prims
 import fx.prims.reduction as reduction
+import fx.prims.special as special
 from fx import limits
 from fx._namespace import finfo
-from fx.dtypes import COMPLEX, FLOATING, real_of
+from fx.dtypes import COMPLEX, FLOATING
 from fx.ops.operands import argument, cast, floating, operands, own, partner, promoted, public
 from fx.prims.creation import constant_like
 from fx.prims.families import unbroadcast
@@ -316,35 +316,10 @@ def xlogy(x: Any, y: Any) -> Tensor:
         tensor([0., 0.])
     """
     x, y = operands("xlogy", x, y, True)
-    return _x_log_y(x, y)  # type: ignore[no-any-return]
-
-
-def _x_log_y_in_steps(x: Tensor, y: Tensor) -> Tensor:
-    return _times_log(x, y, prims.log, 1.0, 1.0 / finfo(real_of(y._dtype)).max)
-
-
-_x_log_y = elements("xlogy", _x_log_y_in_steps)
-
-
-def _times_log(
-    x: Tensor, y: Tensor, log: Callable[[Tensor], Tensor], root: float, lowest: float
-) -> Tensor:
-    """x * log(y), 0 where x is 0 and y is not NaN, also where log(y) or its slope is no number.
-
-    Args:
-        x: what it is multiplied by.
-        y: of the same dtype.
-        log: a logarithm that is finite, and has a finite slope, between ``lowest`` and infinity.
-        root: where it is 0.
-        lowest: of those numbers.
-    """
-    if y._dtype in COMPLEX:
-        steep = y == 0
-    else:
-        steep = compare.logical_or(y <= lowest, y == math.inf)
-    zero = compare.logical_and(compare.equal(x, constant_like(0, x)), steep)
-    safe = compare.where(zero, constant_like(root, y), y)
-    return x * log(safe)
+    if y._dtype not in COMPLEX:
+        return special.xlogy(x, y)
+    zero = (x == 0) & (y == 0)
+    return x * prims.log(compare.where(zero, constant_like(1, y), y))
 
 
 # closeness --------------------------------------------------------------------------------------

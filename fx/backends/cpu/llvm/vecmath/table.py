@@ -7,7 +7,7 @@ vectors of one length; so is the result. ``supported`` says whether a primitive 
 its dtypes; where it has none, its eager kernel runs.
 
 It has none for complex dtypes, integers to an integer power (a negative one is an error) and the
-gamma functions.
+derivatives of ``digamma``.
 
 float16 and bfloat16 travel as float32, and what a primitive computes is rounded to 16 bits after
 each, as eager kernels do.
@@ -25,6 +25,7 @@ import fx.backends.cpu.llvm.vecmath.exponential as exponential
 import fx.backends.cpu.llvm.vecmath.inverse as inverse
 import fx.backends.cpu.llvm.vecmath.logarithm as logarithm
 import fx.backends.cpu.llvm.vecmath.power as power
+import fx.backends.cpu.llvm.vecmath.scalars as scalars
 import fx.backends.cpu.llvm.vecmath.trigonometric as trigonometric
 from fx.backends.cpu.llvm.ir import NARROW, llvm_type, storage_type
 from fx.backends.cpu.llvm.vecmath.casts import (
@@ -143,6 +144,15 @@ def _formula(name: str, function: Callable[..., Any]) -> Emitter:
     return emit
 
 
+def _scalars(name: str) -> Emitter:
+    function = scalars.emitter(name)
+
+    def emit(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
+        return _out(function(params, *_terms(b, dtypes, values)), out)
+
+    return emit
+
+
 def _where(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
     return b.select(*values)
 
@@ -155,13 +165,14 @@ EMIT: dict[str, Emitter] = {
     **{name: _simple(getattr(arithmetic, f)) for name, (f, _) in _NAMES.items()},
     **{name: _formula(name, f) for name, f in (UNARY | BINARY).items()},
     **{name: _simple(getattr(division, name)) for name in _DIVISIONS},
+    **{name: _scalars(name) for name in scalars.NAMES},
     "part": _part,
     "where": _where,
     "astype": _astype,
 }
 _TAKES: dict[str, frozenset[Any]] = {
     **{name: takes for name, (_, takes) in _NAMES.items()},
-    **dict.fromkeys(UNARY | BINARY, FLOATING),
+    **dict.fromkeys((*UNARY, *BINARY, *scalars.NAMES), FLOATING),
     **dict.fromkeys(_DIVISIONS, _REAL),
     "part": FLOATING,
     "where": _ANY,

@@ -1,0 +1,88 @@
+"""Special functions: SciPy's ufuncs, and compiled code where there is a formula."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fx.backends.cpu._bessel_names import scipys_name
+from fx.backends.cpu.elementwise import of_formula
+from fx.backends.cpu.formulas import Elements
+
+
+def _special(name: str, native: Elements | None = None) -> Any:
+    """A ufunc of scipy.special, imported when first called; float16 and bfloat16 go by float32.
+
+    Where compilers have code for it that comes first: SciPy's takes an element at a time.
+    """
+    ufunc: Any = None
+
+    def kernel(*arrays: np.ndarray) -> np.ndarray:
+        nonlocal ufunc
+        found = None if native is None else native(*arrays)
+        if found is not None:
+            return found
+        if ufunc is None:
+            import scipy.special
+
+            ufunc = getattr(scipy.special, name)
+        dtype = arrays[-1].dtype
+        if dtype.itemsize < 4:
+            return np.asarray(ufunc(*[a.astype(np.float32) for a in arrays])).astype(dtype)
+        return ufunc(*arrays)
+
+    return kernel
+
+
+erf, erfc, erfinv = [_special(name, of_formula(name)) for name in ("erf", "erfc", "erfinv")]
+_gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
+xlogy, xlog1py, entr = [_special(name, of_formula(name)) for name in ("xlogy", "xlog1py", "entr")]
+erfcx, erfcinv, log_ndtr = [_special(name) for name in ("erfcx", "erfcinv", "log_ndtr")]
+ndtri, betainc = _special("ndtri"), _special("betainc")
+gammainc, gammaincc = _special("gammainc"), _special("gammaincc")
+
+
+def lgamma(x: np.ndarray) -> np.ndarray:
+    """log(abs(gamma(x))); +inf at both infinities, as in C."""
+    out: np.ndarray = _gammaln(np.where(x == -np.inf, -x, x))
+    return out
+
+
+def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(-1)^(n+1) n! zeta(n + 1, x), for an order n >= 1 given as a float array."""
+    import scipy.special
+
+    order = n.astype(np.float64)
+    sign = np.where(order % 2 == 0, -1.0, 1.0)
+    wide = sign * scipy.special.gamma(order + 1) * scipy.special.zeta(order + 1, x)
+    return np.asarray(wide).astype(x.dtype)
+
+
+def trigamma(x: np.ndarray) -> np.ndarray:
+    """The derivative of digamma."""
+    return polygamma(np.asarray(1.0), x)
+
+
+_bessel = lru_cache(_special)
+
+
+def bessel(x: np.ndarray, *, kind: str, order: int) -> np.ndarray:
+    """A Bessel function of a kind and a whole order."""
+    name, first = scipys_name(kind, order)
+    function = _bessel(name)
+    out: np.ndarray = function(x) if first is None else function(x.dtype.type(first), x)
+    return out
+
+
+def _airy(which: int) -> Any:
+    def kernel(x: np.ndarray) -> np.ndarray:
+        import scipy.special
+
+        return np.asarray(scipy.special.airy(x.astype(np.float64))[which]).astype(x.dtype)
+
+    return kernel
+
+
+airy_ai, airy_ai_slope = _airy(0), _airy(1)

@@ -1,0 +1,91 @@
+"""Special functions: ``scipy.special``'s and ``torch.special``'s names.
+
+A derivative that fx does not have (with respect to the order of an incomplete gamma function, say)
+is refused when it is asked for; it is never 0 in silence.
+"""
+
+from fx.ops.pointwise.activations import log_softmax, softmax
+from fx.ops.pointwise.composed import logit, xlogy
+from fx.ops.pointwise.elementwise import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    exp2,
+    expm1,
+    lgamma,
+    log1p,
+    round,
+    sigmoid,
+)  # fmt: skip
+from fx.ops.pointwise.torch_names import mvlgamma, sinc
+from fx.ops.reductions.reduction import logsumexp
+from fx.special.bessel import (
+    airy_ai,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    iv,
+    j0,
+    j1,
+    jn,
+    k0,
+    k0e,
+    k1,
+    k1e,
+    kn,
+    spherical_j0,
+    y0,
+    y1,
+    yn,
+)  # fmt: skip
+from fx.special.functions import (
+    beta,
+    betainc,
+    betaln,
+    entr,
+    erfcinv,
+    erfcx,
+    exprel,
+    gamma,
+    gammainc,
+    gammaincc,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    polygamma,
+    xlog1py,
+    zeta,
+)  # fmt: skip
+from fx.special.polynomials import (
+    chebyshev_polynomial_t,
+    chebyshev_polynomial_u,
+    chebyshev_polynomial_v,
+    chebyshev_polynomial_w,
+    eval_chebyt,
+    eval_chebyu,
+    eval_hermite,
+    eval_hermitenorm,
+    eval_laguerre,
+    eval_legendre,
+    hermite_polynomial_h,
+    hermite_polynomial_he,
+    laguerre_polynomial_l,
+    legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w,
+)  # fmt: skip
+
+expit, psi, gammaln, multigammaln = sigmoid, digamma, lgamma, mvlgamma
+# PyTorch's longer names
+bessel_j0, bessel_j1, bessel_y0, bessel_y1 = j0, j1, y0, y1
+modified_bessel_i0, modified_bessel_i1, modified_bessel_k0, modified_bessel_k1 = i0, i1, k0, k1
+scaled_modified_bessel_k0, scaled_modified_bessel_k1 = k0e, k1e
+spherical_bessel_j0 = spherical_j0
+
+__all__ = sorted(
+    name for name, value in globals().items() if name[0] != "_" and callable(value)
+)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Bessel functions of whole orders, and Airy's first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fx.prims.bessel as prims
+from fx import dtypes
+from fx.ops.axes import integer
+from fx.ops.operands import cast, floating
+from fx.ops.pointwise.torch_names import sinc
+from fx.tensor import Tensor
+
+_SAYS = {
+    "j": "The Bessel function of the first kind",
+    "y": "The Bessel function of the second kind",
+    "i": "The modified Bessel function of the first kind",
+    "k": "The modified Bessel function of the second kind",
+    "ie": "exp(-abs(x)) times the modified Bessel function of the first kind",
+    "ke": "exp(x) times the modified Bessel function of the second kind",
+}
+
+
+def _fixed(kind: str, order: int, name: str) -> Any:
+    def function(x: Any) -> Tensor:
+        return prims.bessel(floating(name, x), kind=kind, order=order)  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{_SAYS[kind]}, of order {order}; differentiable to any order."
+    return function
+
+
+def _any(kind: str, name: str) -> Any:
+    def function(n: int, x: Any) -> Tensor:
+        order = integer(name, "the order", n)
+        return prims.at_order(floating(name, x), kind, order)  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{_SAYS[kind]}, of a whole order n; differentiable in x to any order."
+    return function
+
+
+j0, j1, y0, y1 = [_fixed(k, n, f"{k}{n}") for k in "jy" for n in (0, 1)]
+i0, i1, k0, k1 = [_fixed(k, n, f"{k}{n}") for k in "ik" for n in (0, 1)]
+i0e, i1e, k0e, k1e = [_fixed(f"{k}e", n, f"{k}{n}e") for k in "ik" for n in (0, 1)]
+jn, yn, iv, kn = [_any(k, name) for k, name in zip("jyik", ("jn", "yn", "iv", "kn"), strict=True)]
+
+
+def spherical_j0(x: Any) -> Tensor:
+    """The spherical Bessel function of the first kind, of order 0: sin(x) / x, 1 at 0."""
+    x = floating("spherical_j0", x)
+    wide = cast(x, dtypes.float64)  # x / pi and its product with pi are rounded there
+    return cast(sinc(wide * (1.0 / 3.141592653589793)), x.dtype)
+
+
+def airy_ai(x: Any) -> Tensor:
+    """Airy's function Ai.
+
+    Example:
+        >>> import fx
+        >>> fx.special.airy_ai(fx.tensor([0.0, 1.0]))
+        tensor([0.3550, 0.1353])
+    """
+    return prims.airy_ai(floating("airy_ai", x))  # type: ignore[no-any-return]

@@ -1,0 +1,140 @@
+"""Functions of the error, gamma and beta families, and those that are 0 where x log(x) is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import fx.prims.special as prims
+from fx.errors import ArgumentError
+from fx.ops.indexing.searching import where
+from fx.ops.operands import floating, operands
+from fx.ops.pointwise.elementwise import abs as absolute
+from fx.ops.pointwise.elementwise import digamma, erfc, exp, expm1, floor, lgamma
+from fx.tensor import Tensor
+
+
+def _of_one(name: str, primitive: Any, says: str) -> Any:
+    def function(x: Any) -> Tensor:
+        return primitive(floating(name, x))  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = says
+    return function
+
+
+erfcx = _of_one("erfcx", prims.erfcx, "exp(x^2) erfc(x), which does not vanish for large x.")
+erfcinv = _of_one("erfcinv", prims.erfcinv, "Where erfc reaches y, in (0, 2).")
+ndtri = _of_one("ndtri", prims.ndtri, "Where the area under the normal curve reaches p.")
+log_ndtr = _of_one("log_ndtr", prims.log_ndtr, "log(ndtr(x)), also where ndtr(x) is 0.")
+entr = _of_one("entr", prims.entr, "-x log(x); 0 at 0, -inf below.")
+
+
+def ndtr(x: Any) -> Tensor:
+    """The area under the standard normal curve up to x."""
+    return erfc(floating("ndtr", x) * -math.sqrt(0.5)) * 0.5  # type: ignore[no-any-return]
+
+
+def gamma(x: Any) -> Tensor:
+    """The gamma function; NaN at 0 and where x is a negative whole number.
+
+    Example:
+        >>> import fx
+        >>> fx.special.gamma(fx.tensor([0.5, 5.0, -1.5]))
+        tensor([ 1.7725, 24.0000,  2.3633])
+    """
+    x = floating("gamma", x)
+    down = floor(x)
+    odd = (x < 0) & (down * 0.5 != floor(down * 0.5))
+    found = where(odd, -1.0, 1.0) * exp(lgamma(x))
+    return where((x < 0) & (down == x), math.nan, found)  # type: ignore[no-any-return]
+
+
+def betaln(a: Any, b: Any) -> Tensor:
+    """log(abs(beta(a, b)))."""
+    a, b = operands("betaln", a, b, True)
+    return lgamma(a) + lgamma(b) - lgamma(a + b)  # type: ignore[no-any-return]
+
+
+def beta(a: Any, b: Any) -> Tensor:
+    """gamma(a) gamma(b) / gamma(a + b), for positive arguments.
+
+    Example:
+        >>> import fx
+        >>> fx.special.beta(fx.tensor(2.0), 3.0)
+        tensor(0.0833)
+    """
+    return exp(betaln(a, b))  # type: ignore[no-any-return]
+
+
+def polygamma(n: int, x: Any) -> Tensor:
+    """The derivative of order n of ``digamma``.
+
+    Raises:
+        ArgumentError: for a negative n.
+    """
+    if n < 0:
+        raise ArgumentError(f"polygamma: n must not be negative, got {n}")
+    x = floating("polygamma", x)
+    if n == 0:
+        return digamma(x)  # type: ignore[no-any-return]
+    if n == 1:
+        return prims.trigamma(x)  # type: ignore[no-any-return]
+    return prims.polygamma(prims.constant_like(float(n), x), x)  # type: ignore[no-any-return]
+
+
+def zeta(x: Any, q: Any) -> Tensor:
+    """Hurwitz's zeta function, the sum over k of (q + k)^-x; differentiable in q.
+
+    Raises:
+        ArgumentError: for a derivative with respect to x.
+    """
+    return prims.zeta(*operands("zeta", x, q, True))  # type: ignore[no-any-return]
+
+
+def gammainc(a: Any, x: Any) -> Tensor:
+    """The regularised lower incomplete gamma function; differentiable in x.
+
+    Raises:
+        ArgumentError: for a derivative with respect to a.
+
+    Example:
+        >>> import fx
+        >>> fx.special.gammainc(fx.tensor(1.0), fx.tensor(2.0))
+        tensor(0.8647)
+    """
+    return prims.gammainc(*operands("gammainc", a, x, True))  # type: ignore[no-any-return]
+
+
+def gammaincc(a: Any, x: Any) -> Tensor:
+    """1 - gammainc(a, x), without the loss of digits; differentiable in x."""
+    return prims.gammaincc(*operands("gammaincc", a, x, True))  # type: ignore[no-any-return]
+
+
+def betainc(a: Any, b: Any, x: Any) -> Tensor:
+    """The regularised incomplete beta function; differentiable in x.
+
+    Raises:
+        ArgumentError: for a derivative with respect to a or b.
+    """
+    a, b = operands("betainc", a, b, True)
+    a, x = operands("betainc", a, x, True)
+    b, x = operands("betainc", b, x, True)
+    return prims.betainc(*operands("betainc", a, b, True), x)  # type: ignore[no-any-return]
+
+
+def xlog1py(x: Any, y: Any) -> Tensor:
+    """x log1p(y), 0 where x is 0 and y is not NaN."""
+    return prims.xlog1py(*operands("xlog1py", x, y, True))  # type: ignore[no-any-return]
+
+
+def exprel(x: Any) -> Tensor:
+    """(exp(x) - 1) / x, 1 at 0."""
+    x = floating("exprel", x)
+    near = absolute(x) < 0.2  # where the slope of the quotient is a difference of two like ones
+    small = where(near, x, 0.0)
+    series = small * 0.0 + 1.0
+    for k in range(14, 1, -1):  # 1 + x / 2! + x^2 / 3! + ...
+        series = 1.0 + series * small / k
+    apart = where(near, 1.0, x)
+    return where(near, series, expm1(apart) / apart)  # type: ignore[no-any-return]

@@ -1,0 +1,114 @@
+"""Orthogonal polynomials by their recurrences: p(k + 1) from p(k) and p(k - 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx.errors import ArgumentError
+from fx.ops.indexing.searching import where
+from fx.ops.operands import argument, floating
+from fx.tensor import Tensor
+
+_Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+
+
+def _chebyshev(k: int, x: Tensor, p: Tensor, before: Tensor) -> Tensor:
+    return 2.0 * x * p - before
+
+
+# the polynomial of degree 1, and the step
+_FAMILIES: dict[str, tuple[Callable[[Tensor], Tensor], _Step, str]] = {
+    "chebyshev_polynomial_t": (lambda x: x, _chebyshev, "Chebyshev's, of the first kind"),
+    "chebyshev_polynomial_u": (lambda x: 2.0 * x, _chebyshev, "Chebyshev's, of the second kind"),
+    "chebyshev_polynomial_v": (
+        lambda x: 2.0 * x - 1.0, _chebyshev, "Chebyshev's, of the third kind",
+    ),
+    "chebyshev_polynomial_w": (
+        lambda x: 2.0 * x + 1.0, _chebyshev, "Chebyshev's, of the fourth kind",
+    ),
+    "hermite_polynomial_h": (
+        lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * x * p - 2.0 * k * q, "Hermite's, of physicists",
+    ),
+    "hermite_polynomial_he": (
+        lambda x: x, lambda k, x, p, q: x * p - float(k) * q, "Hermite's, of probability",
+    ),
+    "laguerre_polynomial_l": (
+        lambda x: 1.0 - x,
+        lambda k, x, p, q: ((2.0 * k + 1.0 - x) * p - float(k) * q) / (k + 1.0), "Laguerre's",
+    ),
+    "legendre_polynomial_p": (
+        lambda x: x, lambda k, x, p, q: ((2.0 * k + 1.0) * x * p - float(k) * q) / (k + 1.0),
+        "Legendre's",
+    ),
+}  # fmt: skip
+
+
+def _known(name: str, n: Tensor) -> list[int]:
+    if type(n) is not Tensor:
+        raise ArgumentError(
+            f"{name}: degrees have to be known; under a transform give an int, or a tensor that "
+            f"the transform does not see"
+        )
+    return sorted({int(k) for k in n.reshape((-1,)).tolist() if k >= 0})
+
+
+def _made(name: str, first: Any, step: _Step, says: str, shift: bool) -> Any:
+    def function(x: Any, n: Any) -> Tensor:
+        if isinstance(x, int | float) and isinstance(n, Tensor):
+            x = floating(name, n) * 0.0 + x
+        x = floating(name, x)
+        at = 2.0 * x - 1.0 if shift else x
+        one = at * 0.0 + 1.0
+        if not isinstance(n, Tensor):
+            return _last(first, step, at, one, int(n))
+        degrees = argument(name, n)
+        out = where(degrees >= 0, one, one) * 0.0
+        for k in _known(name, degrees):
+            out = where(degrees.trunc() == k, _last(first, step, at, one, k), out)
+        return out  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{says} polynomial of degree n at {"2 x - 1" if shift else "x"}.
+
+    Args:
+        x: a tensor.
+        n: the degree, an int; or a tensor of degrees, whose shape broadcasts. Fractions are cut
+            off; below 0 the result is 0.
+
+    Returns:
+        A floating tensor; differentiable in x to any order.
+    """
+    return function
+
+
+def _last(first: Any, step: _Step, x: Tensor, one: Tensor, n: int) -> Tensor:
+    if n < 1:
+        return one if n == 0 else one * 0.0
+    before, p = one, first(x)
+    for k in range(1, n):
+        before, p = p, step(k, x, p, before)
+    return p  # type: ignore[no-any-return]
+
+
+for _name, (_first, _step, _says) in _FAMILIES.items():
+    globals()[_name] = _made(_name, _first, _step, _says, False)
+    if _name.startswith("chebyshev"):
+        globals()[f"shifted_{_name}"] = _made(f"shifted_{_name}", _first, _step, _says, True)
+
+
+def _scipys(name: str, function: Any) -> Any:
+    def scipys(n: Any, x: Any) -> Tensor:
+        return function(x, n)  # type: ignore[no-any-return]
+
+    scipys.__name__ = scipys.__qualname__ = name
+    scipys.__doc__ = f"``{function.__name__}(x, n)``, in SciPy's order of arguments."
+    return scipys
+
+
+for _name, _of in {
+    "eval_chebyt": "chebyshev_polynomial_t", "eval_chebyu": "chebyshev_polynomial_u",
+    "eval_hermite": "hermite_polynomial_h", "eval_hermitenorm": "hermite_polynomial_he",
+    "eval_laguerre": "laguerre_polynomial_l", "eval_legendre": "legendre_polynomial_p",
+}.items():  # fmt: skip
+    globals()[_name] = _scipys(_name, globals()[_of])
