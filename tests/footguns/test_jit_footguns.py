@@ -265,3 +265,12 @@ def test_the_type_inside_is_that_of_a_tracer():
     f = fx.jit(lambda x: (type(x) is fx.Tensor, type(w) is fx.Tensor, isinstance(w, fx.Tensor)))
     assert f(X) == (False, False, True)
     assert type(w) is fx.Tensor
+
+
+@pytest.mark.parametrize("show", [lambda y: f"{y}", lambda y: f"{y:.3f}", lambda y: format(y)])
+def test_a_number_in_a_text_is_that_of_the_call(show):
+    """``f"{loss}"`` gave ``jit(float32[])``."""
+    f = lambda x: (x * 2, show(x.sum()))
+    fast = fx.jit(f)
+    for n in (1.0, 2.0, 1.0):
+        assert fast(fx.ones(2) * n)[1] == f(fx.ones(2) * n)[1]

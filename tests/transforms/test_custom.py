@@ -374,3 +374,16 @@ def test_a_function_that_has_the_name_of_a_primitive_is_not_it(wrap, count):
     same(fx.jit(every)(*xs), every(*xs))
     if wrap != "checkpoint":
         same(fx.jit(lambda *xs: [f(*xs) for f in functions])(*xs), every(*xs)[0])
+
+
+def test_a_class_that_has_the_name_of_a_primitive_is_not_it():
+    rules = {
+        "forward": staticmethod(lambda ctx, x: x * 3.0 + 0.25),
+        "backward": staticmethod(lambda ctx, ct: ct * 2.0),
+    }
+    functions = [type(name, (fx.autograd.Function,), rules).apply for name in registry]
+    x = fx.tensor([0.25, 0.5])
+    every = lambda x: [f(x) for f in functions]
+    summed = fx.grad(lambda x: sum(fx.sum(y) for y in every(x)))
+    same(fx.jit(every)(x), every(x))
+    same(fx.jit(summed)(x), summed(x))
