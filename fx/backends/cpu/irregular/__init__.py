@@ -15,8 +15,8 @@ from pathlib import Path
 
 GROUPS = frozenset(
     (
-        "histogram", "lapack", "order", "planes", "rejection", "resampling", "scatter", "shuffle",
-        "spectral", "windows",
+        "histogram", "lanes", "lapack", "order", "planes", "rejection", "resampling", "scatter",
+        "shuffle", "spectral", "windows",
     )
 )  # fmt: skip
 

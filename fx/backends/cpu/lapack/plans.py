@@ -76,10 +76,35 @@ def _flops(char: str) -> float:
     return {"f": 0.03, "d": 0.06, "F": 0.12, "D": 0.24}[char]
 
 
+def _in_lanes(a: Any, name: str, words: Any, sides: int, price: float) -> Plan | None:
+    """A kernel of ``irregular/lanes.py``, where matrices are small, real and many.
+
+    Args:
+        words: what it takes before the number of matrices.
+        sides: columns besides those of the matrix.
+        price: nanoseconds of a matrix in float32.
+    """
+    n, count, width = a.shape[-1], prod(a.shape[:-2]), 64 // a.dtype.itemsize
+    if n > _MOST_IN_LANES or count < width // 2 or a.dtype.kind == "c":
+        return None
+    size = -(-n // 4) * 4
+    room = 64 * size * (size + -(-sides // 4) * 4)
+    words = (*words, count, scratch(0), *_ROOM)
+    tasks = -(-count // width)
+    return Plan(name, a.dtype.char, tasks, 16 * price, words, (room,), "lanes")
+
+
+_MOST_IN_LANES = 64  # rows
+
+
 def cholesky(a: Any) -> Plan:
     """a (*B, n, n) -> lower factors, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n, routine("potrf", char), THREADS)
+    words = (read(0), write(0), write(1), n)
+    found = _in_lanes(a, "cholesky", words, 0, 3 * n * n + n**3 / 50)
+    if found is not None:
+        return found
+    words = (*words, routine("potrf", char), THREADS)
     return Plan("cholesky", char, prod(a.shape[:-2]), 300 + n**3 / 3 * _flops(char), words)
 
 
@@ -123,7 +148,11 @@ def _work(name: str, char: str) -> tuple[Any, ...]:
 def solve(a: Any, b: Any) -> Plan:
     """a (*B, n, n), b (*B, n, k) -> x as b, info (*B)."""
     (n, k), char = b.shape[-2:], a.dtype.char
-    words = (read(0), read(1), write(0), write(1), n, k, *_work("gesv", char))
+    words = (read(0), read(1), write(0), write(1), n, k)
+    found = _in_lanes(a, "solve", words, k, 6 * n * n + 3 * n * k + n * n * (n + k) / 20)
+    if found is not None and k <= n:
+        return found
+    words = (*words, *_work("gesv", char))
     price = 500 + n * n * (0.7 * n + k) * _flops(char)
     return Plan("solve", char, prod(a.shape[:-2]), price, words, _bytes(a, n * n + n * k + n))
 
@@ -131,7 +160,11 @@ def solve(a: Any, b: Any) -> Plan:
 def inv(a: Any) -> Plan:
     """a (*B, n, n) -> x as a, info (*B)."""
     n, char = a.shape[-1], a.dtype.char
-    words = (read(0), write(0), write(1), n, *_work("gesv", char))
+    words = (read(0), write(0), write(1), n)
+    found = _in_lanes(a, "inv", words, n, 8 * n * n + n**3 / 12)
+    if found is not None:
+        return found
+    words = (*words, *_work("gesv", char))
     price = 500 + 1.7 * n**3 * _flops(char)
     return Plan("inv", char, prod(a.shape[:-2]), price, words, _bytes(a, 2 * n * n + n))
 
