@@ -187,7 +187,20 @@ def __getattr__(name: str):
         return import_module(f"fx.{name}")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'fx' has no attribute {name!r}")
+    from fx.ops.numpy_names import NAMES
+
+    if name in NAMES:
+        found = globals()[name] = getattr(import_module(NAMES[name]), name)
+        return found
+    raise AttributeError(f"module 'fx' has no attribute {name!r}{_near(name)}")
+
+
+def _near(name: str) -> str:
+    """What might have been meant."""
+    from difflib import get_close_matches
+
+    found = [] if name[:1] == "_" else get_close_matches(name, __dir__(), 3, 0.75)
+    return f"; did you mean {' or '.join(f'fx.{n}' for n in found)}?" if found else ""
 
 
 # modules that users call; all others are the library's own
@@ -199,4 +212,6 @@ def __dir__():
     from types import ModuleType
 
     own = [n for n, v in globals().items() if n[0] != "_" and not isinstance(v, ModuleType)]
-    return sorted({*own, *_PUBLIC, *_ROOMS, *_LAZY, "__version__"})
+    from fx.ops.numpy_names import NAMES
+
+    return sorted({*own, *_PUBLIC, *_ROOMS, *_LAZY, *NAMES, "__version__"})

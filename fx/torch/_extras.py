@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import fx
@@ -11,6 +10,7 @@ from fx.config import default_dtype, set_default_dtype
 from fx.ops.pointwise import complex_numbers, torch_names
 from fx.ops.products import chains
 from fx.ops.reductions import counting
+from fx.ops.reductions.slopes import slopes
 from fx.ops.shapes import assembly
 from fx.seen import TORCH, Size
 from fx.tensor import Tensor
@@ -157,35 +157,8 @@ def gradient(
     steps = spacing if several else [1 if spacing is None else spacing] * len(axes)
     if len(steps) != len(axes):
         raise ValueError(f"gradient: spacing has {len(steps)} entries for {len(axes)} axes")
-    return tuple([_slopes(input, axis, step, edge_order) for axis, step in zip(axes, steps)])
-
-
-def _slopes(x: Tensor, axis: int, spacing: Any, order: int) -> Tensor:
-    """The slope at each place of an axis, of the parabola through it and its neighbours."""
-    n = x.shape[axis]
-    if n <= order:
-        raise ValueError(
-            f"gradient: edge_order={order} takes at least {order + 1} elements along an axis, "
-            f"got {n} along axis {axis}"
-        )
-    x = x if x.dtype.kind in "fc" else x.to(default_dtype())
-    shape = [-1 if i == axis % x.ndim else 1 for i in builtins.range(x.ndim)]
-    rise = x.diff(dim=axis)
-    if isinstance(spacing, Tensor) and spacing.ndim:
-        steps = spacing.diff().to(x.dtype).reshape(shape)
-    else:
-        steps = fx.full([n - 1 if s == -1 else 1 for s in shape], spacing, dtype=x.dtype)
-    slope = rise / steps  # of each piece: (..., n - 1, ...)
-    first, last = slope.narrow(axis, 0, 1), slope.narrow(axis, n - 2, 1)
-    if n == 2:
-        return fx.concat([first, last], axis)
-    left, right = steps.narrow(axis, 0, n - 2), steps.narrow(axis, 1, n - 2)
-    before, after = slope.narrow(axis, 0, n - 2), slope.narrow(axis, 1, n - 2)
-    middle = (right * before + left * after) / (left + right)
-    if order == 2:  # the parabola's slope at its end
-        first = 2 * first - middle.narrow(axis, 0, 1)
-        last = 2 * last - middle.narrow(axis, n - 3, 1)
-    return fx.concat([first, middle, last], axis)
+    x = input if input.dtype.kind in "fc" else input.to(default_dtype())
+    return tuple([slopes(x, axis, step, edge_order) for axis, step in zip(axes, steps)])
 
 
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:

@@ -66,12 +66,21 @@ def jacfwd(
     randomness: str = "error", chunk_size: int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The Jacobian in forward mode; see ``fx.jacfwd``."""
+    _check_randomness(randomness)
     return fx.jacfwd(func, argnums, has_aux, chunk_size)
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
     """The matrix of second derivatives, ``jacfwd(jacrev(func))``."""
     return jacfwd(jacrev(func, argnums), argnums)
+
+
+def _check_randomness(randomness: str) -> None:
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. "
+            f"Got {randomness}"
+        )
 
 
 def vmap(
@@ -84,11 +93,7 @@ def vmap(
         randomness: ``"different"`` draws anew for each lane, ``"same"`` and ``"error"`` are
             accepted; fx always draws lane by lane, as the loop would.
     """
-    if randomness not in ("error", "different", "same"):
-        raise RuntimeError(
-            f"Only allowed values for randomness are 'error', 'different', or 'same'. "
-            f"Got {randomness}"
-        )
+    _check_randomness(randomness)
     return fx.vmap(func, in_dims, out_dims, chunk_size=chunk_size)
 
 

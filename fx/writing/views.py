@@ -26,8 +26,8 @@ from fx.ops.making.interop import clone
 from fx.ops.methods.own import contiguous as in_order
 from fx.ops.methods.own import stride as stride_of
 from fx.ops.operands import same_view
-from fx.ops.products.matrices import diagonal_array
-from fx.ops.shapes.padding import lying, windows_array
+from fx.ops.products.matrices import _diagonal_array
+from fx.ops.shapes.padding import _lying, _windows_array
 from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tape import CELL, Leaf
@@ -199,16 +199,16 @@ def stride(self: Any, dim: int | None = None) -> Any:
 
 
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
-    return diagonal_array(x, offset=offset, axis1=dim1, axis2=dim2)
+    return _diagonal_array(x, offset=offset, axis1=dim1, axis2=dim2)
 
 
 def _unfolded(x: Any, dim: int, size: int, step: int) -> Any:
-    return windows_array(x, axis=dim % x.ndim, size=size, step=step)
+    return _windows_array(x, axis=dim % x.ndim, size=size, step=step)
 
 
 def _strided(x: Any, size: Any, stride: Any, storage_offset: int) -> Any:
     flat = x.reshape(-1)[storage_offset:]
-    return lying(flat, size, [step * x.itemsize for step in stride])
+    return _lying(flat, size, [step * x.itemsize for step in stride])
 
 
 diagonal = Selection(Tensor.diagonal, _diagonal)

@@ -113,7 +113,7 @@ def tri(
     return with_grad(out, "tri") if requires_grad else out
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0) -> Tensor:
     """The lower triangles of the matrices in ``x``, zeros above.
 
     Args:
@@ -132,7 +132,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle("tril", x, k, upper=False)
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0) -> Tensor:
     """The upper triangles of the matrices in ``x``, zeros below.
 
     Args:

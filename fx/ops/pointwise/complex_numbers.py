@@ -18,7 +18,13 @@ from fx.tensor import Tensor
 
 
 def angle(x: Any) -> Tensor:
-    """The angle of complex numbers in radians; of real ones 0, or pi for negative ones."""
+    """The angle of complex numbers in radians; of real ones 0, or pi for negative ones.
+
+    Example:
+        >>> import fx
+        >>> fx.angle(fx.tensor([1j, -1.0 + 0j]))
+        tensor([1.5708, 3.1416])
+    """
     x = floating("angle", x)
     if x._dtype in dtypes.COMPLEX:
         return arctan2(imag(x), real(x))
@@ -46,13 +52,25 @@ def complex(real: Any, imag: Any) -> Tensor:
 
 @in_float32
 def polar(abs: Any, angle: Any) -> Tensor:
-    """Complex numbers of their absolute values and angles."""
+    """Complex numbers of their absolute values and angles.
+
+    Example:
+        >>> import fx
+        >>> fx.polar(fx.tensor(2.0), fx.tensor(0.0))
+        tensor(2.+0.j)
+    """
     r, phi = argument("polar", abs), argument("polar", angle)
     return complex(r * phi.cos(), r * phi.sin())
 
 
 def view_as_real(x: Any) -> Tensor:
-    """Complex numbers as pairs of real ones along a new last axis."""
+    """Complex numbers as pairs of real ones along a new last axis.
+
+    Example:
+        >>> import fx
+        >>> fx.view_as_real(fx.tensor([1 + 2j]))
+        tensor([[1., 2.]])
+    """
     x = argument("view_as_real", x)
     if x._dtype not in dtypes.COMPLEX:
         raise DTypeError(f"view_as_real takes complex tensors, got {x.spec!r}")
@@ -61,7 +79,13 @@ def view_as_real(x: Any) -> Tensor:
 
 @in_float32
 def view_as_complex(x: Any) -> Tensor:
-    """Pairs of real numbers along the last axis as complex ones."""
+    """Pairs of real numbers along the last axis as complex ones.
+
+    Example:
+        >>> import fx
+        >>> fx.view_as_complex(fx.tensor([[1.0, 2.0]]))
+        tensor([1.+2.j])
+    """
     x = argument("view_as_complex", x)
     if not x.ndim or x._shape[-1] != 2:
         raise ShapeError(f"view_as_complex: the last axis must have size 2, got shape {x.shape}")
@@ -84,7 +108,13 @@ def conj_physical(x: Any) -> Tensor:
 
 
 def isreal(x: Any) -> Tensor:
-    """Whether each element has no imaginary part."""
+    """Whether each element has no imaginary part.
+
+    Example:
+        >>> import fx
+        >>> fx.isreal(fx.tensor([1j, 2.0 + 0j]))
+        tensor([False,  True])
+    """
     x = argument("isreal", x)
     part = imag(x) if x._dtype in dtypes.COMPLEX else compare.astype(x, dtype=dtypes.bool_) & False
     return part == 0  # type: ignore[no-any-return]

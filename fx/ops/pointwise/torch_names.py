@@ -21,24 +21,48 @@ from fx.tensor import Tensor
 
 
 def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians."""
+    """Degrees as radians.
+
+    Example:
+        >>> import fx
+        >>> fx.deg2rad(fx.tensor([0.0, 180.0]))
+        tensor([0.0000, 3.1416])
+    """
     return floating("deg2rad", x) * (math.pi / 180)  # type: ignore[no-any-return]
 
 
 def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees."""
+    """Radians as degrees.
+
+    Example:
+        >>> import fx
+        >>> fx.rad2deg(fx.tensor([0.0, fx.pi]))
+        tensor([  0., 180.])
+    """
     return floating("rad2deg", x) * (180 / math.pi)  # type: ignore[no-any-return]
 
 
 def float_power(x: Any, exponent: Any) -> Tensor:
-    """x ** exponent in float64 (complex128 for complex numbers)."""
+    """x ** exponent in float64 (complex128 for complex numbers).
+
+    Example:
+        >>> import fx
+        >>> fx.float_power(fx.tensor([2, 3]), 2)
+        tensor([4., 9.], dtype=fx.float64)
+    """
     x, y = operands("float_power", x, exponent)
     wide = dtypes.complex128 if x.dtype in dtypes.COMPLEX else dtypes.float64
     return cast(x, wide) ** cast(y, wide)  # type: ignore[no-any-return]
 
 
 def fmax(x: Any, other: Any) -> Tensor:
-    """The larger of each pair; where one is NaN the other."""
+    """The larger of each pair; where one is NaN the other.
+
+    Example:
+        >>> import fx
+        >>> fx.fmax(fx.tensor([1.0, fx.nan]), fx.tensor([2.0, 3.0]))
+        tensor([2., 3.])
+    """
     x, y = operands("fmax", x, other)
     if x.dtype not in dtypes.FLOATING:
         return prims.maximum(x, y)
@@ -46,7 +70,13 @@ def fmax(x: Any, other: Any) -> Tensor:
 
 
 def fmin(x: Any, other: Any) -> Tensor:
-    """The smaller of each pair; where one is NaN the other."""
+    """The smaller of each pair; where one is NaN the other.
+
+    Example:
+        >>> import fx
+        >>> fx.fmin(fx.tensor([1.0, fx.nan]), fx.tensor([2.0, 3.0]))
+        tensor([1., 3.])
+    """
     x, y = operands("fmin", x, other)
     if x.dtype not in dtypes.FLOATING:
         return prims.minimum(x, y)
@@ -54,25 +84,49 @@ def fmin(x: Any, other: Any) -> Tensor:
 
 
 def heaviside(x: Any, values: Any) -> Tensor:
-    """0 for negative numbers, 1 for positive ones, ``values`` for 0."""
+    """0 for negative numbers, 1 for positive ones, ``values`` for 0.
+
+    Example:
+        >>> import fx
+        >>> fx.heaviside(fx.tensor([-1.0, 0.0, 2.0]), fx.tensor(0.5))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     x, v = operands("heaviside", x, values)
     step = compare.where(x > 0, constant_like(1, x), constant_like(0, x))
     return compare.where(x == 0, v, compare.where(x != x, x, step))
 
 
 def ldexp(x: Any, other: Any) -> Tensor:
-    """x * 2 ** other."""
+    """x * 2 ** other.
+
+    Example:
+        >>> import fx
+        >>> fx.ldexp(fx.tensor([1.0, 3.0]), fx.tensor([2, 1]))
+        tensor([4., 6.])
+    """
     return floating("ldexp", x) * prims.exp2(floating("ldexp", other))  # type: ignore[no-any-return]
 
 
 def logaddexp2(x: Any, other: Any) -> Tensor:
-    """log2(2 ** x + 2 ** other), without overflow."""
+    """log2(2 ** x + 2 ** other), without overflow.
+
+    Example:
+        >>> import fx
+        >>> fx.logaddexp2(fx.tensor(3.0), fx.tensor(3.0))
+        tensor(4.)
+    """
     x, y = operands("logaddexp2", x, other, True)
     return prims.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)  # type: ignore[no-any-return]
 
 
 def sinc(x: Any) -> Tensor:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0.
+
+    Example:
+        >>> import fx
+        >>> fx.sinc(fx.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366])
+    """
     x = floating("sinc", x)
     if x.dtype.itemsize == 2:
         return cast(sinc(cast(x, dtypes.float32)), x.dtype)
@@ -87,12 +141,24 @@ def sinc(x: Any) -> Tensor:
 
 
 def isposinf(x: Any) -> Tensor:
-    """Whether each element is positive infinity."""
+    """Whether each element is positive infinity.
+
+    Example:
+        >>> import fx
+        >>> fx.isposinf(fx.tensor([fx.inf, 1.0]))
+        tensor([ True, False])
+    """
     return argument("isposinf", x) == math.inf  # type: ignore[no-any-return]
 
 
 def isneginf(x: Any) -> Tensor:
-    """Whether each element is negative infinity."""
+    """Whether each element is negative infinity.
+
+    Example:
+        >>> import fx
+        >>> fx.isneginf(fx.tensor([-fx.inf, 1.0]))
+        tensor([ True, False])
+    """
     return argument("isneginf", x) == -math.inf  # type: ignore[no-any-return]
 
 
@@ -139,7 +205,13 @@ def gcd(x: Any, other: Any) -> Tensor:
 
 
 def lcm(x: Any, other: Any) -> Tensor:
-    """The least common multiple of each pair of integers; 0 where one is 0."""
+    """The least common multiple of each pair of integers; 0 where one is 0.
+
+    Example:
+        >>> import fx
+        >>> fx.lcm(fx.tensor([4, 6]), fx.tensor([6, 9]))
+        tensor([12, 18])
+    """
     a, b = _integers("lcm", x, other)
     divisor = gcd(a, b)
     return a // compare.where(divisor == 0, constant_like(1, divisor), divisor) * b  # type: ignore[no-any-return]

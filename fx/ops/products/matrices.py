@@ -114,7 +114,7 @@ def _diagonal_vjp(needs: Any, x: Tensor, *, offset: Any, axis1: Any, axis2: Any)
     return pullback
 
 
-def diagonal_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
+def _diagonal_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarray | None:
     """The same view of an array; None for what NumPy does not take, and the steps say why."""
     try:
         out = x.diagonal(offset, axis1, axis2)
@@ -125,7 +125,7 @@ def diagonal_array(x: ndarray, *, offset: int, axis1: int, axis2: int) -> ndarra
 
 
 _diagonal = fuse(
-    "diagonal", cpu=diagonal_array, reference=_diagonal_in_steps, vjp=_diagonal_vjp,
+    "diagonal", cpu=_diagonal_array, reference=_diagonal_in_steps, vjp=_diagonal_vjp,
     torch_name="Diagonal",
 )  # fmt: skip
 _diagonal_of = quick(_diagonal, "offset", "axis1", "axis2")

@@ -320,7 +320,8 @@ def corrcoef(x: Any) -> Tensor:
 # areas ------------------------------------------------------------------------------------------
 
 
-def _strips(name: str, y: Any, x: Any, dx: Any, dim: int) -> Tensor:
+def strips(name: str, y: Any, x: Any, dx: Any, dim: int) -> Tensor:
+    """The area of each strip between neighbours."""
     y = floating(name, y)
     at = normal_axis(name, dim, y._shape)
     n = y._shape[at]
@@ -340,7 +341,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor
         y: the heights.
         x: their places, (n,) or of the shape of ``y``; a distance of ``dx`` (1) unless told.
     """
-    return _strips("trapezoid", y, x, dx, dim).sum(dim)
+    return strips("trapezoid", y, x, dx, dim).sum(dim)
 
 
 trapz = trapezoid
@@ -348,7 +349,7 @@ trapz = trapezoid
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The area under ``y`` up to each place of an axis by the trapezoidal rule."""
-    return _strips("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
+    return strips("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
 
 
 __all__ = public(globals())

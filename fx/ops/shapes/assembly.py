@@ -52,12 +52,24 @@ def atleast_1d(*tensors: Any) -> Any:
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The tensor with at least two axes, new ones in front."""
+    """The tensor with at least two axes, new ones in front.
+
+    Example:
+        >>> import fx
+        >>> fx.atleast_2d(fx.tensor([1.0, 2.0]))
+        tensor([[1., 2.]])
+    """
     return _at_least("atleast_2d", 2, tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensor with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1)."""
+    """The tensor with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1).
+
+    Example:
+        >>> import fx
+        >>> fx.atleast_3d(fx.tensor([1.0, 2.0])).shape
+        (1, 2, 1)
+    """
     return _at_least("atleast_3d", 3, tensors)
 
 
@@ -79,7 +91,14 @@ def column_stack(tensors: Any) -> Tensor:
 
 
 def dstack(tensors: Any) -> Tensor:
-    """One behind another along the third axis."""
+    """One behind another along the third axis.
+
+    Example:
+        >>> import fx
+        >>> fx.dstack([fx.tensor([1, 2]), fx.tensor([3, 4])])
+        tensor([[[1, 3],
+                 [2, 4]]])
+    """
     return concat([atleast_3d(x) for x in tensors], 2)
 
 
@@ -164,7 +183,12 @@ def _splitter(name: str, axis: int, least: int, sentence: str) -> Any:
         return tensor_split(x, indices_or_sections, at)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = sentence
+    example = f"[tuple(x.shape) for x in fx.{name}(fx.ones(2, 2, 2), 2)]"
+    part = tuple([1 if i == axis else 2 for i in range(3)])
+    function.__doc__ = (
+        f"{sentence}\n\n    Example:\n        >>> import fx\n        >>> {example}\n"
+        f"        {[part, part]}\n    "
+    )
     return function
 
 
@@ -174,7 +198,14 @@ dsplit = _splitter("dsplit", 2, 3, "Parts along the third axis.")
 
 
 def fliplr(x: Any) -> Tensor:
-    """The columns in reverse order."""
+    """The columns in reverse order.
+
+    Example:
+        >>> import fx
+        >>> fx.fliplr(fx.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     x = argument("fliplr", x)
     if x.ndim < 2:
         raise ShapeError(f"fliplr takes tensors of at least two axes, got shape {x.shape}")
@@ -182,7 +213,14 @@ def fliplr(x: Any) -> Tensor:
 
 
 def flipud(x: Any) -> Tensor:
-    """The rows in reverse order."""
+    """The rows in reverse order.
+
+    Example:
+        >>> import fx
+        >>> fx.flipud(fx.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     x = argument("flipud", x)
     if x.ndim < 1:
         raise ShapeError("flipud takes tensors of at least one axis, got a scalar")
@@ -226,7 +264,14 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
 
 
 def diagflat(x: Any, offset: int = 0) -> Tensor:
-    """The matrix with all elements of ``x`` on a diagonal."""
+    """The matrix with all elements of ``x`` on a diagonal.
+
+    Example:
+        >>> import fx
+        >>> fx.diagflat(fx.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
     return diag_embed(ravel(argument("diagflat", x)), offset)
 
 
@@ -249,7 +294,14 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> T
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of a vector's elements as columns, the highest first unless ``increasing``."""
+    """The powers of a vector's elements as columns, the highest first unless ``increasing``.
+
+    Example:
+        >>> import fx
+        >>> fx.vander(fx.tensor([2, 3]), 3)
+        tensor([[4, 2, 1],
+                [9, 3, 1]])
+    """
     x = argument("vander", x)
     n = x._shape[-1] if N is None else integer("vander", "N", N)
     powers = iota(n, x)
@@ -258,7 +310,13 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """The place in a tensor of ``shape`` of elements numbered in order, one tensor an axis."""
+    """The place in a tensor of ``shape`` of elements numbered in order, one tensor an axis.
+
+    Example:
+        >>> import fx
+        >>> fx.unravel_index(fx.tensor([5, 2]), (2, 3))
+        (tensor([1, 0]), tensor([2, 2]))
+    """
     flat = cast(argument("unravel_index", indices), dtypes.int64)
     out: list[Tensor] = []
     for n in reversed((shape,) if isinstance(shape, int) else tuple(shape)):

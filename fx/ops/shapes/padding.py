@@ -201,19 +201,19 @@ def _unfold_vjp(needs: Any, x: Tensor, *, axis: int, size: int, step: int) -> An
     return pullback
 
 
-def windows_array(x: ndarray, *, axis: int, size: int, step: int) -> ndarray:
+def _windows_array(x: ndarray, *, axis: int, size: int, step: int) -> ndarray:
     """The same of an array, as a view."""
     before, behind = slice(axis), slice(axis + 1, None)
     shape, strides = x.shape, x.strides
     count = (shape[axis] - size) // step + 1
-    return lying(
+    return _lying(
         x,
         (*shape[before], count, *shape[behind], size),
         (*strides[before], strides[axis] * step, *strides[behind], strides[axis]),
     )
 
 
-def lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
+def _lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
     """Elements from the first of ``x`` on, as a view of the array that has the memory."""
     owner = x if type(x.base) is not ndarray else x.base
     if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
@@ -223,7 +223,7 @@ def lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
 
 
 _windows = fuse(
-    "unfold", cpu=windows_array, reference=_unfold_in_steps, vjp=_unfold_vjp, torch_name="Unfold"
+    "unfold", cpu=_windows_array, reference=_unfold_in_steps, vjp=_unfold_vjp, torch_name="Unfold"
 )
 _unfold = quick(_windows, "axis", "size", "step")
 

@@ -380,6 +380,10 @@ WRITES = [
         "index_select({t}.clone(), {dim}, {all_places}", "gather({t}.clone(), {dim}, {full_places}",
         "sum({t}[None].clone(), 0", "mean({t}[None].clone(), 0", "div({t}.clone(), 2.0",
         "lerp({t}.clone(), torch.ones_like({t}), 0.3", "pow({t}.clone(), 2")],
+    Write("torch.arange({t}.numel(), out={t})", "out", test=_rank(1)),
+    Write("torch.linspace(0, 1, {t}.numel(), out={t})", "out", test=_rank(1)),
+    Write("torch.zeros({t}.shape, out={t})", "out"),
+    Write("torch.full({t}.shape, 0.5, out={t})", "out"),
     *[Write(text, "inplace") for text in (
         _F + "relu({t}, inplace=True)", _F + "leaky_relu({t}, 0.1, inplace=True)",
         _F + "elu({t}, inplace=True)", _F + "silu({t}, inplace=True)",
