@@ -20,7 +20,7 @@ from fx.primitive import registry
 from fx.random.generator import _current
 from fx.tape import CELL
 from fx.tensor import Tensor
-from fx.writing.storing import own_memory
+from fx.writing.memory import own_memory
 
 # methods in place of another name than their primitive
 _PRIMITIVES = {

@@ -110,7 +110,7 @@ def lent(x: Any) -> Any:
         record = view_of(x)
         family = record.family
         if type(family.cell) is Storage and type(family.cell.value) is Tensor:
-            from fx.writing.storing import memory
+            from fx.writing.memory import memory
 
             place = place_in(record, memory(family))
             if place is not None:

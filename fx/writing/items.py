@@ -13,9 +13,10 @@ from fx.tape import CELL
 from fx.tensor import Tensor
 from fx.writing.checking import check
 from fx.writing.layouts import first_expanded, overlaps, place_in
+from fx.writing.memory import is_plain, memory, own_memory, plain_record
 from fx.writing.noting import start
 from fx.writing.records import Storage, View, leads_to, record_of, view_of
-from fx.writing.storing import is_plain, memory, own_memory, plain_record, store
+from fx.writing.storing import store
 from fx.writing.views import index_of, noted
 
 

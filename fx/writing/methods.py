@@ -28,10 +28,11 @@ from fx.writing.checking import check
 from fx.writing.computing import computing, drawing
 from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
+from fx.writing.memory import own_memory
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of
-from fx.writing.storing import own_memory, records, refill, renew, take
+from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
 
