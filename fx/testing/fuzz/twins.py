@@ -12,7 +12,6 @@ the values that were used, also where it would say "modified by an inplace opera
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import linecache
 import math
@@ -31,6 +30,7 @@ import fx
 from fx.errors import WriteError
 from fx.testing.fuzz import rounding
 from fx.testing.fuzz.compare import Found, Invalid
+from fx.testing.fuzz.single_views import single_views
 
 # of the largest value of the program, in float64 and where float32 takes part; what is wrong is
 # wrong by far
@@ -227,7 +227,7 @@ def _both(single: bool = False, rough: bool = False) -> Iterator[None]:
         torch.set_default_dtype(getattr(torch, dtype))
         fx.torch.set_default_dtype(getattr(fx.torch, dtype))
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(_copied, _kept))
-        stack.enter_context(_single_views())
+        stack.enter_context(single_views())
         try:
             yield
         finally:
@@ -235,64 +235,6 @@ def _both(single: bool = False, rough: bool = False) -> Iterator[None]:
             fx.torch.set_grad_enabled(True)
             torch.set_default_dtype(before[0])
             fx.torch.set_default_dtype(before[1])
-
-
-@contextlib.contextmanager
-def _single_views() -> Iterator[None]:
-    """torch's functions that return several views make them one by one, so that it lets them
-    be written into; and iterating does."""
-    import torch
-
-    for owner, name, function in _SINGLE_OLD:
-        setattr(owner, name, functools.wraps(function)(_SINGLE[name]))
-    try:
-        yield
-    finally:
-        for owner, name, function in _SINGLE_OLD:
-            setattr(owner, name, function)
-    assert torch is not None
-
-
-def _unbind(x: Any, dim: int = 0) -> Any:
-    return tuple(x.select(dim, i) for i in range(x.shape[dim]))
-
-
-def _split(x: Any, size: Any, dim: int = 0) -> Any:
-    length = x.shape[dim]
-    if isinstance(size, int):
-        size = [min(size, length - at) for at in range(0, length, size)] or [0]
-    if sum(size) != length:
-        raise RuntimeError("split_with_sizes expects split_sizes to sum exactly to the length")
-    return tuple(x.narrow(dim, sum(size[:i]), n) for i, n in enumerate(size))
-
-
-def _chunk(x: Any, chunks: int, dim: int = 0) -> Any:
-    return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
-
-
-def _sections(x: Any, sections: int, dim: int = 0) -> Any:
-    size, more = divmod(x.shape[dim], sections)
-    return _split(x, [size + (i < more) for i in range(sections)], dim)
-
-
-def _across(x: Any, sections: int) -> Any:
-    return _sections(x, sections, 1 if x.ndim > 1 else 0)
-
-
-def _iterated(x: Any) -> Any:
-    return iter(_unbind(x))
-
-
-_SINGLE = {
-    "unbind": _unbind, "split": _split, "chunk": _chunk, "__iter__": _iterated,
-    "tensor_split": _sections, "hsplit": _across, "vsplit": _sections,
-}  # fmt: skip
-_SINGLE_OLD: list[tuple[Any, str, Any]] = []
-if not missing():
-    import torch as _torch
-
-    _SINGLE_OLD += [(_torch.Tensor, name, getattr(_torch.Tensor, name)) for name in _SINGLE]
-    _SINGLE_OLD += [(_torch, name, getattr(_torch, name)) for name in _SINGLE if name[0] != "_"]
 
 
 # outcomes ---------------------------------------------------------------------------------------

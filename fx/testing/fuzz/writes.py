@@ -158,7 +158,7 @@ class Maker(State):
             results = [t for t in returned if t is not None]
             paths = [self.path(text, t) for t in results]
             if quiet:  # torch's views of leaves that are made so say that they require grad
-                paths = [f"{path} * 1" for path in paths]
+                paths = [f"({path} * 1).contiguous()" for path in paths]
             elif self.jit:  # mostly what a compiled call returns is new, and dense
                 paths = [self.returned(path, t) for path, t in zip(paths, results)]
             out = ", ".join(paths)
