@@ -147,6 +147,11 @@ DIFFERENTIABLE: dict[str, Callable[[Operands], Run]] = {
     "mse_loss": lambda o: lambda: o.F.mse_loss(o.x, o.y),
     "layer_norm": lambda o: lambda: o.F.layer_norm(o.x, (10,)),
     "dropout": lambda o: lambda: o.F.dropout(o.x, 0.5),
+    "nll_loss": lambda o: lambda: o.F.nll_loss(o.x, o.rows),
+    "trace": lambda o: lambda: o.m.trace(o.x),
+    "diagonal": lambda o: lambda: o.x.diagonal(),
+    "unfold": lambda o: lambda: o.x.unfold(0, 3, 1),
+    "index_add": lambda o: lambda: o.x.index_add(0, o.rows, o.y),
 }
 OTHERS: dict[str, Callable[[Operands], Run]] = {
     "argmax": lambda o: lambda: o.x.argmax(dim=1),
@@ -167,6 +172,12 @@ OTHERS: dict[str, Callable[[Operands], Run]] = {
     "one_hot": lambda o: lambda: o.F.one_hot(o.rows, 10),
     "nonzero": lambda o: lambda: o.mask.nonzero(),
     "any": lambda o: lambda: o.mask.any(),
+    "normal": lambda o: lambda: o.m.normal(0.0, 1.0, (10, 10)),
+    "linspace": lambda o: lambda: o.m.linspace(0.0, 1.0, 100),
+    "multinomial": lambda o: lambda: o.m.multinomial(o.chances, 5, replacement=True),
+    "unique": lambda o: lambda: o.places.unique(),
+    "isin": lambda o: lambda: o.m.isin(o.places, o.rows),
+    "equal": lambda o: lambda: o.m.equal(o.x, o.y),
 }
 # the way back alone, over an operation that was recorded once
 BACK: dict[str, Callable[[Operands], Any]] = {

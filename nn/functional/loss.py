@@ -234,7 +234,7 @@ def binary_cross_entropy(
         tensor(0.6931)
     """
     p, y = _pair("binary_cross_entropy", input, target, strict=True)
-    losses = _bce(_probabilities("input", p), _probabilities("target", y))
+    losses = _bce_at_once(_probabilities("input", p), _probabilities("target", y))
     if weight is not None:
         losses = losses * weight
     return reduced(losses, reduction_of(size_average, reduce, reduction))
@@ -298,6 +298,7 @@ _slope_of = elements("binary_cross_entropy_slope", _bce_slope)
 _bce = fuse(
     "binary_cross_entropy", reference=_bce_in_steps, formula=_bce_of, words=(), vjp=_bce_vjp
 )
+_bce_at_once = quick(_bce, tensors=2)
 
 
 def _log(p: Tensor) -> Tensor:

@@ -25,7 +25,8 @@ def relu(x: Any) -> Tensor:
     return _relu(x if type(x) is Tensor else argument("relu", x))  # type: ignore[no-any-return]
 
 
-_relu = quick(prims.relu)
+_relu, _silu = quick(prims.relu), quick(fused.silu)
+_gelu, _gelu_tanh = quick(fused.gelu), quick(fused.gelu_tanh)
 
 
 def softplus(x: Any) -> Tensor:
@@ -50,7 +51,7 @@ def silu(x: Any) -> Tensor:
     x = floating("silu", x)
     if x._dtype.itemsize == 2:
         return cast(silu(cast(x, float32)), x._dtype)
-    return fused.silu(x)
+    return _silu(x)  # type: ignore[no-any-return]
 
 
 def gelu(x: Any, approximate: str = "none") -> Tensor:
@@ -74,9 +75,9 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     if x._dtype.itemsize == 2:
         return cast(gelu(cast(x, float32), approximate), x._dtype)
     if approximate == "none":
-        return fused.gelu(x)
+        return _gelu(x)  # type: ignore[no-any-return]
     if approximate == "tanh":
-        return fused.gelu_tanh(x)
+        return _gelu_tanh(x)  # type: ignore[no-any-return]
     raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 

@@ -387,7 +387,7 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
 
 def _whole(mask: Tensor) -> bool:
     if type(mask) is Tensor and type(mask._a) is np.ndarray:
-        return bool(mask._a.all())
+        return bool(np.logical_and.reduce(mask._a, None))
     return bool(reduction.all(mask, axes=tuple(range(mask.ndim)), keepdims=False))
 
 

@@ -217,7 +217,9 @@ def _lying(x: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
     """Elements from the first of ``x`` on, as a view of the array that has the memory."""
     owner = x if type(x.base) is not ndarray else x.base
     if owner.flags.c_contiguous and x.flags.writeable and x.dtype.kind in "biufc":
-        start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+        start = 0
+        if owner is not x:
+            start = x.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
         return ndarray(shape, x.dtype, owner, start, strides)
     return as_strided(x, shape, strides)
 
