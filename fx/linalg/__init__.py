@@ -7,6 +7,8 @@ are the last two axes of float32, float64, complex64 or complex128; leading axes
 from fx.errors import LinAlgError
 from fx.linalg.cholesky import CholeskyEx, cholesky, cholesky_ex
 from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
+from fx.linalg.functions import householder_product, matrix_exp, matrix_rank, pinv
+from fx.linalg.least_squares import Lstsq, lstsq
 from fx.linalg.lu import (
     LU,
     LUFactor,
@@ -48,13 +50,14 @@ from fx.linalg.solving import (
 from fx.linalg.spectral import SVD, Eig, Eigh, eig, eigh, eigvals, eigvalsh, svd, svdvals
 
 __all__ = [
-    "LU", "QR", "SVD", "CholeskyEx", "Eig", "Eigh", "InvEx", "LUFactor", "LUFactorEx",
-    "LinAlgError", "SlogdetResult", "SolveEx", "cholesky", "cholesky_ex", "cholesky_inverse",
-    "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "inv", "inv_ex", "logdet", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "matmul",
-    "matrix_norm", "matrix_power", "matrix_transpose", "multi_dot", "norm", "outer", "qr",
-    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv",
-    "tensorsolve", "trace", "vander", "vecdot", "vector_norm",
+    "CholeskyEx", "Eig", "Eigh", "InvEx", "LU", "LUFactor", "LUFactorEx", "LinAlgError",
+    "Lstsq", "QR", "SVD", "SlogdetResult", "SolveEx", "cholesky", "cholesky_ex",
+    "cholesky_inverse", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "logdet", "lstsq", "lu",
+    "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "matmul", "matrix_exp", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
+    "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

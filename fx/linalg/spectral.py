@@ -14,7 +14,7 @@ from fx.tensor import Tensor
 
 _FAILED = "The algorithm failed to converge because the input matrix"
 _REPEATED = f"{_FAILED} is ill-conditioned or has too many repeated eigenvalues"
-_NOT_FINITE = f"{_FAILED} contained non-finite values."
+NOT_FINITE = f"{_FAILED} contained non-finite values."
 
 
 class Eigh(NamedTuple):
@@ -39,7 +39,8 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
-def _checked(name: str, reason: str, info: Tensor, *outs: Tensor) -> tuple[Tensor, ...]:
+def checked(name: str, reason: str, info: Tensor, *outs: Tensor) -> tuple[Tensor, ...]:
+    """Results, if every ``info`` is 0; else an error with the reason."""
     words = (f"{name}: {reason}", f"{name}: (Batch element %lld): {reason}")
     return tuple([verified(x, info, words=words) for x in outs])
 
@@ -81,7 +82,7 @@ def eigh(x: Any, /, *, UPLO: str = "L") -> Eigh:
         tensor([1., 3.])
     """
     w, v, info = spectral.eigh(_triangle("linalg.eigh", x, UPLO))
-    return Eigh(*_checked("linalg.eigh", _REPEATED, info, w, v))
+    return Eigh(*checked("linalg.eigh", _REPEATED, info, w, v))
 
 
 def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Tensor:
@@ -108,7 +109,7 @@ def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Tensor:
                 [0., 0., 1.]], dtype=fx.float64)
     """
     w, info = spectral.eigvalsh(_triangle("linalg.eigvalsh", x, UPLO))
-    return _checked("linalg.eigvalsh", _REPEATED, info, w)[0]
+    return checked("linalg.eigvalsh", _REPEATED, info, w)[0]
 
 
 _NO_EIGENVALUES = f"{_FAILED} is ill-conditioned, or contains infs or NaNs."
@@ -141,7 +142,7 @@ def eig(x: Any, /) -> Eig:
         tensor([0.+1.j, 0.-1.j])
     """
     w, v, info = spectral.eig(square("linalg.eig", x))
-    return Eig(*_checked("linalg.eig", _NO_EIGENVALUES, info, w, v))
+    return Eig(*checked("linalg.eig", _NO_EIGENVALUES, info, w, v))
 
 
 def eigvals(x: Any, /) -> Tensor:
@@ -164,7 +165,7 @@ def eigvals(x: Any, /) -> Tensor:
         tensor([2.+0.j, 3.+0.j])
     """
     w, info = spectral.eigvals(square("linalg.eigvals", x))
-    return _checked("linalg.eigvals", _NO_EIGENVALUES, info, w)[0]
+    return checked("linalg.eigvals", _NO_EIGENVALUES, info, w)[0]
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
@@ -196,7 +197,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
         tensor([4., 3.])
     """
     u, s, vh, info = singular.svd(matrices("linalg.svd", x), full=bool(full_matrices))
-    return SVD(*_checked("linalg.svd", _NOT_FINITE, info, u, s, vh))
+    return SVD(*checked("linalg.svd", NOT_FINITE, info, u, s, vh))
 
 
 def svdvals(x: Any, /) -> Tensor:
@@ -219,4 +220,4 @@ def svdvals(x: Any, /) -> Tensor:
         tensor([4., 3.])
     """
     s, info = singular.svdvals(matrices("linalg.svdvals", x))
-    return _checked("linalg.svdvals", _NOT_FINITE, info, s)[0]
+    return checked("linalg.svdvals", NOT_FINITE, info, s)[0]

@@ -158,6 +158,7 @@ _ROOMS = frozenset(
     ]
 )
 _WINDOWS = [f"{_name}_window" for _name in ["bartlett", "blackman", "hamming", "hann", "kaiser"]]
+_FACTORS = ("orgqr", "ormqr", "pca_lowrank", "pinverse", "qr", "svd", "svd_lowrank")
 _LAZY = {
     "compile": "fx.torch.compiler",
     **dict.fromkeys(("i0", "igamma", "igammac", "polygamma"), "fx.torch.special"),
@@ -166,6 +167,8 @@ _LAZY = {
     "save": "fx.io",
     "stft": "fx.signal",
     "vmap": "fx.torch.func",
+    "matrix_exp": "fx.linalg",
+    **dict.fromkeys(_FACTORS, "fx.torch._factors"),
     **dict.fromkeys(_WINDOWS, "fx.torch._windows"),
 }
 _OF_NN = frozenset(_table.OF_NN.split())

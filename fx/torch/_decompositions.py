@@ -53,6 +53,38 @@ def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
     return linalg.svdvals(A)
 
 
+def householder_product(A: Any, tau: Any) -> Tensor:
+    """A product of reflectors; ``fx.linalg.householder_product``."""
+    return linalg.householder_product(A, tau)
+
+
+def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> linalg.Lstsq:
+    """Least squares; ``fx.linalg.lstsq``."""
+    return linalg.lstsq(A, B, rcond, driver=driver)
+
+
+def matrix_exp(A: Any) -> Tensor:
+    """The exponential of square matrices; ``fx.linalg.matrix_exp``."""
+    return linalg.matrix_exp(A)
+
+
+def matrix_rank(
+    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """How many singular values count; ``tol`` is ``atol`` with an ``rtol`` of 0."""
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    return linalg.matrix_rank(A, rtol=rtol, atol=atol, hermitian=hermitian)
+
+
+def pinv(
+    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """The Moore-Penrose inverse; ``rcond`` is ``rtol``."""
+    rtol = rcond if rtol is None else rtol
+    return linalg.pinv(A, rtol=rtol, atol=atol, hermitian=hermitian)
+
+
 def _no_driver(name: str, driver: str | None) -> None:
     if driver is not None:
         raise ValueError(

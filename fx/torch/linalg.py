@@ -9,7 +9,20 @@ from fx import linalg
 from fx.linalg.solving import singular, solution
 from fx.prims.linalg.verified import verified
 from fx.tensor import Tensor
-from fx.torch._decompositions import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from fx.torch._decompositions import (
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    householder_product,
+    lstsq,
+    matrix_exp,
+    matrix_rank,
+    pinv,
+    qr,
+    svd,
+    svdvals,
+)  # fmt: skip
 from fx.torch._functions import sharing
 
 LinAlgError = linalg.LinAlgError
@@ -188,8 +201,9 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
-    "matrix_norm", "matrix_power", "multi_dot", "norm", "qr", "slogdet", "solve", "solve_ex",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
     "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
     "vector_norm",
 ]  # fmt: skip

@@ -93,7 +93,25 @@ def order_of(pivots, *, size):
     return order
 
 
+def matrix_exp(x):
+    """The series, of a small part."""
+    small, total, term = x / 1024, np.eye(len(x)), np.eye(len(x))
+    for k in range(1, 20):
+        term = term @ small / k
+        total = total + term
+    return np.linalg.matrix_power(total, 1024)
+
+
+@told
+def pinv(x, *, rtol, atol):
+    rank = np.linalg.matrix_rank(x, tol=max(atol, rtol * np.linalg.norm(x, 2)))
+    tall = len(x) >= x.shape[1]
+    return np.linalg.solve(x.T @ x, x.T) if tall else np.linalg.solve(x @ x.T, x).T, rank
+
+
 MATRICES = {
+    "matrix_exp": matrix_exp,
+    "pinv": pinv,
     "cholesky": cholesky,
     "eig": eig,
     "eigh": eigh,

@@ -42,8 +42,8 @@ KERNELS = {
     "classes": "nll nll_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
     "lapack.eager": """
-        cholesky det eig eigh eigvals eigvalsh inv lu order_of qr slogdet solve svd svdvals
-        triangular_solve verified""",
+        cholesky det eig eigh eigvals eigvalsh inv lu matrix_exp order_of pinv qr slogdet solve svd
+        svdvals triangular_solve verified""",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool window_sum window_sum_transpose",

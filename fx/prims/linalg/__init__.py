@@ -3,6 +3,7 @@
 from fx.prims.linalg import (
     cholesky,
     det,
+    functions,
     lu,
     orthogonal,
     solve,

@@ -111,9 +111,3 @@ qr = define(
     batch=stacked(lambda: qr),
     sample=_sample,
 )  # fmt: skip
-
-
-def solved(a, b):
-    """The solution x of a x = b, for a (*B, n, n) and b (*B, n, k)."""
-    q, r = qr(a, full=False)
-    return _upper(r, matmul(adjoint(q), b), True, False)

@@ -65,6 +65,11 @@ def from_diagonal(d: Tensor) -> Tensor:
     return where(on_diagonal(d), row(d), constant_like(0, d))  # type: ignore[no-any-return]
 
 
+def identity(n: int, like: Tensor) -> Tensor:
+    """The matrix (n, n), of the dtype and on the device of ``like``."""
+    return from_diagonal(shape_prims.stretched(constant_like(1, like), (n,)))
+
+
 def reciprocal_off_diagonal(x: Tensor) -> Tensor:
     """1 / x of square matrices, and 0 on their diagonals."""
     same, one = on_diagonal(x), constant_like(1, x)

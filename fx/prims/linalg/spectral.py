@@ -13,7 +13,6 @@ from __future__ import annotations
 import fx.prims.shape as shape_prims
 from fx.dtypes import int32
 from fx.primitive import define
-from fx.prims.linalg.orthogonal import solved
 from fx.prims.linalg.pieces import (
     column,
     complex_dtype,
@@ -26,6 +25,7 @@ from fx.prims.linalg.pieces import (
     row,
     total,
 )
+from fx.prims.linalg.solve import solve
 from fx.prims.linalg.stacks import (
     adjoint,
     conjugate,
@@ -170,7 +170,7 @@ def _column_products(x, y):
 
 def _eig_inner(v, t):
     """v^-1 t v."""
-    return solved(v, matmul(of_dtype(t, v.dtype), v))
+    return solve(v, matmul(of_dtype(t, v.dtype), v))[0]
 
 
 def _eig_jvp(primals, tangents):
@@ -183,7 +183,7 @@ def _eig_jvp(primals, tangents):
 
 def _eig_back(v, inner, dtype):
     """The transpose of ``t -> v^-1 t v``."""
-    found = solved(swap_last(v), matmul(inner, swap_last(v)))
+    found = solve(swap_last(v), matmul(inner, swap_last(v)))[0]
     return found if dtype == v.dtype else real(found)
 
 

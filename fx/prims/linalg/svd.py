@@ -150,7 +150,7 @@ def _seen(function):
     return seen
 
 
-def _matrices(d):
+def far_from_singular(d):
     """Matrices (m, n) whose singular values are far from one another and from 0."""
     m, n = d.integer(1, 4), d.integer(1, 4)
     wide = d.floats((*stack_shape(d), max(m, n), 1), 0.0, 0.4)
@@ -167,7 +167,7 @@ svd = define(
     jvp=_svd_jvp,
     vjp=_svd_vjp,
     batch=stacked(lambda: svd),
-    sample=lambda d: Sample([_matrices(d)], {"full": d.flag()}, seen=_seen),
+    sample=lambda d: Sample([far_from_singular(d)], {"full": d.flag()}, seen=_seen),
 )  # fmt: skip
 
 
@@ -206,5 +206,5 @@ svdvals = define(  # x (*B, m, n) -> s (*B, k), info (*B): svd without vectors
     vjp=_svdvals_vjp,
     forward=_svdvals_forward,
     batch=stacked(lambda: svdvals),
-    sample=lambda d: Sample([_matrices(d)]),
+    sample=lambda d: Sample([far_from_singular(d)]),
 )  # fmt: skip

@@ -15,8 +15,8 @@ from pathlib import Path
 
 GROUPS = frozenset(
     (
-        "histogram", "lanes", "lapack", "order", "planes", "rejection", "resampling", "scatter",
-        "shuffle", "spectral", "windows",
+        "functions", "histogram", "lanes", "lapack", "order", "planes", "rejection",
+        "resampling", "scatter", "shuffle", "spectral", "windows",
     )
 )  # fmt: skip
 

@@ -31,19 +31,19 @@ NOT_FINITE = -1  # what info says
 
 
 @inline
-def _copy(x, y, count):
+def copied(x, y, count):
     for i in range(count):
         y[i] = x[i]
 
 
 @inline
-def _fill(x, count, number):
+def filled(x, count, number):
     for i in range(count):
         x[i] = like(x, number)
 
 
 @inline
-def _finite(x, n, m, lower):
+def finite(x, n, m, lower):
     """Whether all elements of a matrix (n, m), or of its lower triangle, are."""
     total = x[0] * 0
     for i in range(n):
@@ -76,7 +76,7 @@ def qr(
     more = offset(tau, few)
     enter(threads)
     for t in range(begin, end):
-        _copy(offset(x, t * m * n), given, m * n)
+        copied(offset(x, t * m * n), given, m * n)
         call(gelqf, (n, m, given, n, tau, more, size, info))
         out = offset(r, t * k * n)
         for i in range(k):
@@ -102,27 +102,27 @@ def eigh(
     Of scratch so many elements, real numbers where they are complex, and integers; without
     vectors a matrix (n, n) before the elements.
     """
-    own = own_part(work, begin, room, chunk)
-    more = own if vectors else offset(own, n * n)
+    first = own_part(work, begin, room, chunk)
+    more = first if vectors else offset(first, n * n)
     middle, counts = own_part(parts, begin, room, chunk), own_part(places, begin, room, chunk)
     kind = _V if vectors else _N
     enter(threads)
     for t in range(begin, end):
         given, values, status = offset(x, t * n * n), offset(w, t * n), offset(info, t)
-        a = offset(v, t * n * n) if vectors else own
-        _copy(given, a, n * n)
+        a = offset(v, t * n * n) if vectors else first
+        copied(given, a, n * n)
         status[0] = 0
-        finite = _finite(given, n, n, True)
-        if finite:
+        sound = finite(given, n, n, True)
+        if sound:
             if width_of(x) == width_of(w):
                 call(syevd, (kind, _U, n, a, n, values, more, size, counts, integers, status))
             else:
                 call(syevd, (
                     kind, _U, n, a, n, values, more, size, middle, reals, counts, integers, status,
                 ))
-        if not finite or status[0] != 0:
-            _fill(values, n, np.nan)
-            _fill(a, n * n, np.nan)
+        if not sound or status[0] != 0:
+            filled(values, n, np.nan)
+            filled(a, n * n, np.nan)
         elif vectors:
             _adjoint(a, n)
     leave(threads)
@@ -148,9 +148,9 @@ def svd(
     for t in range(begin, end):
         values, status = offset(s, t * few), offset(info, t)
         left, right = offset(u, t * m * ku), offset(vh, t * kv * n)
-        _copy(offset(x, t * m * n), given, m * n)
+        copied(offset(x, t * m * n), given, m * n)
         status[0] = NOT_FINITE
-        if _finite(given, m, n, False):
+        if finite(given, m, n, False):
             if width_of(x) == width_of(s):
                 call(gesdd, (
                     kind, n, m, given, n, values, right, n, left, ku, more, size, counts, status,
@@ -161,10 +161,10 @@ def svd(
                     status,
                 ))
         if status[0] != 0:
-            _fill(values, few, np.nan)
+            filled(values, few, np.nan)
             if vectors:
-                _fill(left, m * ku, np.nan)
-                _fill(right, kv * n, np.nan)
+                filled(left, m * ku, np.nan)
+                filled(right, kv * n, np.nan)
     leave(threads)
 
 
@@ -192,7 +192,7 @@ def eig(
                 given[j * n + i] = x[t * n * n + i * n + j]
         status, places, out = offset(info, t), offset(w, 2 * t * n), offset(v, 2 * t * n * n)
         status[0] = NOT_FINITE
-        if _finite(given, n, n, False):
+        if finite(given, n, n, False):
             if width_of(x) == width_of(w):
                 call(geev, (
                     _N, kind, n, given, n, values, offset(values, n), given, n, found, n, more,
@@ -203,9 +203,9 @@ def eig(
                     _N, kind, n, given, n, values, given, n, found, n, more, size, middle, status,
                 ))
         if status[0] != 0:
-            _fill(places, 2 * n, np.nan)
+            filled(places, 2 * n, np.nan)
             if vectors:
-                _fill(out, 2 * n * n, np.nan)
+                filled(out, 2 * n * n, np.nan)
         elif width_of(x) == width_of(w):
             _pairs(values, found, places, out, n, vectors)
         else:

@@ -18,7 +18,7 @@ from importlib import import_module
 import numpy as np
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
-_BLAS = frozenset(("trsm",))
+_BLAS = frozenset(("gemm", "trsm"))
 # what complex matrices have in place of it
 _COMPLEX = {"syevd": "heevd", "orgqr": "ungqr", "orglq": "unglq", "ormqr": "unmqr"}
 ROUTINES = (

@@ -87,7 +87,9 @@ def _word(word: Any, known: dict[str, int]) -> Any:
         return door.threads()
     if isinstance(word, tuple) and word[0] in known:
         return known[word[0]]
-    return None if isinstance(word, tuple) else int(word)
+    if isinstance(word, tuple):
+        return None
+    return word if isinstance(word, float) else int(word)
 
 
 def _in_float32(name: str, params: dict[str, Any], outs: Any) -> Runner:
@@ -124,6 +126,7 @@ inv, det, slogdet = map(kernel_of, ("inv", "det", "slogdet"))
 lu, order_of = map(kernel_of, ("lu", "order_of"))
 qr, svd, svdvals = map(kernel_of, ("qr", "svd", "svdvals"))
 eigh, eigvalsh, eig, eigvals = map(kernel_of, ("eigh", "eigvalsh", "eig", "eigvals"))
+pinv, matrix_exp = map(kernel_of, ("pinv", "matrix_exp"))
 
 
 def verified(x: np.ndarray, info: np.ndarray, *, words: tuple[str, str]) -> np.ndarray:

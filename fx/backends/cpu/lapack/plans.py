@@ -276,6 +276,31 @@ def _eig(a: Any, vectors: bool) -> Plan:
     return _spectral(a, "eig", price, words, *areas)
 
 
+def pinv(a: Any, *, rtol: float, atol: float) -> Plan:
+    """a (*B, m, n) -> p (*B, n, m), rank (*B), info (*B)."""
+    (m, n), char, width = a.shape[-2:], a.dtype.char, a.dtype.itemsize
+    few = min(m, n)
+    svd = _svd(a, few, few, True)
+    size = svd.scratch[0] // width - m * n
+    words = (
+        read(0), write(0), write(1), write(2), m, n, float(rtol), float(atol),
+        routine("gesdd", char), routine("gemm", char), size,
+    )  # fmt: skip
+    areas = (svd.scratch[0] + width * few * (m + n), svd.scratch[1] + width * few, svd.scratch[2])
+    price = svd.price + 2 * m * n * few * _flops(char)
+    return _spectral(a, "pinv", price, words, *areas)._replace(group="functions")
+
+
+def matrix_exp(a: Any) -> Plan:
+    """a (*B, n, n) -> as a."""
+    n, char = a.shape[-1], a.dtype.char
+    routines = [routine(name, char) for name in ("gemm", "gesv")]
+    areas = (a.dtype.itemsize * 7 * n * n, 4 * (n + 1))
+    price = 2000 + 12 * n**3 * _flops(char)
+    found = _spectral(a, "matrix_exp", price, (read(0), write(0), n, *routines), *areas)
+    return found._replace(group="functions")
+
+
 PLANS: dict[str, Callable[..., Plan]] = {
     "cholesky": cholesky,
     "det": det,
@@ -292,4 +317,6 @@ PLANS: dict[str, Callable[..., Plan]] = {
     "svdvals": svdvals,
     "eig": lambda a: _eig(a, True),
     "eigvals": lambda a: _eig(a, False),
+    "pinv": pinv,
+    "matrix_exp": matrix_exp,
 }

@@ -37,7 +37,7 @@ _NARROW = FLOATING - {float32, float64}
 
 def _word(frame: Frame, word: Any, plan: Plan) -> Any:
     if not isinstance(word, tuple):
-        return int(word)
+        return word if isinstance(word, float) else int(word)
     kind, *rest = word
     found: dict[str, Callable[..., Any]] = {
         "read": frame.reads.__getitem__,
