@@ -113,7 +113,7 @@ def _of_nothing(name: str, outs: Any) -> Any:
         out = np.zeros(spec.shape, spec.dtype)
         if name in ("det", "slogdet"):
             out[...] = i == 0
-        elif spec.dtype == int64:  # the order of rows
+        elif name in ("lu", "order_of") and spec.dtype == int64:  # the order of rows
             out[...] = np.arange(out.shape[-1])
         elif out.size and spec.dtype in INEXACT:
             out[...] = np.eye(*spec.shape[-2:])
