@@ -351,9 +351,17 @@ sinh = unary("sinh", weight=18, from_in=lambda x: cosh(x))
 cosh = unary("cosh", no_minus_zero=True, weight=18, from_in=lambda x: sinh(x))
 tanh = unary("tanh", weight=14, from_out=lambda y: 1.0 - y * y)
 arcsinh = unary("arcsinh", weight=24, torch_name="Asinh", from_in=lambda x: rsqrt(x * x + 1.0))
+
+
+def _arccosh_slope(x):
+    if x._dtype in COMPLEX:  # the root of the product lies on another branch
+        return rsqrt(x - 1.0) * rsqrt(x + 1.0)
+    return rsqrt(x * x - 1.0)
+
+
 arccosh = unary(
     "arccosh", weight=24, torch_name="Acosh", domain=(1.2, 3.0),
-    from_in=lambda x: rsqrt(x - 1.0) * rsqrt(x + 1.0),  # on the branch of complex numbers
+    from_in=_arccosh_slope,
 )  # fmt: skip
 arctanh = unary(
     "arctanh", weight=20, torch_name="Atanh", domain=(-0.8, 0.8),
