@@ -21,7 +21,7 @@ def root(x):
         return elementwise.sqrt(x)
     zero = x == 0
     safe = where(zero, constant_like(1.0, x), x)
-    return where(zero, x, elementwise.sqrt(safe))
+    return where(zero, constant_like(0.0, x), elementwise.sqrt(safe))
 
 
 def _length(x, *, axes, keepdims):
