@@ -57,7 +57,7 @@ def pinv(x: Any, /, *, rtol: Any = None, atol: Any = None, hermitian: bool = Fal
         x: (*B, m, n).
         rtol: a number; max(m, n) times the machine's epsilon unless there is an ``atol``, else 0.
         atol: a number; 0 unless given.
-        hermitian: whether ``x`` is Hermitian, so that gradients are.
+        hermitian: whether ``x`` is Hermitian, so that gradients are; its lower triangle is read.
 
     Returns:
         (*B, n, m), of the dtype of ``x``.
@@ -77,7 +77,10 @@ def pinv(x: Any, /, *, rtol: Any = None, atol: Any = None, hermitian: bool = Fal
                 [0.0000, 0.0000]])
     """
     x = (square if hermitian else matrices)("linalg.pinv", x)
-    return pseudo_inverse("linalg.pinv", of_hermitian(x) if hermitian else x, rtol, atol)[0]
+    if hermitian:
+        x = of_hermitian(x)
+        x = triangle(x) + adjoint(triangle(x, diagonal=0.0))
+    return pseudo_inverse("linalg.pinv", x, rtol, atol)[0]
 
 
 def matrix_rank(

@@ -178,3 +178,9 @@ def test_meta_gives_shapes():
     assert fx.linalg.inv(x).shape == (3, 4, 4) and fx.linalg.det(x).shape == (3,)
     assert fx.linalg.solve(x, fx.zeros((4, 2), device="meta")).shape == (3, 4, 2)
     assert fx.linalg.cholesky(x).shape == (3, 4, 4) and fx.linalg.lu(x).P.shape == (3, 4, 4)
+
+
+def test_the_gradient_of_determinants_of_nothing():
+    x = fx.zeros(3, 0, 0, requires_grad=True)
+    fx.linalg.det(x).sum().backward()
+    assert x.grad.shape == (3, 0, 0)

@@ -40,8 +40,14 @@ erf, erfc, erfinv = [_special(name, of_formula(name)) for name in ("erf", "erfc"
 _gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
 xlogy, xlog1py, entr = [_special(name, of_formula(name)) for name in ("xlogy", "xlog1py", "entr")]
 erfcx, erfcinv, log_ndtr = [_special(name) for name in ("erfcx", "erfcinv", "log_ndtr")]
-ndtri, betainc = _special("ndtri"), _special("betainc")
+ndtri, _betainc = _special("ndtri"), _special("betainc")
 gammainc, gammaincc = _special("gammainc"), _special("gammaincc")
+
+
+def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The regularized incomplete beta function, in float64: SciPy's float32 loses large a and b."""
+    wide = [y.astype(np.float64) for y in (a, b, x)]
+    return np.asarray(_betainc(*wide)).astype(x.dtype)
 
 
 def lgamma(x: np.ndarray) -> np.ndarray:

@@ -46,6 +46,8 @@ def _cofactors(a):
     Where a is singular, of a matrix beside it: the cofactors are finite there, but good to half of
     the digits only.
     """
+    if not a._shape[-1]:  # the determinant of nothing is 1
+        return a
     _, info = inv(a)
     singular = _lifted(compare.not_equal(info, constant_like(0, info)))
     size = reduction.max(abs(a), axes=(a.ndim - 2, a.ndim - 1), keepdims=True)

@@ -7,23 +7,32 @@ import numpy as np
 import pytest
 
 import fx
+import fx.special
 from fx.backends.cpu.llvm.machines import emitting_for, host
 from fx.backends.cpu.llvm.vecmath.table import BINARY, EMIT, UNARY, supported
 from fx.dtypes import ALL, COMPLEX, FLOATING, INTEGRAL
 from fx.errors import FxError
 from fx.primitive import registry
+from fx.prims.bessel import KINDS
 from fx.spec import TensorSpec
 from tests.backends.llvm.element_kernel import element_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 REAL = [d for d in ALL if d not in COMPLEX]
-THREE, TWO = {"where"}, {
+THREE, TWO = {"where", "betainc"}, {
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "copysign", "nextafter", "fmod",
     "remainder", "floor_divide", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "left_shift", "right_shift", *BINARY,
+    "bitwise_xor", "left_shift", "right_shift", "gammainc", "gammaincc", *BINARY,
 }  # fmt: skip
+
+
+CHOICES = {
+    "astype": [{"dtype": d} for d in REAL],
+    "part": [{"turn": t} for t in range(4)],
+    "bessel": [{"kind": k, "order": n} for k in KINDS for n in range(3)],
+}
 
 
 def _arity(name):
@@ -55,8 +64,7 @@ def _cases():
             dtypes = [dtype] * _arity(name)
             if name == "where":
                 dtypes[0] = np.dtype(bool)
-            choices = {"astype": [{"dtype": d} for d in REAL],
-                       "part": [{"turn": t} for t in range(4)]}.get(name, [{}])  # fmt: skip
+            choices = CHOICES.get(name, [{}])
             for params in choices:
                 try:
                     out = registry[name].spec(*[TensorSpec((1,), d) for d in dtypes], **params)

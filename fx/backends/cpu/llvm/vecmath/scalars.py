@@ -30,7 +30,7 @@ _NAMES = {  # primitive: SciPy's name, arguments
     "gammaincc": ("gammaincc", 2),
     "betainc": ("betainc", 3),
 }
-NAMES = frozenset((*_NAMES, "bessel"))
+NAMES = (*_NAMES, "bessel")
 
 
 def _function(b: Any, name: str, count: int) -> Any:
