@@ -125,6 +125,8 @@ CASES = [
     plain("polysub", W, V), plain("polymul", V, W), call("polydiv", V, W), plain("polydiv", W, V),
     plain("polyder", V, 2, static=(1,)), plain("polyder", I), plain("polyint", V),
     plain("polyint", V, 2, [1.0, 2.0], static=(1,)),
+    call("polyfit", V, V**2, 2, static=(2,)), plain("polyfit", V * 1e3, V, 3, static=(2,)),
+    plain("polyfit", W, M, 1, w=abs(W), static=(2,)),
 ]  # fmt: skip
 
 
@@ -229,6 +231,15 @@ def test_partitions_have_their_order():
         same(fx.take_along_axis(fx.tensor(M), places, axis), parts)
 
 
+@pytest.mark.parametrize(
+    "p", [W, [1.0, 0.0, 4.0], [0.0, 2.0, 1.0, 0.0, 0.0], [3.0], [0.0, 0.0], [1, -3, 2]]
+)
+def test_roots(p):
+    found = np.sort_complex(np.asarray(fx.roots(wrapped(p))))
+    expected = np.sort_complex(np.roots(p))
+    np.testing.assert_allclose(found, expected, 1e-5 if isinstance(p, list) else 1e-10, 1e-6)
+
+
 def test_piecewise():
     x = fx.tensor(V)
     same(
@@ -271,7 +282,7 @@ ELSEWHERE = {
     *("mgrid", "ogrid", "r_", "c_", "s_", "index_exp", "mask_indices", "fromfunction", "put"),
     *("place", "fill_diagonal", "put_along_axis", "partition", "argpartition", "piecewise"),
     *("apply_along_axis", "apply_over_axes", "vectorize", "isscalar", "iscomplexobj"),
-    *("isrealobj", "float_"),
+    *("isrealobj", "float_", "roots"),
     # PyTorch's too, tested with its names
     *("isreal", "polar", "view_as_complex", "view_as_real", "block_diag", "atleast_2d", "dsplit"),
 }

@@ -41,6 +41,7 @@ _MODULES = {
     ),
     _HERE + "histograms": "digitize histogram histogram2d histogram_bin_edges histogramdd",
     _HERE + "sets": "intersect1d setdiff1d setxor1d union1d",
+    "fx.linalg.fitting": "polyfit roots",
     _HERE + "polynomials": ("poly polyadd polyder polydiv polyint polymul polysub polyval"),
 }
 NAMES = {name: module for module, names in _MODULES.items() for name in names.split()}
