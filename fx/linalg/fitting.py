@@ -72,8 +72,8 @@ def roots(p: Any) -> Tensor:
 
     Example:
         >>> import fx
-        >>> fx.roots([1.0, 0.0, -4.0]).real.sort()
-        tensor([-2.,  2.])
+        >>> fx.roots([2.0, -4.0])
+        tensor([2.+0.j])
     """
     x = floating("roots", atleast_1d(asarray(p)))
     if x.ndim != 1:
