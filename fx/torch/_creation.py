@@ -11,6 +11,7 @@ import numpy as np
 import fx
 from fx import dtypes
 from fx.config import default_dtype
+from fx.errors import WriteError
 from fx.ops.making.creation import filled
 from fx.ops.operands import argument
 from fx.random.stateful import drawn
@@ -61,6 +62,22 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, **options: A
     return fx.tensor(s, default_dtype() if dtype is None else dtype, device)
 
 
+def _into(out: Any, name: str, *args: Any, **options: Any) -> Tensor:
+    """What ``out=`` gets of a function that makes tensors: a leaf requires grad no more.
+
+    Raises:
+        WriteError: if ``empty`` or ``randn`` is to fill a tensor that requires grad.
+    """
+    required = isinstance(out, Tensor) and out.requires_grad
+    if required and name in ("empty", "randn"):
+        raise WriteError(
+            f"{name}(out=...): cannot resize variables that require grad; write "
+            f"out.copy_(torch.{name}(out.shape)) inside `with torch.no_grad():`"
+        )
+    into(out, name, *args, **options)
+    return out.requires_grad_(False) if required and out.is_leaf else out
+
+
 def _of_size(make: Any, quick: Any) -> Any:
     """``f(2, 3)`` or ``f((2, 3))`` or ``f(size=(2, 3))`` with PyTorch's options.
 
@@ -78,7 +95,7 @@ def _of_size(make: Any, quick: Any) -> Any:
         options.pop("memory_format", None)
         options |= {"dtype": dtype, "device": device, "requires_grad": requires_grad}
         if out is not None:
-            return into(out, make.__name__, "size", make, *size, **options)
+            return _into(out, make.__name__, "size", make, *size, **options)
         return make(*size, **options)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = make.__name__
@@ -127,7 +144,7 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor of ``size`` that holds ``fill_value`` everywhere."""
     if out is not None:
-        return into(
+        return _into(
             out, "full", "size, fill_value", full, size, fill_value, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     return fx.full(size, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -139,7 +156,7 @@ def arange(
 ) -> Tensor:  # fmt: skip
     """The numbers start, start + step, ... below ``end``; from 0 where one number is given."""
     if out is not None:
-        return into(
+        return _into(
             out, "arange", "start, end, step", arange, start, end, step, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     start, end = (0, start) if end is None else (start, end)
@@ -176,7 +193,7 @@ def linspace(
 ) -> Tensor:  # fmt: skip
     """``steps`` numbers at equal distances from ``start`` to ``end``."""
     if out is not None:
-        return into(
+        return _into(
             out, "linspace", "start, end, steps", linspace, start, end, steps, dtype=dtype,
             device=device,
         )  # fmt: skip
@@ -190,7 +207,7 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """``steps`` powers of ``base`` whose exponents lie at equal distances."""
     if out is not None:
-        return into(
+        return _into(
             out, "logspace", "start, end, steps, base", logspace, start, end, steps, base,
             dtype=dtype, device=device,
         )  # fmt: skip
@@ -206,7 +223,7 @@ def eye(
 ) -> Tensor:  # fmt: skip
     """A matrix (n, m) with ones on its diagonal."""
     if out is not None:
-        return into(out, "eye", "n, m", eye, n, m, dtype=dtype, device=device)
+        return _into(out, "eye", "n, m", eye, n, m, dtype=dtype, device=device)
     return fx.eye(n, m, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -217,7 +234,7 @@ def randint(
 ) -> Tensor:  # fmt: skip
     """Integers in [low, high), each as likely; ``randint(high, size)`` begins at 0."""
     if out is not None:
-        return into(
+        return _into(
             out, "randint", "low, high, size", randint, low, high, size, generator=generator,
             dtype=dtype, device=device,
         )  # fmt: skip
@@ -242,7 +259,7 @@ def randperm(
 ) -> Tensor:  # fmt: skip
     """The numbers 0 to n - 1 in random order."""
     if out is not None:
-        return into(
+        return _into(
             out, "randperm", "n", randperm, n, generator=generator, dtype=dtype, device=device
         )  # type: ignore[no-any-return]
     options: dict[str, Any] = {"generator": generator, "device": device}
@@ -256,7 +273,8 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Normal samples, of the means' and deviations' shape or of ``size``."""
     if out is not None:
-        return into(
+        give = into if size is None else _into
+        return give(
             out, "normal", "mean, std, size", normal, mean, std, size, generator=generator,
             **options,
         )  # fmt: skip

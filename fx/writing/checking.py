@@ -42,7 +42,7 @@ def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> V
         if type(node) is Leaf:
             kind = "a view of a leaf" if record.path and not record.cut else "a leaf"
             raise WriteError(_LEAF.format(kind, operation))
-        apart = type(record.leaf) is Leaf
+        apart = record.lost or type(record.leaf) is Leaf
         if apart or (record.path and not record.cut and _root_is_leaf(family)):
             raise WriteError(_LEAF.format("a view of a leaf", operation))
     if writes and first_expanded(record.path) < len(record.path) and overlaps(record):

@@ -256,6 +256,7 @@ def _record(
             record.leaf, record.at, record.cut = source, len(way), True
             return record
     record.leaf, record.at, record.cut = node, len(path), True  # of a leaf that is gone
+    record.lost = _node(first) is None and _mark(first) is not CUT  # or is none any more
     return record
 
 

@@ -70,6 +70,21 @@ def numpy(self: Any, *, force: bool = False) -> Any:
     return lent(noted(self.detach))
 
 
+def is_conjugate(x: Any) -> bool:
+    """Whether a tensor is a view of conjugates, or cut of one."""
+    if type(x) is Tensor and copies and id(owner_of(x._a)) in copies:
+        from fx.writing.noting import start
+
+        start()  # only then it is known what is cut of a view with memory of its own
+    record = getattr(x, "_view", None)
+    return record is not None and conjugated(record.path)
+
+
+def resolve_conj(self: Any) -> Any:
+    """The same values: a view of conjugates as a copy, another tensor itself."""
+    return interop.clone(self) if is_conjugate(self) else self
+
+
 def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
     """What ``np.asarray(x)`` takes: an array that shares memory unless another dtype is asked."""
     same = dtype is None or self._dtype == dtype
@@ -80,23 +95,19 @@ def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def lent(x: Any) -> Any:
     """An array in the memory of a tensor."""
-    if type(x) is Tensor:
-        if x._node is None and not (writing.started or writing.apart):  # all views share memory
-            array = x._a
-            if type(array) is np.ndarray:
-                owner = array if array.base is None else array.base
-                if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
-                    return _lend(array, owner)
-        if copies and id(owner_of(x._a)) in copies:
-            from fx.writing.noting import start
-
-            start()  # it may be cut of a view with memory of its own
-    record = getattr(x, "_view", None)
-    if record is not None and conjugated(record.path):
+    started = writing.started or writing.apart
+    if type(x) is Tensor and x._node is None and not started:  # all views share memory
+        array = x._a
+        if type(array) is np.ndarray:
+            owner = array if array.base is None else array.base
+            if type(owner) is np.ndarray and owner.base is None and owner.size > 1:
+                return _lend(array, owner)
+    if is_conjugate(x):
         raise WriteError(
             "Can't call numpy() on Tensor that has conjugate bit set. Use "
             "tensor.resolve_conj().numpy() instead."
         )
+    record = getattr(x, "_view", None)
     if type(x) is Tensor:
         if record is None or record is CUT or _lies_there(x, record):
             return _lend_own(x)
@@ -402,4 +413,5 @@ def renewed(cell: Any, family: Any, rebind: Any) -> Any:
 def attach() -> None:
     """Put them on Tensor."""
     writing.hosted = is_hosted
+    Tensor.resolve_conj = resolve_conj
     Tensor.numpy, Tensor.__array__ = numpy, __array__  # type: ignore[attr-defined]

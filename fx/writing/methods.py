@@ -20,6 +20,7 @@ from fx.frames import user_frame
 from fx.levels import Tracer
 from fx.ops.methods.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
+from fx.prims.shape import reshape
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
@@ -31,7 +32,7 @@ from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, seen, share, tell
-from fx.writing.records import CUT, detached, leads_to, record_of
+from fx.writing.records import CUT, detached, leads_to, record_of, shortened
 from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
@@ -245,10 +246,17 @@ def adopt(x: Any, other: Any, name: str) -> Any:
     if x.level == CELL and not x.written:
         raise WriteError(f"{name}: a parameter keeps its shape; write p.data = ...")
     shape, dtype = other.shape, other.dtype
-    record.family, record.path, record.cut = new.family, new.path, new.cut
+    own = record.family is new.family
+    same = new.path[-1:] == ((reshape, {"shape": x.shape}),)
+    if own and same and leads_to(record.path, new.path, 1):
+        return x  # nothing was to be squeezed
+    member = own and record.path
+    path = new.path if record.leaf is not None else shortened(new.path)
+    record.family, record.path, record.cut = new.family, path, new.cut
     record.shape, record.dtype = shape, dtype
     record.source = record.value = None
-    new.family.add(x)
+    if not member:
+        new.family.add(x)
     return x
 
 

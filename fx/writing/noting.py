@@ -163,7 +163,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     else:
         made.kept = record.kept
         if record.leaf is not None and not (type(out) is Tensor and out._node is None):
-            made.leaf, made.at, made.cut = record.leaf, record.at, True
+            made.leaf, made.at, made.cut, made.lost = record.leaf, record.at, True, record.lost
         elif record.path and type(node) is Leaf:
             made.leaf, made.at, made.cut = node, len(record.path), True
     if family.cell is not None:

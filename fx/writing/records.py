@@ -13,8 +13,10 @@ from weakref import ref
 
 from numpy import ndarray
 
+from fx.graph.named import Named
 from fx.modes import newest_level
 from fx.prims.compare import stop_gradient
+from fx.prims.shape import reshape, transpose
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
@@ -85,9 +87,9 @@ class Family:
         self.limit = _MOST
         self.of_user = self.found = self.watched = False
         self.unclear: Any = ()
-        if type(root) is Tensor:
+        if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)
-            self.array = array = root._a
+            self.array = array = array_in.__get__(root)
             self.shape = array.shape
         else:
             self.root = _GONE if root is None else ref(root)
@@ -130,12 +132,14 @@ class View:
         since: the number of the first write on the tape: what was recorded before had ``first``.
         leaf, at: the place of a gradient, if it or what it comes from is a leaf apart from the
             first, and how many steps of the path lead to that.
+        lost: whether that is the history of before the first required grad no more. What is then
+            written with a history gives it that one, as its place in PyTorch's base does.
         source, value: what the family held when it was last read, and what that was here.
     """
 
     __slots__ = (
-        "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "path", "shape", "since",
-        "source", "value",
+        "at", "base", "cut", "dtype", "family", "first", "kept", "leaf", "lost", "path", "shape",
+        "since", "source", "value",
     )  # fmt: skip
     shape: Any
     dtype: Any
@@ -145,7 +149,7 @@ class View:
         self.path = path
         self.base = base
         self.cut = cut
-        self.kept = False
+        self.kept = self.lost = False
         self.since = self.at = 0
         self.first: Any = None
         self.leaf: Any = None
@@ -181,6 +185,18 @@ def leads_to(path: Any, other: Any, more: int) -> bool:
     if len(other) != len(path) + more:
         return False
     return not path or all(a is b for a, b in zip(path, other))
+
+
+def shortened(path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A path, its last two steps as one where both reshape or both transpose."""
+    if len(path) < 2 or path[-2][0] is not path[-1][0]:
+        return path
+    (_, before), (primitive, params) = path[-2:]
+    if primitive is transpose:
+        params = {"axes": tuple([before["axes"][a] for a in params["axes"]])}
+    elif primitive is not reshape:
+        return path
+    return (*path[:-2], (primitive, params))
 
 
 def twin(x: Any) -> Any:

@@ -26,7 +26,7 @@ from fx.writing.layouts import first_expanded, place_in
 from fx.writing.memory import hold, is_plain, memory, plain_record, plain_whole
 from fx.writing.records import Family, Storage, View, is_whole, record_of, twin, view_of
 from fx.writing.replacing import changed, replaced
-from fx.writing.written import UNTOLD, convert, looked, next_number, with_history
+from fx.writing.written import UNTOLD, convert, looked, next_number, regain, with_history
 
 
 def renew(x: Any, operation: str, value: Any) -> Any:
@@ -261,12 +261,15 @@ def _put(family: Any, base: Any) -> None:
     """Let a family hold another value."""
     cell = family.cell
     if type(cell) is Storage:
+        gains = base._node is not None and cell.value._node is None
         if modes.stage is None and host.is_shared(cell):
             host.put(cell, memory(family), base)
             return
         if type(base) is Tensor and family.strides is None:
             _order(base)
         hold(cell, base)
+        if gains:
+            regain(family)
         return
     if type(cell).rebind is None:  # pragma: no cover
         return

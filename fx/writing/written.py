@@ -342,5 +342,13 @@ def keep_histories(family: Family) -> None:
 def _keep_history(record: View, node: Any) -> None:
     """Let a view have a history of its own: what it is a view of requires grad no more."""
     if node is not None and record.path and not record.cut:
-        record.leaf, record.at, record.cut = node, len(record.path), True
+        record.leaf, record.at, record.cut, record.lost = node, len(record.path), True, True
         record.source = None
+
+
+def regain(family: Family) -> None:
+    """The first of a family has a history again: let its views that lost theirs have that one."""
+    for record in map(view_of, family.alive()):
+        if record.lost:
+            record.leaf, record.at, record.cut, record.lost = None, 0, False, False
+            record.source = None

@@ -277,6 +277,47 @@ PROGRAMS = {
         y = f(torch.ones(3))
         z = f(torch.ones(3))
         """,
+    "what is resolved of conjugates has elements of its own": """
+        x = torch.tensor([[1 - 0.5j, 2 + 1j]])
+        y, z = x.adjoint().resolve_conj(), x.conj()[0].resolve_conj()
+        u = x.conj().conj().T.resolve_conj()
+        torch.view_as_real(y).clamp_min_(0.1)
+        z[0], u[1] = 3, 4j
+        """,
+    "a view of what requires grad no more has the history of what is written then": """
+        x, w = torch.zeros(4, requires_grad=True), torch.ones(2, requires_grad=True)
+        v = x[:2]
+        u = v[0]
+        x.requires_grad_(False)
+        x[1:] = 5.0
+        x[:2] = w * 2
+        (v.sum() * u).backward()
+        v.mul_(3)
+        x.sum().backward()
+        """,
+    "a detached view of what requires grad no more keeps to itself": """
+        x, w = torch.zeros(4, requires_grad=True), torch.ones(2, requires_grad=True)
+        x[:2].sum().backward()
+        v = x[:2]
+        x.requires_grad_(False)
+        d = v.detach()
+        x[:2] = w * 3
+        d.mul_(2)
+        (v * d.sum()).sum().backward()
+        """,
+    "shapes that change again and again": """
+        w = torch.ones(2, 1, 3, requires_grad=True)
+        x = w * 2
+        v = x[0]
+        x.squeeze_().squeeze_().unsqueeze_(0).squeeze_()
+        x.t_().t_().t_()
+        x[0] *= 3
+        x.unsqueeze_(1).transpose_(0, 2).transpose_(1, 2)
+        y, z = torch.zeros(2, 3), torch.ones(6)
+        y.set_(z.view(2, 3))
+        y[0] = 4
+        (x * v.sum()).sum().backward()
+        """,
 }
 
 
@@ -378,3 +419,35 @@ def test_a_truth_value_is_not_subtracted(other):
         said.append(str(raised.value).strip())
         assert x.tolist() == [3, 4]
     assert said[0] == said[1]
+
+
+MADE = (
+    "torch.zeros(w.shape, out=w)", "torch.ones(2, out=w)", "torch.rand(2, out=w).zero_()",
+    "torch.full((2,), 3., out=w)", "torch.arange(2., out=w)", "torch.linspace(0, 1, 2, out=w)",
+    "torch.logspace(0, 1, 2, out=w)", "torch.randint(0, 3, (2,), out=w).zero_()",
+    "torch.randperm(2, out=w).zero_()", "torch.normal(0., 1., (2,), out=w).zero_()",
+    "torch.normal(torch.zeros(2), 1., out=w).zero_()", "torch.empty(2, out=w).zero_()",
+    "torch.randn(2, out=w).zero_()", "torch.mul(w, 2, out=w)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", MADE)
+def test_what_is_made_into_a_leaf_takes_its_flag(line):
+    """It requires grad no more; what is computed into it leaves it the leaf that it is."""
+    for made in ("torch.ones(2)", "torch.nn.Parameter(torch.ones(2))", "m.weight", "w * 2", "w[:]"):
+        text = f"""
+            m = torch.nn.LayerNorm(2)
+            w = torch.ones(2, requires_grad=True)
+            w = {made}
+            with torch.no_grad():
+                {line}
+            """
+        twins.agree(text)
+
+
+def test_a_shape_that_is_changed_again_takes_no_longer_each_time():
+    x = face.ones(3, 1, 4)
+    for _ in range(50):
+        x.squeeze_().t_()
+    record = x._view
+    assert len(record.path) <= 2 and len(record.family.members) < 40

@@ -331,6 +331,50 @@ for k in range(3):
 a.mul_(w)
 y = f(torch.ones(2))
 (y * y).sum().backward()""",
+    "an attribute that is bound to a part of itself": """
+q = torch.zeros(2)
+q.add_(1)
+class State: pass
+s = State()
+s.w = torch.zeros(3, 2)
+@jit
+def f(x):
+    s.w = s.w[-2:]
+f(torch.ones(2))
+s.w[-1] = torch.ones(2)
+f(torch.ones(2))
+s.w[0] += 1""",
+    "a view of a leaf through which a pass has gone": """
+x = torch.tensor([2., 3.], requires_grad=True)
+@jit
+def f(p):
+    v = x[...]
+    (v * v).sum().backward()
+    return (x * p).sum(), v.view(-1)
+for _ in range(3):
+    y, v = f(torch.ones(2))
+(v * 3).sum().backward()""",
+    "a view that lost its history, and what is written in a step": """
+x, w = torch.zeros(4, requires_grad=True), torch.ones(2, requires_grad=True)
+v = x[:2]
+x.requires_grad_(False)
+x[1:] = 5
+@jit
+def f(p):
+    x[:2] = p * 2
+    return v * 1
+for _ in range(2):
+    y = f(w)
+    y.sum().backward()""",
+    "a leaf that a function makes anew in a step": """
+w = torch.ones(2, requires_grad=True)
+@jit
+def f(p):
+    with torch.no_grad():
+        torch.full((2,), 3., out=w)
+    return w * p
+for _ in range(3):
+    y = f(torch.ones(2))""",
 }
 
 

@@ -10,11 +10,9 @@ from fx.config import default_dtype
 from fx.errors import DeviceError, ShapeError
 from fx.ops.axes import integer, integers, normal_axis
 from fx.ops.making import creation, interop
-from fx.ops.making.interop import clone
 from fx.ops.operands import argument, cast, of_scalar
 from fx.ops.reductions import ordering
 from fx.ops.shapes import joining, manipulation
-from fx.prims.complex import conjugated
 from fx.tensor import Tensor
 
 
@@ -163,12 +161,6 @@ def is_shared(self: Tensor) -> bool:
     return True
 
 
-def resolve_conj(self: Tensor) -> Tensor:
-    """The same values: a view of conjugates as a copy, another tensor itself."""
-    known = getattr(self, "_view", None)
-    return self if known is None or not conjugated(known.path) else clone(self)
-
-
 _FALSE = """
     is_sparse is_sparse_csr is_quantized is_mkldnn is_mps is_xpu is_xla is_ipu is_vulkan is_nested
     is_distributed
@@ -184,8 +176,7 @@ def attach() -> None:
         multinomial, bernoulli,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function)
-    Tensor.resolve_conj = resolve_conj
-    for name in ("resolve_neg", "to_dense"):
+    for name in ("resolve_conj", "resolve_neg", "to_dense"):
         setattr(Tensor, name, same)
     for name in ("is_pinned", "is_conj", "is_neg", "is_inference"):
         setattr(Tensor, name, _never)

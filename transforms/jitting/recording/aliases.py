@@ -102,7 +102,8 @@ def aliases_of(
             else:
                 # without a gradient of its own, it may have one of a transform around the call
                 own = root is not None and root.requires_grad
-                flows = leaves[place].differentiable if own else place in live
+                recorded = leaves[place].differentiable or leaves[place].freed is not None
+                flows = recorded if own else place in live
                 found[place] = Alias(base, path[len(lead) :], flows)
     return found
 
