@@ -22,7 +22,7 @@ from fx.tensor import Tensor
 _number = tape._sequence
 _lines: dict[int, tuple[str, int]] = {}  # of nodes, by their numbers
 _MOST = 1 << 20  # how many lines are kept; the newest
-_state = [False, False]  # whether anomalies are looked for, and NaN is one
+_state = [False, True]  # whether anomalies are looked for, and NaN is one then
 
 
 def state() -> tuple[bool, bool]:

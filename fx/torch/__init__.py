@@ -102,11 +102,12 @@ from fx.torch._types import (
     strided,
 )
 from fx.seen import TORCH as _DTYPES
-from fx.torch import _types, storage as _storage
+from fx.torch import _methods, _types, storage as _storage
 from fx.torch.version import __version__
 
 OutOfMemoryError = MemoryError  # what a script catches when there is no memory left
 
+_methods.install()
 _types.install()
 _storage.install()
 is_storage, UntypedStorage, TypedStorage = (
@@ -142,6 +143,7 @@ _ROOMS = frozenset(
         "hub",
         "jit",
         "linalg",
+        "masked",
         "mps",
         "multiprocessing",
         "onnx",
@@ -158,7 +160,34 @@ _ROOMS = frozenset(
     ]
 )
 _WINDOWS = [f"{_name}_window" for _name in ["bartlett", "blackman", "hamming", "hann", "kaiser"]]
-_FACTORS = ("orgqr", "ormqr", "pca_lowrank", "pinverse", "qr", "svd", "svd_lowrank")
+_OF_ROOMS = {
+    "_factors": """
+        frobenius_norm lu lu_unpack norm_except_dim nuclear_norm orgqr ormqr pca_lowrank pinverse
+        qr svd svd_lowrank""",
+    "_numbered": """
+        affine_grid_generator alpha_dropout_ binary_cross_entropy_with_logits convolution
+        cosine_embedding_loss ctc_loss dropout_ embedding_bag feature_alpha_dropout_
+        feature_dropout feature_dropout_ grid_sampler grid_sampler_2d grid_sampler_3d
+        hinge_embedding_loss instance_norm kl_div margin_ranking_loss native_batch_norm
+        native_dropout native_group_norm native_layer_norm poisson_nll_loss triplet_margin_loss""",
+    "_recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+    "_copies": """
+        alias_copy as_strided_copy as_strided_scatter detach_copy diagonal_copy expand_copy
+        narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy
+        squeeze_copy t_copy transpose_copy unbind_copy unsqueeze_copy view_as_complex_copy
+        view_as_real_copy view_copy""",
+    "_rare": """
+        binomial empty_permuted frexp histogramdd is_distributed nonzero_static segment_reduce
+        sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite
+        sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack""",
+    "_settings": """
+        autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_cpu_dtype get_autocast_gpu_dtype get_deterministic_debug_mode
+        init_num_threads is_anomaly_check_nan_enabled is_autocast_cache_enabled
+        is_autocast_cpu_enabled is_deterministic_algorithms_warn_only_enabled is_vulkan_available
+        set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_gpu_dtype set_deterministic_debug_mode""",
+}
 _LAZY = {
     "compile": "fx.torch.compiler",
     **dict.fromkeys(("i0", "igamma", "igammac", "polygamma"), "fx.torch.special"),
@@ -168,13 +197,10 @@ _LAZY = {
     "stft": "fx.signal",
     "vmap": "fx.torch.func",
     "matrix_exp": "fx.linalg",
-    **dict.fromkeys(_FACTORS, "fx.torch._factors"),
+    **{_n: f"fx.torch.{_room}" for _room, _names in _OF_ROOMS.items() for _n in _names.split()},
     **dict.fromkeys(_WINDOWS, "fx.torch._windows"),
 }
 _OF_NN = frozenset(_table.OF_NN.split())
-_INSTEAD = {
-    "from_file": "write torch.from_numpy(numpy.memmap(...))",
-}
 
 
 def __getattr__(name: str) -> _Any:
@@ -188,7 +214,9 @@ def __getattr__(name: str) -> _Any:
         return getattr(nn.functional, name)
     if name.startswith("__"):
         raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
-    advice = _INSTEAD.get(name)
+    from fx.torch._absent import reason
+
+    advice = reason(name)
     if name.endswith("_") and (found := _writing.function_of(name)) is not None:
         return found
     if advice is None and name.endswith("_") and (name[:-1] in globals() or name[:-1] in _OF_NN):

@@ -6,6 +6,7 @@ says what to write instead.
 
 from __future__ import annotations
 
+import re
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -91,3 +92,61 @@ def room_spec(name: str) -> ModuleSpec | None:
     """The spec of ``fx.torch.onnx`` and the like; None for every other module."""
     top, _, room = name.rpartition(".")
     return ModuleSpec(name, Rooms()) if top == "fx.torch" and room in ROOMS else None
+
+
+# names of torch itself: a word for each kind, and for those that stand alone ----------------------
+
+KINDS = (
+    (r"^(cudnn|miopen|mkldnn|fbgemm|profiler_allow_cudagraph)_|_mkldnn$|^(is_maia|is_mtia|record_stream)$",
+     "vendor", "it is the call of one vendor's library; write the function of torch.nn.functional"),
+    (r"quant|^int_repr$|^q_|qparams|^qscheme$|^(scaled_mm|scaled_grouped_mm)$",
+     "quantised", "there are no quantised tensors; compute in float32 or bfloat16"),
+    (r"sparse|^(smm|dsmm|hsmm|spmm|hspmm|saddmm|sspaddmm)$|^c?(row|col)_?indices|^(crow|ccol|row|col)_indices"
+     r"|^(in)?dices(_copy)?$|^values(_copy)?$|coalesce|^dense_dim$|^to_padded_tensor$",
+     "sparse", "there are no sparse tensors; write x.to_dense() before, or multiply by a mask"),
+    (r"^(eig|symeig|solve|lstsq|matrix_rank)$",
+     "removed", "PyTorch has removed it, and raises; write torch.linalg's"),
+    (r"^(reinforce|volatile)$", "removed", "PyTorch has removed it, and raises"),
+    (r"^batch_norm_|^native_norm$|_(ipu|xla)_|^(sym|is)_.*_(ipu|xla)|^hash_tensor$",
+     "device", "it is for devices that fx has not; write F.batch_norm, torch.norm, torch.autocast"),
+    (r"^(classproperty|fork|wait|get_file_path|import_ir_module.*|merge_type_from_type_comment"
+     r"|parse_(ir|schema|type_comment)|prepare_multiprocessing_environment|thread_safe_generator"
+     r"|unify_type_list|slice_inverse|module_load|fused_moving_avg_obs.*|storage_type|const_data_ptr"
+     r"|as_subclass|grad_dtype|dim_order|get_device_module"
+     r"|boolean_dispatch|assert_int_or_pair|handle_torch_function|has_torch_function.*)$",
+     "internal", "it serves PyTorch's own code, not programs"),
+)  # fmt: skip
+ALONE = {
+    "from_file": "write torch.from_numpy(numpy.memmap(...))",
+    "embedding_renorm_": "write F.embedding(x, weight, max_norm=...)",
+    "geqrf": "LAPACK's packed reflectors are not given; write torch.linalg.qr",
+    "lobpcg": "write torch.linalg.eigh, or scipy.sparse.linalg.lobpcg",
+    "ldl_factor": "write torch.linalg.cholesky or torch.linalg.lu_factor",
+    "ldl_factor_ex": "write torch.linalg.cholesky_ex or torch.linalg.lu_factor_ex",
+    "ldl_solve": "write torch.linalg.solve",
+    "chalf": "there are no complex numbers of 16 bits",
+    **dict.fromkeys(
+        ("MaskedTensor", "masked_tensor", "as_masked_tensor", "is_masked_tensor"),
+        "keep values and mask apart, and pass mask= to the functions of torch.masked",
+    ),
+    "name": "tensors have no name; a Module's parameters do: module.named_parameters()",
+    "resize": "write x.reshape(...) or torch.nn.functional.pad",
+    "resize_as": "write x.reshape(...) or torch.nn.functional.pad",
+    "index": "PyTorch has no such method of plain tensors; write x[...]",
+}
+
+
+def kind_of(name: str) -> tuple[str, str] | None:
+    """Which kind of absent names a name of torch is of, and what to do; None if of none."""
+    for pattern, kind, advice in KINDS:
+        if re.search(pattern, name):
+            return kind, advice
+    return None
+
+
+def reason(name: str) -> str | None:
+    """Why fx lacks a name of torch, or what to write in its place."""
+    if name in ALONE:
+        return ALONE[name]
+    found = kind_of(name)
+    return None if found is None else found[1]

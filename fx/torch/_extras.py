@@ -304,5 +304,5 @@ __all__ = [
     name
     for name, value in globals().items()
     if not name.startswith("_") and callable(value) and not isinstance(value, type)
-    and name not in ("into", "with_numpys_words", "set_default_dtype", "default_dtype")
+    and name not in ("into", "with_numpys_words", "set_default_dtype", "default_dtype", "slopes")
 ]  # fmt: skip

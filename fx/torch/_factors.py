@@ -137,3 +137,51 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """``torch.lu``: both triangles in one array, the exchanges, and ``info`` where it is asked for.
+
+    Raises:
+        NotImplementedError: without ``pivot``.
+    """
+    if not pivot:
+        raise NotImplementedError("torch.lu: LU without pivoting is not implemented on the CPU")
+    found = tuple(linalg.lu_factor_ex(A))
+    return found if get_infos else found[:2]
+
+
+class Unpacked(NamedTuple):
+    """What ``torch.lu_unpack`` gives."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+def lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Unpacked:
+    """The factors P, L, U of ``torch.lu``; () of those that are not unpacked."""
+    factors = linalg.lu_unpack(LU_data, LU_pivots)
+    none = LU_data.new_zeros((0,))
+    p = factors[0] if unpack_pivots else none
+    return Unpacked(p, *(factors[1:] if unpack_data else (none, none)))
+
+
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along axes; of all where ``dim`` is empty."""
+    return linalg.vector_norm(input, axis=dim if dim != [] else None, keepdims=keepdim)
+
+
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of singular values: ``torch.linalg.matrix_norm(input, "nuc")``."""
+    return linalg.matrix_norm(input, ord="nuc", axis=tuple(dim), keepdims=keepdim)
+
+
+def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm over all axes but one, which stay as 1; over all, without axes, if it is -1."""
+    if dim == -1:
+        return linalg.vector_norm(v, ord=pow)
+    axes = tuple(i for i in range(v.ndim) if i != dim)
+    return linalg.vector_norm(v, ord=pow, axis=axes, keepdims=True)

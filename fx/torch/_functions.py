@@ -20,7 +20,7 @@ _RENAMED = frozenset(("input", "other", "dim"))  # a required one may come under
 _NUMBERS = bool | int | float | complex
 _VIEWS = VIEWS | {
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "meshgrid", "unsafe_chunk",
-    "unsafe_split",
+    "unsafe_split", "unsafe_split_with_sizes",
 }  # fmt: skip
 _OF_NUMBERS = frozenset(
     [

@@ -8,9 +8,9 @@ What stands after ``*`` is passed by name; ``name~`` is accepted and changes not
 UNARY = """
 abs absolute acos acosh adjoint angle arccos arccosh arcsin arcsinh arctan arctanh argwhere asin
 asinh atan atanh bitwise_not ceil conj conj_physical cos cosh deg2rad detach digamma erf
-erfc erfinv exp exp2 expm1 fix fliplr flipud floor frac get_device is_complex
-is_floating_point is_nonzero is_signed isfinite isinf isnan isneginf isposinf isreal lgamma log
-log10 log1p log2 logical_not neg negative numel positive rad2deg ravel reciprocal relu
+erfc erfinv exp exp2 expm1 fix fliplr flipud floor frac get_device is_complex is_conj
+is_floating_point is_neg is_nonzero is_signed isfinite isinf isnan isneginf isposinf isreal lgamma
+log log10 log1p log2 logical_not neg negative numel positive rad2deg ravel reciprocal relu
 resolve_conj resolve_neg rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square t tan tanh trunc
 """
 
@@ -122,6 +122,7 @@ unbind(input, dim=0)
 narrow(input, dim, start, length)
 select(input, dim, index)
 unsafe_split(tensor, split_size_or_sections, dim=0) = Tensor.split
+unsafe_split_with_sizes(input, split_sizes, dim=0) = Tensor.split_with_sizes
 unsafe_chunk(input, chunks, dim=0) = Tensor.chunk
 unfold_copy(input, dimension, size, step) = Tensor.unfold
 
@@ -199,9 +200,9 @@ poisson(input, generator=None) = poisson
 """
 
 OF_NN = """
-adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu
-channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-cosine_similarity dropout feature_alpha_dropout group_norm max_pool1d
-max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rms_norm rrelu
-selu threshold
+adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d
+conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity dropout
+feature_alpha_dropout group_norm max_pool1d max_pool1d_with_indices max_pool2d max_pool3d
+native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rms_norm rrelu
+rrelu_ selu selu_ threshold threshold_
 """

@@ -55,6 +55,7 @@ from fx.nn.functional.embedding_bag import embedding_bag
 from fx.nn.functional.fold import fold, unfold
 from fx.nn.functional.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
 from fx.nn.functional.grids import affine_grid, grid_sample
+from fx.nn.functional.grouped import grouped_mm
 from fx.nn.functional.gumbel import gumbel_softmax
 from fx.nn.functional.inplace import (
     celu_,

@@ -134,6 +134,19 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _dropped(x, p, _channels(x, x.ndim == 5)) if training and p else x
 
 
+def feature_dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """Zero whole channels of (batch, channels, ...); ``torch.feature_dropout``.
+
+    Raises:
+        ValueError, ShapeError: as of ``dropout2d``.
+    """
+    _check(p)
+    x = floating("feature_dropout", input)
+    if x.ndim < 2:
+        raise ShapeError(f"feature_dropout takes (batch, channels, ...), got shape {x.shape}")
+    return _dropped(x, p, _channels(x)) if training and p else x
+
+
 def _warn(name: str, x: Tensor, ranks: tuple[int, int]) -> None:
     if x.ndim < 2:
         raise ShapeError(f"{name}: expected (batch, channels, ...), got shape {x.shape}")

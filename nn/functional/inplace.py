@@ -14,7 +14,7 @@ from fx.tensor import Tensor
 from fx.writing.inplace import user_writes, written
 
 
-def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+def written_form(function: Callable[..., Any]) -> Callable[..., Any]:
     name = f"{function.__name__}_"
 
     def write(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -38,11 +38,11 @@ def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-relu_ = _writing(activation.relu)
-leaky_relu_ = _writing(activation.leaky_relu)
-elu_ = _writing(activation.elu)
-hardtanh_ = _writing(activation.hardtanh)
-celu_ = _writing(rectifiers.celu)
-selu_ = _writing(rectifiers.selu)
-rrelu_ = _writing(rectifiers.rrelu)
-threshold_ = _writing(rectifiers.threshold)
+relu_ = written_form(activation.relu)
+leaky_relu_ = written_form(activation.leaky_relu)
+elu_ = written_form(activation.elu)
+hardtanh_ = written_form(activation.hardtanh)
+celu_ = written_form(rectifiers.celu)
+selu_ = written_form(rectifiers.selu)
+rrelu_ = written_form(rectifiers.rrelu)
+threshold_ = written_form(rectifiers.threshold)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import fx.prims.creation as creation
@@ -198,37 +199,10 @@ class RNNBase(Module):
     def _layers(
         self, x: Tensor, states: list[Tensor], layout: Layout | None
     ) -> tuple[Tensor, list[Tensor]]:
-        """All layers over (time, batch, features), or over packed rows; the states stacked."""
-        directions = 2 if self.bidirectional else 1
-        ends: list[tuple[Tensor, ...]] = []
-        for layer in range(self.num_layers):
-            outs = []
-            for reverse in range(directions):
-                i = layer * directions + reverse
-                y, end = self._direction(x, [_row(s, i) for s in states], i, layout, bool(reverse))
-                outs.append(y)
-                ends.append(end)
-            x = outs[0] if directions == 1 else concat(outs, axis=-1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = F.dropout(x, self.dropout, self.training)
-        return x, [stack(column, axis=0) for column in zip(*ends)]
-
-    def _direction(
-        self, x: Tensor, states: list[Tensor], index: int, layout: Layout | None, reverse: bool
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        weights = [argument(self.mode, w) for w in self.all_weights[index]]
-        if modes.autocast is not None:
-            weights = [rounded(x.dtype, w) for w in weights]
-        projection = weights.pop() if self.proj_size else None
-        of_input, of_state, *biases = weights
-        gates = _product(x, of_input)
-        if layout is None:
-            return recurrence(self.mode, gates, states, of_state, biases, projection, None, reverse)
-        keep = shape_prims.reshape(layout.keep, shape=(*layout.keep.shape, 1))
-        y, end = recurrence(
-            self.mode, layout.padded(gates), states, of_state, biases, projection, keep, reverse
-        )
-        return layout.packed(y), end
+        return layers(
+            self.mode, x, states, self.all_weights, bool(self.proj_size),
+            2 if self.bidirectional else 1, self.dropout, self.training, layout,
+        )  # fmt: skip
 
     # states and checks --------------------------------------------------------------------------
 
@@ -286,6 +260,67 @@ class RNNBase(Module):
                 f"write x.to(fx.{weight.dtype.name}) or model.to(fx.{x.dtype.name})"
             )
         return x
+
+
+def layers(
+    mode: str,
+    x: Tensor,
+    states: list[Tensor],
+    weights: Sequence[Sequence[Any]],
+    projected: bool,
+    directions: int,
+    dropout: float,
+    training: bool,
+    layout: Layout | None,
+) -> tuple[Tensor, list[Tensor]]:
+    """All layers over (time, batch, features), or over packed rows; the states stacked.
+
+    Args:
+        mode: as of ``RNNBase``.
+        x: the input.
+        states: (layers * directions, batch, features) each.
+        weights: of each layer and direction: of the input, of the state, biases or none, and the
+            projection.
+        projected: whether there is one.
+        directions: 1 or 2.
+        dropout, training: of the outputs of all layers but the last.
+        layout: of packed rows.
+    """
+    ends: list[tuple[Tensor, ...]] = []
+    for first in range(0, len(weights), directions):
+        outs = []
+        for i in range(first, first + directions):
+            own = [argument(mode, w) for w in weights[i]]
+            start = [_row(s, i) for s in states]
+            y, end = _direction(mode, x, start, own, projected, layout, i > first)
+            outs.append(y)
+            ends.append(end)
+        x = outs[0] if directions == 1 else concat(outs, axis=-1)
+        if dropout and first + directions < len(weights):
+            x = F.dropout(x, dropout, training)
+    return x, [stack(column, axis=0) for column in zip(*ends)]
+
+
+def _direction(
+    mode: str,
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    projected: bool,
+    layout: Layout | None,
+    reverse: bool,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    if modes.autocast is not None:
+        weights = [rounded(x.dtype, w) for w in weights]
+    projection = weights.pop() if projected else None
+    of_input, of_state, *biases = weights
+    gates = _product(x, of_input)
+    if layout is None:
+        return recurrence(mode, gates, states, of_state, biases, projection, None, reverse)
+    keep = shape_prims.reshape(layout.keep, shape=(*layout.keep.shape, 1))
+    padded = layout.padded(gates)
+    y, end = recurrence(mode, padded, states, of_state, biases, projection, keep, reverse)
+    return layout.packed(y), end
 
 
 def _check_options(

@@ -70,42 +70,62 @@ class RNNCellBase(Module):
         return text
 
     def _step(self, mode: str, input: Any, states: list[Any] | None, count: int) -> list[Tensor]:
-        """The states (batch, hidden_size) after one step; without batch where the input has none.
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return stepped(type(self).__name__, mode, input, states, count, *weights)
 
-        Raises:
-            ShapeError: if shapes do not fit.
-        """
-        name = type(self).__name__
-        x = argument(name, input)
-        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+
+def stepped(
+    name: str,
+    mode: str,
+    input: Any,
+    states: list[Any] | None,
+    count: int,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any,
+    bias_hh: Any,
+) -> list[Tensor]:
+    """The states (batch, hidden_size) after one step; without batch where the input has none.
+
+    Args:
+        name: of what is called, for messages.
+        mode: as of ``recurrence``.
+        input: (batch, input_size) or (input_size,).
+        states: h, and of an LSTM c; zeros if None.
+        count: how many states there are.
+        weight_ih, weight_hh, bias_ih, bias_hh: as of ``RNNCellBase``; both biases or none.
+
+    Raises:
+        ShapeError: if shapes do not fit.
+    """
+    x = argument(name, input)
+    input_size, hidden_size = weight_ih.shape[1], weight_hh.shape[1]
+    if x.ndim not in (1, 2) or x.shape[-1] != input_size:
+        raise ShapeError(f"{name} takes (batch, {input_size}) or ({input_size},), got {x.shape}")
+    wanted = (*x.shape[:-1], hidden_size)
+    if states is None:
+        zero = {"value": 0, "dtype": x.dtype, "device": x.device.name}
+        found = [creation.full(shape=wanted, **zero)] * count
+    else:
+        found = [argument(name, s) for s in states]
+    for s in found:
+        if s.shape != wanted:
             raise ShapeError(
-                f"{name} takes (batch, {self.input_size}) or ({self.input_size},), got {x.shape}"
+                f"{name}: for an input {x.shape} the state must have shape {wanted}, got {s.shape}"
             )
-        wanted = (*x.shape[:-1], self.hidden_size)
-        if states is None:
-            zero = {"value": 0, "dtype": x.dtype, "device": x.device.name}
-            found = [creation.full(shape=wanted, **zero)] * count
-        else:
-            found = [argument(name, s) for s in states]
-        for s in found:
-            if s.shape != wanted:
-                raise ShapeError(
-                    f"{name}: for an input {x.shape} the state must have shape {wanted}, got "
-                    f"{s.shape}"
-                )
-        single = x.ndim == 1
-        if single:
-            x, *found = [reshape(a, shape=(1, *a.shape)) for a in (x, *found)]
-        biases = [argument(name, b) for b in (self.bias_ih, self.bias_hh) if b is not None]
-        of_input, of_state = self.weight_ih, argument(name, self.weight_hh)
-        dtype = recurrent_dtype(mode if mode.startswith("RNN") else "cell", x)
-        if dtype is not None:
-            x, of_input, of_state = [rounded(dtype, a) for a in (x, of_input, of_state)]
-            found, biases = [[cast_to(dtype, a) for a in some] for some in (found, biases)]
-        with without():
-            gates = F.linear(x, of_input)
-        after = step(mode, gates, found, of_state, biases)
-        return [reshape(a, shape=wanted) for a in after] if single else after
+    single = x.ndim == 1
+    if single:
+        x, *found = [reshape(a, shape=(1, *a.shape)) for a in (x, *found)]
+    biases = [argument(name, b) for b in (bias_ih, bias_hh) if b is not None]
+    of_input, of_state = weight_ih, argument(name, weight_hh)
+    dtype = recurrent_dtype(mode if mode.startswith("RNN") else "cell", x)
+    if dtype is not None:
+        x, of_input, of_state = [rounded(dtype, a) for a in (x, of_input, of_state)]
+        found, biases = [[cast_to(dtype, a) for a in some] for some in (found, biases)]
+    with without():
+        gates = F.linear(x, of_input)
+    after = step(mode, gates, found, of_state, biases)
+    return [reshape(a, shape=wanted) for a in after] if single else after
 
 
 class RNNCell(RNNCellBase):

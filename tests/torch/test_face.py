@@ -16,6 +16,7 @@ import fx
 import fx.torch
 from fx.errors import DeviceError, InPlaceError
 from tests.torch import expressions
+from tests.torch import test_rarer_names as rarer
 
 PROGRAM = """
 import fx.torch.nn.functional as F
@@ -82,15 +83,15 @@ _NOT_COMPARED = """
     set_anomaly_enabled set_autocast_dtype set_autocast_enabled set_default_device
     set_default_dtype set_default_tensor_type
     set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
-    set_printoptions set_rng_state set_warn_always unfold_copy use_deterministic_algorithms
-    while_loop
+    set_printoptions set_rng_state set_warn_always to_dlpack unfold_copy
+    use_deterministic_algorithms while_loop
 """
 WITHOUT_EXPRESSION = set(_NOT_COMPARED.split())
 
 
 def test_every_function_is_compared_with_torch():
     """A function of the face that no expression calls is a function that nobody compared."""
-    lines = expressions.LINES + " ".join(
+    lines = "".join([expressions.LINES, *rarer.LINES, *rarer.SETTINGS]) + " ".join(
         f"torch.{name}("
         for words in (
             expressions.UNARY, expressions.UNARY_UNIT, expressions.UNARY_POSITIVE,
@@ -127,7 +128,7 @@ def test_signatures_take_torchs_names():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("kl_div", "write torch.nn.functional.kl_div"),
+        ("gelu", "write torch.nn.functional.gelu"),
         ("nonsense", "fx has no torch.nonsense"),
         ("tranpose", "write torch.transpose"),
     ],
@@ -142,7 +143,7 @@ def test_missing_names_of_rooms():
     for owner, name, words in (
         (fx.torch.jit, "script", "write @fx.jit or torch.compile"),
         (fx.torch.linalg, "nothing", "no torch.linalg.nothing"),
-        (fx.torch.special, "bessel_j0", "there is: "),
+        (fx.torch.special, "nothing", "there is: "),
         (fx.torch.utils, "cpp_extension", "no torch.utils.cpp_extension"),
         (fx.torch.distributed, "init_process_group", "there is one process"),
     ):
