@@ -67,8 +67,6 @@ def test_log_prob_and_its_gradient(name):
 @pytest.mark.parametrize("what", ["mean", "variance", "stddev", "mode", "entropy", "cdf", "icdf"])
 def test_moments(name, what):
     ours, theirs = pair(name)
-    if not hasattr(type(ours), what):
-        return
     try:
         expected = getattr(theirs, what)
         if what in ("cdf", "icdf"):
@@ -77,8 +75,8 @@ def test_moments(name, what):
             return
         expected = expected() if what == "entropy" else expected
     except NotImplementedError:
-        with pytest.raises(AttributeError):
-            getattr(ours, what)()
+        with pytest.raises(NotImplementedError):
+            getattr(ours, what)(*([fx.tensor(at)] if what in ("cdf", "icdf") else []))
         return
     got = getattr(ours, what)
     close(got() if what == "entropy" else got, expected, what)
@@ -126,8 +124,8 @@ def test_rsample_passes_derivatives():
     loc, scale = fx.zeros(3, requires_grad=True), fx.ones(3, requires_grad=True)
     fx.torch.distributions.Normal(loc, scale).rsample((5,)).sum().backward()
     np.testing.assert_array_equal(loc.grad.numpy(), np.full(3, 5.0))
-    with pytest.raises(NotImplementedError, match="Gamma has no rsample"):
-        fx.torch.distributions.Gamma(1.0, 1.0).rsample()
+    with pytest.raises(NotImplementedError, match="Poisson has no rsample"):
+        fx.torch.distributions.Poisson(1.0).rsample()
 
 
 def test_independent_and_numbers():
@@ -151,8 +149,8 @@ def test_refusals():
         d.Categorical()
     with pytest.raises(NotImplementedError, match="No KL"):
         d.kl_divergence(d.Normal(0.0, 1.0), d.Gamma(1.0, 1.0))
-    with pytest.raises(AttributeError, match=r"no torch\.distributions\.Wishart"):
-        d.Wishart
+    with pytest.raises(AttributeError, match=r"no torch\.distributions\.VonMises"):
+        d.VonMises
 
 
 def test_policy_gradient_under_jit():

@@ -1,5 +1,6 @@
 """Distributions of counts and classes."""
 
+# mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
 from typing import Any
@@ -9,12 +10,11 @@ from fx.nn import functional as F
 from fx.random.discrete import categorical, poisson
 from fx.random.generator import next_key
 from fx.tensor import Tensor
-from fx.torch.distributions.distribution import (
-    Distribution,
-    check,
-    parameters,
-    unit,
-)
+from fx.torch.distributions import constraints
+from fx.torch.distributions.distribution import Distribution, ExponentialFamily, parameters
+
+_OF_PROBS = {"probs": constraints.unit_interval, "logits": constraints.real}
+_OF_CLASSES = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
 
 def _one_of(owner: Any, probs: Any, logits: Any) -> None:
@@ -25,27 +25,31 @@ def _one_of(owner: Any, probs: Any, logits: Any) -> None:
 
 
 def _eps(p: Tensor) -> float:
-    return fx.finfo(p.dtype).eps  # type: ignore[no-any-return]
+    return fx.finfo(p.dtype).eps
 
 
-class _OfLogits(Distribution):
+class OfLogits(Distribution):
     """A distribution of one probability, given as it is or as its logit."""
+
+    arg_constraints: Any = _OF_PROBS
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         _one_of(self, probs, logits)
         (given,) = parameters(logits if probs is None else probs)
-        super().__init__(given.shape, (), validate_args)
+        setattr(self, "logits" if probs is None else "probs", given)
+        super().__init__(given.shape, (), validate_args)  # only what was given is checked
         if probs is None:
-            self.logits, self.probs = given, fx.sigmoid(given)
+            self.probs = fx.sigmoid(given)
         else:
-            check(self, "probs", given, unit, "in [0, 1]")
             clear = given.clamp(_eps(given), 1 - _eps(given))
-            self.probs, self.logits = given, clear.log() - fx.log1p(-clear)
+            self.logits = clear.log() - fx.log1p(-clear)
+
+    param_shape = property(lambda self: self.probs.shape, doc="The shape of the probabilities.")
 
 
-class Bernoulli(_OfLogits):
+class Bernoulli(OfLogits, ExponentialFamily):
     """1 with probability ``probs`` (or sigmoid(``logits``)), else 0.
 
     Example:
@@ -54,28 +58,41 @@ class Bernoulli(_OfLogits):
         tensor(0.7500)
     """
 
+    support = constraints.boolean
+    has_enumerate_support = True
     mean = property(lambda self: self.probs, doc="The probabilities.")
-    mode = property(lambda self: (self.probs >= 0.5).to(self.probs.dtype), doc="0 or 1.")
+
+    @property
+    def mode(self) -> Tensor:
+        """0 or 1; NaN where both are as likely."""
+        return fx.where(self.probs == 0.5, fx.nan, (self.probs >= 0.5).to(self.probs.dtype))
+
     variance = property(lambda self: self.probs * (1 - self.probs), doc="The variances.")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """0 and 1 as floats."""
         p = self.probs.detach()
-        return (fx.rand(self._extended(sample_shape), dtype=p.dtype) < p).to(p.dtype)  # type: ignore[no-any-return]
+        return (fx.rand(self._extended(sample_shape), dtype=p.dtype) < p).to(p.dtype)
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability."""
-        x = self._pair(value, self.logits)
+    def _log_prob(self, x: Tensor) -> Tensor:
         logits, x = fx.broadcast_tensors(self.logits, x)
-        return -F.binary_cross_entropy_with_logits(logits, x, reduction="none")  # type: ignore[no-any-return]
+        return -F.binary_cross_entropy_with_logits(logits, x, reduction="none")
 
     def entropy(self) -> Tensor:
         """In nats."""
-        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")  # type: ignore[no-any-return]
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """0 and 1 along a new first axis."""
+        values = fx.arange(2, dtype=self._dtype).reshape((2,) + (1,) * len(self.batch_shape))
+        return values.expand(-1, *self.batch_shape) if expand else values
 
 
-class Geometric(_OfLogits):
+class Geometric(OfLogits):
     """How often it fails before the first success."""
+
+    support = constraints.nonnegative_integer
+    mode = property(lambda self: fx.zeros_like(self.probs), doc="0.")
 
     mean = property(lambda self: 1 / self.probs - 1, doc="The means.")
     variance = property(lambda self: (1 / self.probs - 1) / self.probs, doc="The variances.")
@@ -84,36 +101,35 @@ class Geometric(_OfLogits):
         """Counts as floats."""
         p = self.probs.detach()
         u = fx.rand(self._extended(sample_shape), dtype=p.dtype).clamp(min=fx.finfo(p.dtype).tiny)
-        return (u.log() / fx.log1p(-p)).floor()  # type: ignore[no-any-return]
+        return (u.log() / fx.log1p(-p)).floor()
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability."""
-        return fx.xlogy(self._pair(value, self.probs), 1 - self.probs) + self.probs.log()  # type: ignore[no-any-return]
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return fx.xlogy(x, 1 - self.probs) + self.probs.log()
 
     def entropy(self) -> Tensor:
         """In nats."""
-        return F.binary_cross_entropy(self.probs, self.probs, reduction="none") / self.probs  # type: ignore[no-any-return]
+        return F.binary_cross_entropy(self.probs, self.probs, reduction="none") / self.probs
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """How often what happens ``rate`` times on average happens."""
 
+    support = constraints.nonnegative_integer
+    arg_constraints = {"rate": constraints.nonnegative}  # noqa: RUF012
+
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = parameters(rate)
-        super().__init__(self.rate.shape, (), validate_args)
-        check(self, "rate", self.rate, lambda r: r >= 0, "not negative")
+        self._hold(validate_args, rate=rate)
 
     mean = variance = property(lambda self: self.rate, doc="The rates.")
+    mode = property(lambda self: self.rate.floor(), doc="The modes.")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Counts as floats."""
         rate = self.rate.detach()
-        return poisson(next_key(), rate, self._extended(sample_shape)).to(rate.dtype)  # type: ignore[no-any-return]
+        return poisson(next_key(), rate, self._extended(sample_shape)).to(rate.dtype)
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability."""
-        x = self._pair(value, self.rate)
-        return fx.xlogy(x, self.rate) - self.rate - fx.lgamma(x + 1)  # type: ignore[no-any-return]
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return fx.xlogy(x, self.rate) - self.rate - fx.lgamma(x + 1)
 
 
 class Categorical(Distribution):
@@ -127,6 +143,7 @@ class Categorical(Distribution):
     """
 
     has_enumerate_support = True
+    arg_constraints = _OF_CLASSES
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -135,22 +152,32 @@ class Categorical(Distribution):
         (given,) = parameters(logits if probs is None else probs)
         if not given.ndim:
             raise ValueError("`probs` or `logits` parameter must be at least one-dimensional.")
-        super().__init__(given.shape[:-1], (), validate_args)
+        self._num_events = given.shape[-1]
         if probs is None:
-            check(self, "logits", given, lambda x: x == x, "real")
             self.logits = given - given.logsumexp(-1, keepdim=True)
+        else:
+            self.probs = given / given.sum(-1, keepdim=True)
+        super().__init__(given.shape[:-1], (), validate_args)  # only what was given is checked
+        if probs is None:
             self.probs = fx.softmax(given, -1)
         else:
-            check(self, "probs", given, lambda p: p >= 0, "not negative")
-            self.probs = given / given.sum(-1, keepdim=True)
             eps = _eps(given)
             self.logits = self.probs.clamp(eps, 1 - eps).log()
-        self._num_events = given.shape[-1]
+
+    param_shape = property(lambda self: self.probs.shape, doc="(*batch, classes).")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """0 to n - 1."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    def _taken(self, value: Any) -> Tensor:
+        return fx.asarray(value)
 
     @property
     def mode(self) -> Tensor:
         """The likeliest class."""
-        return self.probs.argmax(-1)  # type: ignore[no-any-return]
+        return self.probs.argmax(-1)
 
     @property
     def mean(self) -> Tensor:
@@ -164,45 +191,60 @@ class Categorical(Distribution):
         logits = self.probs.detach().log()
         return categorical(next_key(), logits, -1, self._extended(sample_shape))
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability of each class."""
-        index = fx.asarray(value).to(fx.int64)
+    def _log_prob(self, x: Tensor) -> Tensor:
+        index = x.to(fx.int64)
         shape = fx.broadcast_shapes(index.shape, self.batch_shape)
         logits = self.logits.expand(*shape, self._num_events)
-        return logits.gather(-1, index.expand(*shape)[..., None])[..., 0]  # type: ignore[no-any-return]
+        return logits.gather(-1, index.expand(*shape)[..., None])[..., 0]
 
     def entropy(self) -> Tensor:
         """In nats."""
         least = fx.finfo(self.logits.dtype).min
-        return -(self.logits.clamp(min=least) * self.probs).sum(-1)  # type: ignore[no-any-return]
+        return -(self.logits.clamp(min=least) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All classes along a new first axis."""
         values = fx.arange(self._num_events).reshape((-1,) + (1,) * len(self.batch_shape))
-        return values.expand(-1, *self.batch_shape) if expand else values  # type: ignore[no-any-return]
+        return values.expand(-1, *self.batch_shape) if expand else values
 
 
 class OneHotCategorical(Distribution):
     """One of n classes, as a vector with a single 1."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+    arg_constraints = _OF_CLASSES
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
         self.probs, self.logits = self._categorical.probs, self._categorical.logits
-        super().__init__(self._categorical.batch_shape, self.probs.shape[-1:], validate_args)
+        super().__init__(self._categorical.batch_shape, self.probs.shape[-1:], False)
+        self.validate = self._categorical.validate
 
     mean = property(lambda self: self.probs, doc="The probabilities.")
     variance = property(lambda self: self.probs * (1 - self.probs), doc="The variances.")
+    param_shape = property(lambda self: self.probs.shape, doc="(*batch, classes).")
+
+    @property
+    def mode(self) -> Tensor:
+        """The likeliest class."""
+        return fx.one_hot(self._categorical.mode, self.event_shape[0]).to(self.probs.dtype)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All vectors along a new first axis."""
+        n = self.event_shape[0]
+        values = fx.eye(n, dtype=self._dtype).reshape((n,) + (1,) * len(self.batch_shape) + (n,))
+        return values.expand(n, *self.batch_shape, n) if expand else values
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Vectors of 0 and 1, floats."""
         classes = self._categorical.sample(sample_shape)
-        return fx.one_hot(classes, self.event_shape[0]).to(self.probs.dtype)  # type: ignore[no-any-return]
+        return fx.one_hot(classes, self.event_shape[0]).to(self.probs.dtype)
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability of the class that has the 1."""
-        return self._categorical.log_prob(fx.asarray(value).argmax(-1))
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return self._categorical._log_prob(x.argmax(-1))
 
     def entropy(self) -> Tensor:
         """In nats."""
@@ -212,24 +254,33 @@ class OneHotCategorical(Distribution):
 class Binomial(Distribution):
     """How many of ``total_count`` trials succeed."""
 
+    arg_constraints = {"total_count": constraints.nonnegative_integer, **_OF_PROBS}  # noqa: RUF012
+
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         _one_of(self, probs, logits)
         one = Bernoulli(probs, logits, validate_args)
-        self.probs, self.logits = one.probs, one.logits
-        self.total_count, _ = parameters(total_count, self.probs)
-        shape = fx.broadcast_shapes(self.total_count.shape, self.probs.shape)
-        super().__init__(shape, (), validate_args)
-        check(self, "total_count", self.total_count, lambda n: n >= 0, "not negative")
+        self.total_count, self.probs, self.logits = parameters(total_count, one.probs, one.logits)
+        super().__init__(self.probs.shape, (), validate_args)
 
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """0 to the count."""
+        return constraints.integer_interval(0, self.total_count)
+
+    param_shape = property(lambda self: self.probs.shape, doc="The shape of the probabilities.")
+    mode = property(
+        lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count),
+        doc="The likeliest counts.",
+    )
     mean = property(lambda self: self.total_count * self.probs, doc="The means.")
 
     @property
     def variance(self) -> Tensor:
         """The variances."""
-        return self.total_count * self.probs * (1 - self.probs)  # type: ignore[no-any-return]
+        return self.total_count * self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Counts as floats: as many trials are drawn as the largest count needs."""
@@ -237,13 +288,12 @@ class Binomial(Distribution):
         trials = int(n.max()) if n.numel() else 0
         drawn = fx.rand((trials, *self._extended(sample_shape)), dtype=p.dtype) < p
         number = fx.arange(trials).reshape((-1,) + (1,) * (drawn.ndim - 1))
-        return (drawn & (number < n)).sum(0).to(p.dtype)  # type: ignore[no-any-return]
+        return (drawn & (number < n)).sum(0).to(p.dtype)
 
-    def log_prob(self, value: Any) -> Tensor:
-        """The logarithm of the probability."""
-        x, n = self._pair(value, self.probs), self.total_count
+    def _log_prob(self, x: Tensor) -> Tensor:
+        n = self.total_count
         ways = fx.lgamma(n + 1) - fx.lgamma(x + 1) - fx.lgamma(n - x + 1)
-        return ways + x * F.logsigmoid(self.logits) + (n - x) * F.logsigmoid(-self.logits)  # type: ignore[no-any-return]
+        return ways + x * F.logsigmoid(self.logits) + (n - x) * F.logsigmoid(-self.logits)
 
     def entropy(self) -> Tensor:
         """In nats, by the sum over all counts; those above a place's own count add nothing."""
@@ -251,8 +301,8 @@ class Binomial(Distribution):
         counts = fx.arange(trials + 1).reshape((-1,) + (1,) * len(self.batch_shape))
         counts = counts.to(self.probs.dtype)
         inside = counts <= self.total_count
-        log = self.log_prob(fx.where(inside, counts, 0.0))
-        return -fx.where(inside, log.exp() * log, 0.0).sum(0)  # type: ignore[no-any-return]
+        log = self._log_prob(fx.where(inside, counts, 0.0))
+        return -fx.where(inside, log.exp() * log, 0.0).sum(0)
 
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "OneHotCategorical", "Poisson"]
