@@ -305,6 +305,17 @@ PROGRAMS = {
         d.mul_(2)
         (v * d.sum()).sum().backward()
         """,
+    "what is given another shape by out= keeps its memory as far as that goes": """
+        x = torch.arange(3.0)
+        v = x[1:]
+        torch.gather(x.unsqueeze_(0) * 1, 1, torch.tensor([[0, 2]]), out=x)
+        x += 1
+        v *= 2
+        y = torch.arange(6.0).view(2, 3)
+        u = y.T
+        torch.sum(y * 1, 0, out=y)
+        y[1] = 7
+        """,
     "shapes that change again and again": """
         w = torch.ones(2, 1, 3, requires_grad=True)
         x = w * 2
