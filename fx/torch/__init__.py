@@ -126,7 +126,9 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
-from fx.torch import autograd, backends, cuda, nn, utils
+from fx.torch import _absent, autograd, backends, cuda, nn, utils
+
+nn.functional.__getattr__ = _absent.refusing("nn.functional")
 
 # what loads when it is first asked for ----------------------------------------------------------
 
@@ -214,9 +216,7 @@ def __getattr__(name: str) -> _Any:
         return getattr(nn.functional, name)
     if name.startswith("__"):
         raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
-    from fx.torch._absent import reason
-
-    advice = reason(name)
+    advice = _absent.reason(name)
     if name.endswith("_") and (found := _writing.function_of(name)) is not None:
         return found
     if advice is None and name.endswith("_") and (name[:-1] in globals() or name[:-1] in _OF_NN):

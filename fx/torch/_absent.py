@@ -7,6 +7,7 @@ says what to write instead.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -150,3 +151,14 @@ def reason(name: str) -> str | None:
         return ALONE[name]
     found = kind_of(name)
     return None if found is None else found[1]
+
+
+def refusing(room: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module of PyTorch's names: why it lacks one that is asked for."""
+
+    def missing(name: str) -> Any:
+        why = None if name.startswith("__") else reason(name)
+        why = why or f"dir(torch.{room}) lists what there is"
+        raise AttributeError(f"fx has no torch.{room}.{name}: {why}")
+
+    return missing

@@ -193,10 +193,13 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    raise AttributeError(
-        f"fx has no torch.linalg.{name}; what there is: "
-        f"{', '.join(__all__)}. For constants write fx.from_numpy(numpy.linalg.{name}(x.numpy()))"
+    from fx.torch._absent import ALONE
+
+    advice = ALONE.get(name) or (
+        f"what there is: {', '.join(__all__)}. For constants write "
+        f"fx.from_numpy(numpy.linalg.{name}(x.numpy()))"
     )
+    raise AttributeError(f"fx has no torch.linalg.{name}; {advice}")
 
 
 __all__ = [

@@ -319,7 +319,11 @@ def test_settings_are_remembered_as_torch_does(line):
 
 def test_a_copy_is_no_view():
     a = fx.torch.ones(2, 3)
-    copies = [fx.torch.t_copy(a), fx.torch.view_copy(a, (6,)), *fx.torch.unbind_copy(a)]
+    copies = [
+        fx.torch.alias_copy(a), fx.torch.t_copy(a), fx.torch.view_copy(a, (6,)),
+        fx.torch.slice_copy(a, 1), *fx.torch.unbind_copy(a),
+    ]  # fmt: skip
+    assert not any(np.shares_memory(c.numpy(), a.numpy()) for c in copies)
     a[0, 0] = 5.0
     assert all(float(c.max()) == 1.0 for c in copies)
 
@@ -370,6 +374,15 @@ REFUSED = {
     "sparse_coo_tensor": "sparse", "symeig": "removed", "parse_ir": "PyTorch's own",
     "from_file": "memmap", "lobpcg": "eigh", "batch_norm_stats": "devices",
 }  # fmt: skip
+
+
+def test_rooms_say_why_too():
+    with pytest.raises(AttributeError, match="no quantised tensors"):
+        fx.torch.nn.functional.scaled_mm
+    with pytest.raises(AttributeError, match=r"no torch.nn.functional.nothing: dir\("):
+        fx.torch.nn.functional.nothing
+    with pytest.raises(AttributeError, match=r"write torch.linalg.solve"):
+        fx.torch.linalg.ldl_solve
 
 
 @pytest.mark.parametrize(("name", "word"), REFUSED.items())
