@@ -195,6 +195,39 @@ def test_divergence(name):
     close(divergence(fx.torch, lambda v: fx.tensor(v, dtype=fx.float64)), expected)
 
 
+PAIRED = {
+    "Normal": (0.3, 0.8), "Laplace": (0.3, 0.8), "Gumbel": (0.3, 0.8), "Exponential": (1.3,),
+    "Gamma": (2.5, 1.3), "Beta": (1.5, 2.3), "ContinuousBernoulli": (0.3,), "Pareto": (0.7, 3.3),
+    "Uniform": (0.1, 0.8), "Poisson": (1.7,), "Bernoulli": (0.3,), "Chi2": (2.5,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("p", PAIRED)
+def test_divergence_of_unlike(p):
+    """Each pair has PyTorch's value, or a refusal by name."""
+    for q in PAIRED:
+        ours, theirs = (
+            [getattr(d.distributions, n)(*map(tensor, PAIRED[n])) for n in (p, q)]
+            for d, tensor in ((fx.torch, fx.tensor), (torch, torch.tensor))
+        )
+        try:
+            got = fx.torch.distributions.kl_divergence(*ours)
+        except NotImplementedError as error:
+            assert "No KL" in str(error) and p != q
+            continue
+        expected = torch.distributions.kl_divergence(*theirs)
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-4, err_msg=f"{p} {q}")
+
+
+def test_logistic_normal():
+    ours = fx.torch.distributions.LogisticNormal(fx.tensor(X), fx.tensor(A))
+    theirs = torch.distributions.LogisticNormal(torch.tensor(X), torch.tensor(A))
+    shares = P[:, :3] / P[:, :3].sum(-1, keepdims=True)
+    close(ours.log_prob(fx.tensor(shares)), theirs.log_prob(torch.tensor(shares)))
+    assert ours.rsample((4,)).shape == tuple(theirs.rsample((4,)).shape) == (4, 3, 3)
+    close(ours.loc, theirs.loc)
+
+
 TRANSFORMS = {
     "Exp": (lambda d: d.ExpTransform(), X),
     "Power": (lambda d: d.PowerTransform(2.0), A),

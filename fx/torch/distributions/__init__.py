@@ -1,7 +1,7 @@
 """``torch.distributions``: distributions, transforms and constraints with PyTorch's names."""
 
 from fx.ops.operands import offered as _offered
-from fx.torch.distributions import constraints, transforms
+from fx.torch.distributions import constraints, kl_pairs, transforms
 from fx.torch.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -48,7 +48,7 @@ from fx.torch.distributions.relaxed import (
     RelaxedBernoulli,
     RelaxedOneHotCategorical,
 )
-from fx.torch.distributions.transformed import TransformedDistribution
+from fx.torch.distributions.transformed import LogisticNormal, TransformedDistribution
 from fx.torch.distributions.transforms import (
     AbsTransform,
     AffineTransform,

@@ -7,8 +7,11 @@ from typing import Any
 
 import fx
 from fx.tensor import Tensor
+from fx.torch.distributions import constraints
+from fx.torch.distributions.continuous import Normal
 from fx.torch.distributions.distribution import Distribution, Independent, summed
 from fx.torch.distributions.transforms.compositions import ComposeTransform, Transform
+from fx.torch.distributions.transforms.structured import StickBreakingTransform
 
 
 class TransformedDistribution(Distribution):
@@ -105,4 +108,21 @@ class TransformedDistribution(Distribution):
         return self._through(self.base_dist.icdf(self._monotone(p)))
 
 
-__all__ = ["TransformedDistribution"]
+class LogisticNormal(TransformedDistribution):
+    """Shares, (..., n + 1), that breaking a stick by normal variables gives.
+
+    Args:
+        loc, scale: of the normal variables, (..., n).
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}  # noqa: RUF012
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args)
+        super().__init__(base if base.batch_shape else base.expand((1,)), StickBreakingTransform())
+
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The means.")
+    scale = property(lambda self: self.base_dist.base_dist.scale, doc="The deviations.")
+
+
+__all__ = ["LogisticNormal", "TransformedDistribution"]
