@@ -95,8 +95,11 @@ def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
 
 def lent(x: Any) -> Any:
     """An array in the memory of a tensor."""
-    started = writing.started or writing.apart
-    if type(x) is Tensor and x._node is None and not started:  # all views share memory
+    if writing.apart and not writing.started:
+        from fx.writing.noting import start
+
+        start()  # a view with memory of its own is to see what NumPy writes
+    if type(x) is Tensor and x._node is None and not writing.started:  # all views share memory
         array = x._a
         if type(array) is np.ndarray:
             owner = array if array.base is None else array.base

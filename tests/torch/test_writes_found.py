@@ -305,6 +305,14 @@ PROGRAMS = {
         d.mul_(2)
         (v * d.sum()).sum().backward()
         """,
+    "conjugates see what NumPy writes into a part": """
+        x = torch.tensor([0.75 - 2.0j, 0.5 - 0.75j])
+        v = torch.conj(x)
+        a = torch.view_as_real(x.resolve_conj()).numpy()
+        a[-1, 0:1] = -1.5
+        b = x[1:].numpy()
+        b[0] = 3j
+        """,
     "what is given another shape by out= keeps its memory as far as that goes": """
         x = torch.arange(3.0)
         v = x[1:]
