@@ -1,6 +1,7 @@
 """Gamma samples and what is made of them: beta, dirichlet.
 
-No derivative passes through the shape parameters: the samples count as constants, as integers do.
+No derivative passes through the shape parameters: the samples count as constants, as integers do
+(``torch.distributions``' ``rsample`` gives them implicit derivatives).
 """
 
 from __future__ import annotations

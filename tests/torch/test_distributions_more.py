@@ -335,7 +335,7 @@ def test_draws_of_gammas_pass_the_gradient_of_their_mean(name):
     np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=0.1)
 
 
-def policy(state, weights, noise_seed):
+def policy(state, weights):
     d = fx.torch.distributions
     loc, log_scale = (state @ weights).chunk(2, -1)
     base = d.Independent(d.Normal(loc, log_scale.clamp(-5, 2).exp()), 1)
@@ -349,7 +349,7 @@ def test_squashed_policy_under_jit():
     state, weights = fx.tensor(rng.standard_normal((8, 5))), fx.tensor(rng.standard_normal((5, 4)))
 
     def loss(weights, state):
-        action, log = policy(state, weights, 0)
+        action, log = policy(state, weights)
         return (0.2 * log - (action**2).sum(-1)).mean()
 
     def step(weights, state):
