@@ -59,6 +59,23 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     set_item(self, index, value, alone)
 
 
+def _with_setter(name: str) -> property:
+    """``x.real`` or ``x.imag``, to which a script may assign."""
+    part = Tensor.__dict__[name]
+
+    def put(self: Tensor, value: Any) -> None:
+        if not writes(_getframe(1)):
+            raise InPlaceError(
+                f"x.{name} = v would change x, and tensors never change; write "
+                f"x = {'v + 1j * x.imag' if name == 'real' else 'x.real + 1j * v'}"
+            )
+        if name == "imag" and self.dtype.kind != "c":
+            raise WriteError("imag is not implemented for tensors with non-complex dtypes.")
+        set_item(views.noted(part.fget, self), ..., value)
+
+    return property(part.fget, put, doc=part.__doc__)
+
+
 def _is_detached(x: Any) -> bool:
     """Whether what is written into a tensor that nobody holds has a history that nobody sees."""
     record = getattr(x, "_view", None)
@@ -400,6 +417,8 @@ def attach() -> None:
     Tensor._renew = renew  # type: ignore[attr-defined]
     Tensor.__setitem__ = __setitem__  # type: ignore[attr-defined]
     Tensor.__dir__ = __dir__  # type: ignore[method-assign]
+    for name in ("real", "imag"):
+        setattr(Tensor, name, _with_setter(name))
     for name, sign in _OPERATORS.items():
         setattr(Tensor, f"__i{name}__", _operator(name, sign))
         if (put := computing(name)) is not None:

@@ -129,3 +129,31 @@ def test_refuses_what_torch_refuses(name):
     for module in (torch, ft):
         with pytest.raises((RuntimeError, ValueError, TypeError)):
             REFUSED[name](module)
+
+
+def parts_assigned(t):
+    x, leaf = t.tensor([1 + 2j, 3 - 1j]), t.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    seen = x.imag
+    x.imag += 1
+    x.real = 7.0
+    x.imag[0] = 9.0
+    x.imag = seen * 2
+    h = leaf * 1
+    h.imag = h.real * 3
+    h.abs().sum().backward()
+    y = t.tensor([1.0, 2.0])
+    y.real = t.tensor([3.0, 4.0])
+    return t.view_as_real(x), seen, t.view_as_real(leaf.grad), y
+
+
+def test_parts_of_complex_numbers_take_values():
+    for mine, theirs in zip(parts_assigned(ft), parts_assigned(torch), strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), 1e-6)
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex"):
+        ft.ones(2).imag = 3.0
+
+
+def test_hermitian_pseudo_inverses_read_the_lower_triangle():
+    found = ft.linalg.pinv(ft.tensor(X[:, :4]), hermitian=True)
+    expected = torch.linalg.pinv(torch.tensor(X[:, :4]), hermitian=True)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), 1e-9, 1e-11)
