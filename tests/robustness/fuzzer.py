@@ -57,7 +57,7 @@ LEAKS = (
 ON_PURPOSE = (AssertionError, AttributeError, KeyError, NotImplementedError)
 STRICT = ("fx.", "F.", "Tensor.")
 MANY = (  # what is asked for piece by piece
-    "split", "chunk", "unbind", "unstack", "pool", "sampl", "interpolate",
+    "split", "chunk", "unbind", "unstack", "pool", "sampl", "interpolate", "indices", "array",
 )  # fmt: skip
 SECONDS = 10  # for one call, before it counts as hanging
 

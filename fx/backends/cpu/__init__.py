@@ -41,9 +41,7 @@ KERNELS = {
     "counting": "bincount counts_between",
     "classes": "nll nll_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",
-    "lapack.eager": """
-        cholesky det eig eigh eigvals eigvalsh inv lu matrix_exp order_of pinv qr slogdet solve svd
-        svdvals triangular_solve verified""",
+    "lapack.eager": "verified",
     "matmul": "matmul linear",
     "philox": "random_bits derive with_lane next_key",
     "pool": "max_pool window_sum window_sum_transpose",
@@ -62,6 +60,11 @@ FORMULAS = {
         batch_norm_grad normalised distances pulls
         cross_entropy cross_entropy_grad""",
 }
+# those that LAPACK's plans are for
+FACTORS = frozenset(
+    """cholesky det eig eigh eigvals eigvalsh inv lu matrix_exp order_of pinv qr slogdet solve svd
+    svdvals triangular_solve""".split()  # noqa: SIM905
+)
 _MAKERS = {name: file for file, names in FORMULAS.items() for name in names.split()}
 _FILES = {name: file for file, names in KERNELS.items() for name in names.split()}
 
@@ -72,6 +75,8 @@ def kernel_for(primitive: Any) -> Any:
     if name in _FILES:
         file = import_module(f"{__name__}.{_FILES[name]}")
         return getattr(file, name + "_" * iskeyword(name))
+    if name in FACTORS:
+        return import_module(f"{__name__}.lapack.eager").kernel_of(primitive)
     if name in _MAKERS:
         file = import_module(f"{__name__}.{_MAKERS[name]}")
         return getattr(file, name)(primitive.formula)

@@ -9,6 +9,7 @@ from typing import Any
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.convert import as_tensor
+from fx.ops.given import listed, pair
 from fx.ops.indexing.searching import searchsorted, where
 from fx.ops.making.creation import linspace, zeros
 from fx.ops.making.interop import asarray
@@ -30,7 +31,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
     x = floating("histogram", a)
     if range is None:
         range = (x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0)
-    low, high = range
+    low, high = pair("histogram", "range", range)
     if low == high:
         low, high = low - 0.5, high + 0.5
     return linspace(low, high, bins + 1, dtype=x.dtype)
@@ -101,12 +102,19 @@ def histogramdd(
                 [0., 1.]])
     """
     if isinstance(sample, Tensor):
+        if sample.ndim != 2:
+            raise ShapeError(f"histogramdd takes points (n, coordinates), got {sample.shape}")
         columns = [sample[:, i] for i in builtins.range(sample.shape[1])]
     else:
-        columns = [ravel(asarray(x)) for x in sample]
+        columns = [ravel(asarray(x)) for x in listed("histogramdd", "sample", sample)]
     columns = [floating("histogramdd", x) for x in columns]
-    each = [bins] * len(columns) if isinstance(bins, int) else list(bins)
-    ranges = [None] * len(columns) if range is None else list(range)
+    count = len(columns)
+    each = [bins] * count if isinstance(bins, int) else listed("histogramdd", "bins", bins)
+    ranges = [None] * count if range is None else listed("histogramdd", "range", range)
+    if not count or len(each) != count or len(ranges) != count:
+        raise ShapeError(
+            f"histogramdd: {count} coordinates, and {len(each)} bins and {len(ranges)} ranges"
+        )
     edges = [
         histogram_bin_edges(x, b if isinstance(b, int) else asarray(b), r)
         for x, b, r in zip(columns, each, ranges, strict=True)
@@ -132,7 +140,7 @@ def histogram2d(
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    if not isinstance(bins, int) and len(bins) != 2:
+    if not isinstance(bins, int) and len(listed("histogram2d", "bins", bins)) != 2:
         bins = [bins, bins]
     hist, (first, second) = histogramdd([x, y], bins, range, weights, density)
     return hist, first, second

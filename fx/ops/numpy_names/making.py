@@ -9,6 +9,7 @@ from typing import Any
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.convert import as_tensor
+from fx.ops.given import listed, sizes
 from fx.ops.making.creation import arange, linspace
 from fx.ops.making.interop import asarray
 from fx.ops.making.patterns import eye, meshgrid
@@ -156,7 +157,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
                 [0, 1]])
     """
     kind = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64
-    lines = [arange(n, dtype=kind) for n in dimensions]
+    lines = [arange(n, dtype=kind) for n in sizes("indices", "dimensions", dimensions)]
     if sparse:
         return tuple(ix_(*lines))
     return stack(meshgrid(*lines, indexing="ij")) if lines else as_tensor([], dtype=kind)
@@ -339,10 +340,14 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
             f"ravel_multi_index: mode is 'raise', 'clip' or 'wrap' and order 'C' or 'F', got "
             f"{mode!r} and {order!r}"
         )
-    places = list(zip(multi_index, dims, strict=True))
+    shape = sizes("ravel_multi_index", "dims", dims)
+    given = listed("ravel_multi_index", "multi_index", multi_index)
+    if len(given) != len(shape):
+        raise ShapeError(f"ravel_multi_index: {len(given)} places for {len(shape)} axes")
+    places = list(zip(given, shape))
     out: Any = 0
-    for given, n in places if order == "C" else reversed(places):
-        x = as_tensor(given)
+    for place, n in places if order == "C" else reversed(places):
+        x = as_tensor(place)
         if mode == "clip":
             x = x.clamp(0, n - 1)
         elif mode == "wrap":

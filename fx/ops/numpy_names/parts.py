@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.convert import as_tensor
+from fx.ops.given import listed, sizes
 from fx.ops.indexing.searching import where
 from fx.ops.making.creation import zeros
 from fx.ops.making.interop import asarray
@@ -112,7 +115,7 @@ def resize(a: Any, new_shape: Any) -> Tensor:
                 [3, 1]])
     """
     x = ravel(argument("resize", a))
-    wanted = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    wanted = sizes("resize", "new_shape", new_shape)
     count = prod(wanted)
     if not x.shape[0]:
         return zeros(wanted, dtype=x.dtype)
@@ -128,6 +131,10 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
         tensor([1, 0, 2])
     """
     x = argument("trim_zeros", filt)
+    if x.ndim != 1 or not isinstance(trim, str):
+        raise ShapeError(
+            f"trim_zeros takes a vector and 'f', 'b' or 'fb', got {x.shape}, {trim!r:.60}"
+        )
     (places,) = (x != 0).nonzero(as_tuple=True)
     if not places.shape[0]:
         return x[:0]  # type: ignore[no-any-return]
@@ -192,8 +199,8 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
         tensor([10,  2])
     """
     i = asarray(a)
-    listed = _together(choices)
-    n = listed.shape[0]
+    rows = _together(choices)
+    n = rows.shape[0]
     if mode == "clip":
         i = i.clamp(0, n - 1)
     elif mode == "wrap":
@@ -202,20 +209,22 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
         raise ValueError(f"choose: mode is 'raise', 'clip' or 'wrap', got {mode!r}")
     elif bool(((i < 0) | (i >= n)).any()):
         raise IndexError(f"choose: there are {n} choices, and a number is none of 0 to {n - 1}")
-    shape = broadcast_shapes(i.shape, listed.shape[1:])
+    shape = broadcast_shapes(i.shape, rows.shape[1:])
     i = broadcast_to(i, shape)
-    listed = broadcast_to(
-        reshape(listed, (n, *(1,) * (len(shape) + 1 - listed.ndim), *listed.shape[1:])),
+    rows = broadcast_to(
+        reshape(rows, (n, *(1,) * (len(shape) + 1 - rows.ndim), *rows.shape[1:])),
         (n, *shape),
     )
-    return listed.gather(0, cast(expand_dims(i, 0), dtypes.int64))[0]  # type: ignore[no-any-return]
+    return rows.gather(0, cast(expand_dims(i, 0), dtypes.int64))[0]  # type: ignore[no-any-return]
 
 
 def _together(choices: Any) -> Tensor:
     """Choices as one tensor, along its first axis."""
     if isinstance(choices, Tensor):
         return choices
-    return stack(list(broadcast_arrays(*[asarray(c) for c in choices])))
+    return stack(
+        list(broadcast_arrays(*[asarray(c) for c in listed("choose", "choices", choices)]))
+    )
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Tensor:
@@ -259,11 +268,11 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
         >>> fx.lexsort((fx.tensor([2, 1, 3]), fx.tensor([1, 1, 0])))
         tensor([2, 1, 0])
     """
-    listed = [asarray(k) for k in keys]
-    if not listed:
+    every = [asarray(k) for k in listed("lexsort", "keys", keys)]
+    if not every:
         raise ShapeError("lexsort takes at least one key")
-    order = listed[0].argsort(axis, stable=True)
-    for key in listed[1:]:
+    order = every[0].argsort(axis, stable=True)
+    for key in every[1:]:
         again = key.take_along_dim(order, axis).argsort(axis, stable=True)
         order = order.take_along_dim(again, axis)
     return order  # type: ignore[no-any-return]
@@ -423,10 +432,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     count = len(places)
     v = broadcast_to(v, (*rest[:axis], count, *rest[axis:]))
     ranked = sorted(range(count), key=places.__getitem__)
-    order: list[int] = list(range(n))
-    for shift, k in enumerate(ranked):
-        order.insert(places[k] + shift, n + k)
-    return concat([x, v], axis).index_select(axis, as_tensor(order, dtype=dtypes.int64))  # type: ignore[no-any-return]
+    order = np.insert(np.arange(n), [places[k] for k in ranked], [n + k for k in ranked])
+    return concat([x, v], axis).index_select(axis, as_tensor(order))  # type: ignore[no-any-return]
 
 
 def _inside(name: str, p: int, count: int, n: int) -> int:
@@ -459,8 +466,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
         if given.dtype == dtypes.bool_:
             (given,) = given.nonzero(as_tuple=True)
         gone = {_inside("delete", p, n, n) for p in given.tolist()}
-    kept = as_tensor([i for i in range(n) if i not in gone], dtype=dtypes.int64)
-    return x.index_select(axis, kept)  # type: ignore[no-any-return]
+    kept = np.delete(np.arange(n), list(gone))
+    return x.index_select(axis, as_tensor(kept))  # type: ignore[no-any-return]
 
 
 # applied ----------------------------------------------------------------------------------------
@@ -507,8 +514,8 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int])
     """
     x = argument("apply_over_axes", a)
     rank = x.ndim
-    for axis in (axes,) if isinstance(axes, int) else axes:
-        y = func(x, axis)
+    for axis in (axes,) if isinstance(axes, int) else listed("apply_over_axes", "axes", axes):
+        y = asarray(func(x, axis))
         x = expand_dims(y, normal_axis("apply_over_axes", axis, x.shape)) if y.ndim < rank else y
         if x.ndim != rank:
             raise ShapeError("apply_over_axes: the function must keep the axis or drop it")

@@ -13,6 +13,7 @@ from fx.config import default_dtype
 from fx.errors import DTypeError, ShapeError
 from fx.ops.axes import normal_axis
 from fx.ops.convert import as_tensor
+from fx.ops.given import listed
 from fx.ops.indexing.searching import searchsorted, where
 from fx.ops.operands import argument, cast, floating, promoted
 from fx.ops.pointwise import elementwise
@@ -117,6 +118,8 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
         (tensor([0.7500, 0.0000]), tensor([3, 0], dtype=fx.int32))
     """
     x = floating("frexp", x)
+    if x._dtype in dtypes.COMPLEX:
+        raise DTypeError(f"frexp takes real numbers, got {x.spec!r}; write x.real")
     none = (x == 0) | ~elementwise.isfinite(x)
     safe = where(none, constant_like(1.0, x), x)
     scale = {2: 2**12, 4: 2**30, 8: 2**60}[x._dtype.itemsize]
@@ -232,7 +235,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """
     x = argument("piecewise", x)
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
-    cases = list(funclist)
+    cases = listed("piecewise", "funclist", funclist)
     if len(cases) not in (len(conditions), len(conditions) + 1):
         raise ShapeError(
             f"piecewise takes as many functions as conditions, or one more, got {len(conditions)} "
@@ -344,7 +347,7 @@ def vectorize(
     """
     from fx.transforms import vmap
 
-    fixed = set(excluded or ())
+    fixed = set(listed("vectorize", "excluded", excluded or ()))
     core = None if signature is None else _core_axes(signature)
     parameters = _names(pyfunc)
 
@@ -391,7 +394,7 @@ def _repeated(function: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _core_axes(text: str) -> list[int]:
-    given, arrow, _ = text.replace(" ", "").partition("->")
+    given, arrow, _ = str(text).replace(" ", "").partition("->")
     if not arrow or not given.startswith("(") or not given.endswith(")"):
         raise ValueError(f'vectorize: signature must be like "(n),(n)->()", got {text!r}')
     return [len([a for a in part.split(",") if a]) for part in given[1:-1].split("),(")]

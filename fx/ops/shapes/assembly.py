@@ -10,6 +10,7 @@ from fx import dtypes
 from fx.errors import ShapeError
 from fx.ops.axes import integer, normal_axis
 from fx.ops.convert import as_tensor
+from fx.ops.given import listed, sizes
 from fx.ops.making.creation import arange, zeros
 from fx.ops.making.patterns import meshgrid
 from fx.ops.operands import argument, cast, iota, promoted, public, viewed
@@ -86,7 +87,7 @@ def column_stack(tensors: Any) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    columns = [argument("column_stack", x) for x in tensors]
+    columns = [argument("column_stack", x) for x in listed("column_stack", "tensors", tensors)]
     return concat([reshape(x, (x.numel(), 1)) if x.ndim < 2 else x for x in columns], 1)
 
 
@@ -99,7 +100,7 @@ def dstack(tensors: Any) -> Tensor:
         tensor([[[1, 3],
                  [2, 4]]])
     """
-    return concat([atleast_3d(x) for x in tensors], 2)
+    return concat([atleast_3d(x) for x in listed("dstack", "tensors", tensors)], 2)
 
 
 def block_diag(*tensors: Any) -> Tensor:
@@ -319,7 +320,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """
     flat = cast(argument("unravel_index", indices), dtypes.int64)
     out: list[Tensor] = []
-    for n in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
+    for n in reversed(sizes("unravel_index", "shape", shape)):
         out.append(flat % n)
         flat = flat // n
     return tuple(out[::-1])

@@ -14,31 +14,38 @@ from fx.backends.cpu.lapack.plans import PLANS, Plan
 from fx.backends.cpu.llvm import any_size
 from fx.backends.cpu.llvm.failures import UNSOLVED, failed
 from fx.dtypes import INEXACT, float32, int64
-from fx.primitive import registry
 from fx.spec import TensorSpec
 
 _MOST = 64  # chunks that have scratch memory of their own
 Runner = Callable[[list[np.ndarray]], Any]
 
 
-def kernel_of(name: str) -> Callable[..., Any]:
-    """The kernel of the primitive ``name``: stacks in, arrays of its spec out."""
+def kernel_of(primitive: Any) -> Callable[..., Any]:
+    """The kernel of a primitive: stacks in, arrays of its spec out."""
+    name, spec = primitive.name, primitive.spec
 
     def kernel(*arrays: np.ndarray, **params: Any) -> Any:
         key = tuple([(a.shape, a.dtype) for a in arrays])
-        return _runner(name, key, tuple(params.items()))([contiguous(a) for a in arrays])
+        run = _runner(name, spec, kernel, key, tuple(params.items()))
+        return run([contiguous(a) for a in arrays])
 
     return kernel
 
 
 @lru_cache(1024)
-def _runner(name: str, given: tuple[Any, ...], items: tuple[tuple[str, Any], ...]) -> Runner:
+def _runner(
+    name: str,
+    spec: Callable[..., Any],
+    kernel: Callable[..., Any],
+    given: tuple[Any, ...],
+    items: tuple[tuple[str, Any], ...],
+) -> Runner:
     """What runs a primitive on arrays of these shapes and dtypes."""
     params = dict(items)
     specs = [TensorSpec(*one) for one in given]
-    outs = registry[name].spec(*specs, **params)
+    outs = spec(*specs, **params)
     if any(s.dtype in HALVES for s in specs):
-        return _in_float32(name, params, outs)
+        return _in_float32(kernel, params, outs)
     if not all(s.size for s in specs):
         return lambda arrays: _of_nothing(name, outs)
     return _running(PLANS[name](*specs, **params), outs)
@@ -92,9 +99,8 @@ def _word(word: Any, known: dict[str, int]) -> Any:
     return word if isinstance(word, float) else int(word)
 
 
-def _in_float32(name: str, params: dict[str, Any], outs: Any) -> Runner:
+def _in_float32(kernel: Callable[..., Any], params: dict[str, Any], outs: Any) -> Runner:
     """Narrow floats are computed in float32."""
-    kernel = registry[name].cpu
 
     def runner(arrays: list[np.ndarray]) -> Any:
         wide = [a.astype(float32) if a.dtype in HALVES else a for a in arrays]
@@ -119,14 +125,6 @@ def _of_nothing(name: str, outs: Any) -> Any:
             out[...] = np.eye(*spec.shape[-2:])
         made.append(out)
     return tuple(made) if isinstance(outs, tuple) else made[0]
-
-
-cholesky, triangular_solve, solve = map(kernel_of, ("cholesky", "triangular_solve", "solve"))
-inv, det, slogdet = map(kernel_of, ("inv", "det", "slogdet"))
-lu, order_of = map(kernel_of, ("lu", "order_of"))
-qr, svd, svdvals = map(kernel_of, ("qr", "svd", "svdvals"))
-eigh, eigvalsh, eig, eigvals = map(kernel_of, ("eigh", "eigvalsh", "eig", "eigvals"))
-pinv, matrix_exp = map(kernel_of, ("pinv", "matrix_exp"))
 
 
 def verified(x: np.ndarray, info: np.ndarray, *, words: tuple[str, str]) -> np.ndarray:
