@@ -86,13 +86,21 @@ def test_every_primitive_survives(name):
             assert_close(run(new, *arrays), run(graph, *arrays))
 
 
+# the arguments by which these have derivatives
+WITHOUT_SOME = {"betainc": (2,), "gammainc": (1,), "gammaincc": (1,), "zeta": (1,)}
+
+
 @pytest.mark.parametrize("name", [n for n, p in all_primitives().items() if p.differentiable])
 def test_graphs_of_reverse_rules_are_valid(name):
     """As of a scatter, whose rule gave ``x.size`` for a size, which compilers took for no int."""
     primitive = all_primitives()[name]
     for seed in range(6):
         sample = draw(primitive, random.Random(seed))
-        needs = tuple([True if np.asarray(a).dtype.kind in "fc" else None for a in sample.args])
+        moving = WITHOUT_SOME.get(name)
+        needs = tuple([
+            True if np.asarray(a).dtype.kind in "fc" and (moving is None or i in moving) else None
+            for i, a in enumerate(sample.args)
+        ])  # fmt: skip
 
         def pulled(*xs, needs=needs, params=sample.params):
             outs = primitive(*xs, **params)

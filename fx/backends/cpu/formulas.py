@@ -124,7 +124,12 @@ class Elements:
         order = _memory_order(arrays)
         if order is not None:
             return None, None, (), order, ()
-        shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        try:
+            shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        except ValueError:
+            from fx.prims.families import broadcast_shapes  # which says what does not fit
+
+            shape = broadcast_shapes(self.name, *[a.shape for a in arrays])
         sizes, shapes, cuts = joined(arrays, shape)
         if prod(shape) < limits.FUSED_FROM or not 0 < len(sizes) <= MOST_SIZES:
             return None, None, (), None, ()
