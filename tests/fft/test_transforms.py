@@ -12,7 +12,12 @@ jax = pytest.importorskip("jax")
 from fx.testing.native import python_steps
 from tests.fft.tools import leaf_of
 
-jax.config.update("jax_enable_x64", True)
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with jax.enable_x64(True):
+        yield
+
 
 rng = np.random.default_rng(3)
 REAL, COMPLEX = rng.standard_normal((3, 4, 5)), rng.standard_normal((2, 3, 5, 6)).view("complex128")
