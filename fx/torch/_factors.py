@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import fx
 from fx import linalg
-from fx.errors import ShapeError
+from fx.errors import ArgumentError, ShapeError
 from fx.linalg.functions import reflectors
 from fx.prims.linalg.stacks import adjoint
 from fx.tensor import Tensor
@@ -143,10 +143,10 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...
     """``torch.lu``: both triangles in one array, the exchanges, and ``info`` where it is asked for.
 
     Raises:
-        NotImplementedError: without ``pivot``.
+        ArgumentError: without ``pivot``.
     """
     if not pivot:
-        raise NotImplementedError("torch.lu: LU without pivoting is not implemented on the CPU")
+        raise ArgumentError("torch.lu: LU without pivoting is not implemented on the CPU")
     found = tuple(linalg.lu_factor_ex(A))
     return found if get_infos else found[:2]
 

@@ -25,6 +25,8 @@ def _method(name: str) -> Any:
 
 def is_set_to(self: Any, tensor: Any) -> bool:
     """Whether both are the same elements: of one memory, shape and strides."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"is_set_to takes a tensor, got {type(tensor).__name__}")
     return self is tensor or (
         self.data_ptr() == tensor.data_ptr()
         and self.shape == tensor.shape

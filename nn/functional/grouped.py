@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx.errors import DTypeError, ShapeError
+from fx.errors import ArgumentError, DTypeError, ShapeError
 from fx.ops.making.creation import zeros
 from fx.ops.operands import argument
 from fx.ops.shapes.joining import concat, stack
@@ -32,7 +32,7 @@ def grouped_mm(
     Raises:
         ShapeError: if shapes do not fit, or ``offs`` is missing or too much.
         DTypeError: for other ``offs`` than int32, operands or results of two dtypes.
-        NotImplementedError: for a bias.
+        ArgumentError: for a bias.
 
     Example:
         >>> import fx
@@ -43,7 +43,7 @@ def grouped_mm(
     """
     a, b = argument("grouped_mm", mat_a), argument("grouped_mm", mat_b)
     if bias is not None:
-        raise NotImplementedError("grouped_mm: no bias yet; add it to the result")
+        raise ArgumentError("grouped_mm takes no bias, as PyTorch's; add it to the result")
     if a.dtype != b.dtype or (out_dtype is not None and out_dtype != a.dtype):
         raise DTypeError(
             f"grouped_mm: both operands and the result have one dtype, got {a.dtype.name}, "

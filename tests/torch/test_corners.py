@@ -157,3 +157,8 @@ def test_hermitian_pseudo_inverses_read_the_lower_triangle():
     found = ft.linalg.pinv(ft.tensor(X[:, :4]), hermitian=True)
     expected = torch.linalg.pinv(torch.tensor(X[:, :4]), hermitian=True)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), 1e-9, 1e-11)
+
+
+def test_parameters_in_texts():
+    mine, theirs = [t.nn.Parameter(t.tensor([2.5])) for t in (ft, torch)]
+    assert f"{mine}" == f"{theirs}" and f"{mine.data}" == f"{theirs.data}"

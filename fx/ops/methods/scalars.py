@@ -121,7 +121,7 @@ def __contains__(self: Tensor, value: Any) -> bool:
 def __format__(self: Tensor, spec: str) -> str:
     """Format the number of a 0-d tensor, ``f"{loss:.3f}"``; without a spec, any tensor."""
     if not spec:
-        plain = type(self) is Tensor or (self.level > 0 and self.transform == "jit")
+        plain = type(self) is Tensor or getattr(self, "transform", None) == "jit"
         number = plain and not self.ndim and self.device.name == "cpu"
         return format(item(self)) if number else str(self)
     if self.ndim:
