@@ -21,8 +21,8 @@ _MODULES = {
     "fx.ops.reductions.counting": "bincount",
     _HERE + "pointwise": (
         "around bitwise_count cbrt conjugate degrees divmod fabs float_ frexp interp invert "
-        "iscomplex iscomplexobj isrealobj left_shift mod modf piecewise radians right_shift rint "
-        "select unwrap vectorize"
+        "iscomplex iscomplexobj isrealobj left_shift mod modf piecewise radians right_shift "
+        "rint select unwrap"
     ),
     _HERE + "making": (
         "array c_ copy diag_indices diag_indices_from fromfunction geomspace identity index_exp "
@@ -30,18 +30,21 @@ _MODULES = {
         "tril_indices tril_indices_from triu_indices triu_indices_from"
     ),
     _HERE + "parts": (
-        "append apply_along_axis apply_over_axes argpartition array_split block choose compress "
-        "delete extract fill_diagonal flatnonzero insert lexsort partition place put "
-        "put_along_axis resize rollaxis row_stack sort_complex trim_zeros"
+        "append argpartition array_split block choose compress extract flatnonzero lexsort "
+        "partition resize rollaxis row_stack sort_complex trim_zeros"
     ),
     _HERE + "statistics": (
-        "average convolve corrcoef correlate cov ediff1d gradient nanargmax nanargmin nancumprod "
-        "nancumsum nanmax nanmedian nanmin nanpercentile nanprod nanquantile nanstd nanvar "
-        "percentile ptp trapezoid"
+        "average convolve corrcoef correlate cov ediff1d gradient percentile ptp trapezoid"
     ),
     _HERE + "histograms": "digitize histogram histogram2d histogram_bin_edges histogramdd",
     _HERE + "sets": "intersect1d setdiff1d setxor1d union1d",
     "fx.linalg.fitting": "polyfit roots",
-    _HERE + "polynomials": ("poly polyadd polyder polydiv polyint polymul polysub polyval"),
+    _HERE + "polynomials": "poly polyadd polyder polydiv polyint polymul polysub polyval",
+    _HERE + "putting": "delete fill_diagonal insert place put put_along_axis",
+    _HERE + "applying": "apply_along_axis apply_over_axes vectorize",
+    _HERE + "without_nan": (
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile nanprod "
+        "nanquantile nanstd nanvar"
+    ),
 }
 NAMES = {name: module for module, names in _MODULES.items() for name in names.split()}

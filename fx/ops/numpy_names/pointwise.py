@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Sequence
 from math import pi
 from typing import Any
 
@@ -19,7 +17,7 @@ from fx.ops.operands import argument, cast, floating, promoted
 from fx.ops.pointwise import elementwise
 from fx.ops.pointwise.torch_names import deg2rad, ldexp, rad2deg
 from fx.ops.shapes.joining import concat
-from fx.ops.shapes.manipulation import broadcast_shapes, moveaxis
+from fx.ops.shapes.manipulation import moveaxis
 from fx.prims.creation import constant_like
 from fx.tensor import Tensor
 
@@ -324,90 +322,3 @@ def unwrap(
     jump = elementwise.abs(step) < (half if discont is None else max(discont, half))
     change = where(jump, 0.0, turned - step).cumsum(-1)
     return moveaxis(concat([x[..., :1], x[..., 1:] + change], -1), -1, at)
-
-
-def vectorize(
-    pyfunc: Callable[..., Any],
-    *,
-    excluded: Any = None,
-    signature: str | None = None,
-) -> Callable[..., Any]:
-    """A function of numbers as a function of tensors that broadcast together, through ``vmap``.
-
-    Args:
-        pyfunc: takes scalars (with ``signature`` arrays of its core axes) and returns tensors.
-        excluded: positions or names of arguments that are passed as they are.
-        signature: the core axes, as ``"(n),(n)->()"``.
-
-    Example:
-        >>> import fx
-        >>> fx.vectorize(lambda a, b: a * b + 1)(fx.arange(3), fx.tensor([[1], [2]]))
-        tensor([[1, 2, 3],
-                [1, 3, 5]])
-    """
-    from fx.transforms import vmap
-
-    fixed = set(listed("vectorize", "excluded", excluded or ()))
-    core = None if signature is None else _core_axes(signature)
-    parameters = _names(pyfunc)
-
-    @wraps(pyfunc)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        held = {i: x for i, x in enumerate(args) if i in fixed or _named(parameters, i) in fixed}
-        moving = [as_tensor(x) for i, x in enumerate(args) if i not in held]
-        ranks = [0] * len(moving) if core is None else core
-        if len(ranks) != len(moving):
-            raise ShapeError(
-                f"vectorize: signature {signature!r} has {len(ranks)} arguments, got {len(moving)}"
-            )
-        for x, rank in zip(moving, ranks):
-            if x.ndim < rank:
-                raise ShapeError(f"vectorize: {signature!r} wants {rank} axes, got {x.shape}")
-        lead = [x.shape[: x.ndim - rank] for x, rank in zip(moving, ranks)]
-        whole = broadcast_shapes(*lead) if lead else ()
-
-        def run(*xs: Any) -> Any:
-            rest = iter(xs)
-            every = [held[i] if i in held else next(rest) for i in range(len(args))]
-            return pyfunc(*every, **kwargs)
-
-        for depth in range(len(whole)):  # the innermost axis first
-            axes = [0 if len(s) > depth and s[-1 - depth] != 1 else None for s in lead]
-            run = (
-                vmap(run, in_axes=tuple(axes))
-                if any(a == 0 for a in axes)
-                else _repeated(run, whole[-1 - depth])
-            )
-        small = [
-            x.reshape([n for n in s if n != 1] + list(x.shape[len(s) :]))
-            for x, s in zip(moving, lead)
-        ]
-        return run(*small)
-
-    return mapped
-
-
-def _repeated(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    from fx.transforms import vmap
-
-    return lambda *xs: vmap(lambda _: function(*xs))(as_tensor([0] * count))
-
-
-def _core_axes(text: str) -> list[int]:
-    given, arrow, _ = str(text).replace(" ", "").partition("->")
-    if not arrow or not given.startswith("(") or not given.endswith(")"):
-        raise ValueError(f'vectorize: signature must be like "(n),(n)->()", got {text!r}')
-    return [len([a for a in part.split(",") if a]) for part in given[1:-1].split("),(")]
-
-
-def _names(function: Callable[..., Any]) -> list[str]:
-    try:
-        found = signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in found if p.kind in kinds]
-
-
-def _named(parameters: list[str], i: int) -> str | None:
-    return parameters[i] if i < len(parameters) else None
