@@ -125,6 +125,8 @@ def _is_itself(record: View, index: Any, value: Any) -> bool:
     own = view_of(value)
     if own.family is not record.family or modes.stage is not None:
         return False
+    if bool(own.cut) != bool(record.cut):  # the same elements, and only one of them has a history
+        return False
     if own.leaf is None and own.path and is_basic(index):
         primitive, params = own.path[-1]
         if primitive is index_of and params["index"] == index:

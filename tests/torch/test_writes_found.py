@@ -470,3 +470,14 @@ def test_a_shape_that_is_changed_again_takes_no_longer_each_time():
         x.squeeze_().t_()
     record = x._view
     assert len(record.path) <= 2 and len(record.family.members) < 40
+
+
+@pytest.mark.parametrize("line", ["y.copy_(h)", "y[:] = h", "y[1] = 5.; y.copy_(h)"])
+def test_a_detached_tensor_gets_the_history_of_its_own_elements(line):
+    twins.agree(f"""
+        x = torch.tensor([1., 2., 3.], requires_grad=True)
+        h = x * 2
+        y = h.detach()
+        {line}
+        (y * y).sum().backward()
+        """)
