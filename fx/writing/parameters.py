@@ -29,11 +29,12 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
     def _renew(self: Any, operation: str, value: Any) -> Any:
         record = getattr(behind(self)[0], "_view", None)
         family = None if record is None else record.family
-        if family is not None and not user_writes():
-            family = None
-        if family is not None and not writing.started:
+        staged = modes.stage is not None  # later calls write, and see no views that are not noted
+        if (family is not None or staged) and not user_writes():
+            family, staged = None, False
+        if (family is not None or staged) and not writing.started:
             start()
-            if modes.stage is not None and family.alive():
+            if staged and family is not None and family.alive():
                 modes.stage.postpone()
         if family is not None and family.cell is None and family.alive():
             begin(family)

@@ -25,6 +25,7 @@ REST = {  # what a function needs besides a tensor and an axis
 # those that torch takes no such arguments of, or not of a line
 PYTHONS = """
     cross renorm select_scatter slice_scatter split tensor_split unsafe_chunk unsafe_split
+    unsafe_split_with_sizes
 """
 OF_AXIS = [
     (name, {p.split("=")[0] for p in _arguments(signature)})

@@ -2,9 +2,10 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 import fx
 import fx.torch as face
@@ -539,3 +540,38 @@ for k in (0, 1, 0):
             functional,
         )
     assert functional["f"].cache_size() == 1
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "buffer", "of the same code"])
+def test_views_between_compiled_calls_see_the_next_ones(kind):
+    """A view that a script takes of a parameter or buffer when the step is compiled already."""
+
+    def run(t, jit):
+        seen = []
+        for _ in range(2 if kind == "of the same code" else 1):
+            m = t.nn.Module()
+            m.weight = t.nn.Parameter(t.tensor([1.0, 2.0, 3.0]))
+            m.register_buffer("kept", t.zeros(3))
+            optimizer = t.optim.SGD(m.parameters(), lr=0.1)
+
+            def step(x, m=m, optimizer=optimizer):
+                if kind == "buffer":
+                    m.kept.add_(x)
+                else:
+                    optimizer.zero_grad()
+                    ((m.weight * x) ** 2).sum().backward()
+                    optimizer.step()
+
+            step = jit(step)
+            step(t.tensor(1.0)), step(t.tensor(1.0))
+            of = m.kept if kind == "buffer" else m.weight
+            views = of[1], of.view(3, 1)
+            for k in (2.0, 3.0):
+                step(t.tensor(k))
+                seen += [of.tolist(), *[v.tolist() for v in views]]
+        return seen
+
+    np.testing.assert_allclose(
+        np.hstack([np.ravel(x) for x in run(face, fx.jit)]),
+        np.hstack([np.ravel(x) for x in run(torch, lambda f: f)]), 1e-6,
+    )  # fmt: skip

@@ -295,6 +295,7 @@ class Stages:
             )
         finish = Finish(treedef, found, rebinds, grads, numbers, aliases, stores)
         self.program.outward |= bool(stores)
+        self.jitted.rebinds |= bool(rebinds)
         self._last = recording.close(gives)
         self._last.finish = finish
         self.path = recording.path

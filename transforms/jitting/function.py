@@ -9,7 +9,7 @@ from time import perf_counter
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from fx.config import modes, on_plain
+from fx.config import modes, on_plain, writing
 from fx.errors import StagingError
 from fx.transforms._arguments import check_function, name_of, several
 from fx.transforms.jitting.donation import give_away
@@ -59,6 +59,7 @@ class Jitted(Programs):
         self.unsettled: dict[Any, set[str]] = {}  # what the function changed of what it reads
         self.plans: tuple[Any, ...] = ()  # the short ways of programs
         self.writes = Writes()  # the arguments that it writes into
+        self.rebinds = False  # whether a program of it gives cells other values
         self.touched: Any = lazily("guards.touched").Touched()  # what it was seen to read
 
     # arguments -----------------------------------------------------------------------------------
@@ -118,6 +119,8 @@ class Jitted(Programs):
             for plan in self.plans:
                 out = plan(args, kwargs)
                 if out is not MISS:
+                    if self.rebinds and writing.watched:  # views that scripts took of these
+                        writing.stepped()
                     return out
         except Exception as error:
             programs = [p for known in list(self.programs.values()) for p in known]
@@ -145,6 +148,8 @@ class Jitted(Programs):
         try:
             began, tally = perf_counter(), program.tally[0]
             out = call.run(args, kwargs)
+            if self.rebinds and writing.watched:
+                writing.stepped()
             program.calls += program.tally[0] == tally
             if call.staged:
                 if program.seconds is None:

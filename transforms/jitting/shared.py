@@ -58,6 +58,7 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
         return None
     for program in known.get(_key(jitted, signature.key), ()):
         if not program.guards.death.dead and jitted._serves(program, signature):
+            jitted.rebinds |= bool(program.root.finish.rebinds)  # type: ignore[union-attr]
             return _copy(program)
     return None
 
