@@ -79,6 +79,10 @@ def own_memory(x: Any) -> Any:
     return None if getrefcount(base) > 3 or getrefcount(array) > 3 else array
 
 
+# elements that NumPy writes before another thread may run, which could take a parameter meanwhile
+_AT_ONCE = 500
+
+
 def _memory_of_cell(x: Any) -> Any:
     """The same of a parameter or buffer, and of its ``data`` and ``grad``."""
     now = modes.__dict__
@@ -96,7 +100,7 @@ def _memory_of_cell(x: Any) -> Any:
     if type(base) is not Tensor:
         return None
     array = base._a
-    if type(array) is not ndarray or array.base is not None:
+    if type(array) is not ndarray or array.base is not None or array.size > _AT_ONCE:
         return None
     if id(array) in host.memories and host.is_hosted(array):
         return None
