@@ -5,6 +5,7 @@ import enum
 import functools
 import gc
 import itertools
+import time
 import types
 import weakref
 
@@ -70,6 +71,7 @@ def _same(a, b):
 def collect():
     for _ in range(3):  # what weak references keep is found in a later round
         gc.collect()
+        time.sleep(0.01)  # where another thread collects just now, this one returned at once
 
 
 def _array(x):
