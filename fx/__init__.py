@@ -169,7 +169,10 @@ __version__ = "0.1.0"
 
 
 # what loads when it is first asked for ----------------------------------------------------------
-_ROOMS = ("fft", "signal", "special", "nn", "optim", "data", "io", "linalg", "testing", "torch")
+_ROOMS = (
+    "fft", "signal", "special", "nn", "optim", "data", "io", "linalg", "distributed", "testing",
+    "torch",
+)  # fmt: skip
 _LAZY = {
     "save": "fx.io",
     "load": "fx.io",

@@ -1,0 +1,21 @@
+"""What goes wrong between processes, by PyTorch's names."""
+
+from __future__ import annotations
+
+from fx.errors import FxError
+
+
+class DistError(FxError, RuntimeError):
+    """Something between the ranks of a group went wrong."""
+
+
+class DistBackendError(DistError):
+    """An engine is missing, or refuses what it was asked for."""
+
+
+class DistNetworkError(DistError):
+    """An address cannot be reached, or is taken."""
+
+
+class DistStoreError(DistError):
+    """A store did not answer, or not in time."""

@@ -1,0 +1,212 @@
+"""The only door to MPI: started so that any thread may call it, and what arrays are to it.
+
+MPICH comes through mpi4py (both are wheels: ``pip install 'fxgrad[dist]'``). Communicators are
+values of ``mpi4py.MPI``; native code gets their handles and the addresses of MPI's functions. A
+wait here polls: it ends in time, Ctrl-C ends it, and other threads run meanwhile.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from time import monotonic, perf_counter, sleep
+from typing import Any
+
+import numpy as np
+
+import fx.dtypes as dtypes
+from fx.distributed.errors import DistBackendError
+
+_MPI: Any = None  # mpi4py.MPI, once it is started
+_failed = False  # whether an exception ended this process
+PIP = "pip install 'fxgrad[dist]'"
+
+
+def start() -> Any:
+    """``mpi4py.MPI``; the first call initialises MPI, by the variables that the launcher has set.
+
+    Raises:
+        DistBackendError: if mpi4py or MPICH is not installed, or MPI is there without threads.
+    """
+    global _MPI
+    if _MPI is not None:
+        return _MPI
+    try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.thread_level = "multiple"
+            mpi4py.rc.finalize = False  # `_end` does it, where nobody failed
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise DistBackendError(f"there is no MPI here ({error}); write {PIP}") from None
+    if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
+        raise DistBackendError(
+            "MPI was started without threads before fx.distributed came; write "
+            "`import mpi4py; mpi4py.rc.thread_level = 'multiple'` first"
+        )
+    _MPI = MPI
+    _watch_failures()
+    atexit.register(_end)
+    return MPI
+
+
+def is_available() -> bool:
+    """Whether MPI can be started: both packages are installed."""
+    from importlib.util import find_spec
+
+    return _MPI is not None or find_spec("mpi4py") is not None
+
+
+def is_started() -> bool:
+    """Whether this process is part of a world."""
+    return _MPI is not None
+
+
+def is_launched() -> bool:
+    """Whether a launcher has said which rank this process is (mpiexec, srun, ``fx.run``)."""
+    return "PMI_RANK" in os.environ or "PMIX_RANK" in os.environ
+
+
+def _watch_failures() -> None:
+    before = sys.excepthook
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        global _failed
+        _failed = True
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _end() -> None:
+    """Leave the world as others expect it.
+
+    ``MPI_Finalize`` waits for all. A rank that fails must not wait: the launcher sees its death and
+    ends the others. ``fx.run`` lets ranks leave one by one; other launchers take that for a death.
+    """
+    if _failed or os.environ.get("FX_RUN") or _MPI.COMM_WORLD.size == 1:
+        return
+    if not _MPI.Is_finalized():
+        _MPI.Finalize()
+
+
+# what arrays and operations are -------------------------------------------------------------------
+
+
+_DATATYPES = {
+    dtypes.bool_: "C_BOOL",
+    dtypes.int8: "INT8_T",
+    dtypes.int16: "INT16_T",
+    dtypes.int32: "INT32_T",
+    dtypes.int64: "INT64_T",
+    dtypes.uint8: "UINT8_T",
+    dtypes.uint16: "UINT16_T",
+    dtypes.uint32: "UINT32_T",
+    dtypes.uint64: "UINT64_T",
+    dtypes.float32: "FLOAT",
+    dtypes.float64: "DOUBLE",
+    dtypes.complex64: "C_FLOAT_COMPLEX",
+    dtypes.complex128: "C_DOUBLE_COMPLEX",
+}
+_OPERATIONS = {
+    "sum": "SUM",
+    "prod": "PROD",
+    "min": "MIN",
+    "max": "MAX",
+    "band": "BAND",
+    "bor": "BOR",
+    "bxor": "BXOR",
+}
+_OF_BOOLS = {
+    "sum": "LOR",
+    "max": "LOR",
+    "bor": "LOR",
+    "prod": "LAND",
+    "min": "LAND",
+    "band": "LAND",
+    "bxor": "LXOR",
+}
+
+
+@cache
+def datatype(dtype: Any) -> Any:
+    """The ``MPI.Datatype`` of a dtype that MPI computes with; None for the floats of 16 bits."""
+    name = _DATATYPES.get(dtype)
+    return None if name is None else getattr(start(), name)
+
+
+@cache
+def operation(name: str, dtype: Any) -> Any:
+    """The ``MPI.Op`` of a reduction; None where MPI has none for the dtype.
+
+    Bools are added as truth values.
+    """
+    if datatype(dtype) is None:
+        return None
+    if dtype in dtypes.COMPLEX and name not in ("sum", "prod"):
+        return None
+    if dtype in dtypes.FLOATING and name in ("band", "bor", "bxor"):
+        return None
+    found = (_OF_BOOLS if dtype == dtypes.bool_ else _OPERATIONS).get(name)
+    return None if found is None else getattr(start(), found)
+
+
+def buffer(array: np.ndarray[Any, Any]) -> list[Any]:
+    """An array whose elements lie in a row, as a message that MPI computes with."""
+    return [_bytes(array), array.size, datatype(array.dtype)]
+
+
+def raw(array: np.ndarray[Any, Any]) -> list[Any]:
+    """An array whose elements lie in a row, as a message of bytes: of any dtype."""
+    return [_bytes(array), array.nbytes, start().BYTE]
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> Any:
+    """The memory of an array, without a copy."""
+    return array.reshape(-1).view(np.uint8)  # bfloat16 and read-only arrays too
+
+
+# what native code needs ---------------------------------------------------------------------------
+
+
+def handle(thing: Any) -> int:
+    """The number that C has for a communicator, datatype or operation of ``mpi4py.MPI``."""
+    return start()._handleof(thing)  # type: ignore[no-any-return]
+
+
+@cache
+def address(name: str) -> int:
+    """Where a function of MPI lies, ``"MPI_Allreduce"``."""
+    MPI = start()
+    library = ctypes.CDLL(MPI.__file__)  # its symbols are those of the libmpi that it is linked to
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+
+
+# waiting ------------------------------------------------------------------------------------------
+
+_SPINS = 2000  # polls, of some 0.2 µs, before the core is offered to others
+_YIELDS = 2000  # of these, before it is left to them for a while
+_WORKED = 2e-5  # seconds; a poll that took longer has moved bytes
+_NAP = 5e-5
+
+
+def wait(test: Callable[[], Any], timeout: float | None) -> bool:
+    """Poll until ``test()`` holds; False if it does not in time (seconds; None: for ever)."""
+    for _ in range(_SPINS):
+        if test():
+            return True
+    end = None if timeout is None else monotonic() + timeout
+    idle = 0
+    while True:
+        began = perf_counter()
+        if test():
+            return True
+        idle = 0 if perf_counter() - began > _WORKED else idle + 1
+        if end is not None and monotonic() > end:
+            return False
+        sleep(0 if idle < _YIELDS else _NAP)

@@ -1,0 +1,80 @@
+"""What the door to MPI gives, in each of several ranks."""
+
+import ctypes
+import functools
+import time
+
+import ml_dtypes
+import numpy as np
+
+import fx
+from fx.distributed import mpi
+
+MPI = mpi.start()
+world = MPI.COMM_WORLD
+rank, size = world.rank, world.size
+
+
+def case_every_dtype_and_operation_is_that_of_numpy():
+    for dtype in fx.dtypes.ALL:
+        for name, work in {
+            "sum": np.add,
+            "prod": np.multiply,
+            "min": np.minimum,
+            "max": np.maximum,
+            "band": np.bitwise_and,
+            "bor": np.bitwise_or,
+            "bxor": np.bitwise_xor,
+        }.items():
+            op = mpi.operation(name, dtype)
+            if op is None:
+                assert dtype in fx.dtypes.INEXACT, (name, dtype)
+                continue
+            parts = [(np.arange(5) + r).astype(dtype) for r in range(size)]
+            want = functools.reduce(work, parts)
+            out = np.empty(5, dtype)
+            asked = world.Iallreduce(mpi.buffer(parts[rank]), mpi.buffer(out), op)
+            assert mpi.wait(asked.Test, 10.0)
+            assert out.dtype == want.dtype and (out == want).all(), (name, dtype, out, want)
+
+
+def case_bytes_of_any_dtype_travel():
+    for dtype in fx.dtypes.ALL:
+        x = np.arange(4).astype(dtype) if rank == 0 else np.zeros(4, dtype)
+        assert mpi.wait(world.Ibcast(mpi.raw(x), 0).Test, 10.0)
+        assert (x == np.arange(4).astype(dtype)).all()
+    assert mpi.datatype(np.dtype(ml_dtypes.bfloat16)) is None  # MPICH has no sums of it
+
+
+def case_what_is_read_only_is_sent_where_it_lies():
+    x = np.arange(6.0)
+    x.flags.writeable = False
+    assert mpi.raw(x)[0].ctypes.data == x.ctypes.data
+    out = np.empty(6)
+    world.Allreduce(mpi.buffer(x), mpi.buffer(out))
+    assert (out == size * x).all()
+
+
+def case_native_code_reduces_by_the_address():
+    p, n = ctypes.c_void_p, ctypes.c_int
+    reduce = ctypes.CFUNCTYPE(n, p, p, n, n, n, n)(mpi.address("MPI_Allreduce"))
+    x, out = np.full(3, rank + 1, np.float32), np.empty(3, np.float32)
+    codes = [mpi.handle(c) for c in (MPI.FLOAT, MPI.SUM, world)]
+    codes = [ctypes.c_int(c & 0xFFFFFFFF).value for c in codes]
+    assert reduce(x.ctypes.data, out.ctypes.data, 3, *codes) == 0
+    assert (out == sum(range(1, size + 1))).all()
+
+
+def case_a_wait_ends_in_time():
+    x, out = np.ones(2), np.empty(2)
+    world.Barrier()
+    if rank:
+        time.sleep(0.3)
+        asked = world.Iallreduce(mpi.buffer(x), mpi.buffer(out))
+    else:
+        asked = world.Iallreduce(mpi.buffer(x), mpi.buffer(out))
+        began = time.monotonic()
+        assert not mpi.wait(asked.Test, 0.1)
+        assert 0.1 <= time.monotonic() - began < 0.25
+    assert mpi.wait(asked.Test, None)
+    assert (out == size).all()
