@@ -1,0 +1,320 @@
+"""How ranks find each other: the server that MPICH's ranks ask while they start (PMI-1).
+
+A rank connects, says who it is, puts its address under a key, waits in a barrier, and gets the
+others'. After that the ranks talk to each other alone; the connection stays and tells who has died.
+
+    rank                                     server
+    cmd=initack pmiid=<its secret>           cmd=initack rc=0, and three: set size=, rank=, debug=
+    cmd=init pmi_version=1 pmi_subversion=1  cmd=response_to_init pmi_version=1 ... rc=0
+    cmd=put kvsname= key= value=             cmd=put_result rc=0 msg=success
+    cmd=barrier_in                           cmd=barrier_out rc=0, when all are in
+    cmd=get kvsname= key=                    cmd=get_result rc=0 msg=success value=
+    cmd=finalize                             cmd=finalize_ack rc=0
+
+``MPI_Init`` holds Python's lock, so a rank cannot serve from a thread: a launcher polls a
+``Server`` in its own loop, a rank hosts one in a process (``Hosted``). The file imports nothing but
+Python's own, as that process runs it alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import selectors
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+_LINE = 4096  # bytes of one command; PMI-1's own limits lie below
+_KEY, _VALUE, _KEYS_A_RANK = 64, 1024, 1024
+_UNKNOWN = 64  # connections that have not yet said who they are
+_PATIENCE = 10.0  # seconds in which they must
+
+
+class _Refused(Exception):
+    """The peer said what no rank of the job says, or hung up; its connection ends."""
+
+
+@dataclass(eq=False)
+class _Peer:
+    socket: socket.socket
+    since: float
+    rank: int | None = None
+    bytes: bytearray = field(default_factory=bytearray)
+    spawning: bool = False  # between the first and the last line of a spawn, which is refused
+
+    def say(self, *lines: str) -> None:
+        self.socket.sendall("".join(f"cmd={line}\n" for line in lines).encode())
+
+
+class Server:
+    """Serves the start of ``size`` ranks on a port of ``host``; ``poll`` does whatever is due.
+
+    ``nodes`` has the number of ranks on each host, in their order; without it all are on one. Each
+    rank's variables (``environment``) hold a secret of its own; who knows none is sent away.
+    ``connected``, ``waiting`` (in the barrier), ``finished`` and ``lost`` are sets of ranks;
+    ``aborted`` maps those that called ``MPI_Abort`` to their exit code. When a rank is lost, those
+    that wait for it in the barrier are let go, and MPI ends them with an error.
+
+    Raises ``OSError`` where the port is taken.
+    """
+
+    def __init__(
+        self, size: int, host: str = "127.0.0.1", port: int = 0, nodes: Sequence[int] | None = None
+    ) -> None:
+        nodes = [size] if nodes is None else list(nodes)
+        if size < 1 or sum(nodes) != size:
+            raise ValueError(
+                f"{size} ranks on nodes of {nodes}: the sum must be the number of ranks"
+            )
+        self.size = size
+        self.host = host
+        self.connected: set[int] = set()
+        self.waiting: set[int] = set()
+        self.finished: set[int] = set()
+        self.lost: set[int] = set()
+        self.aborted: dict[int, int] = {}
+        blocks = ",".join(f"({node},1,{count})" for node, count in enumerate(nodes))
+        self._keys = {"PMI_process_mapping": f"(vector,{blocks})"}  # who shares memory with whom
+        numbers = secrets.SystemRandom().sample(range(1 << 20, 1 << 31), size)
+        self._ranks = {number: rank for rank, number in enumerate(numbers)}
+        self._numbers = numbers
+        self._name = f"fx_{secrets.token_hex(8)}"  # MPICH's shared memory is named by it
+        self._peers: set[_Peer] = set()
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.create_server((host, port), backlog=max(size, 64))
+        self._listener.setblocking(False)
+        self.port: int = self._listener.getsockname()[1]
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def environment(self, rank: int) -> dict[str, str]:
+        """The variables by which ``MPI_Init`` of this rank finds the server."""
+        return {
+            "PMI_PORT": f"{self.host}:{self.port}",
+            "PMI_ID": str(self._numbers[rank]),
+            "PMI_RANK": str(rank),
+            "PMI_SIZE": str(self.size),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Who has connected, waits, has finished, was lost, has aborted; as JSON can hold it."""
+        names = ("connected", "waiting", "finished", "lost")
+        return {name: sorted(getattr(self, name)) for name in names} | {
+            "aborted": sorted(self.aborted.items())
+        }
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when ``poll`` has something to do."""
+        return self._selector.fileno()
+
+    def poll(self, timeout: float = 0.0) -> None:
+        """Take what has come, waiting for it at most this long (seconds)."""
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                self._accept()
+            elif key.data in self._peers:  # and not dropped a moment ago
+                self._read(key.data)
+        now = monotonic()
+        for peer in [each for each in self._peers if each.rank is None]:
+            if now - peer.since > _PATIENCE:
+                self._end(peer)
+
+    def close(self) -> None:
+        """Close all sockets. A forked child may do so too: the parent's stay open."""
+        self._selector.close()
+        self._listener.close()
+        for peer in self._peers:
+            peer.socket.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            if sum(peer.rank is None for peer in self._peers) >= _UNKNOWN:
+                connection.close()
+                return
+            connection.settimeout(1.0)  # for the answers: who does not read them is dropped
+            peer = _Peer(connection, monotonic())
+            self._peers.add(peer)
+            self._selector.register(connection, selectors.EVENT_READ, peer)
+
+    def _read(self, peer: _Peer) -> None:
+        try:
+            got = peer.socket.recv(_LINE)
+            if not got:
+                raise _Refused("the end")
+            peer.bytes += got
+            while peer in self._peers and (end := peer.bytes.find(b"\n")) >= 0:
+                line = peer.bytes[:end].decode("ascii")
+                del peer.bytes[: end + 1]
+                self._answer(peer, line)
+            if len(peer.bytes) > _LINE:
+                raise _Refused("a command without an end")
+        except (OSError, ValueError, _Refused):  # a hang-up, no text, no number, no command
+            if peer in self._peers:
+                self._drop(peer)
+
+    def _drop(self, peer: _Peer) -> None:
+        self._end(peer)
+        if peer.rank is None or peer.rank in self.finished:
+            return
+        self.lost.add(peer.rank)
+        for other in [each for each in self._peers if each.rank in self.waiting]:
+            self._end(other)  # its barrier can never be complete
+
+    def _end(self, peer: _Peer) -> None:
+        self._peers.discard(peer)
+        self._selector.unregister(peer.socket)
+        peer.socket.close()
+        if peer.rank is not None:
+            self.waiting.discard(peer.rank)
+
+    def _answer(self, peer: _Peer, line: str) -> None:
+        if peer.spawning:
+            if line == "endcmd":
+                peer.spawning = False
+                peer.say("spawn_result rc=-1 msg=refused")
+            return
+        told = dict(part.partition("=")[::2] for part in line.split())
+        command = told.get("cmd") or told.get("mcmd", "")
+        if peer.rank is None:
+            self._introduce(peer, command, told)
+        elif command == "put":
+            self._put(peer, told.get("key", ""), told.get("value", ""))
+        elif command == "get":
+            value = self._keys.get(told.get("key", ""))
+            peer.say(
+                "get_result rc=-1 msg=key_not_found value=unknown"
+                if value is None
+                else f"get_result rc=0 msg=success value={value}"
+            )
+        elif command == "barrier_in":
+            self.waiting.add(peer.rank)
+            if self.lost:  # who will never come
+                self._end(peer)
+            elif len(self.waiting) == self.size:
+                self.waiting.clear()
+                for other in [each for each in self._peers if each.rank is not None]:
+                    other.say("barrier_out rc=0")
+        elif command == "abort":
+            self.aborted[peer.rank] = int(told.get("exitcode", "1"))
+        elif command == "spawn":
+            peer.spawning = True
+        elif command == "finalize":
+            self.finished.add(peer.rank)
+            peer.say("finalize_ack rc=0")
+        elif command in _PLAIN:
+            peer.say(_PLAIN[command].format(size=self.size, name=self._name))
+        else:
+            peer.say("error rc=-1 msg=unknown_command")
+            raise _Refused(command)
+
+    def _introduce(self, peer: _Peer, command: str, told: dict[str, str]) -> None:
+        rank = self._ranks.get(int(told.get("pmiid", "-1"))) if command == "initack" else None
+        if rank is None or rank in self.connected:
+            peer.say("error rc=-1 msg=who_are_you")
+            raise _Refused(command)
+        peer.rank = rank
+        self.connected.add(rank)
+        peer.say("initack rc=0", f"set size={self.size}", f"set rank={rank}", "set debug=0")
+
+    def _put(self, peer: _Peer, key: str, value: str) -> None:
+        fits = 0 < len(key) <= _KEY and len(value) <= _VALUE
+        if not fits or len(self._keys) > _KEYS_A_RANK * self.size:
+            peer.say("put_result rc=-1 msg=too_long_or_too_many")
+        else:
+            self._keys[key] = value
+            peer.say("put_result rc=0 msg=success")
+
+
+_PLAIN = {
+    "init": "response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+    "get_maxes": f"maxes kvsname_max=64 keylen_max={_KEY} vallen_max={_VALUE} rc=0",
+    "get_my_kvsname": "my_kvsname kvsname={name} rc=0",
+    "get_appnum": "appnum appnum=0 rc=0",
+    "get_universe_size": "universe_size size={size} rc=0",
+}
+
+
+class Hosted:
+    """A ``Server`` in a process of its own, which ends with the one that made it.
+
+    ``environment`` and ``state`` are the server's; ``port`` is its port. Raises ``OSError`` where
+    the port is taken.
+    """
+
+    def __init__(
+        self, size: int, host: str = "127.0.0.1", port: int = 0, nodes: Sequence[int] | None = None
+    ) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is the ranks' to see
+        )
+        told = self._ask({"size": size, "host": host, "port": port, "nodes": nodes})
+        if "error" in told:
+            self.close()
+            raise OSError(*told["error"])
+        self.size = size
+        self.port: int = told["port"]
+        self._environments: list[dict[str, str]] = told["environments"]
+
+    def environment(self, rank: int) -> dict[str, str]:
+        """As ``Server.environment``."""
+        return self._environments[rank]
+
+    def state(self) -> dict[str, Any]:
+        """As ``Server.state``, asked of the process."""
+        return self._ask({})
+
+    def close(self) -> None:
+        """End the process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None and back is not None
+        to.write(json.dumps(question).encode() + b"\n")
+        to.flush()
+        answer: dict[str, Any] = json.loads(
+            back.readline() or b'{"error": ["its process has ended"]}'
+        )
+        return answer
+
+
+def _main() -> None:
+    """The process of ``Hosted``: asks and answers are lines of JSON; it ends with its input."""
+
+    def answer(told: dict[str, Any]) -> None:
+        print(json.dumps(told), flush=True)
+
+    try:
+        server = Server(**json.loads(sys.stdin.readline()))
+    except OSError as error:
+        answer({"error": [error.errno, error.strerror]})
+        return
+    answer(
+        {"port": server.port, "environments": [server.environment(r) for r in range(server.size)]}
+    )
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(server, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select(_PATIENCE):
+                if key.fd == 0:
+                    if not sys.stdin.readline():
+                        return
+                    answer(server.state())
+            server.poll()
+
+
+if __name__ == "__main__":
+    _main()
