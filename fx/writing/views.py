@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from math import prod
 from sys import _getframe, getrefcount
 from typing import Any
 
@@ -162,7 +163,7 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 def ravel(self: Any) -> Any:
     """All elements along one axis: a view if they lie in memory in the order of the axes."""
     dense = contiguous(self)
-    return same_view(dense) if self.ndim == 1 else reshape(dense, shape=(-1,))
+    return same_view(dense) if self.ndim == 1 else reshape(dense, shape=(prod(self.shape),))
 
 
 def is_contiguous(self: Any, memory_format: Any = None) -> bool:

@@ -1,10 +1,16 @@
 """The coverage page says what is so, and keeps what was reached."""
 
+from zlib import crc32
+
+import numpy as np
 import pytest
 
-from fx.testing.coverage import page, rows
+import fx
+from fx.testing.coverage import page, read_states, rows
 from fx.testing.coverage.page import PAGE
+from fx.testing.coverage.probe import Call, states
 from fx.testing.coverage.rows import LISTS, read_lists, row
+from fx.testing.coverage.states import probed
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +19,7 @@ def found():
 
 
 def test_the_page_is_true(found):
-    assert PAGE.read_text() == page(found.values()), (
+    assert PAGE.read_text() == page(found.values(), read_states()), (
         "write it: python -m fx.testing.coverage --write"
     )
 
@@ -50,3 +56,43 @@ def test_the_lists_are_those_of_the_peer(title):
     from fx.testing.coverage.peers import names_of
 
     assert sorted(names_of(title)) == read_lists()[title]
+
+
+def test_every_name_that_is_there_has_a_state(found):
+    assert {t: sorted(names) for t, names in read_states().items()} == {
+        t: sorted(r.there) for t, r in found.items()
+    }
+
+
+PARTS = 40  # of which a run looks at one
+
+
+@pytest.mark.parametrize("title", LISTS)
+def test_states_are_what_the_probe_says(title):
+    for name, kept in read_states()[title].items():
+        if crc32(f"{title}/{name}".encode()) % PARTS == 0:
+            assert probed(title, name) == kept, name
+
+
+def test_the_probe_sees_what_does_not_hold():
+    """A function with each rule wrong or missing in turn."""
+    constant = np.array([1.0, 2.0, 3.0])
+
+    def wrong_slope(x):
+        return fx.where(x > 0, x.detach(), 0) ** 2
+
+    def no_lanes(x):
+        return x + x.numpy().sum()
+
+    first = []
+
+    def frozen(x):
+        first.append(0)
+        return x * len(first)
+
+    of = lambda function: states(Call(function, "f(X)", {"X": constant}))
+    assert [of(fx.sin), of(fx.argsort), of(fx.torch.rand_like)] == ["gjvcm", "vcm", "gjvcm"]
+    assert of(wrong_slope) == "GJvcm"
+    assert of(lambda x: x * fx.asarray(constant)) == "gjvcM"
+    assert "V" in of(no_lanes)
+    assert "C" in of(frozen)

@@ -575,3 +575,11 @@ def test_views_between_compiled_calls_see_the_next_ones(kind):
         np.hstack([np.ravel(x) for x in run(face, fx.jit)]),
         np.hstack([np.ravel(x) for x in run(torch, lambda f: f)]), 1e-6,
     )  # fmt: skip
+
+
+def test_ravel_where_scripts_write():
+    """It knows how many elements there are: the primitive takes no -1."""
+    x = fx.torch.arange(6.0).reshape(2, 3)
+    for y in (x, x.T):
+        assert fx.jit(lambda y: fx.torch.ravel(y) * 2)(y).tolist() == (y.ravel() * 2).tolist()
+    assert fx.vmap(lambda y: y.ravel())(x[None]).shape == (1, 6)

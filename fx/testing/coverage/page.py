@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import fill
 
 import fx
+from fx.testing.coverage.probe import LETTERS
 from fx.testing.coverage.rows import ASIDE, LISTS, Row
+from fx.testing.coverage.states import NO_CALL, States
 
 PAGE = Path(fx.__file__).parent / "COVERAGE.md"
 
@@ -34,16 +36,46 @@ def _list(label: str, names: Iterable[str]) -> str:
                 break_on_hyphens=False)  # fmt: skip
 
 
-def _section(row: Row) -> str:
-    words: dict[str, list[str]] = {}
-    for name, why in row.missing.items():
-        words.setdefault(why, []).append(name)
-    parts = [_list(f"missing, {why}", names) for why, names in words.items()]
+def _grouped(words: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of each word."""
+    groups: dict[str, list[str]] = {}
+    for name, word in words.items():
+        groups.setdefault(word, []).append(name)
+    return groups
+
+
+def _words(state: str) -> str:
+    """``"gjVcm"`` in words."""
+    if state == NO_CALL:
+        return "gives no tensors"
+    held = [word for letter, word in LETTERS.items() if letter in state]
+    not_held = [word for letter, word in LETTERS.items() if letter.upper() in state]
+    return ", ".join(held or ["none"]) + (f"; not {', '.join(not_held)}" if not_held else "")
+
+
+def _section(row: Row, states: Mapping[str, str]) -> str:
+    parts = [_list(f"missing, {why}", names) for why, names in _grouped(row.missing).items()]
     parts += [
         _list(f"aside, {ASIDE[kind]}", row.aside[kind]) for kind in ASIDE if kind in row.aside
     ]
-    parts.append(_list("there", row.there))
+    groups = _grouped({name: _words(states[name]) for name in row.there})
+    parts += [_list(words, groups[words]) for words in sorted(groups, key=lambda w: (";" in w, w))]
     return f"## {row.title}\n\n" + "\n".join(parts) + "\n"
+
+
+def held(states: Mapping[str, str]) -> str:
+    """How many of a list's names hold under each transform that applies to them, as a row."""
+    cells = []
+    for letter in LETTERS:
+        yes, no = (sum(c in s for s in states.values()) for c in (letter, letter.upper()))
+        cells.append(f"{yes} of {yes + no}")
+    return " | ".join(cells)
+
+
+def transforms(states: States) -> str:
+    """The table of transforms, a line a list."""
+    head = f"| names of | {' | '.join(LETTERS.values())} |\n| --- |{' ---: |' * len(LETTERS)}\n"
+    return head + "\n".join(f"| {title} | {held(found)} |" for title, found in states.items())
 
 
 _HEAD = """\
@@ -56,10 +88,16 @@ below. `jax.lax` has no room of its own: its names are looked for in `fx`, where
 `select`, `sort`) have NumPy's arguments. That a name is there says nothing of how it computes: the tests
 compare each with its peer, and the laws hold every primitive to every transform (`python -m fx.testing`,
 `python -m fx.testing.native`).
+
+Which *transforms* hold is found by a call of each name with small arrays (`fx/testing/coverage/calls.txt`, or a
+guess): the gradient and the pushed tangent are what differences say, vmap what a loop says, jit what the eager
+call says, meta its shapes and dtypes. A transform that a name has no use for (a gradient where all results
+are integers) is not counted. Random numbers under vmap are held to their shapes.
 """  # noqa: E501
 
 
-def page(rows: Iterable[Row]) -> str:
+def page(rows: Iterable[Row], states: States) -> str:
     """The page in markdown: totals, then each list with every name."""
     rows = list(rows)
-    return "\n".join([_HEAD, summary(rows), "", *map(_section, rows)])
+    sections = [_section(row, states[row.title]) for row in rows]
+    return "\n".join([_HEAD, summary(rows), "", transforms(states), "", *sections])

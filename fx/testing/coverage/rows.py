@@ -12,6 +12,8 @@ from fx.torch import _absent
 
 NAMES = Path(__file__).with_name("names.txt")
 
+ABSENT = object()
+
 # whose names each list has, and where in fx they are looked for; ``{0}`` is the room of a name
 LISTS: dict[str, tuple[str, ...]] = {
     "Array API 2024.12": ("fx",),
@@ -69,17 +71,15 @@ def read_lists() -> dict[str, list[str]]:
     return {title: names.split() for title, names in zip(parts[::2], parts[1::2])}
 
 
-def has(places: tuple[str, ...], name: str) -> bool:
-    """Whether fx has a name, in the first of some places that is there.
+def place_of(places: tuple[str, ...], name: str) -> Any:
+    """What fx has of a name, in the first of some places that is there, or ``ABSENT``.
 
     What refuses when it is called is not there.
     """
     *rooms, last = name.split(".")
     room = next(filter(None, (_room(place.format(*rooms)) for place in places)))
-    try:
-        return not isinstance(getattr(room, last), _absent.Absent)
-    except AttributeError:
-        return False
+    found = getattr(room, last, ABSENT)
+    return ABSENT if isinstance(found, _absent.Absent) else found
 
 
 def _room(place: str) -> Any:
@@ -119,7 +119,7 @@ def row(title: str, names: list[str]) -> Row:
     out = Row(title, [], {}, {})
     why = _WHY.get(title.partition(".")[0], lambda name: (None, "not yet"))
     for name in names:
-        if has(LISTS[title], name):
+        if place_of(LISTS[title], name) is not ABSENT:
             out.there.append(name)
             continue
         kind, word = why(name)
