@@ -12,3 +12,13 @@ def outcomes(tmp_path_factory):
     if "popen" in base.name:  # a worker's: the run's is the one above
         base = base.parent
     return lambda name, size: ranks.outcomes(name, size, base)
+
+
+@pytest.fixture(scope="session")
+def launcher():
+    """A process that forks launchers."""
+    from tests.distributed.launched import Zygote
+
+    zygote = Zygote()
+    yield zygote
+    zygote.close()

@@ -18,7 +18,11 @@ ROOMS = (
     "special", "random", "writing", "transforms", "autograd", "fx", "distributed", "nn", "optim",
     "data", "io", "amp", "torch", "testing", "examples",
 )  # fmt: skip
-APART = {"fx": "fx", "fx.debug": "ops"}  # files that lie beside the core and stand above it
+APART = {
+    "fx": "fx",
+    "fx.debug": "ops",
+    "fx.run": "distributed",
+}  # files that lie beside the core and stand above it
 BACKENDS_ARE_KNOWN_TO = {
     "fx",  # the number of threads
     "fx.torch._settings",

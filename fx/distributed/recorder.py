@@ -1,0 +1,207 @@
+"""The flight recorder: what each rank's last collectives were, in a file that outlives SIGKILL.
+
+A rank maps a ring of fixed records into memory; storing one costs about a microsecond and no call
+of the system, and the kernel keeps the pages when the rank dies. The launcher (``fx.run``) says by
+``FX_DIST_RECORD`` where the file lies, and reads it while the rank runs; elsewhere the ring is in
+the rank's own memory.
+
+    header   magic, rank, seconds until a wait is a hang, bytes of strings so far
+    records  sequence in its group, bytes, begun, op, group, user's line; ended, 4 * number + state
+    strings  what records name by number: a length and the text, in the order of their coming
+
+>>> from fx.distributed import recorder
+>>> token = recorder.begin("all_reduce", 4096)
+>>> recorder.end(token)
+>>> recorder.mine().records[-1].op
+'all_reduce'
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from fx.frames import is_internal, known
+
+BEGUN, DONE, FAILED = 1, 2, 3
+STATES = {BEGUN: "begun", DONE: "done", FAILED: "failed"}
+RECORDS, STRINGS = 1024, 1 << 16  # in a ring; bytes of text
+
+_MAGIC = b"fxflight"
+_HEADER = struct.Struct("<8sqdQ")
+_RECORD = struct.Struct("<QQdIIIIdQ")
+_END = struct.Struct("<dQ")
+_TIMEOUT_AT, _STRINGS_AT = 16, 24
+_FIRST, _STEP, _ENDED = 64, 64, 40  # where records start, their distance, where their ends lie
+_write, _write_end = _RECORD.pack_into, _END.pack_into
+_TEXT = _FIRST + RECORDS * _STEP
+_SIZE = _TEXT + STRINGS
+_FULL = "(no room)"
+
+
+class _Ring:
+    def __init__(self, path: str | None, rank: int) -> None:
+        if path is None:
+            self.map = mmap.mmap(-1, _SIZE)
+        else:
+            with open(path, "w+b") as file:
+                file.truncate(_SIZE)
+                self.map = mmap.mmap(file.fileno(), _SIZE)
+        _HEADER.pack_into(self.map, 0, _MAGIC, rank, 0.0, 0)
+        self.count = 0
+        self.text = 0  # bytes of strings so far
+        self.numbers: dict[Any, int] = {}  # of strings, and of lines as (file, number)
+        self.sequences: dict[str, int] = {}
+        self.number(_FULL, _FULL)
+
+    def number(self, key: Any, text: str) -> int:
+        """The number of a string, which is stored when it is new."""
+        raw = text.encode()[:1000]
+        if self.text + 2 + len(raw) > STRINGS:
+            return 0
+        at = _TEXT + self.text
+        self.map[at : at + 2 + len(raw)] = struct.pack("<H", len(raw)) + raw
+        self.text += 2 + len(raw)
+        struct.pack_into("<Q", self.map, _STRINGS_AT, self.text)
+        found = self.numbers[key] = len(self.numbers)
+        return found
+
+
+_ring: _Ring | None = None
+
+
+def _open() -> _Ring:
+    global _ring
+    _ring = _Ring(os.environ.get("FX_DIST_RECORD"), int(os.environ.get("RANK", "0")))
+    return _ring
+
+
+def begin(op: str, size: int, group: str = "world") -> int:
+    """Record that a collective of ``size`` bytes begins; the token is for ``end``."""
+    ring = _ring or _open()
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        internal = known.get(file)
+        if not (is_internal(file) if internal is None else internal):
+            break
+        frame = frame.f_back
+    line = ("", 0) if frame is None else (file, frame.f_lineno)
+    numbers = ring.numbers
+    of_line = numbers.get(line)
+    if of_line is None:
+        of_line = ring.number(line, f"{line[0]}:{line[1]}")
+    of_op = numbers.get(op)
+    if of_op is None:
+        of_op = ring.number(op, op)
+    of_group = numbers.get(group)
+    if of_group is None:
+        of_group = ring.number(group, group)
+    sequences = ring.sequences
+    sequences[group] = sequence = sequences.get(group, 0) + 1
+    ring.count = token = ring.count + 1
+    at = _FIRST + token % RECORDS * _STEP
+    state = 4 * token + BEGUN
+    _write(ring.map, at, sequence, size, monotonic(), of_op, of_group, of_line, 0, 0.0, state)
+    return token
+
+
+def end(token: int, failed: bool = False) -> None:
+    """Record that the collective is done, or has failed."""
+    ring = _ring
+    if ring is not None and ring.count - token < RECORDS:  # else its place is another's by now
+        at = _FIRST + token % RECORDS * _STEP + _ENDED
+        _write_end(ring.map, at, monotonic(), 4 * token + (FAILED if failed else DONE))
+
+
+def timeout(seconds: float) -> None:
+    """How long a collective may wait before the launcher calls it a hang; 0: for ever."""
+    struct.pack_into("<d", (_ring or _open()).map, _TIMEOUT_AT, seconds)
+
+
+def compiled(digest: str) -> None:
+    """Record that a program was compiled: all ranks must compile the same, in the same order."""
+    end(begin(digest, 0, GRAPHS))
+
+
+GRAPHS = "compiled programs"  # the group of ``compiled``
+
+
+@dataclass(slots=True)
+class Record:
+    """One collective: ``begun`` and ``ended`` are ``time.monotonic()`` of the host."""
+
+    sequence: int
+    op: str
+    bytes: int
+    group: str
+    line: str
+    state: str
+    begun: float
+    ended: float
+
+
+@dataclass(slots=True)
+class Flight:
+    """What a ring holds: its last records, the oldest first."""
+
+    rank: int
+    timeout: float
+    count: int
+    records: list[Record]
+
+
+def read(path: str | Path) -> Flight | None:
+    """The ring of a rank, which may run or be dead; None where there is none yet."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError:
+        return None
+    return _parsed(raw)
+
+
+def mine() -> Flight:
+    """The ring of this process."""
+    found = _parsed(bytes((_ring or _open()).map))
+    assert found is not None
+    return found
+
+
+def _parsed(raw: bytes) -> Flight | None:
+    if len(raw) != _SIZE or not raw.startswith(_MAGIC):
+        return None
+    _, rank, seconds, used = _HEADER.unpack_from(raw)
+    texts, at = [], _TEXT
+    while at + 2 <= _TEXT + min(used, STRINGS):
+        length = struct.unpack_from("<H", raw, at)[0]
+        texts.append(raw[at + 2 : at + 2 + length].decode(errors="replace"))
+        at += 2 + length
+    names = dict(enumerate(texts))
+    found = []
+    for place in range(RECORDS):
+        sequence, size, begun, op, group, line, _, ended, state = _RECORD.unpack_from(
+            raw, _FIRST + place * _STEP
+        )
+        if state:
+            told = [names.get(n, _FULL) for n in (op, group, line)]
+            word = STATES.get(state % 4, "unknown")
+            record = Record(sequence, told[0], size, told[1], told[2], word, begun, ended)
+            found.append((state // 4, record))
+    found.sort(key=lambda each: each[0])
+    return Flight(rank, seconds, found[-1][0] if found else 0, [record for _, record in found])
+
+
+def _after_fork() -> None:
+    global _ring
+    _ring = None  # the file is the parent's
+    os.environ.pop("FX_DIST_RECORD", None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
