@@ -26,10 +26,10 @@ STACKS = signal.SIGRTMIN + 5  # at this signal a rank writes its stacks into FX_
 _DEATHSIG = 1  # PR_SET_PDEATHSIG
 
 
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when the one that forked it dies."""
+def die_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when the one that forked it dies."""
     try:
-        ctypes.CDLL(None, use_errno=True).prctl(_DEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_DEATHSIG, number)
     except (AttributeError, OSError):  # no Linux
         return
     if os.getppid() != parent:  # it died a moment ago

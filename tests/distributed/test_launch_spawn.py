@@ -1,0 +1,64 @@
+"""``fx.torch.multiprocessing.spawn`` against torch's."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fx.torch.multiprocessing as mp
+
+ROOT = Path(__file__).parents[2]
+
+
+def told(face: str, method: str, place: Path):
+    script = Path(__file__).with_name("spawned.py")
+    done = subprocess.run(
+        [sys.executable, str(script), face, method, str(place)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.peers
+def test_failures_are_told_as_by_torch(tmp_path):
+    (tmp_path / "torch").mkdir()
+    ours = told("fx.torch", "fork", tmp_path)
+    assert ours == told("torch", "fork", tmp_path / "torch")
+    assert ours["raises"][0] == "ProcessRaisedException" and ours["files"] == ["0", "1"]
+    assert ours["early"] is False and ours["late"] is True
+
+
+def test_a_new_interpreter_raises():
+    from tests.distributed.spawned import raises
+
+    with pytest.raises(
+        mp.ProcessRaisedException, match="(?s)-- Process 1 .*ValueError: the second"
+    ):
+        mp.spawn(raises, nprocs=2)
+
+
+def test_errors_travel_and_strategies_are_names():
+    error = mp.ProcessExitedException("said", 1, 2, 3, "SIGHUP")
+    again = pickle.loads(pickle.dumps(error))
+    assert vars(again) == vars(error) and str(again) == "said"
+    before = mp.get_sharing_strategy()
+    mp.set_sharing_strategy("file_system")
+    assert mp.get_sharing_strategy() == "file_system"
+    mp.set_sharing_strategy(before)
+    with pytest.raises(ValueError, match="got 'shared'"):
+        mp.set_sharing_strategy("shared")
+
+
+def test_spawn_takes_no_other_start_method():
+    with pytest.warns(FutureWarning, match="write start_processes"):
+        assert mp.spawn(print, nprocs=0, start_method="fork") is None
