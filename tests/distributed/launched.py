@@ -33,10 +33,10 @@ class Launched:
     def err(self) -> str:
         return (self._place / "err").read_text()
 
-    def until(self, text: str, count: int = 1, deadline: float = 30) -> None:
-        """Wait until its output has so many of these."""
+    def until(self, text: str, count: int = 1, of: str = "out", deadline: float = 30) -> None:
+        """Wait until what it wrote has so many of these."""
         end = time.monotonic() + deadline
-        while self.out.count(text) < count:
+        while getattr(self, of).count(text) < count:
             assert time.monotonic() < end, f"no {text!r}\n{self.out}\n{self.err}"
             time.sleep(0.01)
 

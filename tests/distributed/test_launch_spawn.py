@@ -42,7 +42,7 @@ def test_a_new_interpreter_raises():
     from tests.distributed.spawned import raises
 
     with pytest.raises(
-        mp.ProcessRaisedException, match="(?s)-- Process 1 .*ValueError: the second"
+        mp.ProcessRaisedException, match=r"(?s)-- Process 1 .*ValueError: the second"
     ):
         mp.spawn(raises, nprocs=2)
 
