@@ -248,6 +248,8 @@ DRAW_PIECE = _limit(2048, 16, "words: that a compiled draw makes at a time")
 EARLY_WORDS = _limit(4096, 8, "words: of a draw that NumPy may make while no compiler is loaded")
 EARLY_DRAWS = _limit(100, 2, "draws: of a process that NumPy makes then")
 SCAN_COLUMNS = _limit(256, 4, "columns: of a task of a cumulative operation")
+FOURIER_ROW = _limit(1 << 14, 8,
+    "points: of a row that one task transforms; halves of longer ones are tasks")
 SCATTER_SCRATCH = _limit(1 << 24, 256,
     "bytes: of scratch of a task that scatters; else it is the eager kernel")
 SCATTER_TASKS = _limit(16, 3, "tasks: of a scatter")

@@ -9,7 +9,6 @@ import fx.torch
 torch = pytest.importorskip("torch")
 jax = pytest.importorskip("jax")
 
-from fx.testing.native import python_steps
 from tests.fft.tools import leaf_of
 
 
@@ -201,8 +200,3 @@ def test_a_large_one_takes_the_threads_and_gives_the_same():
         fx.set_num_threads(count)
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], np.fft.rfft2(x.numpy()), rtol=1e-10, atol=1e-10)
-
-
-def test_transforms_in_a_graph_are_steps_in_python():
-    """Until a library gives an address; see ``fx/backends/cpu/fourier.py``."""
-    assert python_steps(fx.testing.primitive("rfft"))["float32"]

@@ -1,18 +1,36 @@
-"""Fourier transforms: SciPy's pocketfft.
+"""Fourier transforms: kernels of ``llvm/any_size/fourier``, and SciPy's pocketfft for the rest.
 
-It is a C++ extension that hands out no addresses, so that a transform in a compiled graph is a step
-in Python.
+See ``llvm/any_size/fourier/README.md`` for which sizes are whose.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from fx import limits
 from fx.backends.cpu import threads
+from fx.backends.cpu._arrays import contiguous
+from fx.backends.cpu.llvm import any_size
+from fx.spec import TensorSpec
 
 _FORWARD = {0: "backward", -0.5: "ortho", -1: "forward"}  # SciPy's words for n ** scale
 _BACKWARD = {0: "forward", -0.5: "ortho", -1: "backward"}
 _LARGE = 1 << 16  # elements from which several threads take the lines
+_MOST = 64  # chunks that have scratch memory of their own
+
+
+class _Place(NamedTuple):
+    """A word that comes with a call."""
+
+    number: int
+
+
+SCRATCH = _Place(3)  # behind what is read, the result and what is between
+Runner = Callable[[np.ndarray], np.ndarray]
 
 
 def _checked(x: np.ndarray, takes: str, axes: tuple[int, ...]) -> None:
@@ -28,11 +46,14 @@ def _workers(x: np.ndarray) -> int:
 
 def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) -> np.ndarray:
     """The sums along axes: complex, the shape of x."""
-    from scipy import fft as scipy_fft
-
+    run = _runner("fft", x.shape, x.dtype, axes=axes, inverse=inverse, scale=scale)
+    if run is not None:
+        return run(x)
     _checked(x, "fdFD", axes)
     if not axes or not x.size:
         return x.astype(np.result_type(x.dtype, np.complex64))
+    from scipy import fft as scipy_fft
+
     transform, words = (
         (scipy_fft.ifftn, _BACKWARD) if inverse else (scipy_fft.fftn, _FORWARD)
     )  # fmt: skip
@@ -42,20 +63,77 @@ def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) ->
 
 def rfft(x: np.ndarray, *, axis: int, scale: float) -> np.ndarray:
     """Half the spectrum along an axis."""
+    run = _runner("rfft", x.shape, x.dtype, axis=axis, scale=scale)
+    if run is not None:
+        return run(x)
+    _checked(x, "fd", (axis,))
     from scipy import fft as scipy_fft
 
-    _checked(x, "fd", (axis,))
     out: np.ndarray = scipy_fft.rfft(x, axis=axis, norm=_FORWARD[scale], workers=_workers(x))
     return out
 
 
 def irfft(x: np.ndarray, *, axis: int, n: int, scale: float) -> np.ndarray:
     """n real numbers along an axis."""
-    from scipy import fft as scipy_fft
-
-    _checked(x, "fdFD", ())
     if n < 1 or x.shape[axis] != n // 2 + 1:
         raise ValueError(f"{n} numbers do not have {x.shape[axis]} points")
+    run = _runner("irfft", x.shape, x.dtype, axis=axis, n=n, scale=scale)
+    if run is not None:
+        return run(x)
+    _checked(x, "fdFD", ())
+    from scipy import fft as scipy_fft
+
     words, workers = _BACKWARD[scale], _workers(x)
     out: np.ndarray = scipy_fft.irfft(x, n, axis=axis, norm=words, workers=workers)
     return out
+
+
+# kernels ----------------------------------------------------------------------------------------
+
+
+@lru_cache(1024)
+def _runner(name: str, shape: tuple[int, ...], dtype: np.dtype, **params: Any) -> Runner | None:
+    """What transforms arrays of a shape and dtype; None where pocketfft does."""
+    if not all(shape):
+        return None
+    from fx.backends.cpu.llvm.any_size.fourier import plans, tables
+    from fx.backends.cpu.llvm.any_size.fourier import words as kernels
+    from fx.prims import fourier as prims
+
+    given = TensorSpec(shape, dtype)
+    found = plans.PLANS[name](given, **params)
+    if found is None:
+        return None
+    made = getattr(prims, name).spec(given, **params)
+    out = [np.zeros(1, made.dtype), *made.shape]
+    between = [np.zeros(1, found.calls[0].kernel[2]), found.between]
+    steps = []
+    for call in found.calls:
+        chunk = any_size.chunk_of(call.tasks, call.price)
+        if chunk:
+            chunk = max(chunk, -(-call.tasks // _MOST))
+        each, room = chunk or call.tasks, -(-call.room // 16)
+        memory = None
+        if call.room > kernels.STACK:
+            memory = [np.zeros(1, np.uint8), 16 * room * -(-call.tasks // each)]
+        ends = _Place(call.stages[0].source), _Place(call.stages[-1].target)
+        words = [call.tasks, chunk, *call.words(*ends, tables.table, SCRATCH, room, each)]
+        places = [(i, w.number) for i, w in enumerate(words) if isinstance(w, _Place)]
+        steps.append((any_size.kernel(*call.kernel), words, places, memory))
+    empty, uses_between = any_size.empty, found.between > 0
+
+    def runner(x: np.ndarray) -> np.ndarray:
+        arrays = [contiguous(x), empty(out), empty(between) if uses_between else None, None]
+        for run, words, places, memory in steps:
+            if memory is not None:
+                arrays[3] = empty(memory)
+            given = words.copy()
+            for i, number in places:
+                given[i] = arrays[number]
+            run(given)
+        return arrays[1]  # type: ignore[return-value]
+
+    return runner
+
+
+limits.on_change(_runner.cache_clear)

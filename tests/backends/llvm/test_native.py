@@ -25,7 +25,6 @@ KNOWN = [
     ("lanes are gone before code is made", LANES, REAL | INTEGERS),
     ("windows of 16 bits and of integers", CONVOLUTIONS + WINDOWS, HALF | INTEGERS),
     ("neighbours of 16-bit numbers", ("nextafter",), HALF),
-    ("SciPy's transforms have no addresses", ("fft", "irfft", "rfft"), REAL | {"bool", "int32"}),
     ("products of integers", ("matmul",), INTEGERS),
     ("a negative power of an integer is an error", ("power",), {"int32"}),
 ]

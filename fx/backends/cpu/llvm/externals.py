@@ -4,7 +4,8 @@ An entry is a name, an LLVM function type and a function that finds the address;
 only when a program that calls the function is loaded, so that libraries are imported when a graph
 first needs them. Names start with ``fx.``, so that they never meet a symbol of the C library by
 chance; whoever loads code adds ``address(name)`` for each name that ``names(module)`` lists.
-``fx.group.name.dtype`` is a kernel of ``any_size`` or of ``irregular``, which needs no entry.
+``fx.group.name.dtype`` is a kernel of ``any_size`` or of ``irregular``, which needs no entry, and
+``fx.roots.size.dtype`` a table of ``any_size/fourier/tables.py``.
 """
 
 from __future__ import annotations
@@ -78,6 +79,10 @@ def address(name: str) -> int:
     found = _addresses.get(name)
     if found is None:
         if parts := _kernel(name):
+            if parts[0] == _TABLES:
+                from fx.backends.cpu.llvm.any_size.fourier import tables
+
+                return tables.address(name)
             from fx.backends.cpu.llvm import any_size
 
             return any_size.address(*parts)  # other code under other limits
@@ -125,13 +130,15 @@ def of_library(function: str, library: str | None = None) -> Callable[[], int]:
     return find
 
 
-_GROUPS = irregular.GROUPS | {"attention", "draws", "gemm", "halves", "scans"}
+_GROUPS = irregular.GROUPS | {"attention", "draws", "fourier", "gemm", "halves", "scans"}
+_TABLES = "roots"
 
 
 def _kernel(name: str) -> list[str]:
-    """Of ``fx.group.name.dtype`` the parts, where that names one of them."""
+    """Of ``fx.group.name.dtype`` the parts, where that names a kernel or a table."""
     prefix, *parts = name.split(".")
-    return parts if prefix + "." == _PREFIX and len(parts) == 3 and parts[0] in _GROUPS else []
+    known = prefix + "." == _PREFIX and len(parts) == 3 and parts[0] in {*_GROUPS, _TABLES}
+    return parts if known else []
 
 
 def _register_math() -> None:

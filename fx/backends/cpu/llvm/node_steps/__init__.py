@@ -14,6 +14,7 @@ from fx.backends.cpu.llvm.node_steps import (
     calls,
     divisors,
     extremes,
+    fourier,
     indexing,
     lapack,
     philox,
@@ -53,6 +54,9 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "random_gamma": calls.random_gamma,
     "random_poisson": calls.random_poisson,
     "random_permutation": calls.random_permutation,
+    "fft": fourier.planned,
+    "rfft": fourier.planned,
+    "irfft": fourier.planned,
     "verified": lapack.verified,
     **dict.fromkeys(PLANS, lapack.planned),
 }
