@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from fx.config import ENABLED, NEVER, modes, set_modes, writing
 from fx.errors import BackwardError
-from fx.tape import Leaf, Node, Select, grad_tracer
+from fx.tape import Leaf, Node, Select, asleep, grad_tracer
 from fx.tensor import Tensor, new_tensor
 
 _watcher: Callable[[Any, Any], None] | None = None
@@ -238,6 +238,11 @@ def _leading_to(wanted: Iterable[Node], roots: list[Node]) -> dict[Node, bool]:
 
 def _store(sums: dict[Any, Tensor]) -> None:
     """Add to gradients, all at once: each owner has its old one, or each its new one."""
+    if asleep:
+        for owner in asleep.intersection(sums):
+            del sums[owner]
+        if not sums:
+            return
     for owner, ct in sums.items():
         if ct.dtype.kind == "c" and type(owner) is Leaf:  # a gradient has PyTorch's pairing
             sums[owner] = _repaired(ct)

@@ -1,7 +1,8 @@
 """Gradients of leaves: how many are set at once, and what tensors have that require grad no more.
 
 ``requires_grad_(False)`` leaves ``x.grad`` and the hooks of ``x`` where they are, and
-``requires_grad_()`` goes on with them. A tensor that requires no grad has no node, so its leaf
+``requires_grad_()`` goes on with them, and with what was computed before: a generator's loss goes
+through a critic that is frozen meanwhile. A tensor that requires no grad has no node, so its leaf
 waits here, as long as the tensor lives.
 """
 
@@ -16,7 +17,9 @@ from weakref import ref
 from fx.away import Away, gradient_of
 from fx.commit import Stores
 from fx.config import modes
-from fx.tape import Leaf
+from fx.dtypes import INEXACT
+from fx.errors import DTypeError
+from fx.tape import Leaf, asleep
 from fx.tensor import Tensor
 
 # by the id of the tensor: a weak reference to it, its leaf, and how often a stage has asked for it
@@ -26,23 +29,52 @@ without: dict[int, dict[int, Any]] = {}
 _PATIENCE = 4  # a step that begins with zero_grad asks once
 
 
+def check_differentiable(x: Tensor) -> None:
+    """Refuse what cannot require grad.
+
+    Raises:
+        DTypeError: if it is neither floating nor complex.
+    """
+    if x.dtype not in INEXACT:
+        raise DTypeError(
+            f"only floating and complex tensors can require gradients, got {x.spec!r}; "
+            f"write x = x.astype(fx.float32).requires_grad_()"
+        )
+
+
 def rest(x: Any, leaf: Leaf) -> None:
-    """Keep the leaf of a tensor that will require grad no more, if there is anything in it."""
-    if leaf.grad is None and leaf.extra is None:
-        return
+    """Keep the leaf of a tensor that will require grad no more: what was computed before has it.
+
+    A backward pass adds nothing to it meanwhile.
+    """
+    x = _place(x)
     number = id(x)
 
-    def gone(_: Any, forget: Any = leaves.pop) -> None:  # at exit modules are empty
-        forget(number, None)
+    def gone(_: Any, forget: Any = leaves.pop, woken: Any = asleep.discard) -> None:
+        forget(number, None)  # at exit modules are empty
+        woken(leaf)
 
     leaves[number] = [ref(x, gone), leaf, 0]
+    asleep.add(leaf)
     if leaf.grad is not None:
         tell(x)
 
 
+def _place(x: Any) -> Any:
+    """Under what the leaf of a tensor waits: of one that is written, the cell behind it."""
+    return x.resting if x.written else x
+
+
+def moved(x: Any, cell: Any) -> None:
+    """What waits for a tensor waits for the cell that holds its values from now on."""
+    found = leaves.pop(id(x), None)
+    if found is not None:
+        rest(cell, found[1])
+
+
 def tell(x: Any) -> None:
     """A gradient waits for a tensor from now on: what was compiled without one is dropped."""
-    for held in without.pop(id(x), {}).values():
+    for held in without.pop(id(_place(x)), {}).values():
         program = held()
         if program is not None and program.guards is not None:
             program.guards.death.note(None)
@@ -50,16 +82,22 @@ def tell(x: Any) -> None:
 
 def woken(x: Any) -> Leaf | None:
     """The leaf of a tensor that is about to require grad again; None if none waits."""
-    found = leaves.pop(id(x), None)
-    return None if found is None else found[1]
+    found = leaves.pop(id(_place(x)), None)
+    if found is None:
+        return None
+    asleep.discard(found[1])
+    return found[1]  # type: ignore[no-any-return]
 
 
 def at_rest(x: Any) -> Leaf | None:
     """The leaf that waits for a tensor; None if there is none, as nearly always."""
     stage = modes.stage
-    if stage is None:
-        return leaves[id(x)][1] if id(x) in leaves else None
+    if stage is None and not leaves:
+        return None
+    x = _place(x)
     found = leaves.get(id(x))
+    if stage is None:
+        return None if found is None else found[1]
     if found is None or found[1].grad is None:
         _note(stage, x)
         return None if found is None else found[1]

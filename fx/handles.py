@@ -236,12 +236,17 @@ def _set_data(cell: Cell, value: Any) -> None:
     value = as_tensor(value)
     if value.level == CELL:
         value = value.read()
+    cell._leave()
+    cell.rebind(value)
+
+
+def _leave(cell: Cell) -> None:
+    """Before ``p.data = value``: what was read of the cell's memory keeps it."""
     held = cell.handle
     found = None if held is None else held()
     if found is not None:
         found.sever()
         cell.handle = None
-    cell.rebind(value)
 
 
 def _get_grad(cell: Cell) -> Tensor | None:
@@ -272,5 +277,6 @@ def _get_grad(cell: Cell) -> Tensor | None:
 
 def attach() -> None:
     """Put ``data`` and ``grad`` on cells; a gradient is set as on any tensor."""
+    Cell._leave = _leave
     Cell.data = property(_get_data, _set_data, doc=_get_data.__doc__)
     Cell.grad = property(_get_grad, Tensor.__dict__["grad"].fset, doc=_get_grad.__doc__)

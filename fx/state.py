@@ -85,6 +85,7 @@ class Cell(Held, Tensor):
     if TYPE_CHECKING:  # attached by fx.handles
         data: Any
         grad: Any
+        _leave: Any
 
     def __init__(
         self,

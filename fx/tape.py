@@ -82,6 +82,9 @@ class Leaf(Node):
         return "AccumulateGrad"
 
 
+asleep: set[Leaf] = set()  # those of tensors that require grad no more (fx.gradients)
+
+
 class Select(Node):
     """One output of a node that has several."""
 

@@ -10,9 +10,8 @@ from weakref import ref
 from fx.autograd.engine import backward_from
 from fx.away import Away, gradient_of
 from fx.config import modes
-from fx.dtypes import INEXACT
 from fx.errors import BackwardError, DTypeError, InPlaceError, ShapeError
-from fx.gradients import at_rest, rest, tell, woken
+from fx.gradients import at_rest, check_differentiable, rest, tell, woken
 from fx.levels import Tracer, check_live
 from fx.prims.compare import stop_gradient
 from fx.tape import CELL, Leaf, Node, Select, extra_of, grad_tracer
@@ -98,11 +97,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     stage = modes.stage
     if stage is not None and self.level == CELL and stage.keeps_flag(self, requires_grad):
         return self
-    if requires_grad and held.dtype not in INEXACT:
-        raise DTypeError(
-            f"only floating and complex tensors can require gradients, got {held.spec!r}; "
-            f"write x = x.astype(fx.float32).requires_grad_()"
-        )
+    if requires_grad:
+        check_differentiable(held)
     if isinstance(held, Tracer):
         return _on_tracer(held, requires_grad)
     node = held._node

@@ -10,6 +10,7 @@ from typing import Any
 from fx.config import is_grad_enabled, writing
 from fx.errors import WriteError
 from fx.frames import user_frame
+from fx.gradients import check_differentiable
 from fx.state import Cell
 from fx.tape import Leaf
 from fx.tensor import Tensor
@@ -100,11 +101,10 @@ def cell_of(x: Any) -> Any:
 
     start()
 
-    if type(x._node) is not Leaf:
-        if x._node is not None:
-            raise ValueError("can't optimize a non-leaf Tensor")
-        x.requires_grad_()
-        x.requires_grad_(False)
+    if x._node is None:
+        check_differentiable(x)
+    elif type(x._node) is not Leaf:
+        raise ValueError("can't optimize a non-leaf Tensor")
     record = record_of(x)
     if record.path:
         family = record.family

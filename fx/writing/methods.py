@@ -17,6 +17,7 @@ from fx.config import modes, no_grad, writing
 from fx.dtypes import bool_
 from fx.errors import DTypeError, InPlaceError, WriteError
 from fx.frames import user_frame
+from fx.gradients import rest, woken
 from fx.levels import Tracer
 from fx.ops.methods.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
@@ -31,7 +32,7 @@ from fx.writing.holders import CALLS, OPERATES, SETS, has_name
 from fx.writing.items import put_all, set_item, with_item
 from fx.writing.memory import own_memory
 from fx.writing.noting import link, start
-from fx.writing.parameters import follow_steps, keeping, seen, share, tell
+from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of, shortened
 from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
@@ -268,12 +269,15 @@ def adopt(x: Any, other: Any, name: str) -> Any:
     if own and same and leads_to(record.path, new.path, 1):
         return x  # nothing was to be squeezed
     member = own and record.path
+    waiting = woken(x)
     path = new.path if record.leaf is not None else shortened(new.path)
     record.family, record.path, record.cut = new.family, path, new.cut
     record.shape, record.dtype = shape, dtype
     record.source = record.value = None
     if not member:
         new.family.add(x)
+    if waiting is not None:
+        rest(x, waiting)
     return x
 
 
@@ -443,5 +447,6 @@ def attach() -> None:
     writing.watched, writing.stepped = WeakValueDictionary(), follow_steps
     Cell._renew = seen(Cell._renew)  # type: ignore[method-assign]
     Cell._set_node = keeping(Cell._set_node)  # type: ignore[method-assign]
+    Cell._leave = leaving(Cell._leave)
     Tensor.data = property(_get_data, _set_data, doc=detach.__doc__)
     views.attach()

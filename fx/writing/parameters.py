@@ -19,7 +19,7 @@ from fx.writing import host
 from fx.writing.inplace import user_writes
 from fx.writing.noting import behind, link, start
 from fx.writing.records import view_of
-from fx.writing.storing import refresh
+from fx.writing.storing import left, refresh
 from fx.writing.written import begin, keep_histories
 
 
@@ -59,6 +59,26 @@ def keeping(mark: Callable[..., Any]) -> Callable[..., Any]:
         mark(self, node)
 
     return _set_node
+
+
+def leaving(leave: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A parameter gets other memory, ``p.data = value``: what was cut of it keeps the old."""
+
+    def _leave(self: Any) -> None:
+        family = getattr(getattr(self, "_view", None), "family", None)
+        if family is not None:
+            if not writing.started and user_writes():
+                start()
+            members = family.alive()
+            if members and modes.stage is not None:
+                modes.stage.give_up(
+                    f"it assigns to the data of a parameter {self.spec!r} while there are views of "
+                    f"it, which keep the old values; write p.data.copy_(v)"
+                )
+            left(family, self.read(), members)
+        leave(self)
+
+    return _leave
 
 
 def tell(x: Any) -> None:

@@ -296,6 +296,25 @@ def refresh(family: Any) -> None:
         record.source, record.value = base, looked(record, base)
 
 
+def left(family: Any, value: Any, members: list[Any]) -> None:
+    """The cell of a family gets other memory: its views stay what they are, of the old one.
+
+    Args:
+        value: what the cell holds, whose memory it leaves.
+        members: the views.
+    """
+    if not members:
+        return
+    apart = Family(None, getattr(value, "_a", None))
+    if family.cell is not None:
+        apart.cell = Storage(twin(value))
+    for y in members:
+        seen = view_of(y)
+        seen.family, seen.source = apart, None
+        apart.add(y)
+    family.members = []
+
+
 def refill(x: Any, value: Any) -> None:
     """``x.data = value`` of a tensor whose cell an optimizer has: that goes on with the new values.
 
@@ -320,15 +339,7 @@ def refill(x: Any, value: Any) -> None:
     if modes.stage is not None:
         modes.stage.give_up("it assigns to x.data of a tensor that an optimizer has")
     now, before = twin(value), cell.read()
-    members = [y for y in family.alive() if y is not x]
-    if members:  # they stay what they are: of the old memory
-        apart = Family(None, before._a)
-        apart.cell = Storage(twin(before))
-        for y in members:
-            seen = view_of(y)
-            seen.family, seen.source = apart, None
-            apart.add(y)
-        family.members = []
+    left(family, before, [y for y in family.alive() if y is not x])
     cell.rebind(now)
     value._view = made = View(family, ((stop_gradient, {}),), None, True)
     made.shape, made.dtype = x.shape, x.dtype

@@ -13,6 +13,7 @@ from typing import Any
 from fx.backward_pass import note_writing
 from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError, WriteError
+from fx.gradients import leaves, moved
 from fx.graph.named import Named
 from fx.primitive import Primitive
 from fx.prims.shape import reshape
@@ -74,6 +75,13 @@ class Written(Held):
             touch()
         cell.value = value
         cell.leaf = node
+
+    @property
+    def resting(self) -> Any:
+        """Under what its leaf waits while it does not require grad (fx.gradients)."""
+        record = view_of(self)
+        cell = record.family.cell
+        return self if record.path or type(cell) is not Storage else cell
 
     @property
     def value(self) -> Any:
@@ -166,6 +174,8 @@ def begin(family: Family, alone: bool = False) -> None:
             node = value._node
             if type(node) is Leaf:
                 family.cell.leaf = node
+            elif leaves:
+                moved(root, family.cell)
     members = family.alive()
     for member in members:
         convert(member, number)

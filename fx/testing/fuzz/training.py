@@ -27,6 +27,47 @@ class Hit(Exception):
     """What the signal handler raises."""
 
 
+class Striker:
+    """Lets calls be hit: a signal raises ``Hit`` at a random instant of each, and never after it.
+
+    The signal may come late: where another thread of the process gets it, Python hears of it when
+    that thread has run.
+
+    Args:
+        rng: of the instants.
+        took: the seconds that a call takes, among which they are drawn.
+    """
+
+    def __init__(self, rng: random.Random, took: float) -> None:
+        self.rng, self.took, self.armed = rng, took, False
+
+    def __enter__(self) -> Striker:
+        self.before = signal.signal(signal.SIGALRM, self._hit)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+    def _hit(self, *_: object) -> None:
+        if self.armed:
+            self.armed = False
+            raise Hit
+
+    def strike(self, call: Callable[..., Any], *args: Any) -> None:
+        """Call, and return whether it came to its end or was hit."""
+        try:
+            self.armed = True
+            signal.setitimer(signal.ITIMER_REAL, max(self.rng.random() * self.took, 1e-6))
+            call(*args)
+            self.armed = False
+        except Hit:
+            pass
+        finally:
+            self.armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 class World:
     """A model, its optimizer and a step.
 
@@ -101,33 +142,17 @@ def interrupted(
         world.step(world.x)
         took, at = min(took, time.perf_counter() - start), at + 1
 
-    def hit(*_: Any) -> None:
-        raise Hit
-
-    before = signal.signal(signal.SIGALRM, hit)
-    try:
-        with unchanged_modes():
-            for _ in range(hits):
-                if at + 1 >= len(path):
-                    return
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, max(rng.random() * took, 1e-6))
-                    world.step(world.x)
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except Hit:
-                    pass
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                state = world.snapshot()
-                if state == path[at + 1]:
-                    at += 1
-                elif state != path[at]:
-                    wrong = [
-                        k for k in state if state[k] not in (path[at].get(k), path[at + 1].get(k))
-                    ]
-                    raise Found(f"after a hit in step {at} the state is a mixture; wrong: {wrong}")
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with Striker(rng, took) as striker, unchanged_modes():
+        for _ in range(hits):
+            if at + 1 >= len(path):
+                return
+            striker.strike(world.step, world.x)
+            state = world.snapshot()
+            if state == path[at + 1]:
+                at += 1
+            elif state != path[at]:
+                wrong = [k for k in state if state[k] not in (path[at].get(k), path[at + 1].get(k))]
+                raise Found(f"after a hit in step {at} the state is a mixture; wrong: {wrong}")
 
 
 def interrupted_load(
@@ -176,27 +201,13 @@ def _hit_each(world: World, loads: list[Any], rng: random.Random, hits: int) -> 
         states.append(world.snapshot())
     at = 1
 
-    def hit(*_: Any) -> None:
-        raise Hit
-
-    before = signal.signal(signal.SIGALRM, hit)
-    try:
-        with unchanged_modes():
-            for _ in range(hits):
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, max(rng.random() * took, 1e-6))
-                    loads[1 - at]()
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except Hit:
-                    pass
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                state = world.snapshot()
-                if state not in states[2:]:
-                    raise Found("after a hit in a load the state is a mixture")
-                at = states.index(state, 2) - 2
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with Striker(rng, took) as striker, unchanged_modes():
+        for _ in range(hits):
+            striker.strike(loads[1 - at])
+            state = world.snapshot()
+            if state not in states[2:]:
+                raise Found("after a hit in a load the state is a mixture")
+            at = states.index(state, 2) - 2
 
 
 def read_meanwhile(

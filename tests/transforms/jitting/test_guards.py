@@ -3,9 +3,7 @@
 import dataclasses
 import enum
 import functools
-import gc
 import itertools
-import time
 import types
 import weakref
 
@@ -19,6 +17,7 @@ import fx
 import fx.nn as nn
 import fx.nn.functional as F
 from fx.transforms.jitting.guards.guards import watch
+from tests.dying import assert_dead
 from tests.transforms.jitting.programs import interpreted
 
 X = fx.tensor([1.0, 2.0])
@@ -66,12 +65,6 @@ def _same(a, b):
     return len(a) == len(b) and all(
         x.dtype == y.dtype and np.allclose(x, y, equal_nan=True) for x, y in zip(a, b)
     )
-
-
-def collect():
-    for _ in range(3):  # what weak references keep is found in a later round
-        gc.collect()
-        time.sleep(0.01)  # where another thread collects just now, this one returned at once
 
 
 def _array(x):
@@ -580,8 +573,7 @@ def test_objects_of_jitted_methods_die():
         holder.step(fx.ones((3, 2)))
     dead = [weakref.ref(holder), weakref.ref(holder.model), weakref.ref(holder.model.weight)]
     del holder
-    collect()
-    assert [r() for r in dead] == [None] * 3
+    assert_dead(dead)
     assert Holder.step.cache_size() == 0
 
 
@@ -590,8 +582,7 @@ def test_a_global_model_dies_with_its_name():
     exec("model = nn.Linear(2, 2)\nf = fx.jit(lambda x: model(x))\nf(X)", space)
     dead = weakref.ref(space["model"]), weakref.ref(space["model"].weight)
     del space["model"]
-    collect()
-    assert [r() for r in dead] == [None, None]
+    assert_dead(dead)
     assert space["f"].cache_size() == 0
 
 
@@ -603,8 +594,7 @@ def test_jitted_functions_die_with_what_they_close_over():
         return weakref.ref(model), weakref.ref(f)
 
     dead = make()
-    collect()
-    assert [r() for r in dead] == [None, None]
+    assert_dead(dead)
 
 
 # modules and optimizers ---------------------------------------------------------------------------
@@ -860,8 +850,7 @@ def test_a_lambda_in_a_loop_does_not_leak():
         assert f(X).tolist() == [i, 2.0 * i]
         dead.append(weakref.ref(f))
     del f
-    collect()
-    assert all(r() is None for r in dead)
+    assert_dead(dead)
 
 
 def test_functions_of_the_same_code_share_their_programs():
@@ -885,8 +874,7 @@ def test_functions_of_the_same_code_share_their_programs():
     assert make(w, 3)(X).tolist() == [12.0, 24.0]
     assert next(staged) == 3
     del w, f
-    collect()
-    assert all(r() is None for r in dead)
+    assert_dead(dead)
 
 
 def test_bound_methods_share_programs_only_for_their_object():
@@ -897,8 +885,7 @@ def test_bound_methods_share_programs_only_for_their_object():
             assert _same(fx.jit(model.forward)(x), model(x))
     dead = [weakref.ref(m) for m in models]
     del models, model
-    collect()
-    assert [r() for r in dead] == [None, None]
+    assert_dead(dead)
 
 
 # what is said -------------------------------------------------------------------------------------
