@@ -267,6 +267,9 @@ class Stage:
             self.changes(f"requires_grad of {getattr(x, 'name', '') or 'a tensor'}")
         return True
 
+    def shown(self, x: Any) -> None:
+        """A text is made of a staged tensor: where no value can be had, its spec stands there."""
+
     def replace(self, held: Any, key: Any, before: Any, cell: Any) -> None:
         """A cell is put into a dict in the place of another: not in here."""
         self.postpone()

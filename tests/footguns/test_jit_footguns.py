@@ -5,8 +5,11 @@ makes it run uncompiled. What libraries keep for themselves stays as it was when
 """
 
 import itertools
+import logging
 import os
+import pprint
 import random
+import string
 import textwrap
 import time
 
@@ -136,7 +139,7 @@ def test_what_libraries_keep_for_themselves_is_not_seen():
 # what happens once, or more often than one thinks -------------------------------------------------
 
 
-def test_print_says_tracers_once(capsys):
+def test_print_of_what_no_call_changes_speaks_once(capsys):
     """Write fx.debug.print."""
 
     @fx.jit
@@ -265,6 +268,52 @@ def test_the_type_inside_is_that_of_a_tracer():
     f = fx.jit(lambda x: (type(x) is fx.Tensor, type(w) is fx.Tensor, isinstance(w, fx.Tensor)))
     assert f(X) == (False, False, True)
     assert type(w) is fx.Tensor
+
+
+class Shown(logging.Handler):
+    """Prints what is logged."""
+
+    def emit(self, record):
+        print(record.getMessage())
+
+
+LOGGER = logging.Logger("a test's")
+LOGGER.addHandler(Shown())
+
+TEXTS = {
+    "str": lambda y: str(y),
+    "repr": lambda y: repr([y]),
+    "ascii": lambda y: ascii((y, 1)),
+    "percent": lambda y: "loss %s of %d" % (y, 3),  # noqa: UP031 - all ways
+    "format of several": lambda y: format(y * fx.ones(2)),
+    "str.format": lambda y: "{!r}, {}".format(y, {"y": y}),
+    "f-string": lambda y: f"{y * fx.ones(2)} and {y!r}",
+    "join": lambda y: ",".join(map(str, [y, y])),
+    "template": lambda y: string.Template("$y").substitute(y=y),
+    "method": lambda y: y.__str__(),
+    "pformat": lambda y: pprint.pformat({"y": [y]}),
+    "print": lambda y: print("loss", y, [y]),
+    "write": lambda y: print("loss " + str(y)),
+    "log": lambda y: LOGGER.warning("loss %s", y),
+    "as a condition": lambda y: 1 if "2" in str(y) else 2,
+    "of an error": lambda y: str(ValueError(y)),
+}
+
+
+@pytest.mark.parametrize("way", TEXTS)
+@pytest.mark.parametrize("inner", [lambda x: x.sum(), lambda x: fx.grad(fx.exp)(x.sum())])
+def test_a_text_of_a_tensor_makes_it_run_uncompiled(way, inner, capsys):
+    """Every text is that of its call; write fx.debug.print, which is compiled."""
+    f = lambda x: (x * 2, TEXTS[way](inner(x)))
+    expected = [f(fx.ones(2) * n)[1] for n in (1.0, 2.0, 1.0)]
+    printed = capsys.readouterr().out
+    fast = fx.jit(f)
+    with pytest.warns(
+        RuntimeWarning, match=r"it makes a text of float32\[.*fx.debug.print"
+    ) as told:
+        assert [fast(fx.ones(2) * n)[1] for n in (1.0, 2.0, 1.0)] == expected
+    assert capsys.readouterr().out == printed
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("show", [lambda y: f"{y}", lambda y: f"{y:.3f}", lambda y: format(y)])

@@ -118,6 +118,8 @@ def _tracer_repr(x: Tracer) -> str:
     spec = TensorSpec(x.shape, x.dtype)
     if x.level & ~1 not in live:
         return f"<{spec!r} that outlived its {x.transform}>"
+    if x.transform == "jit":
+        x.stage.shown(x)  # type: ignore[attr-defined]
     value = getattr(x, "value", None)
     if x.transform in ("vmap", "jit") or value is None:  # one value a lane, or none yet
         return f"{x.transform}({spec!r})"

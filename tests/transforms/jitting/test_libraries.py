@@ -54,6 +54,7 @@ class Dispatching:
 class Below(Dispatching): pass
 dispatching, below = Dispatching(), Below()
 ALL = dict(divide="warn", over="warn", under="ignore", invalid="warn")
+third = np.ones(2) / 3
 def quotient(one):
     try:
         return float(np.sum(one / np.zeros(1)) > 2) + 1
@@ -135,6 +136,17 @@ CASES = {
     ),
     "how NumPy prints": (
         "np.get_printoptions()['precision']",
+        ["np.set_printoptions(precision=3)", "np.set_printoptions(precision=8)"],
+    ),
+    "how NumPy shows an array": (
+        "len(str(third))", ["np.set_printoptions(precision=3)", "np.set_printoptions(precision=8)"],
+    ),
+    "how NumPy shows arrays in a list": (
+        "len(f'{[third, 1]}')",
+        ["np.set_printoptions(precision=3)", "np.set_printoptions(precision=8)"],
+    ),
+    "how NumPy shows what is formatted": (
+        "len('%s' % (third,))",
         ["np.set_printoptions(precision=3)", "np.set_printoptions(precision=8)"],
     ),
     "weak sets": ("len(members)", ["members.add(second)", "members.discard(first)"]),

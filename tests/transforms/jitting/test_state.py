@@ -263,19 +263,6 @@ def test_what_an_earlier_segment_has_stopped_is_not_used_by_a_later_one():
     assert step.cache_size() == 1
 
 
-def test_a_staged_tensor_can_be_shown(capsys):
-    held = torch.ones(3)
-
-    @fx.jit
-    def step(x):
-        print(x * 2, held, [x])
-        return x
-
-    step(torch.ones(2))
-    shown = "jit(float32[2]) jit(float32[3]) [jit(float32[2])]\n"
-    assert capsys.readouterr().out == shown
-
-
 def test_a_place_to_narrow_at_is_an_input():
     kept = torch.zeros(2, 6)
 

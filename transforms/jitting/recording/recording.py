@@ -294,6 +294,12 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             self.changes(f"which tensor {name} is; write {name}.copy_(x) under no_grad")
         super().registers(holder, name)
 
+    def shown(self, x: Any) -> None:
+        self.give_up(
+            f"it makes a text of {x.spec!r}, which has other values in each call; to show them "
+            f"write fx.debug.print('{{}}', x)"
+        )
+
     def grafts(self, x: Any) -> None:
         self.grafted = self.grafted or x
 

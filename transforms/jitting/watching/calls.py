@@ -13,18 +13,20 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from fx.frames import is_internal
+from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN
+from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.recording.draws import holds_staged, is_pure
 from fx.transforms.jitting.watching.impure import (
     DRAWN_FROM,
     GENERATORS,
-    float_errors,
     generator_of,
     is_asked,
     is_clock,
     is_maker,
     is_of_numpy,
     moment_of,
+    numpy_settings,
 )
 from fx.transforms.jitting.watching.instructions import is_dropped, is_named
 from fx.transforms.jitting.watching.kinds import CONTAINER, IGNORED, INSTANCE, OPAQUE, OWNER
@@ -43,6 +45,7 @@ _SPECIAL = frozenset((  # modules of functions in C that use objects by special 
     "builtins", "math", "cmath", "_operator", "_functools", "itertools", "_collections", "_bisect",
     "_heapq", "numpy", "_abc", "_thread", "_statistics", "_random",
 ))  # fmt: skip
+_SHOWN = (Tensor, list, tuple, dict, set, frozenset)
 _READERS = (operator.attrgetter, operator.methodcaller)
 _BY_NAME = (getattr, hasattr, vars, dir)
 _OF_CLASSES = (isinstance, issubclass)
@@ -123,7 +126,9 @@ class Calling(Reading):
                 self.draws(frame, x, getattr(f, "__name__", kind.__name__), f, args, site)
                 return
         if is_of_numpy(f):
-            self.asks(float_errors, [])
+            self.asks(numpy_settings, [])
+        if f is print:
+            self.shown(args)
         table = self.recording.program.table
         hosted = table.draws or table.items or self.recording.counters
         drawn = hosted and any(holds_staged(x) for x in args)
@@ -229,6 +234,14 @@ class Calling(Reading):
                 self.used(frame, x)
         if id(f) in self.opaque:
             self.unknown(frame, f)
+
+    def shown(self, args: list[Any]) -> None:
+        """Something is printed; what no text is made of is refused before a part of it is there."""
+        try:
+            repr([x for x in args if isinstance(x, _SHOWN)])
+        except GiveUp as error:
+            self.touched.why = self.touched.why or str(error)
+            raise
 
     def asks_class(self, frame: FrameType, args: list[Any]) -> None:
         """``isinstance`` and ``issubclass``: of abstract classes and protocols it is found out."""

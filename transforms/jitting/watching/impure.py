@@ -99,14 +99,14 @@ def is_asked(f: Any) -> bool:
 
 
 def is_of_numpy(f: Any) -> bool:
-    """Whether what is called, or worked on, is NumPy's: what it does about errors can be set."""
+    """Whether what is called, or worked on, is NumPy's, which has settings."""
     module = getattr(f, "__module__", None) if isinstance(f, FunctionType) else None
     return (module or type(f).__module__).partition(".")[0] == "numpy"
 
 
-def float_errors() -> tuple[str, ...]:
-    """What NumPy does where a result is not finite."""
-    return _float_errors(_ERRORS.get())
+def numpy_settings() -> tuple[object, ...]:
+    """What NumPy does where a result is not finite, and how it shows arrays."""
+    return _float_errors(_ERRORS.get()), *np.get_printoptions().items()
 
 
 @lru_cache(maxsize=64)

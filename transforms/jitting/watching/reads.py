@@ -15,7 +15,7 @@ from fx.transforms.jitting.guards.code import PLAIN
 from fx.transforms.jitting.guards.reads import origin, origin_of_module
 from fx.transforms.jitting.guards.touched import Asked, Touched
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.jitting.watching.impure import QUIET, float_errors, is_of_numpy
+from fx.transforms.jitting.watching.impure import QUIET, is_of_numpy, numpy_settings
 from fx.transforms.jitting.watching.kinds import (
     CONTAINER,
     CONTAINERS,
@@ -138,8 +138,6 @@ class Reading:
             if type(values[2]) in (str, int, tuple):
                 self.touched.keys.setdefault(id(values[1]), {})[values[2]] = None
         for x in (values[0], values[2]) if put else values:
-            if name == "BINARY_OP" and is_of_numpy(x):
-                self.asks(float_errors, [])
             self.used(frame, x, name in _COMPARING)
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
             self.touched.written.add((id(values[1 if count == 3 else 0]), None))
@@ -165,6 +163,8 @@ class Reading:
 
     def used(self, frame: FrameType, x: Any, compares: bool = True) -> None:
         """An object is used as a whole, but not its attributes under their names."""
+        if is_of_numpy(x):
+            self.asks(numpy_settings, [])
         kind = self.kind(x)
         if kind == IGNORED:
             return
@@ -199,6 +199,8 @@ class Reading:
                 continue
             self.entered.add(id(x))
             for item in x.values() if isinstance(x, dict) else x:
+                if is_of_numpy(item):
+                    self.asks(numpy_settings, [])
                 kind = self.kind(item)
                 if kind == CONTAINER:
                     todo.append(item)
