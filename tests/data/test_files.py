@@ -23,6 +23,7 @@ from fx.data.datasets import (
     read_idx,
 )
 from fx.data.datasets.bundled import NAMES
+from tests import thorough
 
 RNG = np.random.default_rng(0)
 KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -345,7 +346,7 @@ def picture_bytes(kind):
 
 
 SMALL = {"data": np.zeros((2, 3072), np.uint8), "labels": [1, 2], "filenames": ["a", "b"]}
-FILES = 10_000
+FILES = thorough.of(10_000, 2_000)
 FUZZED = {
     "idx": (lambda: idx(np.arange(60).reshape(3, 4, 5)), "a", read_idx),
     "idx.gz": (lambda: gzip.compress(idx(np.arange(60))), "a.gz", read_idx),

@@ -4,7 +4,6 @@ The laws see a collective at levels that are not its own. Here its own level run
 function that is tested, so that the function of all lanes at once is an ordinary one.
 """
 
-import os
 import random
 
 import numpy as np
@@ -14,13 +13,13 @@ from fx.config import modes
 from fx.levels import live
 from fx.prims.reduction import sum as sum_of
 from fx.prims.sampling import Draw
-from fx.testing import broken_words, primitive
+from fx.testing import broken_words, primitive, words
 from fx.testing.case import array_of, directions, numeric, tensor
 from fx.testing.words import Subject
 from fx.transforms import grad, jvp, vjp, vmap
 from fx.transforms.batching import lane_index
+from tests.thorough import THOROUGH
 
-THOROUGH = os.environ.get("FX_HYPOTHESIS") == "thorough"
 LANES = 3
 SOURCES = (2, -1, 0)  # nobody sends to lane 1
 
@@ -65,8 +64,9 @@ def test_values(name, rows):
 def test_every_word_holds(name, rows):
     function = across(name)
     subject = Subject(lambda x: (function(x * x),), rows)
-    length = 3 if rows.ndim == 1 or THOROUGH else 2
-    broken = broken_words(primitive(name), length=length, subject=subject)
+    few = rows.ndim == 2 or name not in ("psum", "ppermute")  # one that adds, one that moves
+    only = [w for w in words(3) if THOROUGH or len(w) < 3 or not (few and "c" in w)]
+    broken = broken_words(primitive(name), subject=subject, only=only)
     assert not broken, "\n".join(map(str, broken.values()))
 
 

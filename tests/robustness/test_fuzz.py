@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import fx
+from tests import thorough
 
 PROGRAM = Path(__file__).parent / "fuzzer.py"
 PACKAGE = str(Path(fx.__file__).resolve().parent.parent)
-CALLS = 4000
+CALLS = thorough.of(4_000, 2_000)
 
 
 def _attack(program: Path, seed: int, calls: int, folder: Path) -> tuple[int, str]:
