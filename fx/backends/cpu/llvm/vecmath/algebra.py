@@ -8,7 +8,7 @@ the number of lanes nor on what stands around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from llvmlite import ir
 
@@ -63,25 +63,55 @@ class Mask(Term):
         return type(term)(self.b, self.b.select(self.v, term.lift(x), term.lift(y)))
 
 
-class Int(Term):
+class Arithmetic(Term):
+    """What integers and floating-point numbers have in common."""
+
+    __slots__ = ()
+    prefix = ""  # of the builder's methods
+    comparison = "icmp_signed"
+
+    def _op(self, name: str, o: Any) -> Self:
+        return type(self)(self.b, getattr(self.b, self.prefix + name)(self.v, self.lift(o)))
+
+    def _test(self, op: str, o: Any, comparison: str = "") -> Mask:
+        compare = getattr(self.b, comparison or self.comparison)
+        return Mask(self.b, compare(op, self.v, self.lift(o)))
+
+    def __add__(self, o: Any) -> Self:
+        return self._op("add", o)
+
+    def __sub__(self, o: Any) -> Self:
+        return self._op("sub", o)
+
+    def __rsub__(self, o: Any) -> Self:
+        return type(self)(self.b, self.lift(o)) - self
+
+    def __mul__(self, o: Any) -> Self:
+        return self._op("mul", o)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __lt__(self, o: Any) -> Mask:
+        return self._test("<", o)
+
+    def __le__(self, o: Any) -> Mask:
+        return self._test("<=", o)
+
+    def __gt__(self, o: Any) -> Mask:
+        return self._test(">", o)
+
+    def __ge__(self, o: Any) -> Mask:
+        return self._test(">=", o)
+
+    def eq(self, o: Any) -> Mask:
+        """Whether equal."""
+        return self._test("==", o)
+
+
+class Int(Arithmetic):
     """Integers; the operators are those of signed ones."""
 
     __slots__ = ()
-
-    def _op(self, name: str, o: Any) -> Int:
-        return Int(self.b, getattr(self.b, name)(self.v, self.lift(o)))
-
-    def __add__(self, o: Any) -> Int:
-        return self._op("add", o)
-
-    def __sub__(self, o: Any) -> Int:
-        return self._op("sub", o)
-
-    def __rsub__(self, o: Any) -> Int:
-        return Int(self.b, self.b.sub(self.lift(o), self.v))
-
-    def __mul__(self, o: Any) -> Int:
-        return self._op("mul", o)
 
     def __and__(self, o: Any) -> Int:
         return self._op("and_", o)
@@ -102,30 +132,8 @@ class Int(Term):
         """Shift right, zeros from the left."""
         return self._op("lshr", o)
 
-    __radd__, __rmul__ = __add__, __mul__
-
     def __neg__(self) -> Int:
         return 0 - self
-
-    def _test(self, op: str, o: Any, signed: bool = True) -> Mask:
-        compare = self.b.icmp_signed if signed else self.b.icmp_unsigned
-        return Mask(self.b, compare(op, self.v, self.lift(o)))
-
-    def __lt__(self, o: Any) -> Mask:
-        return self._test("<", o)
-
-    def __le__(self, o: Any) -> Mask:
-        return self._test("<=", o)
-
-    def __gt__(self, o: Any) -> Mask:
-        return self._test(">", o)
-
-    def __ge__(self, o: Any) -> Mask:
-        return self._test(">=", o)
-
-    def eq(self, o: Any) -> Mask:
-        """Whether equal."""
-        return self._test("==", o)
 
     def ne(self, o: Any) -> Mask:
         """Whether different."""
@@ -133,7 +141,7 @@ class Int(Term):
 
     def below(self, o: Any) -> Mask:
         """Whether less, as unsigned numbers."""
-        return self._test("<", o, signed=False)
+        return self._test("<", o, "icmp_unsigned")
 
     def to(self, scalar: ir.IntType, signed: bool = True) -> Int:
         """Converted to another width."""
@@ -155,33 +163,18 @@ class Int(Term):
         return Num(self.b, self.b.bitcast(self.v, like(self.type, scalar)))
 
 
-class Num(Term):
+class Num(Arithmetic):
     """Floating-point numbers; comparisons are false for NaN."""
 
     __slots__ = ()
-
-    def _op(self, name: str, o: Any) -> Num:
-        return Num(self.b, getattr(self.b, name)(self.v, self.lift(o)))
-
-    def __add__(self, o: Any) -> Num:
-        return self._op("fadd", o)
-
-    def __sub__(self, o: Any) -> Num:
-        return self._op("fsub", o)
-
-    def __rsub__(self, o: Any) -> Num:
-        return Num(self.b, self.b.fsub(self.lift(o), self.v))
-
-    def __mul__(self, o: Any) -> Num:
-        return self._op("fmul", o)
+    prefix = "f"
+    comparison = "fcmp_ordered"
 
     def __truediv__(self, o: Any) -> Num:
-        return self._op("fdiv", o)
+        return self._op("div", o)
 
     def __rtruediv__(self, o: Any) -> Num:
-        return Num(self.b, self.b.fdiv(self.lift(o), self.v))
-
-    __radd__, __rmul__ = __add__, __mul__
+        return Num(self.b, self.lift(o)) / self
 
     def __neg__(self) -> Num:
         return Num(self.b, self.b.fneg(self.v))
@@ -189,29 +182,9 @@ class Num(Term):
     def __abs__(self) -> Num:
         return self.call("fabs")
 
-    def _test(self, op: str, o: Any, ordered: bool = True) -> Mask:
-        compare = self.b.fcmp_ordered if ordered else self.b.fcmp_unordered
-        return Mask(self.b, compare(op, self.v, self.lift(o)))
-
-    def __lt__(self, o: Any) -> Mask:
-        return self._test("<", o)
-
-    def __le__(self, o: Any) -> Mask:
-        return self._test("<=", o)
-
-    def __gt__(self, o: Any) -> Mask:
-        return self._test(">", o)
-
-    def __ge__(self, o: Any) -> Mask:
-        return self._test(">=", o)
-
-    def eq(self, o: Any) -> Mask:
-        """Whether equal."""
-        return self._test("==", o)
-
     def ne(self, o: Any) -> Mask:
         """Whether different, or NaN."""
-        return self._test("!=", o, ordered=False)
+        return self._test("!=", o, "fcmp_unordered")
 
     def isnan(self) -> Mask:
         """Whether NaN."""
