@@ -36,23 +36,117 @@ _UNKNOWN = 64  # connections that have not yet said who they are
 _PATIENCE = 10.0  # seconds in which they must
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The peer said what no rank of the job says, or hung up; its connection ends."""
 
 
 @dataclass(eq=False)
-class _Peer:
+class Peer:
+    """A connection: ``name`` is who it is, once it has said so."""
+
     socket: socket.socket
     since: float
-    rank: int | None = None
+    name: Any = None
     bytes: bytearray = field(default_factory=bytearray)
     spawning: bool = False  # between the first and the last line of a spawn, which is refused
 
     def say(self, *lines: str) -> None:
-        self.socket.sendall("".join(f"cmd={line}\n" for line in lines).encode())
+        """Send lines."""
+        self.socket.sendall("".join(f"{line}\n" for line in lines).encode())
 
 
-class Server:
+class Lines:
+    """Serves lines of text on a port; ``poll`` does whatever is due.
+
+    Who does not say within 10 s who he is, sends a line without an end, or does not read what he
+    is sent, is dropped; more than 64 of them at once are not let in. Subclasses have ``_answer``,
+    which may raise ``Refused`` or ``ValueError``, and ``_gone``.
+    """
+
+    def __init__(self, host: str, port: int, longest: int = _LINE) -> None:
+        self._longest = longest
+        self._peers: set[Peer] = set()
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.create_server((host, port), backlog=128)
+        self._listener.setblocking(False)
+        self.host = host
+        self.port: int = self._listener.getsockname()[1]
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def _greet(self, peer: Peer) -> None:
+        """Called when a connection is there."""
+
+    def _answer(self, peer: Peer, line: str) -> None:
+        """Called for each line."""
+        raise NotImplementedError
+
+    def _gone(self, peer: Peer) -> None:
+        """Called when one who had a name has gone."""
+        raise NotImplementedError
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when ``poll`` has something to do."""
+        return self._selector.fileno()
+
+    def poll(self, timeout: float = 0.0) -> None:
+        """Take what has come, waiting for it at most this long (seconds)."""
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                self._accept()
+            elif key.data in self._peers:  # and not dropped a moment ago
+                self._read(key.data)
+        now = monotonic()
+        for peer in [each for each in self._peers if each.name is None]:
+            if now - peer.since > _PATIENCE:
+                self._end(peer)
+
+    def close(self) -> None:
+        """Close all sockets. A forked child may do so too: the parent's stay open."""
+        self._selector.close()
+        self._listener.close()
+        for peer in self._peers:
+            peer.socket.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            if sum(peer.name is None for peer in self._peers) >= _UNKNOWN:
+                connection.close()
+                return
+            connection.settimeout(1.0)  # for the answers
+            peer = Peer(connection, monotonic())
+            self._peers.add(peer)
+            self._selector.register(connection, selectors.EVENT_READ, peer)
+            self._greet(peer)
+
+    def _read(self, peer: Peer) -> None:
+        try:
+            got = peer.socket.recv(_LINE)
+            if not got:
+                raise Refused("the end")
+            peer.bytes += got
+            while peer in self._peers and (end := peer.bytes.find(b"\n")) >= 0:
+                line = peer.bytes[:end].decode("ascii")
+                del peer.bytes[: end + 1]
+                self._answer(peer, line)
+            if len(peer.bytes) > self._longest:
+                raise Refused("a line without an end")
+        except (OSError, ValueError, Refused):  # a hang-up, no text, no number, no command
+            self._drop(peer)
+
+    def _drop(self, peer: Peer) -> None:
+        if peer in self._peers:
+            self._end(peer)
+            if peer.name is not None:
+                self._gone(peer)
+
+    def _end(self, peer: Peer) -> None:
+        self._peers.discard(peer)
+        self._selector.unregister(peer.socket)
+        peer.socket.close()
+
+
+class Server(Lines):
     """Serves the start of ``size`` ranks on a port of ``host``; ``poll`` does whatever is due.
 
     ``nodes`` has the number of ranks on each host, in their order; without it all are on one. Each
@@ -73,7 +167,6 @@ class Server:
                 f"{size} ranks on nodes of {nodes}: the sum must be the number of ranks"
             )
         self.size = size
-        self.host = host
         self.connected: set[int] = set()
         self.waiting: set[int] = set()
         self.finished: set[int] = set()
@@ -85,12 +178,7 @@ class Server:
         self._ranks = {number: rank for rank, number in enumerate(numbers)}
         self._numbers = numbers
         self._name = f"fx_{secrets.token_hex(8)}"  # MPICH's shared memory is named by it
-        self._peers: set[_Peer] = set()
-        self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server((host, port), backlog=max(size, 64))
-        self._listener.setblocking(False)
-        self.port: int = self._listener.getsockname()[1]
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        super().__init__(host, port)
 
     def environment(self, rank: int) -> dict[str, str]:
         """The variables by which ``MPI_Init`` of this rank finds the server."""
@@ -108,127 +196,79 @@ class Server:
             "aborted": sorted(self.aborted.items())
         }
 
-    def fileno(self) -> int:
-        """A descriptor that is readable when ``poll`` has something to do."""
-        return self._selector.fileno()
-
-    def poll(self, timeout: float = 0.0) -> None:
-        """Take what has come, waiting for it at most this long (seconds)."""
-        for key, _ in self._selector.select(timeout):
-            if key.data is None:
-                self._accept()
-            elif key.data in self._peers:  # and not dropped a moment ago
-                self._read(key.data)
-        now = monotonic()
-        for peer in [each for each in self._peers if each.rank is None]:
-            if now - peer.since > _PATIENCE:
-                self._end(peer)
-
-    def close(self) -> None:
-        """Close all sockets. A forked child may do so too: the parent's stay open."""
-        self._selector.close()
-        self._listener.close()
-        for peer in self._peers:
-            peer.socket.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            connection, _ = self._listener.accept()
-            if sum(peer.rank is None for peer in self._peers) >= _UNKNOWN:
-                connection.close()
-                return
-            connection.settimeout(1.0)  # for the answers: who does not read them is dropped
-            peer = _Peer(connection, monotonic())
-            self._peers.add(peer)
-            self._selector.register(connection, selectors.EVENT_READ, peer)
-
-    def _read(self, peer: _Peer) -> None:
-        try:
-            got = peer.socket.recv(_LINE)
-            if not got:
-                raise _Refused("the end")
-            peer.bytes += got
-            while peer in self._peers and (end := peer.bytes.find(b"\n")) >= 0:
-                line = peer.bytes[:end].decode("ascii")
-                del peer.bytes[: end + 1]
-                self._answer(peer, line)
-            if len(peer.bytes) > _LINE:
-                raise _Refused("a command without an end")
-        except (OSError, ValueError, _Refused):  # a hang-up, no text, no number, no command
-            if peer in self._peers:
-                self._drop(peer)
-
-    def _drop(self, peer: _Peer) -> None:
-        self._end(peer)
-        if peer.rank is None or peer.rank in self.finished:
+    def _gone(self, peer: Peer) -> None:
+        self.waiting.discard(peer.name)
+        if peer.name in self.finished:
             return
-        self.lost.add(peer.rank)
-        for other in [each for each in self._peers if each.rank in self.waiting]:
-            self._end(other)  # its barrier can never be complete
+        self.lost.add(peer.name)
+        for other in [each for each in self._peers if each.name in self.waiting]:
+            self._let_go(other)  # its barrier can never be complete
 
-    def _end(self, peer: _Peer) -> None:
-        self._peers.discard(peer)
-        self._selector.unregister(peer.socket)
-        peer.socket.close()
-        if peer.rank is not None:
-            self.waiting.discard(peer.rank)
+    def _let_go(self, peer: Peer) -> None:
+        self._end(peer)
+        self.waiting.discard(peer.name)
 
-    def _answer(self, peer: _Peer, line: str) -> None:
+    def _answer(self, peer: Peer, line: str) -> None:
         if peer.spawning:
             if line == "endcmd":
                 peer.spawning = False
-                peer.say("spawn_result rc=-1 msg=refused")
+                _say(peer, "spawn_result rc=-1 msg=refused")
             return
         told = dict(part.partition("=")[::2] for part in line.split())
         command = told.get("cmd") or told.get("mcmd", "")
-        if peer.rank is None:
+        if peer.name is None:
             self._introduce(peer, command, told)
         elif command == "put":
             self._put(peer, told.get("key", ""), told.get("value", ""))
         elif command == "get":
             value = self._keys.get(told.get("key", ""))
-            peer.say(
+            _say(
+                peer,
                 "get_result rc=-1 msg=key_not_found value=unknown"
                 if value is None
-                else f"get_result rc=0 msg=success value={value}"
+                else f"get_result rc=0 msg=success value={value}",
             )
         elif command == "barrier_in":
-            self.waiting.add(peer.rank)
+            self.waiting.add(peer.name)
             if self.lost:  # who will never come
-                self._end(peer)
+                self._let_go(peer)
             elif len(self.waiting) == self.size:
                 self.waiting.clear()
-                for other in [each for each in self._peers if each.rank is not None]:
-                    other.say("barrier_out rc=0")
+                for other in [each for each in self._peers if each.name is not None]:
+                    _say(other, "barrier_out rc=0")
         elif command == "abort":
-            self.aborted[peer.rank] = int(told.get("exitcode", "1"))
+            self.aborted[peer.name] = int(told.get("exitcode", "1"))
         elif command == "spawn":
             peer.spawning = True
         elif command == "finalize":
-            self.finished.add(peer.rank)
-            peer.say("finalize_ack rc=0")
+            self.finished.add(peer.name)
+            _say(peer, "finalize_ack rc=0")
         elif command in _PLAIN:
-            peer.say(_PLAIN[command].format(size=self.size, name=self._name))
+            _say(peer, _PLAIN[command].format(size=self.size, name=self._name))
         else:
-            peer.say("error rc=-1 msg=unknown_command")
-            raise _Refused(command)
+            _say(peer, "error rc=-1 msg=unknown_command")
+            raise Refused(command)
 
-    def _introduce(self, peer: _Peer, command: str, told: dict[str, str]) -> None:
+    def _introduce(self, peer: Peer, command: str, told: dict[str, str]) -> None:
         rank = self._ranks.get(int(told.get("pmiid", "-1"))) if command == "initack" else None
         if rank is None or rank in self.connected:
-            peer.say("error rc=-1 msg=who_are_you")
-            raise _Refused(command)
-        peer.rank = rank
+            _say(peer, "error rc=-1 msg=who_are_you")
+            raise Refused(command)
+        peer.name = rank
         self.connected.add(rank)
-        peer.say("initack rc=0", f"set size={self.size}", f"set rank={rank}", "set debug=0")
+        _say(peer, "initack rc=0", f"set size={self.size}", f"set rank={rank}", "set debug=0")
 
-    def _put(self, peer: _Peer, key: str, value: str) -> None:
+    def _put(self, peer: Peer, key: str, value: str) -> None:
         fits = 0 < len(key) <= _KEY and len(value) <= _VALUE
         if not fits or len(self._keys) > _KEYS_A_RANK * self.size:
-            peer.say("put_result rc=-1 msg=too_long_or_too_many")
+            _say(peer, "put_result rc=-1 msg=too_long_or_too_many")
         else:
             self._keys[key] = value
-            peer.say("put_result rc=0 msg=success")
+            _say(peer, "put_result rc=0 msg=success")
+
+
+def _say(peer: Peer, *commands: str) -> None:
+    peer.say(*(f"cmd={command}" for command in commands))
 
 
 _PLAIN = {

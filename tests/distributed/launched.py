@@ -24,6 +24,7 @@ class Launched:
 
     def __init__(self, code: Callable[[], int | None], pid: int, place: Path) -> None:
         self._code, self.pid, self._place = code, pid, place
+        self._ended: int | None = None
 
     @property
     def out(self) -> str:
@@ -40,15 +41,21 @@ class Launched:
             assert time.monotonic() < end, f"no {text!r}\n{self.out}\n{self.err}"
             time.sleep(0.01)
 
+    def ended(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self._ended is None:
+            self._ended = self._code()
+        return self._ended
+
     def wait(self, deadline: float = 60) -> int:
         """Its exit code; all that it started must be gone then."""
         end = time.monotonic() + deadline
-        while (code := self._code()) is None:
+        while (code := self.ended()) is None:
             if time.monotonic() > end:
                 os.kill(self.pid, 15)
                 raise AssertionError(f"no end in {deadline} s\n{self.out}\n{self.err}")
             time.sleep(0.005)
-        assert self.gone(5 if code == -9 else 0), "a process was left behind"
+        assert self.gone(5 if code == -9 else 1), "a process was left behind"
         return code
 
     def living(self) -> list[int]:

@@ -16,11 +16,12 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import FrameType
 
 from fx.distributed.launch.hangs import Watch
+from fx.distributed.launch.hosts import Hosts, Interrupted
 from fx.distributed.launch.meeting import Alone, Place
 from fx.distributed.launch.options import cores
 from fx.distributed.launch.ranks import Failure, Ranks
@@ -41,8 +42,8 @@ class Job:
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
-        self.meeting = Alone(options)
-        self.run_id = options.rdzv_id if options.rdzv_id != "none" else uuid.uuid4().hex
+        unnamed = options.rdzv_id == "none" and options.nodes[1] == 1
+        self.run_id = uuid.uuid4().hex if unnamed else options.rdzv_id
         self.split = int(os.environ.get("FX_BATCH_SPLIT", "1"))
         self._signals: list[int] = []  # that came for the launcher
         self._warm = _modules()
@@ -61,30 +62,45 @@ class Job:
         before = {number: signal.signal(number, self._told) for number in self._handled()}
         old = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         try:
-            return self._attempts()
+            with closing(self._meeting()) as self.meeting:
+                return self._attempts()
+        except Interrupted:
+            return 128 + self._signals[0]
         finally:
             if os.getpid() == self._launcher:
-                self.meeting.leave()
                 signal.set_wakeup_fd(old)
                 for number, handler in before.items():
                     signal.signal(number, handler)
                 if self.options.log_dir is None:
                     shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _meeting(self) -> Alone | Hosts:
+        if self.options.nodes[1] == 1:
+            return Alone(self.options)
+        return Hosts(self.options, lambda: bool(self._signals))
+
     def _attempts(self) -> int:
         _preload(self.options)
         attempt = restarts = 0
         while True:
             memory = _killed_for_memory()
-            failure = self._attempt(attempt, restarts)
+            place = self.meeting.meet(restarts, self.split)
+            restarts, self.split = place.restarts, place.split
+            failure = self._attempt(attempt, place)
             if self._signals:
                 return 128 + self._signals[0]
-            if failure is None:
+            if failure is None and self.meeting.stopped is None:
                 return 0
             attempt += 1
-            if self.options.on_oom == "halve" and (
-                _out_of_memory(failure)
-                or (failure.code == -signal.SIGKILL and _killed_for_memory() > memory)
+            if failure is None and not self.meeting.counts:
+                say(f"starting again: {self.meeting.stopped}")
+            elif (
+                failure is not None
+                and self.options.on_oom == "halve"
+                and (
+                    _out_of_memory(failure)
+                    or (failure.code == -signal.SIGKILL and _killed_for_memory() > memory)
+                )
             ):
                 self.split *= 2
                 say(f"memory was short: starting again with FX_BATCH_SPLIT={self.split}")
@@ -94,12 +110,10 @@ class Job:
             else:
                 return 1
 
-    def _attempt(self, number: int, restarts: int) -> Failure | None:
-        place = self.meeting.meet()
+    def _attempt(self, number: int, place: Place) -> Failure | None:
+        """The first failure of a rank of this host; None without one, or where we were stopped."""
         folder = self.folder / f"attempt_{number}"
-        environments = [
-            self._environment(place, local, restarts) for local in range(self.options.ranks)
-        ]
+        environments = [self._environment(place, local) for local in range(self.options.ranks)]
         for local, environment in enumerate(environments):
             environment["FX_DIST_RECORD"] = str(folder / str(local) / "flight")
         ranks = Ranks(self.options, folder, environments, self._forget)
@@ -118,8 +132,11 @@ class Job:
             )
             return None
         if failure is None:
-            ranks.drain()
+            if self.meeting.stopped is not None:
+                say(self.meeting.stopped)
+            ranks.end(signal.SIGTERM, _GRACE)
             return None
+        self.meeting.failed(f"rank {failure.rank}: {failure.text()}")
         if (
             failure.error is not None
             and self.options.modes[failure.local_rank]["stderr"] != "console"
@@ -143,8 +160,12 @@ class Job:
                 self.meeting.poll()
                 ranks.drain()
                 failure = ranks.look()
-                if failure is not None or ranks.done():
+                if failure is not None or self.meeting.stopped is not None:
                     return failure
+                if ranks.done():
+                    if self.meeting.finished():
+                        return None
+                    continue
                 if time.monotonic() < next_look:
                     continue
                 wrong = watch.look()
@@ -160,7 +181,7 @@ class Job:
                 next_look = time.monotonic() + max(self.options.monitor_interval, _LOOK)
         return None
 
-    def _environment(self, place: Place, local: int, restarts: int) -> dict[str, str]:
+    def _environment(self, place: Place, local: int) -> dict[str, str]:
         told = self.options
         rank = place.first + local
         threads = str(max(1, cores() // told.ranks))
@@ -178,11 +199,11 @@ class Job:
             "MASTER_ADDR": place.address,
             "MASTER_PORT": str(place.port),
             "TORCHELASTIC_RUN_ID": self.run_id,
-            "TORCHELASTIC_RESTART_COUNT": str(restarts),
+            "TORCHELASTIC_RESTART_COUNT": str(place.restarts),
             "TORCHELASTIC_MAX_RESTARTS": str(told.max_restarts),
             "OMP_NUM_THREADS": threads,
             "FX_NUM_THREADS": os.environ.get("FX_NUM_THREADS", threads),
-            "FX_BATCH_SPLIT": str(self.split),
+            "FX_BATCH_SPLIT": str(place.split),
             "FX_RUN": "1",
         } | place.wiring[local]
 

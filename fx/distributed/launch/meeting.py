@@ -21,6 +21,8 @@ class Place:
     address: str  # of rank 0's host
     port: int  # where rank 0 may open a store
     wiring: list[dict[str, str]]  # for each rank of this host
+    restarts: int  # as the host with the most counts them
+    split: int  # into how many parts a batch is cut, for want of memory
 
 
 class Alone:
@@ -35,7 +37,10 @@ class Alone:
             with held(options.master_addr, port):  # taken: it is said before anything starts
                 pass
 
-    def meet(self) -> Place:
+    stopped: str | None = None  # no other host can stop us
+    counts = True
+
+    def meet(self, restarts: int, split: int) -> Place:
         """Begin an attempt."""
         self.leave()
         size = self._options.ranks
@@ -43,7 +48,7 @@ class Alone:
         self._held = held(self._options.master_addr, self._options.master_port or 0)
         wiring = [self._server.environment(rank) for rank in range(size)]
         port = self._held.getsockname()[1]
-        return Place(0, size, 0, 1, self._options.master_addr, port, wiring)
+        return Place(0, size, 0, 1, self._options.master_addr, port, wiring, restarts, split)
 
     def poll(self) -> None:
         """Serve the ranks."""
@@ -54,6 +59,17 @@ class Alone:
         """Readable when ``poll`` has something to do."""
         assert self._server is not None
         return self._server.fileno()
+
+    def finished(self) -> bool:
+        """Whether all hosts' ranks have ended well, when this one's have."""
+        return True
+
+    def failed(self, why: str) -> None:
+        """There is nobody to tell."""
+
+    def close(self) -> None:
+        """End the last attempt."""
+        self.leave()
 
     def leave(self) -> None:
         """End the attempt; also what a forked child calls, which must hold no socket of ours."""

@@ -116,8 +116,11 @@ def options(arguments: list[str] | None = None) -> Namespace:
         raise UsageError(
             f"--node-rank {out.node_rank}: with --nnodes {out.nnodes} it is below {out.nodes[1]}"
         )
-    if out.nodes[1] > 1:
-        raise UsageError(f"--nnodes {out.nnodes}: the launcher serves one host; write --nnodes 1")
+    out.conf = _conf(out.rdzv_conf)
+    if out.rdzv_backend not in ("static", "c10d"):
+        raise UsageError(f"--rdzv-backend is static or c10d; got {out.rdzv_backend!r}")
+    if out.rdzv_backend == "static" and out.nodes[0] != out.nodes[1]:
+        raise UsageError(f"--nnodes {out.nnodes}: a range needs --rdzv-backend c10d")
     if not out.module and not out.no_python and not Path(out.script).is_file():
         raise UsageError(f"there is no script {out.script!r} (in {os.getcwd()}); a module needs -m")
     return out
@@ -136,6 +139,18 @@ def _ranks(told: str) -> int:
     if not told.isdecimal() or int(told) < 1:
         raise UsageError(f"--nproc-per-node takes a number from 1, auto, cpu or gpu; got {told!r}")
     return int(told)
+
+
+def _conf(told: str) -> dict[str, str]:
+    out = dict(part.partition("=")[::2] for part in told.split(",") if part)
+    for name, value in out.items():
+        known = name in ("timeout", "join_timeout", "last_call_timeout")
+        if not known or not value.replace(".", "", 1).isdecimal():
+            raise UsageError(
+                f"--rdzv-conf takes timeout, join_timeout and last_call_timeout in seconds; got "
+                f"{name}={value}"
+            )
+    return out
 
 
 def _nodes(told: str) -> tuple[int, int]:
