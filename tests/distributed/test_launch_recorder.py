@@ -135,6 +135,20 @@ def test_a_hang_is_told_with_who_waits_who_is_missing_and_its_stack(launcher, tm
     assert "FAILED" in err
 
 
+def test_a_rank_that_notices_the_hang_first_is_explained_too(launcher, tmp_path):
+    (tmp_path / "train.py").write_text(
+        _HANG.replace(
+            "time.sleep(300)\n", "time.sleep(0.5); raise TimeoutError('in vain')\n"
+        ).replace(
+            "def elsewhere():\n    time.sleep(0.5); raise TimeoutError('in vain')",
+            "def elsewhere():\n    time.sleep(300)",
+        )
+    )
+    code, _, err = launcher.run("--nproc-per-node", "3", "train.py", cwd=tmp_path)
+    assert code == 1 and "rank 2 has not come: its last was broadcast #1" in err
+    assert err.count("has waited") == 1
+
+
 def test_programs_that_differ_end_the_job_before_it_hangs(launcher, tmp_path):
     (tmp_path / "train.py").write_text(
         "import os, time\nfrom fx.distributed import recorder\n"

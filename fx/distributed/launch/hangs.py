@@ -6,43 +6,42 @@ import contextlib
 import os
 import time
 from itertools import pairwise
-from pathlib import Path
 
 from fx.distributed import recorder
+from fx.distributed.launch.ranks import Ranks
 from fx.distributed.launch.worker import STACKS
 from fx.distributed.recorder import GRAPHS, Flight, Record
 
 _PATIENCE = 1.0  # seconds for a rank to write its stacks
+_SLACK = 0.2  # seconds: a rank that notices its timeout itself has not waited longer than we look
 
 
 class Watch:
-    """Looks at the recorders of the ranks of this host: ``pids`` and folders by rank."""
+    """Looks at the recorders of the ranks of this host."""
 
-    def __init__(self, pids: dict[int, int], folders: dict[int, Path]) -> None:
-        self._pids = pids
-        self._folders = folders
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = {rank.rank: rank for rank in ranks.ranks}
 
     def look(self) -> str | None:
         """What is wrong: a wait past its timeout, or programs that differ. None: nothing."""
         flights = {}
-        for rank, folder in self._folders.items():
-            flight = recorder.read(folder / "flight")
+        for number, rank in self._ranks.items():
+            flight = recorder.read(rank.folder / "flight")
             if flight is not None:
-                flights[rank] = flight
+                flights[number] = flight
         return different(flights) or self._hang(flights)
 
     def _hang(self, flights: dict[int, Flight]) -> str | None:
-        now = time.monotonic()
+        now = time.monotonic() + _SLACK
         for flight in flights.values():
-            last = flight.records[-1] if flight.records else None
-            waits = last is not None and last.state == "begun" and flight.timeout > 0
-            if waits and last is not None and now - last.begun > flight.timeout:
-                return self._report(flights, last, flight.timeout, now)
+            for record in flight.records if flight.timeout > 0 else ():
+                if record.state == "begun" and now - record.begun > flight.timeout:
+                    return self._report(flights, record, flight.timeout, now)
         return None
 
     def _report(self, flights: dict[int, Flight], stuck: Record, limit: float, now: float) -> str:
         waiting, missing = [], []
-        for rank in sorted(self._folders):
+        for rank in sorted(self._ranks):
             flight = flights.get(rank)
             mine = [r for r in flight.records if r.group == stuck.group] if flight else []
             last = mine[-1] if mine else None
@@ -65,10 +64,12 @@ class Watch:
 
     def _stack(self, rank: int) -> list[str]:
         """The stacks of a rank's threads, which it writes at a signal, also while it is in C."""
-        path = self._folders[rank] / "stacks"
+        if self._ranks[rank].code is not None:
+            return ["(its end)"]
+        path = self._ranks[rank].folder / "stacks"
         with contextlib.suppress(OSError):
             before = path.stat().st_size
-            os.kill(self._pids[rank], STACKS)
+            os.kill(self._ranks[rank].pid, STACKS)
             end = time.monotonic() + _PATIENCE
             while path.stat().st_size == before and time.monotonic() < end:
                 time.sleep(0.01)

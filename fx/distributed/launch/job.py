@@ -117,10 +117,7 @@ class Job:
         for local, environment in enumerate(environments):
             environment["FX_DIST_RECORD"] = str(folder / str(local) / "flight")
         ranks = Ranks(self.options, folder, environments, self._forget)
-        watch = Watch(
-            {rank.rank: rank.pid for rank in ranks.ranks},
-            {rank.rank: rank.folder for rank in ranks.ranks},
-        )
+        watch = Watch(ranks)
         try:
             failure = self._watch(ranks, watch)
         except BaseException:
@@ -136,6 +133,9 @@ class Job:
                 say(self.meeting.stopped)
             ranks.end(signal.SIGTERM, _GRACE)
             return None
+        wrong = watch.look() if failure.error is not None else None
+        if wrong is not None:  # a hang that we have found, or the rank itself
+            say(wrong)
         self.meeting.failed(f"rank {failure.rank}: {failure.text()}")
         if (
             failure.error is not None
@@ -170,7 +170,6 @@ class Job:
                     continue
                 wrong = watch.look()
                 if wrong is not None:
-                    say(wrong)
                     first = ranks.ranks[0]
                     error = {"message": {"message": wrong.splitlines()[0]}}
                     return Failure(

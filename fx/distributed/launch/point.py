@@ -113,7 +113,7 @@ class Point(wiring.Lines):
         if not hmac.compare_digest(right, str(told["proof"])):
             peer.say(json.dumps({"error": "the job has another --rdzv-id or FX_RUN_KEY"}))
             raise wiring.Refused("key")
-        host = {name: told.get(name) for name, _ in _HOST}
+        host: dict[str, Any] = {name: told.get(name) for name, _ in _HOST}
         if not all(type(host[name]) is kind for name, kind in _HOST):
             raise wiring.Refused("host")
         if not 1 <= host["ranks"] <= _RANKS:
