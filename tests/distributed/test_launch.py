@@ -110,6 +110,7 @@ def test_a_module_a_program_and_a_script_that_knows_nothing_of_ranks(launcher, s
 _STUCK = """
 import os, sys, time
 rank = int(os.environ["RANK"])
+os.system("sleep 300 &")
 if rank == 1:
     time.sleep(0.3)
     print("now", time.monotonic(), flush=True)
@@ -142,7 +143,7 @@ def test_what_ends_one_rank_ends_all_within_a_second(launcher, script, tmp_path,
     if "Error" in says:
         assert err.index("Traceback") < err.index("FAILED")
         assert "fx/distributed" not in err  # only the user's frames
-        assert f'File "{tmp_path / name}", line 7' in err
+        assert f'File "{tmp_path / name}", line 8' in err
     if "word" in what:
         assert "a word\n" in err
 
