@@ -20,13 +20,14 @@ _SCALES = {  # the power of the number of points that sums are multiplied by: fo
 
 
 def _scale(name: str, norm: Any, inverse: bool) -> float:
-    if not isinstance(norm, str | None) or norm not in _SCALES:
+    if not (norm is None or isinstance(norm, str)) or norm not in _SCALES:
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return _SCALES[norm][inverse]
 
 
 def _points(name: str, n: Any) -> int:
-    n = integer(name, "the number of points", n)
+    if type(n) is not int:
+        n = integer(name, "the number of points", n)
     if n < 1:
         raise ShapeError(f"{name}: invalid number of data points ({n}); at least 1 is needed")
     return n
@@ -65,57 +66,64 @@ def _plan(
     return found, [_points(name, n) for n in points]
 
 
-def _complexes(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool) -> Tensor:
-    x = floating(name, x)
-    scale = _scale(name, norm, inverse)
-    found, points = _plan(name, x, s, axes)
-    for axis, n in zip(found, points, strict=True):
+def _complexes(
+    x: Tensor, axes: Sequence[int], points: Sequence[int], scale: float, inverse: bool
+) -> Tensor:
+    """The transform of so many points along axes."""
+    for axis, n in zip(axes, points, strict=True):
         x = of_length(x, axis, n)
-    return prims.fft(x, axes=found, inverse=inverse, scale=scale)  # type: ignore[no-any-return]
+    return prims.fft(x, axes=tuple(axes), inverse=inverse, scale=scale)  # type: ignore[no-any-return]
 
 
-def _to_half(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool = False) -> Tensor:
+def _to_half(
+    name: str, x: Tensor, axes: Sequence[int], points: Sequence[int], scale: float,
+    inverse: bool = False,
+) -> Tensor:  # fmt: skip
     """Half a spectrum along the last of some axes; conjugates where ``inverse``."""
-    x = floating(name, x)
-    scale = _scale(name, norm, inverse)
-    found, points = _plan(name, x, s, axes)
-    if not found:
+    if not axes:
         raise AxisError(f"{name}: at least one axis has to be transformed")
     if x._dtype.kind == "c":
         raise DTypeError(f"{name} takes real numbers, got {x._dtype.name}; write x.real or fft")
-    for axis, n in zip(found, points, strict=True):
+    for axis, n in zip(axes, points, strict=True):
         x = of_length(x, axis, n)
-    half = prims.rfft(x, axis=found[-1], scale=scale)
+    half = prims.rfft(x, axis=axes[-1], scale=scale)
     if inverse:
         half = conj(half)
-    if len(found) > 1:
-        half = prims.fft(half, axes=found[:-1], inverse=inverse, scale=scale)
+    if len(axes) > 1:
+        half = prims.fft(half, axes=tuple(axes[:-1]), inverse=inverse, scale=scale)
     return half  # type: ignore[no-any-return]
 
 
-def _from_half(name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool = True) -> Tensor:
+def _from_half(
+    name: str, x: Tensor, axes: Sequence[int], points: Sequence[int], scale: float,
+    inverse: bool = True,
+) -> Tensor:  # fmt: skip
     """Real numbers of half a spectrum along the last of some axes; of conjugates if forwards."""
-    x = floating(name, x)
-    scale = _scale(name, norm, inverse)
-    found, points = _plan(name, x, s, axes, halved=True)
-    if not found:
+    if not axes:
         raise AxisError(f"{name}: at least one axis has to be transformed")
     *first, last = points
-    for axis, n in zip(found, (*first, last // 2 + 1), strict=True):
+    for axis, n in zip(axes, (*first, last // 2 + 1), strict=True):
         x = of_length(x, axis, n)
     if first:
-        x = prims.fft(x, axes=found[:-1], inverse=inverse, scale=scale)
+        x = prims.fft(x, axes=tuple(axes[:-1]), inverse=inverse, scale=scale)
     if not inverse and x._dtype.kind == "c":
         x = conj(x)
-    return prims.irfft(x, axis=found[-1], n=last, scale=scale)  # type: ignore[no-any-return]
+    return prims.irfft(x, axis=axes[-1], n=last, scale=scale)  # type: ignore[no-any-return]
 
 
 # along one axis ---------------------------------------------------------------------------------
 
 
-def _one(name: str, x: Any, n: Any, axis: Any) -> tuple[Tensor, tuple[int] | None, tuple[int]]:
+def _line(
+    name: str, x: Any, n: Any, axis: Any, norm: Any, inverse: bool, halved: bool = False
+) -> tuple[Tensor, tuple[int], tuple[int], float]:
+    """What is transformed, its axis, how many points there are, and the scale."""
     x = floating(name, x)
-    return x, None if n is None else (_points(name, n),), (normal_axis(name, axis, x._shape),)
+    at = normal_axis(name, axis, x._shape)
+    if n is None:
+        n = x._shape[at]
+        n = 2 * (n - 1) if halved else n
+    return x, (at,), (_points(name, n),), _scale(name, norm, inverse)
 
 
 def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -142,8 +150,7 @@ def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backwa
         >>> fx.fft.fft(fx.tensor([1.0, 2.0, 4.0, 8.0])).real
         tensor([15., -3., -5., -3.])
     """
-    x, s, at = _one("fft", x, n, axis)
-    return _complexes("fft", x, s, at, norm, False)
+    return _complexes(*_line("fft", x, n, axis, norm, False), False)
 
 
 def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -154,8 +161,7 @@ def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
         >>> fx.fft.ifft(fx.fft.fft(fx.tensor([1.0, 2.0]))).real
         tensor([1., 2.])
     """
-    x, s, at = _one("ifft", x, n, axis)
-    return _complexes("ifft", x, s, at, norm, True)
+    return _complexes(*_line("ifft", x, n, axis, norm, True), True)
 
 
 def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -177,8 +183,7 @@ def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
         >>> fx.fft.rfft(fx.tensor([1.0, 2.0, 3.0, 4.0]))
         tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    x, s, at = _one("rfft", x, n, axis)
-    return _to_half("rfft", x, s, at, norm)
+    return _to_half("rfft", *_line("rfft", x, n, axis, norm, False), False)
 
 
 def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -198,8 +203,7 @@ def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "back
         >>> fx.fft.irfft(fx.fft.rfft(fx.tensor([1.0, 2.0, 4.0])), n=3)
         tensor([1., 2., 4.])
     """
-    x, s, at = _one("irfft", x, n, axis)
-    return _from_half("irfft", x, s, at, norm)
+    return _from_half("irfft", *_line("irfft", x, n, axis, norm, True, True), True)
 
 
 def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -212,8 +216,7 @@ def hfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backw
         >>> fx.fft.hfft(fx.tensor([1.0, 2.0, 3.0]))
         tensor([ 8., -2.,  0., -2.])
     """
-    x, s, at = _one("hfft", x, n, axis)
-    return _from_half("hfft", x, s, at, norm, False)
+    return _from_half("hfft", *_line("hfft", x, n, axis, norm, False, True), False)
 
 
 def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
@@ -226,11 +229,19 @@ def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "back
         >>> fx.fft.ihfft(fx.tensor([8.0, -2.0, 0.0, -2.0])).real
         tensor([1., 2., 3.])
     """
-    x, s, at = _one("ihfft", x, n, axis)
-    return _to_half("ihfft", x, s, at, norm, True)
+    return _to_half("ihfft", *_line("ihfft", x, n, axis, norm, True), True)
 
 
 # along several ----------------------------------------------------------------------------------
+
+
+def _plane(
+    name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool, halved: bool = False
+) -> tuple[Tensor, tuple[int, ...], list[int], float]:
+    """What is transformed, its axes, how many points they have, and the scale."""
+    x = floating(name, x)
+    scale = _scale(name, norm, inverse)
+    return (x, *_plan(name, x, s, axes, halved), scale)
 
 
 def fftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
@@ -254,59 +265,59 @@ def fftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward")
         tensor([[4., 0.],
                 [0., 0.]])
     """
-    return _complexes("fftn", x, s, axes, norm, False)
+    return _complexes(*_plane("fftn", x, s, axes, norm, False), False)
 
 
 def ifftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
     """The inverse of ``fftn``, with its arguments."""
-    return _complexes("ifftn", x, s, axes, norm, True)
+    return _complexes(*_plane("ifftn", x, s, axes, norm, True), True)
 
 
 def rfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
     """``fftn`` of real numbers: of the last axis only the first n // 2 + 1 points."""
-    return _to_half("rfftn", x, s, axes, norm)
+    return _to_half("rfftn", *_plane("rfftn", x, s, axes, norm, False), False)
 
 
 def irfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
     """The inverse of ``rfftn``; ``s`` are lengths of the result, which is real."""
-    return _from_half("irfftn", x, s, axes, norm)
+    return _from_half("irfftn", *_plane("irfftn", x, s, axes, norm, True, True), True)
 
 
 def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
     """``hfft`` along the last axis, of ``fftn`` along the others."""
-    return _from_half("hfftn", x, s, axes, norm, False)
+    return _from_half("hfftn", *_plane("hfftn", x, s, axes, norm, False, True), False)
 
 
 def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = "backward") -> Tensor:
     """The inverse of ``hfftn``."""
-    return _to_half("ihfftn", x, s, axes, norm, True)
+    return _to_half("ihfftn", *_plane("ihfftn", x, s, axes, norm, True), True)
 
 
 def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``fftn`` along the last two axes."""
-    return _complexes("fft2", x, s, axes, norm, False)
+    return _complexes(*_plane("fft2", x, s, axes, norm, False), False)
 
 
 def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``ifftn`` along the last two axes."""
-    return _complexes("ifft2", x, s, axes, norm, True)
+    return _complexes(*_plane("ifft2", x, s, axes, norm, True), True)
 
 
 def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``rfftn`` along the last two axes."""
-    return _to_half("rfft2", x, s, axes, norm)
+    return _to_half("rfft2", *_plane("rfft2", x, s, axes, norm, False), False)
 
 
 def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``irfftn`` along the last two axes."""
-    return _from_half("irfft2", x, s, axes, norm)
+    return _from_half("irfft2", *_plane("irfft2", x, s, axes, norm, True, True), True)
 
 
 def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``hfftn`` along the last two axes."""
-    return _from_half("hfft2", x, s, axes, norm, False)
+    return _from_half("hfft2", *_plane("hfft2", x, s, axes, norm, False, True), False)
 
 
 def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Tensor:
     """``ihfftn`` along the last two axes."""
-    return _to_half("ihfft2", x, s, axes, norm, True)
+    return _to_half("ihfft2", *_plane("ihfft2", x, s, axes, norm, True), True)

@@ -46,7 +46,7 @@ def _workers(x: np.ndarray) -> int:
 
 def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) -> np.ndarray:
     """The sums along axes: complex, the shape of x."""
-    run = _runner("fft", x.shape, x.dtype, axes=axes, inverse=inverse, scale=scale)
+    run = _runner(fft, x.shape, x.dtype, axes, inverse, scale)
     if run is not None:
         return run(x)
     _checked(x, "fdFD", axes)
@@ -63,7 +63,7 @@ def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) ->
 
 def rfft(x: np.ndarray, *, axis: int, scale: float) -> np.ndarray:
     """Half the spectrum along an axis."""
-    run = _runner("rfft", x.shape, x.dtype, axis=axis, scale=scale)
+    run = _runner(rfft, x.shape, x.dtype, axis, scale)
     if run is not None:
         return run(x)
     _checked(x, "fd", (axis,))
@@ -77,7 +77,7 @@ def irfft(x: np.ndarray, *, axis: int, n: int, scale: float) -> np.ndarray:
     """n real numbers along an axis."""
     if n < 1 or x.shape[axis] != n // 2 + 1:
         raise ValueError(f"{n} numbers do not have {x.shape[axis]} points")
-    run = _runner("irfft", x.shape, x.dtype, axis=axis, n=n, scale=scale)
+    run = _runner(irfft, x.shape, x.dtype, axis, n, scale)
     if run is not None:
         return run(x)
     _checked(x, "fdFD", ())
@@ -92,15 +92,21 @@ def irfft(x: np.ndarray, *, axis: int, n: int, scale: float) -> np.ndarray:
 
 
 @lru_cache(1024)
-def _runner(name: str, shape: tuple[int, ...], dtype: np.dtype, **params: Any) -> Runner | None:
-    """What transforms arrays of a shape and dtype; None where pocketfft does."""
+def _runner(
+    kernel: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype, *values: Any
+) -> Runner | None:
+    """What transforms arrays of a shape and dtype; None where pocketfft does.
+
+    ``values`` are those of the kernel's parameters, in their order: words by name take longer.
+    """
     if not all(shape):
         return None
     from fx.backends.cpu.llvm.any_size.fourier import plans, tables
     from fx.backends.cpu.llvm.any_size.fourier import words as kernels
     from fx.prims import fourier as prims
 
-    given = TensorSpec(shape, dtype)
+    name, given = kernel.__name__, TensorSpec(shape, dtype)
+    params = dict(zip([*kernel.__annotations__][1:-1], values, strict=True))
     found = plans.PLANS[name](given, **params)
     if found is None:
         return None

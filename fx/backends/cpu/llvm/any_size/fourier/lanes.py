@@ -57,6 +57,9 @@ class Lanes(Stage):
                         def one(i: Any) -> None:
                             at = v.at(b, base, b.mul(i, step), self.kind)
                             self.put_swapped(self.read(kind, at, after, short), self.at(buffer, i))
+                            beside = 1 if kind == REALS else 2
+                            for k in range(beside, 2 * beside):
+                                v.prefetch(b, v.at(b, at, k * width, self.kind), False)
 
                         v.loop(b, 0, w[COUNT_IN], one, name="line")
 
@@ -110,13 +113,15 @@ class Lanes(Stage):
             start = b.mul(before, w[LINES])
             first = b.add(start, b.mul(vector, v.const(width)))
             last = b.add(start, b.sub(w[LINES], v.const(1)))
+            # behind the last row that one is done again, with the same result
+            rows = [v.smaller(b, b.add(first, v.const(i)), last) for i in range(width)]
+            starts, targets = [
+                [v.at(b, w[base], b.mul(row, w[pitch]), self.kind) for row in rows]
+                for base, pitch in ((X, BEFORE_IN), (OUT, BEFORE_OUT))
+            ]
+            ahead = b.mul(w[BEFORE_IN], v.const(width))
 
             def load(buffer: Any) -> None:
-                starts = [
-                    v.at(b, w[X], b.mul(v.smaller(b, b.add(first, v.const(i)), last), w[BEFORE_IN]),
-                         self.kind) for i in range(width)
-                ]  # fmt: skip
-
                 def of(kind: int) -> None:
                     each = 1 if kind == REALS else 2
                     total = b.mul(w[COUNT_IN], v.const(each))
@@ -134,6 +139,9 @@ class Lanes(Stage):
                                 self.put_swapped((found[k], other), self.at(at, k // each))
 
                         self.whole_or_short(b.sub(total, i), some)
+                        for s, target in zip(starts, targets, strict=True):
+                            v.prefetch(b, v.at(b, s, b.add(i, ahead), self.kind), False)
+                            v.prefetch(b, v.at(b, target, i, self.kind), True)
 
                     v.loop(b, 0, total, block, step=width, name="block")
 
@@ -153,11 +161,8 @@ class Lanes(Stage):
 
                         def some(short: Any) -> None:
                             mask = None if short is None else v.first_lanes(b, short, width)
-                            for r, line in enumerate(lines):
-                                row = b.add(first, v.const(r))
-                                with b.if_then(b.icmp_signed("<=", row, last), likely=True):
-                                    at = b.add(b.mul(row, w[BEFORE_OUT]), i)
-                                    v.store(b, line, v.at(b, w[OUT], at, self.kind), mask)
+                            for target, line in zip(targets, lines, strict=True):
+                                v.store(b, line, v.at(b, target, i, self.kind), mask)
 
                         self.whole_or_short(b.sub(total, i), some)
 
