@@ -70,8 +70,9 @@ def _complexes(
     x: Tensor, axes: Sequence[int], points: Sequence[int], scale: float, inverse: bool
 ) -> Tensor:
     """The transform of so many points along axes."""
-    for axis, n in zip(axes, points, strict=True):
-        x = of_length(x, axis, n)
+    for axis, n in zip(axes, points):
+        if x._shape[axis] != n:
+            x = of_length(x, axis, n)
     return prims.fft(x, axes=tuple(axes), inverse=inverse, scale=scale)  # type: ignore[no-any-return]
 
 
