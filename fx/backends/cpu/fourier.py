@@ -29,6 +29,9 @@ class _Place(NamedTuple):
     number: int
 
 
+_PARAMETERS = {
+    "fft": ("axes", "inverse", "scale"), "rfft": ("axis", "scale"), "irfft": ("axis", "n", "scale"),
+}  # fmt: skip
 SCRATCH = _Place(3)  # behind what is read, the result and what is between
 Runner = Callable[[np.ndarray], np.ndarray]
 
@@ -46,7 +49,7 @@ def _workers(x: np.ndarray) -> int:
 
 def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) -> np.ndarray:
     """The sums along axes: complex, the shape of x."""
-    run = _runner(fft, x.shape, x.dtype, axes, inverse, scale)
+    run = _runner("fft", x.shape, x.dtype, axes, inverse, scale)
     if run is not None:
         return run(x)
     _checked(x, "fdFD", axes)
@@ -63,7 +66,7 @@ def fft(x: np.ndarray, *, axes: tuple[int, ...], inverse: bool, scale: float) ->
 
 def rfft(x: np.ndarray, *, axis: int, scale: float) -> np.ndarray:
     """Half the spectrum along an axis."""
-    run = _runner(rfft, x.shape, x.dtype, axis, scale)
+    run = _runner("rfft", x.shape, x.dtype, axis, scale)
     if run is not None:
         return run(x)
     _checked(x, "fd", (axis,))
@@ -77,7 +80,7 @@ def irfft(x: np.ndarray, *, axis: int, n: int, scale: float) -> np.ndarray:
     """n real numbers along an axis."""
     if n < 1 or x.shape[axis] != n // 2 + 1:
         raise ValueError(f"{n} numbers do not have {x.shape[axis]} points")
-    run = _runner(irfft, x.shape, x.dtype, axis, n, scale)
+    run = _runner("irfft", x.shape, x.dtype, axis, n, scale)
     if run is not None:
         return run(x)
     _checked(x, "fdFD", ())
@@ -92,12 +95,10 @@ def irfft(x: np.ndarray, *, axis: int, n: int, scale: float) -> np.ndarray:
 
 
 @lru_cache(1024)
-def _runner(
-    kernel: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype, *values: Any
-) -> Runner | None:
+def _runner(name: str, shape: tuple[int, ...], dtype: np.dtype, *values: Any) -> Runner | None:
     """What transforms arrays of a shape and dtype; None where pocketfft does.
 
-    ``values`` are those of the kernel's parameters, in their order: words by name take longer.
+    ``values`` are those of the parameters, in their order: words by name take longer.
     """
     if not all(shape):
         return None
@@ -105,8 +106,7 @@ def _runner(
     from fx.backends.cpu.llvm.any_size.fourier import words as kernels
     from fx.prims import fourier as prims
 
-    name, given = kernel.__name__, TensorSpec(shape, dtype)
-    params = dict(zip([*kernel.__annotations__][1:-1], values, strict=True))
+    given, params = TensorSpec(shape, dtype), dict(zip(_PARAMETERS[name], values, strict=True))
     found = plans.PLANS[name](given, **params)
     if found is None:
         return None

@@ -28,7 +28,7 @@ class Stage(NamedTuple):
     Args:
         way: its name.
         source, target: arrays: what it reads and what it writes.
-        table: what names its table: kind, points, width, letter.
+        table: what names its table: kind, whether for half spectra, points, width, letter.
         scale: what sums are multiplied by.
         numbers: the words from KIND_IN to BEFORE_OUT.
         tasks, price: how many there are, and nanoseconds of one.
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
     way: str
     source: int
     target: int
-    table: tuple[str, int, int, str]
+    table: tuple[str, bool, int, int, str]
     scale: float
     numbers: tuple[int, ...]
     tasks: int
@@ -57,7 +57,7 @@ class Call(NamedTuple):
         """Group, name and letter."""
         way = self.stages[0].way
         name = next(name for name, ways in kernels.KERNELS.items() if way in ways)
-        return "fourier", name, self.stages[0].table[3]
+        return "fourier", name, self.stages[0].table[-1]
 
     @property
     def price(self) -> float:
@@ -124,6 +124,11 @@ class _Line(NamedTuple):
     made: int
     scale: float
 
+    @property
+    def halved(self) -> bool:
+        """Whether pairs of real numbers are points."""
+        return self.form in (kernels.TO_HALF, kernels.FROM_HALF)
+
 
 def _stages(line: _Line, char: str, source: int) -> tuple[list[Stage], int] | None:
     """The stages of transforms along one axis and what is between; None where it has no kernel."""
@@ -169,7 +174,7 @@ def _side_by_side(
     tasks = -(-lines // width) * (line.before if columns else line.before // lines)
     room = 4 * width * (line.n + 1 + width) * np.dtype(char).itemsize + 64
     name = "columns" if columns else "rows"
-    table, numbers = ("lanes", line.n, width, char), _numbers(line, lines)
+    table, numbers = ("lanes", line.halved, line.n, width, char), _numbers(line, lines)
     return [Stage(name, source, OUT, table, line.scale, numbers, tasks, price, room)], 0
 
 
@@ -177,7 +182,7 @@ def _long(line: _Line, char: str, source: int, width: int) -> tuple[list[Stage],
     """Rows one by one, or in halves."""
     size, rows = np.dtype(char).itemsize, line.before
     large = line.n > limits.FOURIER_ROW
-    table = ("halves" if large else "row", line.n, width, char)
+    table = ("halves" if large else "row", line.halved, line.n, width, char)
     n1, n2 = tables.cut(line.n, width)
     vectors, others = -(-n1 // width), -(-n2 // width)
     between = vectors * others * width * 2 * width

@@ -135,53 +135,51 @@ def _in_vectors(pairs: np.ndarray, width: int) -> np.ndarray:
     return out.reshape(*rest, -1, width, 2).swapaxes(-1, -2)
 
 
-def _made(kind: str, n: int, width: int, dtype: np.dtype) -> np.ndarray:
+def _made(kind: str, half: bool, n: int, width: int, dtype: np.dtype) -> np.ndarray:
     block, words = _Block(), np.zeros(len(WORDS), np.int64)
     n1, n2 = (n, 1) if kind == "lanes" else cut(n, width)
     vectors = -(-n2 // width)
     words[[N1, N2, N2_UP, VECTORS]] = n1, n2, vectors * width, vectors
     words[FIRST] = block.passes(n1, dtype)
-    half = roots(np.arange(n // 2 + 1), 2 * n, dtype)
-    half = np.stack([half[:, 1], -half[:, 0]], -1)  # -i times them
-    if kind == "lanes":
-        words[REAL] = block.add(half)
-    else:
+    if half:
+        found = roots(np.arange(n // 2 + 1), 2 * n, dtype)
+        found = np.stack([found[:, 1], -found[:, 0]], -1)  # -i times them
+        words[REAL] = block.add(found if kind == "lanes" else _in_vectors(found[1:], width))
+    k, starts = np.arange(n1), np.arange(vectors) * width
+    if kind != "lanes":
         words[SECOND] = block.passes(n2, dtype)
-        words[REAL] = block.add(_in_vectors(half[1:], width))
-        k, starts = np.arange(n1), np.arange(vectors) * width
-        if kind == "row":
-            every = roots(np.outer(np.arange(n2), k), n, dtype)  # (n2, n1, 2)
-            lined = _in_vectors(every.transpose(1, 0, 2), width)  # (n1, vectors, 2, width)
-            words[CROSS] = block.add(lined.swapaxes(0, 1))
-        else:
-            words[CROSS] = block.add(
-                _in_vectors(roots(np.outer(k, np.arange(width)), n, dtype), width)
-            )
-            words[STARTS] = block.add(roots(np.outer(starts, k), n, dtype))
+    if kind == "row":
+        every = roots(np.outer(np.arange(n2), k), n, dtype)  # (n2, n1, 2)
+        lined = _in_vectors(every.transpose(1, 0, 2), width)  # (n1, vectors, 2, width)
+        words[CROSS] = block.add(lined.swapaxes(0, 1))
+    if kind == "halves":
+        words[CROSS] = block.add(_in_vectors(roots(np.outer(k, np.arange(width)), n, dtype), width))
+        words[STARTS] = block.add(roots(np.outer(starts, k), n, dtype))
     block.words[:] = words
     return block.whole()
 
 
 @lru_cache(64)
-def table(kind: str, n: int, width: int, char: str) -> np.ndarray:
+def table(kind: str, half: bool, n: int, width: int, char: str) -> np.ndarray:
     """The table of a size.
 
     Args:
         kind: "lanes", whose roots of real numbers are pairs; or "row", whose are vectors; or
             "halves", of large rows: the roots between the passes are products of two.
+        half: whether there are any of real numbers.
         n: complex points.
         width: lanes of a vector.
         char: NumPy's letter of the real numbers.
     """
-    return _made(kind, n, width, np.dtype(char))
+    return _made(kind, half, n, width, np.dtype(char))
 
 
 _kept: dict[str, np.ndarray] = {}
 
 
-def name_of(kind: str, n: int, width: int, char: str) -> str:
+def name_of(kind: str, half: bool, n: int, width: int, char: str) -> str:
     """What compiled code calls a table."""
-    return f"fx.roots.{kind}-{n}-{width}.{char}"
+    return f"fx.roots.{kind}-{half:d}-{n}-{width}.{char}"
 
 
 def address(name: str) -> int:
@@ -189,6 +187,7 @@ def address(name: str) -> int:
     found = _kept.get(name)
     if found is None:
         _, _, told, char = name.split(".")
-        kind, n, width = told.split("-")
-        found = _kept.setdefault(name, table(kind, int(n), int(width), char))
+        kind, *numbers = told.split("-")
+        half, n, width = map(int, numbers)
+        found = _kept.setdefault(name, table(kind, bool(half), n, width, char))
     return int(found.ctypes.data)
