@@ -87,11 +87,12 @@ class Selection:
             out = self.function(x, **params)
         finally:
             modes.views = views
-        if type(x) is Tensor and type(x._a) is np.ndarray and prod(out._shape):
+        held = x.read() if x.level == CELL else x
+        if type(held) is Tensor and type(held._a) is np.ndarray and prod(out._shape):
             if type(out) is not Tensor:  # staged, for its places are: no memory tells of it
                 views = views or not writing.started
             else:
-                base, own = out._a.base, x._a
+                base, own = out._a.base, held._a
                 if base is None or (base is not own and base is not own.base):
                     place = self.cpu(own, **params)  # the function has copied
                     if place.base is not None:

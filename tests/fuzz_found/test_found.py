@@ -323,3 +323,14 @@ def test_graphs_91_126():
     compare.compiled(lambda x: [fx.all(x, axis=0), x.astype(fx.bool)], x)
     numbers = np.array([0, 1j, 1, complex(0, np.nan), -0.0])
     assert fx.asarray(numbers).astype(fx.bool).tolist() == numbers.astype(bool).tolist()
+
+
+def test_writes_2023_1706():
+    """An array of what ``as_strided`` cuts of a buffer shares the memory of the buffer."""
+    text = """
+    m5 = torch.nn.BatchNorm1d(2)
+    n8 = m5.running_mean.as_strided((1,), (1,)).numpy()
+    m5.running_mean.unsqueeze(-1).fill_(1.5)
+    n8[0] = 0.5
+    """
+    twins.agree(text)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property, partial, partialmethod, singledispatchmethod
-from types import FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from fx.transforms.jitting.guards.code import Place, Writer
+from fx.transforms.jitting.guards.objects import called
 from fx.transforms.jitting.guards.reads import Reads, origin, origin_of_module, reads_of
 
 _UNCALLED = frozenset((
@@ -129,6 +136,27 @@ class Methods:
         elif found is getattr(cls, name, None):  # no new object each time
             self.writer.identity(below, found)
 
+    def asks(self, cls: type, name: str) -> bool:
+        """Whether the user's ``__getattr__`` gives an attribute, as long as the class does not."""
+        bases = [b for b in cls.__mro__ if "__getattr__" in vars(b)]
+        if not bases or origin_of_module(bases[0].__module__) != "user":
+            return bool(bases)
+        self.writer.require(
+            self.class_place(cls), f"not hasattr({{}}, {name!r})", f"without {name}"
+        )
+        self.special_methods(cls)
+        return True
+
+    def descriptor(self, cls: type, name: str, place: Place, depth: int) -> None:
+        """What an attribute of a class reads that is computed by an object of the user's."""
+        base = next(b for b in cls.__mro__ if name in vars(b))
+        raw = vars(base)[name]
+        if origin_of_module(type(raw).__module__) == "user":
+            step = f"{{}}.__dict__[{name!r}]"
+            below = self.class_place(base).below(step, f"{place.name}.{name}")
+            self.value(raw, below, called(), depth + 1)
+            self.special_methods(type(raw))
+
     def special_methods(self, cls: type) -> None:
         """Guard the operators of a class: which methods with ``__names__`` it has."""
         if origin_of_module(cls.__module__) != "user":
@@ -167,9 +195,13 @@ def same_special(cls: Any, was: list[tuple[ref[type], list[str], list[tuple[str,
 
 def _acts(cls: type, name: str) -> bool:
     value = vars(cls)[name]
-    return isinstance(value, FunctionType | staticmethod | classmethod | property) or (
-        name == "__hash__" and value is None
-    )
+    return isinstance(value, _METHODS) or (name == "__hash__" and value is None)
+
+
+_METHODS = (
+    FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, staticmethod,
+    classmethod, property,
+)  # fmt: skip
 
 
 def _weakly(x: Any) -> Any:

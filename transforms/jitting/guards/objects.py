@@ -6,6 +6,7 @@ import re
 import sys
 from collections import deque
 from functools import lru_cache, partial
+from inspect import getattr_static
 from operator import attrgetter, itemgetter, methodcaller
 from struct import Struct
 from threading import Lock, RLock
@@ -95,6 +96,9 @@ class Objects:
             self, f: FunctionType, place: Place, reads: Reads, depth: int
         ) -> None: ...
         def methods(self, cls: type, read: Reads) -> Reads: ...
+        def special_methods(self, cls: type) -> None: ...
+        def asks(self, cls: type, name: str) -> bool: ...
+        def descriptor(self, cls: type, name: str, place: Place, depth: int) -> None: ...
         def class_place(self, cls: type) -> Place: ...
         def used(self, x: Any) -> bool: ...
         def found_anew(self, x: Any, place: Place) -> None: ...
@@ -112,21 +116,21 @@ class Objects:
         if whose == "user":
             for name in self._chosen(reads, held):
                 if self.touched.is_counted(held, name, held[name]):
-                    self.writer.kind(_attribute(place, name), held[name])
+                    self.writer.kind(attribute(place, name), held[name])
                     continue
-                self.value(held[name], _attribute(place, name), self._part(x, reads, name), 0)
+                self.value(held[name], attribute(place, name), self._part(x, reads, name), 0)
             for name in reads.parts:
                 if name not in held:
                     condition = f"{name!r} not in {{}}.__dict__"
                     self.writer.require(place, condition, f"without {name}")
                     if "__getattr__" in held:
                         maker = held["__getattr__"]
-                        self.value(maker, _attribute(place, "__getattr__"), called(), 0)
+                        self.value(maker, attribute(place, "__getattr__"), called(), 0)
         elif whose == "library":  # as os.environ
             for name in reads.parts:
                 value = held.get(name)
                 if self.used(value) and value is not sys.modules and not isinstance(value, _OWNERS):
-                    self.value(value, _attribute(place, name), self._part(x, reads, name), depth)
+                    self.value(value, attribute(place, name), self._part(x, reads, name), depth)
 
     def class_(self, x: type, place: Place, reads: Reads, depth: int) -> None:
         whose = origin_of_module(x.__module__)
@@ -146,17 +150,22 @@ class Objects:
         for name in reads.parts:
             if not hasattr(x, name):
                 self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
+            elif getattr_static(x, name, reads) is reads:  # which a metaclass gives
+                self.writer.scope["getattr_static"] = getattr_static
+                condition = f"getattr_static({{}}, {name!r}, None) is None"
+                self.writer.require(place, condition, f"without {name}")
             elif name in _NAMES_OF_CLASSES:
-                self.writer.plain(_attribute(place, name), getattr(x, name))
+                self.writer.plain(attribute(place, name), getattr(x, name))
         above = [*reversed(x.__mro__[:-1])]
         if origin_of_module(type(x).__module__) == "user":
             above = [*reversed([b for b in type(x).__mro__ if not issubclass(type, b)]), *above]
             self.methods(type(x), reads)
+            self.special_methods(type(x))
         found = {name: v for base in above for name, v in vars(base).items()}
         for name in self._chosen(reads, found):
             value = found[name]
             if not is_descriptor(value):
-                self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
+                self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def object_(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
         cls = type(x)
@@ -212,7 +221,7 @@ class Objects:
             if whose == "user" or is_stateful(cls):
                 reads = self.read(("object", id(x)), reads)
                 for name in self._chosen(reads, getattr(x, "__dict__", {})):
-                    self.value(vars(x)[name], _attribute(place, name), Reads(), depth + 1)
+                    self.value(vars(x)[name], attribute(place, name), Reads(), depth + 1)
             elif whose == "library" and not _is_shown(cls) and not isinstance(x, _CONSTANT):
                 self.opaque[id(x)] = _called_by(x, place)
 
@@ -225,7 +234,7 @@ class Objects:
         elif whose == "fx":
             for name, value in list(getattr(x, "__dict__", {}).items()):
                 if isinstance(value, FunctionType | MethodType | partial):
-                    self.value(value, _attribute(place, name), called(), depth + 1)
+                    self.value(value, attribute(place, name), called(), depth + 1)
 
     def _instance(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
         """An object of the user's: those of its attributes that are read."""
@@ -243,8 +252,11 @@ class Objects:
         for name in reads.parts:
             if name in own or name in ("__dict__", "__class__") or self.touched.is_renewed(x, name):
                 continue
-            if name not in above and not hasattr(cls, name) and not hasattr(cls, "__getattr__"):
-                self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
+            if name not in above and not hasattr(cls, name):
+                if not self.asks(cls, name):
+                    self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
+                elif hasattr(x, "__dict__"):
+                    self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
             elif hasattr(x, "__dict__") and not has_setter(above.get(name)):
                 self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
         for name in self._chosen(reads, {**above, **own}):
@@ -254,10 +266,10 @@ class Objects:
             if name in own:
                 value = own[name]
                 if self.touched.is_renewed(x, name):
-                    self.found_anew(value, _attribute(place, name))
+                    self.found_anew(value, attribute(place, name))
                     continue
                 if self.touched.is_counted(x, name, value):
-                    self.writer.kind(_attribute(place, name), value)
+                    self.writer.kind(attribute(place, name), value)
                     continue
             elif isinstance(raw, MemberDescriptorType):
                 try:
@@ -266,16 +278,11 @@ class Objects:
                     self.writer.require(place, f"not hasattr({{}}, {name!r})", f"without {name}")
                     continue
             elif is_descriptor(raw):
-                if origin_of_module(type(raw).__module__) == "user":
-                    base = next(b for b in cls.__mro__ if name in vars(b))
-                    below = self.class_place(base).below(
-                        f"{{}}.__dict__[{name!r}]", f"{place.name}.{name}"
-                    )
-                    self.value(raw, below, called(), depth + 1)
+                self.descriptor(cls, name, place, depth)
                 continue
             else:
                 value = raw
-            self.value(value, _attribute(place, name), self._part(x, reads, name), depth + 1)
+            self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def _holder(self, x: Any, place: Place, reads: Reads, depth: int, given: bool) -> None:
         """A Module or an optimizer: its settings, the code of the user's, and what these hold."""
@@ -326,6 +333,10 @@ class Objects:
             own, cls = one.__dict__, type(one)
             internal = holding_of(cls).internal  # type: ignore[union-attr]
             above = {n: v for b in reversed(cls.__mro__[:-1]) for n, v in vars(b).items()}
+            kept = {n for held in map(own.get, internal) if isinstance(held, dict) for n in held}
+            for name in read.parts:
+                if name not in own and name not in kept and not hasattr(cls, name):
+                    self.asks(cls, name)
             for name in self._chosen(read, {**above, **own}):
                 if name in internal or type(own.get(name)) is Hooks:
                     continue
@@ -336,7 +347,10 @@ class Objects:
                     if self.touched.is_renewed(one, name):
                         self.found_anew(value, here.below(step, f"{here.name}.{name}"))
                         continue
-                elif name not in above or is_descriptor(above[name]) or name == "training":
+                elif name not in above or name == "training":
+                    continue
+                elif is_descriptor(above[name]):
+                    self.descriptor(cls, name, here, depth)
                     continue
                 else:
                     value, step = above[name], f"{{}}.{name}"
@@ -407,5 +421,5 @@ def called() -> Reads:
     return reads
 
 
-def _attribute(place: Place, name: str) -> Place:
+def attribute(place: Place, name: str) -> Place:
     return place.below(f"{{}}.{name}", f"{place.name}.{name}")

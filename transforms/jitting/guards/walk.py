@@ -26,11 +26,12 @@ from fx.tensor import Tensor
 from fx.transforms.jitting.guards.code import PLAIN, Place, Writer
 from fx.transforms.jitting.guards.containers import Containers, is_plain
 from fx.transforms.jitting.guards.methods import Methods
-from fx.transforms.jitting.guards.objects import Objects, called
+from fx.transforms.jitting.guards.objects import Objects, attribute, called
 from fx.transforms.jitting.guards.reads import (
     CodeReads,
     Reads,
     origin,
+    origin_of_module,
     reads_of,
 )
 from fx.transforms.jitting.guards.settings import Settings
@@ -264,6 +265,7 @@ class Walk(Containers, Objects, Methods):
             self.class_(x, place, reads, depth)
         elif isinstance(x, Enum):
             write.identity(place, x)
+            self.member(x, place, reads, depth)
         elif isinstance(x, _VALUES) or type(x).__module__ in _VALUE_MODULES:
             k = write.name("k", x)
             write.require(place, f"{{0}} is {k} or same({{0}}, {k})", repr(x))
@@ -284,6 +286,15 @@ class Walk(Containers, Objects, Methods):
             self.bytes_(x, place)
         else:
             self.object_(x, place, reads, depth, given)
+
+    def member(self, x: Enum, place: Place, reads: Reads, depth: int) -> None:
+        """A member of an enumeration: its methods, and what its value and its attributes hold."""
+        if origin_of_module(type(x).__module__) != "user":
+            return
+        reads = self.methods(type(x), self.read(("object", id(x)), reads))
+        for name, value in vars(x).items():
+            if (name == "_value_" and type(value) not in PLAIN) or name in reads.parts:
+                self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def found_anew(self, x: Any, place: Place) -> None:
         """What gets a value before it is read: where it is, for a branch that reads it."""
