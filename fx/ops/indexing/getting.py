@@ -21,7 +21,7 @@ from fx.ops.indexing.language import (
     Normal,
     flattened,
 )
-from fx.ops.indexing.positions import positioned
+from fx.ops.indexing.positions import has_place, positioned
 from fx.ops.indexing.views import fixed, view
 from fx.prims.fused import fuse, of_reference
 from fx.tensor import Tensor
@@ -64,7 +64,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return _rows(x, index)
     if modes.stage is not None:
         found = positioned(x, index)
-        if found is not index:
+        if found is not index or has_place(index):
+            found = found if type(found) is tuple else (found,)
             return at_positions(x, index=found)  # type: ignore[no-any-return]
     entries = index if isinstance(index, tuple) else (index,)
     tensors = []

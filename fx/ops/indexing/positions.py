@@ -33,7 +33,7 @@ def positioned(x: Tensor, index: Any) -> Any:
     cuts = len([e for e in entries if type(e) is slice and _is_staged(e)])
     if not (count or cuts) or cuts > 1 or any(_type_of(e) is None for e in entries):
         return index
-    if cuts and (count or any(type(e) is int for e in entries)):
+    if cuts and (count or any(type(e) is int or _is_place(e) for e in entries)):
         return index  # axes that an index drops would stand elsewhere
     dots = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(dots) > 1 or len(entries) - len(dots) > x.ndim:
@@ -51,8 +51,18 @@ def positioned(x: Tensor, index: Any) -> Any:
     return tuple(found)
 
 
+def has_place(index: Any) -> bool:
+    """Whether an index is one of ints, slices and such, some of its ints tensors."""
+    entries = index if type(index) is tuple else (index,)
+    return all(e is None or type(e) in _BASIC or _is_place(e) for e in entries)
+
+
+def _is_place(e: Any) -> bool:
+    return isinstance(e, Tensor) and not e.ndim and e.dtype.kind in "iu"
+
+
 def _type_of(e: Any) -> Any:
-    return type(e) if type(e) in _BASIC or type(e) is StagedNumber else None
+    return type(e) if type(e) in _BASIC or type(e) is StagedNumber or _is_place(e) else None
 
 
 def _is_staged(e: slice) -> bool:
