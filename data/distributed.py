@@ -16,16 +16,16 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: what has a length.
-        num_replicas: how many processes train together.
-        rank: which of them this is, in [0, num_replicas).
+        num_replicas: how many processes train together; None: as many as the process group has.
+        rank: which of them this is, in [0, num_replicas); None: that of the process group.
         shuffle: whether the order is random.
         seed: of the order; the same in all processes.
         drop_last: leave out what does not divide by ``num_replicas``, instead of repeating the
             first indices.
 
     Raises:
-        ValueError: if ``num_replicas`` or ``rank`` is missing (there is no process group that
-            could tell), or ``rank`` is not in [0, num_replicas).
+        ValueError: if ``num_replicas`` or ``rank`` is missing and there is no process group that
+            could tell, or ``rank`` is not in [0, num_replicas).
 
     Example:
         >>> import fx
@@ -43,6 +43,12 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        if num_replicas is None or rank is None:
+            from fx.distributed import groups
+
+            if groups.is_initialized():
+                num_replicas = groups.get_world_size() if num_replicas is None else num_replicas
+                rank = groups.get_rank() if rank is None else rank
         if num_replicas is None or rank is None:
             raise ValueError(
                 "DistributedSampler: Default process group has not been initialized, so that "

@@ -11,6 +11,22 @@ from typing import Any
 
 _HOMES = {
     "fx.distributed.errors": "DistError DistBackendError DistNetworkError DistStoreError",
+    "fx.distributed.store": "Store TCPStore FileStore HashStore PrefixStore",
+    "fx.distributed.reductions": "ReduceOp",
+    "fx.distributed.work": "Work Future",
+    "fx.distributed.groups": """
+        ProcessGroup GroupMember group default_pg_timeout is_initialized new_group new_subgroups
+        new_subgroups_by_enumeration split_group destroy_process_group get_rank get_world_size
+        get_backend get_backend_config get_process_group_ranks get_global_rank get_group_rank
+        get_pg_count get_node_local_rank""",
+    "fx.distributed.rendezvous": "init_process_group",
+    "fx.distributed.collectives": """
+        all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter reduce_scatter
+        reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier
+        all_reduce_coalesced all_gather_coalesced Coalesced""",
+    "fx.distributed.messages": """
+        isend irecv send recv P2POp batch_isend_irecv all_gather_object gather_object
+        broadcast_object_list scatter_object_list send_object_list recv_object_list""",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 

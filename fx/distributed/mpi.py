@@ -11,7 +11,7 @@ import atexit
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from time import monotonic, perf_counter, sleep
 from typing import Any
@@ -22,19 +22,26 @@ import fx.dtypes as dtypes
 from fx.distributed.errors import DistBackendError
 
 _MPI: Any = None  # mpi4py.MPI, once it is started
+_alone = False  # whether no launcher waits for this process
 _failed = False  # whether an exception ended this process
 PIP = "pip install 'fxgrad[dist]'"
 
 
-def start() -> Any:
-    """``mpi4py.MPI``; the first call initialises MPI, by the variables that the launcher has set.
+def start(variables: Mapping[str, str] | None = None) -> Any:
+    """``mpi4py.MPI``; the first call initialises MPI.
+
+    Args:
+        variables: those by which it finds the other ranks, where no launcher has set them. They
+            are not left in the environment, so that programs which this one starts are their own.
 
     Raises:
         DistBackendError: if mpi4py or MPICH is not installed, or MPI is there without threads.
     """
-    global _MPI
+    global _MPI, _alone
     if _MPI is not None:
         return _MPI
+    _alone = variables is not None
+    os.environ.update(variables or {})
     try:
         import mpi4py
 
@@ -44,6 +51,9 @@ def start() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise DistBackendError(f"there is no MPI here ({error}); write {PIP}") from None
+    finally:
+        for name in variables or ():
+            os.environ.pop(name, None)
     if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
         raise DistBackendError(
             "MPI was started without threads before fx.distributed came; write "
@@ -87,9 +97,10 @@ def _end() -> None:
     """Leave the world as others expect it.
 
     ``MPI_Finalize`` waits for all. A rank that fails must not wait: the launcher sees its death and
-    ends the others. ``fx.run`` lets ranks leave one by one; other launchers take that for a death.
+    ends the others. Without a launcher, and under ``fx.run``, ranks leave one by one; other
+    launchers take that for a death.
     """
-    if _failed or os.environ.get("FX_RUN") or _MPI.COMM_WORLD.size == 1:
+    if _failed or _alone or os.environ.get("FX_RUN") or _MPI.COMM_WORLD.size == 1:
         return
     if not _MPI.Is_finalized():
         _MPI.Finalize()
@@ -157,13 +168,16 @@ def operation(name: str, dtype: Any) -> Any:
 
 
 def buffer(array: np.ndarray[Any, Any]) -> list[Any]:
-    """An array whose elements lie in a row, as a message that MPI computes with."""
-    return [_bytes(array), array.size, datatype(array.dtype)]
+    """An array whose elements lie in a row, as a message that MPI computes with.
+
+    MPI counts its elements: a count that is given would be that of one rank's part.
+    """
+    return [_bytes(array), datatype(array.dtype)]
 
 
 def raw(array: np.ndarray[Any, Any]) -> list[Any]:
     """An array whose elements lie in a row, as a message of bytes: of any dtype."""
-    return [_bytes(array), array.nbytes, start().BYTE]
+    return [_bytes(array), start().BYTE]
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> Any:

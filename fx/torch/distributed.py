@@ -1,43 +1,147 @@
-"""``torch.distributed``: there is one process; the questions that scripts ask."""
+"""``torch.distributed``: ``fx.distributed`` by the conventions of a script that writes.
+
+A collective fills its tensors and gives nothing, or with ``async_op=True`` a ``Work``.
+"""
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
 from typing import Any
+
+from fx import distributed as _dist
+from fx.distributed import collectives as _collectives
+from fx.distributed import groups as _groups
+from fx.distributed import mpi as _mpi
+from fx.distributed.reductions import ReduceOp
+from fx.distributed.work import Work
+
+_SAME = """
+    DistError DistBackendError DistNetworkError DistStoreError Store TCPStore FileStore HashStore
+    PrefixStore ProcessGroup GroupMember group default_pg_timeout is_initialized new_group
+    new_subgroups new_subgroups_by_enumeration split_group destroy_process_group get_rank
+    get_world_size get_backend get_backend_config get_process_group_ranks get_global_rank
+    get_group_rank get_pg_count get_node_local_rank init_process_group P2POp batch_isend_irecv"""
+_COLLECTIVES = """
+    all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter reduce_scatter
+    reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier
+    all_reduce_coalesced all_gather_coalesced isend irecv send recv all_gather_object gather_object
+    broadcast_object_list scatter_object_list send_object_list recv_object_list"""
+
+globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
+_coalescing_manager = _collectives.Coalesced
+GroupName = str
+reduce_op = ReduceOp  # its old name
+
+
+def _of_face(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A collective that gives a work or nothing, and warns where this rank is not in the group."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            out = function(*args, **kwargs)
+        except _groups.NotInGroup:
+            warnings.warn(
+                f"Running {function.__name__} on global rank {_dist.get_rank()} which does not "
+                f"belong to the given group.",
+                stacklevel=2,
+            )
+            return None
+        return out if isinstance(out, Work | _collectives.Coalesced | int) else None
+
+    return called
+
+
+globals().update({_name: _of_face(getattr(_dist, _name)) for _name in _COLLECTIVES.split()})
+all_gather_single = _all_gather_base = globals()["all_gather_into_tensor"]
+reduce_scatter_single = _reduce_scatter_base = globals()["reduce_scatter_tensor"]
+
+
+class Backend(str):
+    """The name of a backend, in small letters: ``Backend("GLOO") == "gloo"``."""
+
+    UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL, FAKE = (
+        "undefined", "gloo", "nccl", "mpi", "ucc", "xccl", "fake",
+    )  # fmt: skip
+    backend_list = (UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE)
+
+    def __new__(cls, name: str) -> str:  # type: ignore[misc]
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish: {name!r}")
+        return name.lower()
+
+
+class DebugLevel(Enum):
+    """How much is compared between ranks."""
+
+    OFF, INFO, DETAIL = range(3)
+
+
+def get_debug_level() -> DebugLevel:
+    """DETAIL where ``FX_DIST_DEBUG=1`` lets each call remember its line."""
+    told = os.environ.get("FX_DIST_DEBUG", "0")
+    return DebugLevel.OFF if told in ("", "0") else DebugLevel.DETAIL
 
 
 def is_available() -> bool:
+    """Whether the packages of ``fxgrad[dist]`` are installed."""
+    return _mpi.is_available()
+
+
+def is_mpi_available() -> bool:
+    """Whether the packages of ``fxgrad[dist]`` are installed."""
+    return _mpi.is_available()
+
+
+def is_gloo_available() -> bool:
+    """As MPI, which it means."""
+    return _mpi.is_available()
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether ``init_process_group`` takes it."""
+    return backend.lower() in ("mpi", "gloo") and _mpi.is_available()
+
+
+def is_nccl_available() -> bool:
+    """False: no tensor is on a GPU."""
+    return False
+
+
+def is_ucc_available() -> bool:
     """False."""
     return False
 
 
-def is_initialized() -> bool:
+def is_xccl_available() -> bool:
     """False."""
     return False
 
 
 def is_torchelastic_launched() -> bool:
-    """False."""
-    return False
+    """Whether a launcher of PyTorch's kind started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def get_rank(group: Any = None) -> int:
-    """0."""
-    return 0
+def get_default_backend_for_device(device: Any) -> str:
+    """``"gloo"``, of the CPU."""
+    return "gloo"
 
 
-def get_world_size(group: Any = None) -> int:
-    """1."""
-    return 1
-
-
-def barrier(*args: Any, **kwargs: Any) -> None:
-    """Nothing: there is nobody to wait for."""
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Whether complex numbers can be reduced so."""
+    return str(reduceOp) in ("RedOpType.SUM", "RedOpType.AVG", "RedOpType.PRODUCT") or (
+        reduceOp.factor is not None
+    )
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(
-        f"fx has no torch.distributed.{name}: there is one process; guard the line with "
-        f"`if torch.distributed.is_available():`"
+        f"fx has no torch.distributed.{name}; dir(torch.distributed) lists what there is"
     )

@@ -145,7 +145,7 @@ def test_missing_names_of_rooms():
         (fx.torch.linalg, "nothing", "no torch.linalg.nothing"),
         (fx.torch.special, "nothing", "there is: "),
         (fx.torch.utils, "cpp_extension", "no torch.utils.cpp_extension"),
-        (fx.torch.distributed, "init_process_group", "there is one process"),
+        (fx.torch.distributed, "nonsense", "fx has no torch.distributed.nonsense"),
     ):
         with pytest.raises(AttributeError, match=words):
             getattr(owner, name)

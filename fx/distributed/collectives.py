@@ -1,0 +1,390 @@
+"""The collectives: every rank of a group calls the same one, in the same order.
+
+Names and arguments are PyTorch's (``torch.distributed``). Each gives its result; ``filling.py``
+says which tensors are filled in place as well. With ``async_op=True`` it gives a ``Work``. No
+gradient flows through one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from fx.distributed import exchange, reductions
+from fx.distributed.filling import Array, Place, array_of, arrays_of, fits, into, kept, stacked
+from fx.distributed.groups import ProcessGroup, meet, world
+from fx.distributed.reductions import ReduceOp
+from fx.distributed.work import Steps, Work
+from fx.errors import ArgumentError, ShapeError
+
+_gathering: list[list[Work]] = []  # the works of the coalescing blocks that are open
+
+
+def _call(
+    group: ProcessGroup,
+    key: tuple[Any, ...],
+    steps: Steps,
+    fill: Callable[[Any], Any],
+    later: bool,
+    timeout: timedelta | None = None,
+) -> Any:
+    """Run a collective whose ``key`` must be the same in every rank."""
+    later = later or bool(_gathering)
+    work = Work(group, key[0], exchange.checked(group, key, steps, not later), fill).begin()
+    if not later:
+        work.wait(timeout)
+        return work.value()
+    if _gathering:
+        _gathering[-1].append(work)
+    return work
+
+
+def _spec(x: Array) -> str:
+    return f"{x.dtype.name}{list(x.shape)}"
+
+
+def _root(group: ProcessGroup, rank: int | None, within: int | None, what: str) -> int:
+    """The number in the group of a rank that is given by its number in the world, or there."""
+    if (rank is None) == (within is None):
+        raise ArgumentError(f"{what}: give the rank by its number in the world, or in the group")
+    if within is not None:
+        group.global_rank(within)
+        return within
+    return group.group_rank(int(rank or 0))
+
+
+def all_reduce(
+    tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """The reduction of all ranks' tensors, in each.
+
+    Args:
+        tensor: of one shape and dtype in all ranks; float16 and bfloat16 are summed in float32.
+        op: how values become one.
+        group: the ranks; None: all.
+        async_op: give a ``Work`` at once.
+
+    Raises:
+        DistError: if ranks call something else (all sides are shown), or do not come in time.
+        DTypeError: if the dtype has no such reduction.
+        InPlaceError: if the result would be lost.
+
+    Example:
+        >>> import fx, fx.distributed as dist
+        >>> dist.init_process_group("fake", rank=0, world_size=2)
+        >>> dist.all_reduce(fx.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
+    g, x = world(group), array_of(tensor, "all_reduce")
+    reductions.check(op, x.dtype, "all_reduce")
+    place = Place(tensor, "all_reduce")
+    kept([place], "all_reduce", "x = all_reduce(x)")
+    key = ("all_reduce", _spec(x), str(op))
+    return _call(g, key, exchange.reduce_all(g, x, op), place.filled, async_op)
+
+
+def reduce(
+    tensor: Any,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Any:
+    """The reduction in rank ``dst``; the others get their own tensor back."""
+    g, x = world(group), array_of(tensor, "reduce")
+    reductions.check(op, x.dtype, "reduce")
+    root, place = _root(g, dst, group_dst, "reduce"), Place(tensor, "reduce")
+    if g.rank() == root:
+        kept([place], "reduce", "x = reduce(x, dst)")
+    key = ("reduce", _spec(x), str(op), f"dst={g.ranks[root]}")
+    steps = exchange.reduce_to(g, x, op, root)
+    return _call(g, key, steps, lambda out: tensor if out is None else place.filled(out), async_op)
+
+
+def broadcast(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:
+    """The tensor of rank ``src``, in each."""
+    g, x = world(group), array_of(tensor, "broadcast")
+    root, place = _root(g, src, group_src, "broadcast"), Place(tensor, "broadcast")
+    if g.rank() != root:
+        kept([place], "broadcast", "x = broadcast(x, src)")
+    key = ("broadcast", _spec(x), f"src={g.ranks[root]}")
+    fill = place.filled if g.rank() != root else lambda out: tensor
+    return _call(g, key, exchange.broadcast(g, x, root), fill, async_op)
+
+
+def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
+    """The tensors of all ranks, a list, in each; ``tensor_list`` is filled."""
+    g, x = world(group), array_of(tensor, "all_gather")
+    _listed(tensor_list, g, x, "all_gather")
+    key = ("all_gather", _spec(x))
+    return _call(g, key, exchange.gather_all(g, x), into(tensor_list, "all_gather"), async_op)
+
+
+def _listed(listed: Any, group: ProcessGroup, x: Array, what: str) -> None:
+    """Refuse a list that is not of one such tensor for each rank."""
+    arrays = arrays_of(listed, what)
+    if len(arrays) != group.size():
+        raise ShapeError(
+            f"{what}: a list of {len(arrays)} tensors, and the group has {group.size()} ranks"
+        )
+    for a in arrays:
+        fits(a, x.shape, x.dtype, what)
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """The tensors of all ranks in a row, or along a new first axis, as ``output_tensor`` is."""
+    what = "all_gather_into_tensor"
+    g, x = world(group), array_of(input_tensor, what)
+    out = array_of(output_tensor, what)
+    if out.size != x.size * g.size():
+        raise ShapeError(
+            f"{what}: output has shape {out.shape}, and {g.size()} inputs of shape {x.shape} have "
+            f"{x.size * g.size()} elements"
+        )
+    fits(out, out.shape, x.dtype, what)
+    place = Place(output_tensor, what)
+    kept([place], what, f"out = {what}(out, x)")
+    fill = lambda a: place.filled(a.reshape(out.shape))
+    return _call(g, (what, _spec(x)), exchange.gather_all(g, x), fill, async_op)
+
+
+def gather(
+    tensor: Any,
+    gather_list: Any = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Any:
+    """The tensors of all ranks in rank ``dst``, whose ``gather_list`` is filled; None elsewhere."""
+    g, x = world(group), array_of(tensor, "gather")
+    root = _root(g, 0 if dst is None and group_dst is None else dst, group_dst, "gather")
+    if g.rank() == root:
+        if gather_list is None:
+            raise ArgumentError("gather: rank dst gives gather_list, a tensor for each rank")
+        _listed(gather_list, g, x, "gather")
+    elif gather_list:
+        raise ArgumentError("gather: gather_list is of rank dst alone")
+    fill = into(gather_list, "gather") if g.rank() == root else lambda out: None
+    key = ("gather", _spec(x), f"dst={g.ranks[root]}")
+    return _call(g, key, exchange.gather_to(g, x, root), fill, async_op)
+
+
+def scatter(
+    tensor: Any,
+    scatter_list: Any = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:
+    """Of the tensors that rank ``src`` lists, one for each rank, this rank's."""
+    g, x = world(group), array_of(tensor, "scatter")
+    root = _root(g, 0 if src is None and group_src is None else src, group_src, "scatter")
+    parts = None
+    if g.rank() == root:
+        if scatter_list is None:
+            raise ArgumentError("scatter: rank src gives scatter_list, a tensor for each rank")
+        parts = stacked(arrays_of(scatter_list, "scatter"), g.size(), "scatter")
+        fits(x, parts.shape[1:], parts.dtype, "scatter")
+    elif scatter_list:
+        raise ArgumentError("scatter: scatter_list is of rank src alone")
+    place = Place(tensor, "scatter")
+    kept([place], "scatter", "x = scatter(x, ...)")
+    key = ("scatter", _spec(x), f"src={g.ranks[root]}")
+    return _call(g, key, exchange.scatter(g, parts, x, root), place.filled, async_op)
+
+
+def reduce_scatter(
+    output: Any,
+    input_list: Any,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Any:
+    """Of the tensors that each rank lists, one for each: the reduction of those for this rank."""
+    g, out = world(group), array_of(output, "reduce_scatter")
+    x = stacked(arrays_of(input_list, "reduce_scatter"), g.size(), "reduce_scatter")
+    fits(out, x.shape[1:], x.dtype, "reduce_scatter")
+    return _reduce_scatter(g, output, x, op, async_op, "reduce_scatter")
+
+
+def reduce_scatter_tensor(
+    output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """The same of one tensor, cut along its first axis into a part for each rank."""
+    what = "reduce_scatter_tensor"
+    g, x, out = world(group), array_of(input, what), array_of(output, what)
+    if x.size != out.size * g.size():
+        raise ShapeError(
+            f"{what}: input has shape {x.shape}, and {g.size()} outputs of shape {out.shape} have "
+            f"{out.size * g.size()} elements"
+        )
+    fits(out, out.shape, x.dtype, what)
+    return _reduce_scatter(g, output, x.reshape((g.size(), *out.shape)), op, async_op, what)
+
+
+def _reduce_scatter(
+    g: ProcessGroup, output: Any, x: Array, op: ReduceOp, later: bool, what: str
+) -> Any:
+    reductions.check(op, x.dtype, what)
+    place = Place(output, what)
+    kept([place], what, f"out = {what}(out, x)")
+    key = ("reduce_scatter", _spec(x), str(op))
+    return _call(g, key, exchange.reduce_scatter(g, x, op), place.filled, later)
+
+
+def all_to_all(
+    output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """A tensor to each rank, and one from each, of any sizes; ``output_tensor_list`` is filled."""
+    g = world(group)
+    parts = arrays_of(input_tensor_list, "all_to_all")
+    outs = arrays_of(output_tensor_list, "all_to_all")
+    for listed in (parts, outs):
+        if len(listed) != g.size():
+            raise ShapeError(
+                f"all_to_all: a list of {len(listed)} tensors, and the group has {g.size()} ranks"
+            )
+    for a in (*parts, *outs):
+        fits(a, a.shape, parts[0].dtype, "all_to_all")
+    key = ("all_to_all", parts[0].dtype.name)
+    steps = exchange.all_to_all_ragged(g, parts, [np.empty_like(o) for o in outs])
+    return _call(g, key, steps, into(output_tensor_list, "all_to_all"), async_op)
+
+
+def all_to_all_single(
+    output: Any,
+    input: Any,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Any:
+    """A part of ``input``, cut along its first axis, to each rank; those that come, in a row.
+
+    Args:
+        output_split_sizes, input_split_sizes: how long the parts are; None or []: all alike.
+    """
+    what = "all_to_all_single"
+    g, x, out = world(group), array_of(input, what), array_of(output, what)
+    fits(out, (out.shape[0], *x.shape[1:]) if x.ndim and out.ndim else x.shape, x.dtype, what)
+    parts = _cut(x, input_split_sizes, g.size(), what)
+    room = np.empty_like(out)
+    outs = _cut(room, output_split_sizes, g.size(), what)
+    place = Place(output, what)
+    kept([place], what, f"out = {what}(out, x)")
+    fill = lambda filled: place.filled(room)
+    key = ("all_to_all", x.dtype.name)
+    return _call(g, key, exchange.all_to_all_ragged(g, parts, outs), fill, async_op)
+
+
+def _cut(x: Array, sizes: Sequence[int] | None, ranks: int, what: str) -> list[Array]:
+    length = x.shape[0] if x.ndim else 1
+    if not sizes:
+        if length % ranks:
+            raise ShapeError(f"{what}: {length} rows do not divide by {ranks} ranks; give sizes")
+        sizes = [length // ranks] * ranks
+    if len(sizes) != ranks or sum(sizes) != length:
+        raise ShapeError(
+            f"{what}: split sizes {list(sizes)} are not {ranks} that sum up to {length}"
+        )
+    ends = np.cumsum(sizes)
+    return [x[end - size : end] for end, size in zip(ends, sizes)]
+
+
+def barrier(
+    group: Any = None,
+    async_op: bool = False,
+    device_ids: Any = None,
+    timeout: timedelta | None = None,
+) -> Any:
+    """Wait until every rank is here."""
+    g = world(group)
+    return _call(g, ("barrier",), exchange.barrier(g), lambda out: None, async_op, timeout)
+
+
+def monitored_barrier(
+    group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """A barrier whose first rank names those that do not come in time.
+
+    Raises:
+        DistStoreError: in the first rank, with the first of the missing ranks, or with
+            ``wait_all_ranks`` all of them; in the others, if the first does not answer.
+    """
+    g = world(group)
+    if g.comm is not None and g.size() > 1:
+        seconds = g.seconds if timeout is None else timeout.total_seconds()
+        meet(g, range(g.size()), seconds, "monitored_barrier", wait_all_ranks)
+
+
+# several at once ----------------------------------------------------------------------------------
+
+
+class Coalesced:
+    """A block whose collectives are under way together; ``wait`` for all of them.
+
+    Example:
+        >>> import fx, fx.distributed as dist
+        >>> dist.init_process_group("fake", rank=0, world_size=2)
+        >>> x = [fx.nn.Buffer(fx.ones(2)), fx.nn.Buffer(fx.ones(3))]
+        >>> with dist.Coalesced() as together:
+        ...     for each in x:
+        ...         work = dist.all_reduce(each)
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(self, group: Any = None, device: Any = None, async_ops: bool = False) -> None:
+        self._later = async_ops
+        self.works: list[Work] = []
+
+    def __enter__(self) -> Coalesced:
+        _gathering.append(self.works)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        _gathering.remove(self.works)
+        if kind is None and not self._later:
+            self.wait()
+
+    def append(self, work: Work) -> None:
+        """Wait for this one too."""
+        self.works.append(work)
+
+    def wait(self) -> None:
+        """Wait for all."""
+        for work in self.works:
+            work.wait()
+
+
+def all_reduce_coalesced(
+    tensors: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """``all_reduce`` of each of a list, under way together; the results, or a ``Coalesced``."""
+    with Coalesced(group, async_ops=True) as together:
+        works = [all_reduce(x, op, group, async_op=True) for x in tensors]
+    return together if async_op else [work.value() for work in works]
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+) -> Any:
+    """``all_gather`` of each of a list, under way together."""
+    with Coalesced(group, async_ops=True) as together:
+        pairs = zip(output_tensor_lists, input_tensor_list, strict=True)
+        works = [all_gather(outs, x, group, async_op=True) for outs, x in pairs]
+    return together if async_op else [work.value() for work in works]

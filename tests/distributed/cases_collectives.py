@@ -1,0 +1,430 @@
+"""Every collective in each of several ranks, against NumPy's result of what all ranks have."""
+
+import os
+import time
+from datetime import timedelta
+from functools import reduce
+
+import numpy as np
+
+import fx
+import fx.distributed as dist
+from fx.distributed import ReduceOp
+
+dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+rank, size = dist.get_rank(), dist.get_world_size()
+OPS = {
+    "SUM": np.add,
+    "AVG": np.add,
+    "PRODUCT": np.multiply,
+    "MIN": np.minimum,
+    "MAX": np.maximum,
+    "BAND": np.bitwise_and,
+    "BOR": np.bitwise_or,
+    "BXOR": np.bitwise_xor,
+}
+
+
+def has(r, dtype, shape=(5, 3)):
+    """What rank ``r`` has."""
+    draw = np.random.default_rng([r, len(str(dtype))])
+    x = draw.integers(0, 9, shape)
+    return (x + 1j * x.T.reshape(shape) if dtype in fx.dtypes.COMPLEX else x).astype(dtype)
+
+
+def same(x, want):
+    assert isinstance(x, fx.Tensor) and x._dtype == want.dtype, (x, want)
+    assert x.shape == want.shape and (x.numpy() == want).all(), (x, want)
+
+
+def raises(kind, words, function, *args, **kwargs):
+    try:
+        out = function(*args, **kwargs)
+    except kind as error:
+        for word in [words] if isinstance(words, str) else words:
+            assert word in str(error), str(error)
+        return
+    raise AssertionError(f"nothing was raised; it gave {out!r}")
+
+
+def reduced(name, parts):
+    dtype = parts[0].dtype
+    wide = [
+        p.astype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else p for p in parts
+    ]
+    out = reduce(OPS[name], wide)
+    return (out / size if name == "AVG" else out).astype(dtype)
+
+
+def every_reduction():
+    for dtype in fx.dtypes.ALL:
+        for name in OPS:
+            op = getattr(ReduceOp, name)
+            try:
+                fx.distributed.reductions.check(op, dtype, "")
+            except fx.errors.DTypeError:
+                continue
+            yield dtype, name, op
+
+
+def case_all_reduce_of_every_dtype_and_operation():
+    met = 0
+    for dtype, name, op in every_reduction():
+        want = reduced(name, [has(r, dtype) for r in range(size)])
+        same(dist.all_reduce(fx.asarray(has(rank, dtype)), op), want)
+        met += 1
+    assert met > 70
+
+
+def case_reduce_and_reduce_scatter_of_every_dtype_and_operation():
+    for dtype, name, op in every_reduction():
+        whole = reduced(name, [has(r, dtype, (size, 3, 3)) for r in range(size)])
+        x = fx.asarray(has(rank, dtype, (size, 3, 3)))
+        same(dist.reduce(x, size - 1, op), whole if rank == size - 1 else x.numpy())
+        room = fx.zeros((3, 3), dtype=dtype)
+        same(dist.reduce_scatter(room, list(x), op), whole[rank])
+        same(dist.reduce_scatter_tensor(room, x, op), whole[rank])
+        same(
+            dist.reduce_scatter_tensor(fx.zeros(9, dtype=dtype), x.reshape(-1), op),
+            whole[rank].ravel(),
+        )
+
+
+def case_a_sum_with_a_factor():
+    out = dist.all_reduce(fx.ones(3) * rank, ReduceOp.PREMUL_SUM(0.5))
+    same(out, np.full(3, 0.5 * sum(range(size)), np.float32))
+
+
+def case_moves_of_every_dtype():
+    for dtype in fx.dtypes.ALL:
+        all_of_them = [has(r, dtype) for r in range(size)]
+        x, room = fx.asarray(all_of_them[rank]), fx.zeros((5, 3), dtype=dtype)
+        for src in range(size):
+            same(dist.broadcast(x, src), all_of_them[src])
+            rooms = [room] * size if rank == src else None
+            got = dist.gather(x, rooms, dst=src)
+            assert (got is None) == (rank != src)
+            for g, want in zip(got or [], all_of_them):
+                same(g, want)
+            parts = [has(src + 7 * r, dtype) for r in range(size)]
+            listed = [fx.asarray(p) for p in parts] if rank == src else None
+            same(dist.scatter(room, listed, src=src), parts[rank])
+        for got, want in zip(dist.all_gather([room] * size, x), all_of_them, strict=True):
+            same(got, want)
+        whole = fx.zeros((size * 5, 3), dtype=dtype)
+        same(dist.all_gather_into_tensor(whole, x), np.concatenate(all_of_them))
+        whole = fx.zeros((size, 5, 3), dtype=dtype)
+        same(dist.all_gather_into_tensor(whole, x), np.stack(all_of_them))
+
+
+def case_parts_of_any_sizes_go_to_all():
+    table = [[(r * 3 + c) % 4 for c in range(size)] for r in range(size)]  # rows from r to c
+    column = [row[rank] for row in table]
+    for dtype in fx.dtypes.ALL:
+        mine = [np.full((n, 2), 10 * rank + c).astype(dtype) for c, n in enumerate(table[rank])]
+        want = [np.full((n, 2), 10 * r + rank).astype(dtype) for r, n in enumerate(column)]
+        rooms = [fx.zeros(w.shape, dtype=dtype) for w in want]
+        for got, right in zip(
+            dist.all_to_all(rooms, [fx.asarray(m) for m in mine]), want, strict=True
+        ):
+            same(got, right)
+        out = fx.zeros((sum(column), 2), dtype=dtype)
+        x = fx.asarray(np.concatenate(mine))
+        same(dist.all_to_all_single(out, x, column, table[rank]), np.concatenate(want))
+    x = fx.arange(size * 2)
+    same(dist.all_to_all_single(fx.zeros_like(x), x), np.array([2 * rank, 2 * rank + 1] * size))
+
+
+def case_what_holds_a_value_is_filled():
+    p = fx.nn.Parameter(fx.ones(3) * rank)
+    (p * (rank + 1)).sum().backward()
+    total = sum(range(1, size + 1))
+    dist.all_reduce(p.grad)
+    assert p.grad.tolist() == [total] * 3
+    dist.broadcast(p.data, size - 1)
+    dist.all_reduce(p.data[0:1])
+    assert p.tolist() == [size * (size - 1), size - 1, size - 1]
+    buffer = fx.nn.Buffer(fx.zeros(3))
+    listed = [buffer] + [fx.zeros(3)] * (size - 1)
+    dist.all_gather(listed, fx.ones(3) * (rank + 5))
+    assert buffer.tolist() == [5.0] * 3 and listed[0] is buffer
+    assert listed[-1].tolist() == [size + 4.0] * 3
+    assert p.requires_grad and p.is_leaf
+
+
+def case_a_result_that_nobody_would_see_is_refused():
+    def line():
+        dist.all_reduce(x)
+
+    def other():
+        dist.all_gather_into_tensor(fx.zeros(size * 2), x)
+
+    x = fx.ones(2)
+    raises(fx.errors.InPlaceError, "write x = all_reduce(x)", line)
+    raises(fx.errors.InPlaceError, "out = all_gather_into_tensor(out, x)", other)
+    assert dist.all_reduce(x).tolist() == [size] * 2 and x.tolist() == [1, 1]
+
+
+def case_works():
+    x = fx.nn.Buffer(fx.ones(4) * rank)
+    first = dist.all_reduce(x, async_op=True)
+    second = dist.broadcast(y := fx.nn.Buffer(fx.ones(2) * rank), 0, async_op=True)
+    third = dist.all_reduce(fx.ones(30000, dtype=fx.bfloat16), async_op=True)  # of two steps
+    fourth = dist.all_reduce(fx.ones(2), async_op=True)
+    for work in (fourth, third, second, first):
+        assert work.wait() and work.is_completed() and work.is_success() and not work.exception()
+    assert x.tolist() == [sum(range(size))] * 4 and y.tolist() == [0, 0]
+    assert (third.value().numpy() == size).all()
+    assert fourth.result()[0].tolist() == [size] * 2
+    called = []
+    later = dist.all_reduce(fx.ones(2), async_op=True).get_future().then(lambda f: f.value()[0] * 3)
+    later.add_done_callback(called.append)
+    assert later.wait().tolist() == [3 * size] * 2 and later.done() and called == [later]
+
+
+def case_messages():
+    right, left = (rank + 1) % size, (rank - 1) % size
+    x = fx.asarray(has(rank, fx.dtypes.float64))
+    going = dist.isend(x, right, tag=3)
+    coming = dist.irecv(fx.zeros((5, 3), dtype=fx.float64), left, tag=3)
+    assert going.wait() and coming.wait() and coming.source_rank() == left
+    same(coming.value(), has(left, fx.dtypes.float64))
+    place = fx.nn.Buffer(fx.zeros((5, 3), dtype=fx.float64))
+    ops = [dist.P2POp(dist.isend, x, left), dist.P2POp(dist.irecv, place, right)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    same(place.read(), has(right, fx.dtypes.float64))
+    if rank == 0:
+        came = {dist.recv(place) for _ in range(size - 1)}
+        assert came == set(range(1, size))
+    else:
+        dist.send(x, 0)
+    dist.barrier()
+    if rank == 0:
+        dist.send(fx.ones(2), 1)
+    elif rank == 1:
+        raises(
+            dist.DistError,
+            ["float32[3] is 12 bytes", "rank 0 sent 8"],
+            dist.recv,
+            fx.nn.Buffer(fx.ones(3)),
+            0,
+        )
+    dist.barrier()
+
+
+def case_objects():
+    listed = [None] * size
+    dist.all_gather_object(listed, {"rank": rank, "text": "x" * 100 * rank})
+    assert [o["rank"] for o in listed] == list(range(size)) and len(listed[-1]["text"]) == 100 * (
+        size - 1
+    )
+    dist.gather_object(rank * 2, listed if rank == 1 else None, dst=1)
+    assert rank != 1 or listed == [2 * r for r in range(size)]
+    told = [3, "four", None] if rank == 1 else [None] * 3
+    dist.broadcast_object_list(told, src=1)
+    assert told == [3, "four", None]
+    out = [None]
+    dist.scatter_object_list(out, [{r: "y" * r} for r in range(size)] if rank == 0 else None, src=0)
+    assert out == [{rank: "y" * rank}]
+    if rank == 0:
+        dist.send_object_list([(1, 2), "three"], 1)
+    elif rank == 1:
+        told = [None, None]
+        assert dist.recv_object_list(told, 0) == 0 and told == [(1, 2), "three"]
+
+
+def case_several_together():
+    xs = [fx.nn.Buffer(fx.ones(n) * rank) for n in (1, 4, 3000)]
+    with dist.Coalesced():
+        for x in xs:
+            dist.all_reduce(x)
+    assert all((x.numpy() == sum(range(size))).all() for x in xs)
+    assert [x.tolist() for x in dist.all_reduce_coalesced([fx.ones(1), fx.ones(2)])] == [
+        [size],
+        [size] * 2,
+    ]
+    rooms = [[fx.zeros(1)] * size, [fx.zeros(2)] * size]
+    got = dist.all_gather_coalesced(rooms, [fx.ones(1) * rank, fx.ones(2) * rank])
+    assert got[1][-1].tolist() == [size - 1] * 2
+
+
+def case_groups():
+    pair = dist.new_group([1, 0])
+    assert dist.get_rank(pair) == (rank if rank < 2 else -1)
+    if rank < 2:
+        assert dist.get_process_group_ranks(pair) == [0, 1] and pair.size() == 2
+        assert dist.all_reduce(fx.ones(1), group=pair).item() == 2
+        assert dist.broadcast(fx.ones(1) * rank, group_src=1, group=pair).item() == 1
+    else:
+        raises(
+            dist.DistError, f"rank {rank} does not belong", dist.all_reduce, fx.ones(1), group=pair
+        )
+    turned = dist.new_group(list(range(size))[::-1], sort_ranks=False)
+    assert dist.get_rank(turned) == size - 1 - rank
+    assert (
+        dist.get_global_rank(turned, 0) == size - 1 and dist.get_group_rank(turned, 0) == size - 1
+    )
+    mine, listed = dist.new_subgroups(1)
+    assert mine.size() == 1 and len(listed) == size
+    assert dist.all_reduce(fx.ones(2) * rank, group=mine).tolist() == [rank] * 2
+    mine, listed = dist.new_subgroups_by_enumeration([[0], list(range(1, size))])
+    assert mine.size() == (1 if rank == 0 else size - 1)
+    assert dist.split_group(None, [[1], [0]]) is not None or rank > 1
+    assert dist.get_pg_count() > 3
+    if rank < 2:
+        dist.destroy_process_group(pair)
+        raises(dist.DistError, "is destroyed", dist.all_reduce, fx.ones(1), group=pair)
+
+
+def case_bad_groups():
+    raises(ValueError, "within the world_size", dist.new_group, [0, size])
+    raises(ValueError, "different ones", dist.new_group, [0, 0])
+    raises(
+        ValueError,
+        "must be divisible by 'group_size=",
+        dist.new_subgroups,
+        size - 1 if size > 2 else 3,
+    )
+    raises(ValueError, "not disjoint", dist.new_subgroups_by_enumeration, [[0, 1], [1]])
+    raises(ValueError, "is not part of group", dist.broadcast, fx.ones(1), size + 1)
+    raises(ValueError, "twice!", dist.init_process_group, "mpi")
+
+
+def case_what_differs_between_ranks_is_shown():
+    x = fx.ones(3 + rank)
+    words = [
+        f"rank {r}: all_reduce(float32[{3 + r}], RedOpType.SUM) at {__file__}" for r in range(size)
+    ]
+    raises(dist.DistError, words, dist.all_reduce, x)
+    x = fx.ones(3, dtype=fx.float32 if rank else fx.float64)
+    raises(
+        dist.DistError,
+        ["rank 0: all_reduce(float64[3]", "rank 1: all_reduce(float32[3]"],
+        dist.all_reduce,
+        x,
+    )
+    op = ReduceOp.MAX if rank else ReduceOp.MIN
+    raises(dist.DistError, ["RedOpType.MIN", "RedOpType.MAX"], dist.all_reduce, fx.ones(3), op)
+    if rank:
+        raises(
+            dist.DistError, ["rank 0: barrier", "rank 1: broadcast"], dist.broadcast, fx.ones(3), 0
+        )
+    else:
+        raises(dist.DistError, ["rank 0: barrier", "rank 1: broadcast"], dist.barrier)
+    raises(dist.DistError, "src=0", dist.broadcast, fx.ones(3), 0 if rank else 1)
+    assert dist.all_reduce(fx.ones(3)).tolist() == [size] * 3  # the group goes on
+
+
+def case_what_differs_in_works():
+    apart = dist.new_group()
+    os.environ["FX_DIST_DEBUG"] = "1"
+    try:
+        work = dist.all_reduce(fx.ones(3 + rank), group=apart, async_op=True)
+    finally:
+        del os.environ["FX_DIST_DEBUG"]
+    raises(dist.DistError, [f"float32[{3 + r}]" for r in range(size)], work.wait)
+    assert isinstance(work.exception(), dist.DistError) and not work.is_success()
+
+
+def case_parts_that_do_not_fit_are_named():
+    sizes = [1] * size
+    sizes[(rank + 1) % size] = 2
+    left = (rank - 1) % size
+    words = f"rank {left} of {dist.group.WORLD!r} sends 8 bytes to rank {rank}, where there is room"
+    x = fx.ones(size + 1)
+    raises(dist.DistError, words, dist.all_to_all_single, fx.ones(size), x, None, sizes)
+
+
+def case_bad_arguments():
+    x = fx.ones(2)
+    raises(TypeError, "op is a ReduceOp", dist.all_reduce, x, "sum")
+    raises(TypeError, "expected a Tensor, got float", dist.all_reduce, 1.0)
+    raises(
+        TypeError,
+        "RedOpType.AVG has no meaning for int64",
+        dist.all_reduce,
+        fx.arange(2),
+        ReduceOp.AVG,
+    )
+    raises(ValueError, "a list of 1 tensors, and the group has", dist.all_gather, [x], x)
+    raises(ValueError, "expected shape (2,), got (3,)", dist.all_gather, [fx.ones(3)] * size, x)
+    raises(
+        TypeError, "expected dtype float32, got int64", dist.all_gather, [fx.arange(2)] * size, x
+    )
+    raises(
+        ValueError, "rows do not divide", dist.all_to_all_single, fx.ones(size), fx.ones(size + 1)
+    )
+    raises(ValueError, "by its number in the world, or in the group", dist.broadcast, x)
+    raises(RuntimeError, "is not on the CPU", dist.all_reduce, fx.ones(2, device="meta"))
+    raises(
+        fx.errors.FxError, "other processes see numbers", fx.vmap(dist.all_reduce), fx.ones((2, 2))
+    )
+
+
+def case_a_function_that_talks_to_others_runs_uncompiled():
+    step = fx.jit(lambda x: dist.all_reduce(x * 2) + 1)
+    for k in range(3):
+        assert (
+            step(fx.ones(2) * (rank + k)).tolist() == [2 * sum(r + k for r in range(size)) + 1] * 2
+        )
+
+
+def case_who_does_not_come_in_time():
+    soon = dist.new_group(timeout=timedelta(seconds=0.3))
+    time.sleep(0.6 * (rank != 0))
+    words = ["has waited 0.3 s", f"all_reduce of {soon!r} at {__file__}"]
+    raises(dist.DistError, words, dist.all_reduce, fx.ones(2), group=soon)
+    dist.barrier()
+    if rank == size - 1:
+        time.sleep(0.8)
+    words = f"rank {size - 1} did not come within 0.3 s" if rank == 0 else "did not answer"
+    raises(dist.DistStoreError, words, dist.monitored_barrier, soon, wait_all_ranks=True)
+    dist.monitored_barrier(timeout=timedelta(seconds=5))
+
+
+def case_ordered_sums_are_those_of_pairs():
+    whole = dist.group.WORLD
+    whole.ordered = True
+    try:
+        for n in (3, 9000):
+            parts = [
+                np.random.default_rng(r).normal(size=n).astype(np.float32) for r in range(size)
+            ]
+            level = parts
+            while len(level) > 1:
+                pairs = [a + b for a, b in zip(level[::2], level[1::2])]
+                level = pairs + level[2 * len(pairs) :]
+            x = fx.asarray(parts[rank])
+            same(dist.all_reduce(x), level[0])
+            same(dist.all_reduce(x, ReduceOp.AVG), level[0] / np.float32(size))
+            same(dist.reduce(x, 0), level[0] if rank == 0 else parts[rank])
+            out = dist.all_reduce(x[: n // 3])  # the same bits in any cut
+            same(out, level[0][: n // 3])
+    finally:
+        whole.ordered = False
+
+
+def case_wide_sums_of_narrow_floats():
+    for dtype in (fx.dtypes.float16, fx.dtypes.bfloat16):
+        x = np.full(4, 1.0 if rank else 256.0).astype(dtype)  # 257 is no bfloat16
+        want = (np.float32(256) + np.float32(size - 1)).astype(dtype)
+        assert (dist.all_reduce(fx.asarray(x)).numpy() == want).all()
+
+
+def case_the_end_and_another_beginning():
+    assert dist.get_backend() == "mpi" and dist.is_initialized()
+    dist.destroy_process_group()
+    assert not dist.is_initialized() and dist.get_pg_count() == 0
+    raises(ValueError, "has not been initialized", dist.all_reduce, fx.ones(2))
+    dist.init_process_group("mpi", reduction="ordered")
+    assert dist.all_reduce(fx.ones(2)).tolist() == [size] * 2
+    dist.destroy_process_group()
+    raises(
+        ValueError,
+        "the launcher has said",
+        dist.init_process_group,
+        "mpi",
+        rank=size,
+        world_size=size,
+    )
