@@ -1,10 +1,21 @@
-"""``DataParallel`` where there is one device: the module itself, under PyTorch's keys."""
+"""``DataParallel`` where there is one device: the module itself, under PyTorch's keys.
+
+``DistributedDataParallel``, for several processes, loads when it is first asked for.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fx.nn.base.module import Module
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":
+        from fx.nn.distributed import DistributedDataParallel
+
+        return DistributedDataParallel
+    raise AttributeError(f"module 'fx.nn.parallel' has no attribute {name!r}")
 
 
 class DataParallel(Module):

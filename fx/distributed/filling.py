@@ -37,7 +37,7 @@ def array_of(x: Any, what: str) -> Array:
         raise TypeError(f"{what}: expected a Tensor, got {type(x).__name__}")
     stage = modes.stage
     if stage is not None:
-        _leave(stage, what)
+        refuse_staging(stage, what)
     value = x.read() if x.level == CELL else x  # type: ignore[attr-defined]
     if value.level != PLAIN:
         raise FxError(
@@ -57,7 +57,7 @@ def arrays_of(listed: Any, what: str) -> list[Array]:
     return [array_of(x, what) for x in listed]
 
 
-def _leave(stage: Any, what: str) -> None:
+def refuse_staging(stage: Any, what: str) -> None:
     """Let the function that is being staged run as it is."""
     give_up = getattr(stage, "give_up", None)
     if give_up is None:

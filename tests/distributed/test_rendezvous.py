@@ -18,7 +18,7 @@ from fx.distributed import FileStore, HashStore, PrefixStore, TCPStore
 from tests.distributed.ranks import ROOT
 
 SECOND = timedelta(seconds=1)
-SCRIPT = ROOT / "tests" / "distributed" / "scripts" / "collectives.py"
+SCRIPTS = ROOT / "tests" / "distributed" / "scripts"
 
 
 def free_port():
@@ -56,19 +56,42 @@ def run_script(source, place):
     return [json.loads((place / str(r)).read_text()) for r in range(2)]
 
 
+def seen_by_both(name, place):
+    """What each rank of a script sees by torch's gloo, and with its import lines changed."""
+    pytest.importorskip("torch")
+    for library in ("torch", "fx"):
+        (place / library).mkdir()
+    theirs = run_script(SCRIPTS / name, place / "torch")
+    text = (SCRIPTS / name).read_text()
+    text = re.sub(r"(?m)^import torch$", "import fx.torch as torch", text)
+    (place / name).write_text(re.sub(r"(?m)^(import|from) torch", r"\1 fx.torch", text))
+    return theirs, run_script(place / name, place / "fx")
+
+
 @pytest.mark.peers
 def test_a_script_sees_what_it_sees_under_torch(tmp_path):
-    """It runs by torch's own gloo, and with its import lines changed by fx."""
-    pytest.importorskip("torch")
-    for name in ("torch", "fx"):
-        (tmp_path / name).mkdir()
-    theirs = run_script(SCRIPT, tmp_path / "torch")
-    text = SCRIPT.read_text().replace("import torch\n", "import fx.torch as torch\n")
-    changed = tmp_path / "script.py"
-    changed.write_text(text.replace("import torch.distributed", "import fx.torch.distributed"))
-    ours = run_script(changed, tmp_path / "fx")
+    theirs, ours = seen_by_both("collectives.py", tmp_path)
     assert ours == theirs
     assert len(ours[0]) > 20
+
+
+def near(a, b):
+    """Whether trees of numbers are the same to six digits."""
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(near(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(near, a, b))
+    return a == b or (isinstance(a, float) and abs(a - b) <= 1e-6 + 2e-5 * abs(a))
+
+
+@pytest.mark.peers
+def test_data_parallel_training_is_torchs(tmp_path):
+    """Buckets, buffers, no_sync, unused parameters, static graphs, uneven inputs."""
+    theirs, ours = seen_by_both("ddp.py", tmp_path)
+    for rank in range(2):
+        assert theirs[rank]["error"] is True
+        wrong = [k for k in theirs[rank] if not near(theirs[rank][k], ours[rank].get(k))]
+        assert not wrong, [(theirs[rank][k], ours[rank].get(k)) for k in wrong]
 
 
 RANK = """
