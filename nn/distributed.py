@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -109,6 +110,15 @@ class DistributedDataParallel(Module):
         self.process_group = world(process_group)
         self.static_graph = static_graph
         self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view  # gradients are views anyway
+        self.batched_grad_copy = batched_grad_copy
+        if check_reduction:
+            warnings.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. "
+                "Please avoid using it.",
+                FutureWarning,
+                stacklevel=2,
+            )
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True  # whether the pass before was one that averages
         sync = broadcast_buffers if forward_sync_buffers is None else forward_sync_buffers
@@ -277,7 +287,9 @@ class _Reducer:
         op = ReduceOp.AVG if self.divisor is None else ReduceOp.PREMUL_SUM(1 / self.divisor)
         key = ("gradients", f"bucket {len(self._works)}", flat.dtype.name, flat.size)
         steps = exchange.checked(self.group, key, exchange.reduce_all(self.group, flat, op), False)
-        self._works.append(Work(self.group, "gradients", steps, lambda out: out).begin())
+        self._works.append(
+            Work(self.group, "gradients", steps, lambda out: out, flat.nbytes).begin()
+        )
 
     def _finish(self) -> None:
         """Give every parameter its mean."""

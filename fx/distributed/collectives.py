@@ -25,15 +25,17 @@ _gathering: list[list[Work]] = []  # the works of the coalescing blocks that are
 
 def _call(
     group: ProcessGroup,
+    x: Array | None,
     key: tuple[Any, ...],
     steps: Steps,
     fill: Callable[[Any], Any],
     later: bool,
     timeout: timedelta | None = None,
 ) -> Any:
-    """Run a collective whose ``key`` must be the same in every rank."""
+    """Run a collective of ``x`` whose ``key`` must be the same in every rank."""
     later = later or bool(_gathering)
-    work = Work(group, key[0], exchange.checked(group, key, steps, not later), fill).begin()
+    whole = exchange.checked(group, key, steps, not later)
+    work = Work(group, key[0], whole, fill, 0 if x is None else x.nbytes).begin()
     if not later:
         work.wait(timeout)
         return work.value()
@@ -84,7 +86,7 @@ def all_reduce(
     place = Place(tensor, "all_reduce")
     kept([place], "all_reduce", "x = all_reduce(x)")
     key = ("all_reduce", _spec(x), str(op))
-    return _call(g, key, exchange.reduce_all(g, x, op), place.filled, async_op)
+    return _call(g, x, key, exchange.reduce_all(g, x, op), place.filled, async_op)
 
 
 def reduce(
@@ -103,7 +105,9 @@ def reduce(
         kept([place], "reduce", "x = reduce(x, dst)")
     key = ("reduce", _spec(x), str(op), f"dst={g.ranks[root]}")
     steps = exchange.reduce_to(g, x, op, root)
-    return _call(g, key, steps, lambda out: tensor if out is None else place.filled(out), async_op)
+    return _call(
+        g, x, key, steps, lambda out: tensor if out is None else place.filled(out), async_op
+    )
 
 
 def broadcast(
@@ -120,7 +124,7 @@ def broadcast(
         kept([place], "broadcast", "x = broadcast(x, src)")
     key = ("broadcast", _spec(x), f"src={g.ranks[root]}")
     fill = place.filled if g.rank() != root else lambda out: tensor
-    return _call(g, key, exchange.broadcast(g, x, root), fill, async_op)
+    return _call(g, x, key, exchange.broadcast(g, x, root), fill, async_op)
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
@@ -128,7 +132,7 @@ def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool 
     g, x = world(group), array_of(tensor, "all_gather")
     _listed(tensor_list, g, x, "all_gather")
     key = ("all_gather", _spec(x))
-    return _call(g, key, exchange.gather_all(g, x), into(tensor_list, "all_gather"), async_op)
+    return _call(g, x, key, exchange.gather_all(g, x), into(tensor_list, "all_gather"), async_op)
 
 
 def _listed(listed: Any, group: ProcessGroup, x: Array, what: str) -> None:
@@ -158,7 +162,7 @@ def all_gather_into_tensor(
     place = Place(output_tensor, what)
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda a: place.filled(a.reshape(out.shape))
-    return _call(g, (what, _spec(x)), exchange.gather_all(g, x), fill, async_op)
+    return _call(g, x, (what, _spec(x)), exchange.gather_all(g, x), fill, async_op)
 
 
 def gather(
@@ -180,7 +184,7 @@ def gather(
         raise ArgumentError("gather: gather_list is of rank dst alone")
     fill = into(gather_list, "gather") if g.rank() == root else lambda out: None
     key = ("gather", _spec(x), f"dst={g.ranks[root]}")
-    return _call(g, key, exchange.gather_to(g, x, root), fill, async_op)
+    return _call(g, x, key, exchange.gather_to(g, x, root), fill, async_op)
 
 
 def scatter(
@@ -205,7 +209,7 @@ def scatter(
     place = Place(tensor, "scatter")
     kept([place], "scatter", "x = scatter(x, ...)")
     key = ("scatter", _spec(x), f"src={g.ranks[root]}")
-    return _call(g, key, exchange.scatter(g, parts, x, root), place.filled, async_op)
+    return _call(g, x, key, exchange.scatter(g, parts, x, root), place.filled, async_op)
 
 
 def reduce_scatter(
@@ -244,7 +248,7 @@ def _reduce_scatter(
     place = Place(output, what)
     kept([place], what, f"out = {what}(out, x)")
     key = ("reduce_scatter", _spec(x), str(op))
-    return _call(g, key, exchange.reduce_scatter(g, x, op), place.filled, later)
+    return _call(g, x, key, exchange.reduce_scatter(g, x, op), place.filled, later)
 
 
 def all_to_all(
@@ -263,7 +267,7 @@ def all_to_all(
         fits(a, a.shape, parts[0].dtype, "all_to_all")
     key = ("all_to_all", parts[0].dtype.name)
     steps = exchange.all_to_all_ragged(g, parts, [np.empty_like(o) for o in outs])
-    return _call(g, key, steps, into(output_tensor_list, "all_to_all"), async_op)
+    return _call(g, parts[g.rank()], key, steps, into(output_tensor_list, "all_to_all"), async_op)
 
 
 def all_to_all_single(
@@ -289,7 +293,7 @@ def all_to_all_single(
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda filled: place.filled(room)
     key = ("all_to_all", x.dtype.name)
-    return _call(g, key, exchange.all_to_all_ragged(g, parts, outs), fill, async_op)
+    return _call(g, x, key, exchange.all_to_all_ragged(g, parts, outs), fill, async_op)
 
 
 def _cut(x: Array, sizes: Sequence[int] | None, ranks: int, what: str) -> list[Array]:
@@ -314,7 +318,7 @@ def barrier(
 ) -> Any:
     """Wait until every rank is here."""
     g = world(group)
-    return _call(g, ("barrier",), exchange.barrier(g), lambda out: None, async_op, timeout)
+    return _call(g, None, ("barrier",), exchange.barrier(g), lambda out: None, async_op, timeout)
 
 
 def monitored_barrier(

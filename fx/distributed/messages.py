@@ -43,7 +43,7 @@ def isend(
     def steps() -> Steps:
         yield (g.comm.Isend(raw(x), peer, tag),)
 
-    return Work(g, "send", steps(), lambda out: None).begin()
+    return Work(g, "send", steps(), lambda out: None, x.nbytes).begin()
 
 
 def irecv(
@@ -90,7 +90,7 @@ def _received(
         work._source = source
         return out
 
-    work = Work(g, "recv", steps(), fill)
+    work = Work(g, "recv", steps(), fill, out.nbytes)
     return work.begin()
 
 

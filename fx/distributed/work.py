@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
 
-from fx.distributed import mpi
+from fx.distributed import mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError
 from fx.frames import user_line
 from fx.tensor import Tensor
@@ -21,8 +21,11 @@ class Work:
     written to.
     """
 
-    def __init__(self, group: Any, what: str, steps: Steps, fill: Callable[[Any], Any]) -> None:
-        self._group, self._what = group, what
+    def __init__(
+        self, group: Any, what: str, steps: Steps, fill: Callable[[Any], Any], size: int = 0
+    ) -> None:
+        self._group, self._what, self._size = group, what, size
+        self._token = 0  # of the flight recorder
         self._steps, self._fill = steps, fill
         self._requests: tuple[Any, ...] = ()
         self._value: Any = None
@@ -33,6 +36,7 @@ class Work:
 
     def begin(self) -> Work:
         """Ask for what the first step needs."""
+        self._token = recorder.begin(self._what, self._size, self._group.group_name)
         self._group.pending.add(self)  # MPI holds no reference to the memory that it works on
         self._test()
         return self
@@ -56,6 +60,7 @@ class Work:
             self._error = named(error, self._what, self._group)
         self._done = True
         self._requests = ()
+        recorder.end(self._token, self._error is not None)
         self._group.pending.discard(self)
         for function in self._then:
             function()

@@ -9,7 +9,7 @@ import numpy as np
 
 import fx
 import fx.distributed as dist
-from fx.distributed import ReduceOp
+from fx.distributed import ReduceOp, recorder
 
 dist.init_process_group("mpi", timeout=timedelta(seconds=10))
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -180,6 +180,15 @@ def case_works():
     later = dist.all_reduce(fx.ones(2), async_op=True).get_future().then(lambda f: f.value()[0] * 3)
     later.add_done_callback(called.append)
     assert later.wait().tolist() == [3 * size] * 2 and later.done() and called == [later]
+
+
+def case_the_flight_recorder_knows_each():
+    dist.all_reduce(fx.nn.Buffer(fx.ones(6)))
+    work = dist.all_reduce(fx.nn.Buffer(fx.ones(3)), async_op=True)
+    work.wait()
+    done, last = recorder.mine().records[-2:]
+    assert (done.op, done.bytes, last.bytes) == ("all_reduce", 24, 12)
+    assert done.state == last.state == "done" and __file__ in last.line
 
 
 def case_messages():

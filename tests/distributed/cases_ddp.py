@@ -1,0 +1,145 @@
+"""DistributedDataParallel in each of several ranks: what scripts of torch's do not show."""
+
+import warnings
+from datetime import timedelta
+
+import fx
+import fx.distributed as dist
+from fx import nn
+from fx.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+rank, size = dist.get_rank(), dist.get_world_size()
+
+
+def refused(words, function):
+    try:
+        function()
+    except (RuntimeError, ValueError) as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError("nothing was raised")
+
+
+def model(seed=0, width=4):
+    fx.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, 2))
+
+
+def gradients(module):
+    return [p.grad.numpy().copy() for p in module.parameters()]
+
+
+def batch(r):
+    return fx.random.normal(fx.random.key(r), (5, 3))
+
+
+def of_one_process():
+    whole = model()
+    for r in range(size):
+        (whole(batch(r)) ** 2).sum().backward()
+    return [g / size for g in gradients(whole)]
+
+
+def near(a, b):
+    return all(abs(x - y).max() <= 1e-6 * (1 + abs(y).max()) for x, y in zip(a, b, strict=True))
+
+
+def case_the_mean_is_that_of_one_process():
+    for cap in (None, 1e-5):
+        wrapped = DistributedDataParallel(model(rank), bucket_cap_mb=cap)
+        (wrapped(batch(rank)) ** 2).sum().backward()
+        assert near(gradients(wrapped), of_one_process())
+        assert next(iter(wrapped.state_dict())) == "module.0.weight"
+
+
+def case_ordered_sums_do_not_see_the_buckets():
+    dist.group.WORLD.ordered = True
+    try:
+        seen = []
+        for cap in (25, 1e-5):
+            wrapped = DistributedDataParallel(model(), bucket_cap_mb=cap)
+            (wrapped(batch(rank)) ** 2).sum().backward()
+            seen.append(gradients(wrapped))
+        assert all((a == b).all() for a, b in zip(*seen, strict=True))
+    finally:
+        dist.group.WORLD.ordered = False
+
+
+def case_floats_of_16_bits():
+    wrapped = DistributedDataParallel(model().to(fx.bfloat16))
+    wrapped(batch(rank).astype(fx.bfloat16)).sum().backward()
+    out = [None] * size
+    dist.all_gather_object(out, [g.astype("float32").tolist() for g in gradients(wrapped)])
+    assert all(o == out[0] for o in out)
+
+
+def case_a_jitted_step_gives_what_it_gives_eagerly():
+    def trained(jitted):
+        wrapped = DistributedDataParallel(model())
+        optimizer = fx.optim.SGD(wrapped.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (wrapped(x) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = fx.jit(step) if jitted else step
+        for _ in range(3):
+            step(batch(rank))
+        return [p.detach().numpy().copy() for p in wrapped.parameters()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert near(trained(True), trained(False))
+
+
+def case_models_that_differ():
+    words = "the models differ: 0.weight is float32[4, 3] in rank 0, and 0.weight float32[5, 3]"
+    refused(words, lambda: DistributedDataParallel(model(0, 5 if rank == size - 1 else 4)))
+    deeper = nn.Sequential(*model(), nn.Linear(2, 2)) if rank else model()
+    refused("rank 0 has 4 parameters, and rank 1 has 6", lambda: DistributedDataParallel(deeper))
+
+
+def case_a_static_graph_that_changes():
+    class Either(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, x, first):
+            return (self.a if first else self.b)(x)
+
+    wrapped = DistributedDataParallel(Either(), static_graph=True)
+    wrapped(fx.ones((1, 2)), True).sum().backward()
+    words = "had no part in the first pass: static_graph=True is wrong here"
+    refused(words, lambda: wrapped(fx.ones((1, 2)), False).sum().backward())
+    plain = DistributedDataParallel(Either())
+    plain(fx.ones((1, 2)), True).sum().backward()
+    again = lambda: plain(fx.ones((1, 2)), True)
+    refused(
+        "no gradient came for b.weight, b.bias; write DistributedDataParallel(module, find", again
+    )
+
+
+def case_bad_arguments():
+    frozen = model()
+    for p in frozen.parameters():
+        p.requires_grad_(False)
+    refused("doesn't have any parameter", lambda: DistributedDataParallel(frozen))
+    refused(
+        "device_ids is not for modules", lambda: DistributedDataParallel(model(), device_ids=[0])
+    )
+
+
+def case_who_is_through_first_raises_in_all():
+    wrapped = DistributedDataParallel(model())
+
+    def run():
+        with wrapped.join(throw_on_early_termination=True):
+            for _ in range(2 + rank):
+                wrapped(batch(rank)).sum().backward()
+
+    refused("at least one rank that exhausted inputs", run)
