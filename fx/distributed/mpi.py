@@ -203,24 +203,26 @@ def address(name: str) -> int:
 
 # waiting ------------------------------------------------------------------------------------------
 
-_SPINS = 2000  # polls, of some 0.2 µs, before the core is offered to others
-_YIELDS = 2000  # of these, before it is left to them for a while
-_WORKED = 2e-5  # seconds; a poll that took longer has moved bytes
-_NAP = 5e-5
+_SPINS = 200  # polls, of some 0.2 µs, before the core is left to others for a while
+_WORKED = 3e-6  # seconds; a poll that took longer has moved bytes
+_NAP = 1e-5
 
 
 def wait(test: Callable[[], Any], timeout: float | None) -> bool:
-    """Poll until ``test()`` holds; False if it does not in time (seconds; None: for ever)."""
+    """Poll until ``test()`` holds; False if it does not in time (seconds; None: for ever).
+
+    Between processes that share a core, who sleeps is woken at once and who polls is not.
+    """
     for _ in range(_SPINS):
         if test():
             return True
     end = None if timeout is None else monotonic() + timeout
-    idle = 0
     while True:
         began = perf_counter()
         if test():
             return True
-        idle = 0 if perf_counter() - began > _WORKED else idle + 1
+        if perf_counter() - began > _WORKED:
+            continue
         if end is not None and monotonic() > end:
             return False
-        sleep(0 if idle < _YIELDS else _NAP)
+        sleep(_NAP)
