@@ -286,7 +286,7 @@ class _Reducer:
             at += p.size
         op = ReduceOp.AVG if self.divisor is None else ReduceOp.PREMUL_SUM(1 / self.divisor)
         key = ("gradients", f"bucket {len(self._works)}", flat.dtype.name, flat.size)
-        steps = exchange.checked(self.group, key, exchange.reduce_all(self.group, flat, op), False)
+        steps = exchange.checked(self.group, key, exchange.reduce_all(self.group, flat, op), True)
         self._works.append(
             Work(self.group, "gradients", steps, lambda out: out, flat.nbytes).begin()
         )
@@ -404,7 +404,7 @@ def take(group: Any, cells: list[Any], root: int) -> None:
     for dtype, members in by_dtype.items():
         flat = np.concatenate([array_of(c, _NAME).reshape(-1) for c in members])
         key = ("the module's values", np.dtype(dtype).name, flat.size)
-        steps = exchange.checked(group, key, exchange.broadcast(group, flat, root), True)
+        steps = exchange.checked(group, key, exchange.broadcast(group, flat, root))
         whole, at = now(group, steps), 0
         for c in members:
             at += c.size

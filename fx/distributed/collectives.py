@@ -34,7 +34,7 @@ def _call(
 ) -> Any:
     """Run a collective of ``x`` whose ``key`` must be the same in every rank."""
     later = later or bool(_gathering)
-    whole = exchange.checked(group, key, steps, not later)
+    whole = exchange.checked(group, key, steps, later)
     work = Work(group, key[0], whole, fill, 0 if x is None else x.nbytes).begin()
     if not later:
         work.wait(timeout)

@@ -42,12 +42,15 @@ def _print_of(key: Any) -> Array:
     return np.concatenate((number, ~number))
 
 
-def checked(group: Any, key: tuple[Any, ...], steps: Steps, first: bool) -> Steps:
+def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False) -> Steps:
     """A collective, of which it is known in the end that all ranks called the same.
 
     Args:
         key: what must be the same in every rank: its name, shapes, dtypes.
-        first: compare before anything moves. Else both are under way together, and nobody waits.
+        later: nobody waits for it now.
+
+    The numbers that are compared travel beside the data. With ``FX_DIST_DEBUG=1`` what is waited
+    for is compared before anything moves, so that the group can go on.
     """
     if not _moves(group):
         return (yield from steps)
@@ -55,10 +58,10 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, first: bool) -> Step
     line = user_line() if _debug() else ""
     least = np.empty(2, np.uint64)
     asked = comm.Iallreduce(mine, least, _least())
-    moving = () if first else next(steps)
+    moving = () if line and not later else next(steps)
     yield (asked,)
     if least[0] != mine[0] or least[1] != mine[1]:
-        yield from _differ(group, key, line)
+        yield from _differ(group, key, line, bool(moving))
     try:
         yield moving or next(steps)
         while True:
@@ -67,8 +70,8 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, first: bool) -> Step
         return stop.value
 
 
-def _differ(group: Any, key: tuple[Any, ...], line: str) -> Steps:
-    """Raise what shows the calls of all ranks."""
+def _differ(group: Any, key: tuple[Any, ...], line: str, moving: bool) -> Steps:
+    """Raise what shows the calls of all ranks; the group is of no use if data moves already."""
     name, *rest = key
     text = f"{name}({', '.join(map(str, rest))}) at {line or user_line()}"
     mine = np.frombuffer(text.encode()[:_TEXT].ljust(_TEXT), np.uint8)
@@ -76,7 +79,9 @@ def _differ(group: Any, key: tuple[Any, ...], line: str) -> Steps:
     yield (group.apart.Iallgather(raw(mine), raw(all_of_them)),)
     said = [row.tobytes().decode(errors="replace").rstrip() for row in all_of_them]
     listed = "\n".join(f"  rank {r}: {text}" for r, text in zip(group.ranks, said))
-    raise DistError(f"the ranks of {group!r} do not call the same:\n{listed}")
+    text = f"the ranks of {group!r} do not call the same:\n{listed}"
+    group.broken = text if moving else ""
+    raise DistError(text)
 
 
 def _debug() -> bool:

@@ -41,6 +41,7 @@ class ProcessGroup:
         self._rank = rank
         self.apart: Any = None  # a communicator for steps whose order between calls is not fixed
         self.closed = False
+        self.broken = ""  # by what: a call that did not fit, whose data is under way for ever
         self.ordered = False  # whether all sums are fx's own
         self.calls = 0  # collectives by messages so far: the same number in all ranks
         self.pending: set[Any] = set()  # works that MPI still reads and writes memory for
@@ -134,11 +135,11 @@ def world(group_or_none: Any = None) -> ProcessGroup:
                 "Default process group has not been initialized, please make sure to call "
                 "init_process_group."
             )
-        return group.WORLD
+        return _whole(group.WORLD)
     if isinstance(group_or_none, ProcessGroup):
         if group_or_none.closed:
             raise DistError(f"{group_or_none!r} is destroyed; make another one with new_group")
-        return group_or_none
+        return _whole(group_or_none)
     if group_or_none == GroupMember.NON_GROUP_MEMBER:
         rank = "?" if group.WORLD is None else group.WORLD.rank()
         raise NotInGroup(
@@ -146,6 +147,15 @@ def world(group_or_none: Any = None) -> ProcessGroup:
             f"guard the line with `if fx.distributed.get_rank(group) >= 0:`"
         )
     raise TypeError(f"a group is what new_group gave, not {group_or_none!r}")
+
+
+def _whole(group: ProcessGroup) -> ProcessGroup:
+    if group.broken:
+        raise DistError(
+            f"{group!r} is of no use since a call that did not fit; with FX_DIST_DEBUG=1 it goes "
+            f"on. Then {group.broken}"
+        )
+    return group
 
 
 def is_initialized() -> bool:
@@ -300,7 +310,8 @@ def destroy_process_group(group_or_none: Any = None) -> None:
     """End a group; without one all of them. Every rank of it calls this."""
     if group_or_none == GroupMember.NON_GROUP_MEMBER:
         return
-    ended = world(group_or_none)
+    ended = group.WORLD if group_or_none is None else group_or_none
+    ended = ended if isinstance(ended, ProcessGroup) else world(ended)
     everything = ended is group.WORLD
     for name, each in list(_groups.items()):
         if each is ended or everything:

@@ -178,7 +178,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
 def _now(group: ProcessGroup, key: tuple[Any, ...], steps: Steps) -> Any:
     """Arrays, at once."""
-    whole = exchange.checked(group, key, steps, first=True)
+    whole = exchange.checked(group, key, steps)
     return Work(group, key[0], whole, lambda x: x).begin().value()
 
 
