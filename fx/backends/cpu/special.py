@@ -10,6 +10,7 @@ import numpy as np
 from fx.backends.cpu._bessel_names import scipys_name
 from fx.backends.cpu.elementwise import of_formula
 from fx.backends.cpu.formulas import Elements
+from fx.primitive import registry
 
 
 def _special(name: str, native: Elements | None = None) -> Any:
@@ -37,11 +38,13 @@ def _special(name: str, native: Elements | None = None) -> Any:
 
 
 erf, erfc, erfinv = [_special(name, of_formula(name)) for name in ("erf", "erfc", "erfinv")]
-_gammaln, digamma, zeta = _special("gammaln"), _special("psi"), _special("zeta")
+_gammaln, digamma = _special("gammaln"), _special("psi", of_formula("digamma"))
+_lgamma, _trigamma, zeta = of_formula("lgamma"), of_formula("trigamma"), _special("zeta")
 xlogy, xlog1py, entr = [_special(name, of_formula(name)) for name in ("xlogy", "xlog1py", "entr")]
-erfcx, erfcinv, log_ndtr = [_special(name) for name in ("erfcx", "erfcinv", "log_ndtr")]
-ndtri, _betainc = _special("ndtri"), _special("betainc")
-gammainc, gammaincc = _special("gammainc"), _special("gammaincc")
+erfcx, erfcinv, log_ndtr, ndtri = [
+    _special(name, of_formula(name)) for name in ("erfcx", "erfcinv", "log_ndtr", "ndtri")
+]
+gammainc, gammaincc, _betainc = [_special(f) for f in ("gammainc", "gammaincc", "betainc")]
 
 
 def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -52,8 +55,8 @@ def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def lgamma(x: np.ndarray) -> np.ndarray:
     """log(abs(gamma(x))); +inf at both infinities, as in C."""
-    out: np.ndarray = _gammaln(np.where(x == -np.inf, -x, x))
-    return out
+    found = _lgamma(x)
+    return _gammaln(np.where(x == -np.inf, -x, x)) if found is None else found  # type: ignore[no-any-return]
 
 
 def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -68,17 +71,37 @@ def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def trigamma(x: np.ndarray) -> np.ndarray:
     """The derivative of digamma."""
-    return polygamma(np.asarray(1.0), x)
+    found = _trigamma(x)
+    return polygamma(np.asarray(1.0), x) if found is None else found
 
 
-_bessel = lru_cache(_special)
+@lru_cache
+def _bessel(kind: str, order: int) -> Any:
+    name, first = scipys_name(kind, order)
+    if first is not None:
+        function = _special(name)
+        return lambda x: function(x.dtype.type(first), x)
+    from fx.backends.cpu.llvm.vecmath.table import BESSEL
+
+    if (kind, order) not in BESSEL:
+        return _special(name)
+    compiled = Elements(f"bessel_{name}", lambda x: registry["bessel"](x, kind=kind, order=order))
+    scipys = _special(name)
+
+    def kernel(x: np.ndarray) -> np.ndarray:
+        found = compiled(x)
+        if found is None:
+            found = scipys(x)
+            if kind == "i":  # SciPy's is NaN there
+                found = np.where(np.isinf(x), x if order else abs(x), found)
+        return found
+
+    return kernel
 
 
 def bessel(x: np.ndarray, *, kind: str, order: int) -> np.ndarray:
     """A Bessel function of a kind and a whole order."""
-    name, first = scipys_name(kind, order)
-    function = _bessel(name)
-    out: np.ndarray = function(x) if first is None else function(x.dtype.type(first), x)
+    out: np.ndarray = _bessel(kind, order)(x)
     return out
 
 

@@ -1,5 +1,7 @@
 """Transcendental functions: distance to exact values everywhere, and special values."""
 
+from itertools import pairwise
+
 import mpmath
 import numpy as np
 import pytest
@@ -65,6 +67,35 @@ def test_float64_error_functions_are_within_four_ulps(name):
         function = getattr(mpmath, name)
         exact = np.array([_L(mpmath.nstr(function(mpmath.mpf(float(v))), 25)) for v in x])
     assert worst_ulp(got, exact) <= 4.0
+
+
+SLOW = {  # name: the same in mpmath, where, and the ulp in float64
+    "erfcx": (lambda x: mpmath.erfc(x) * mpmath.exp(x * x), (-5, 0, 40), 5),
+    "log_ndtr": (lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), (-30, -1, 1, 8), 6),
+    "erfcinv": (lambda x: mpmath.erfinv(1 - x), (0.01, 1, 1.99), 6),
+    "ndtri": (lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1), (0.005, 0.5, 0.995), 5),
+    "lgamma": (lambda x: mpmath.log(mpmath.gamma(x)), (0, 1, 3, 8, 150), 5),
+    "digamma": (mpmath.digamma, (0, 1, 3, 8, 1000), 10),
+    "trigamma": (lambda x: mpmath.polygamma(1, x), (-3, 0, 3, 100), 7),
+    "bessel_i0": (lambda x: mpmath.besseli(0, x), (-9, 0, 9, 300), 6),
+    "bessel_i1": (lambda x: mpmath.besseli(1, x), (-9, 0, 9, 300), 6),
+    "bessel_ie0": (lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)), (-9, 0, 9, 300), 5),
+    "bessel_ie1": (lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)), (-9, 0, 9, 300), 6),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_special_functions_beside_40_digits(name):
+    function, marks, most = SLOW[name]
+    word, _, kind = name.partition("_i") if "bessel" in name else (name, "", "")
+    params = (("kind", "i" + kind[:-1]), ("order", int(kind[-1]))) if kind else ()
+    r = np.random.default_rng(2)
+    for code, lanes, ulp in (("f4", 16, 0.52), ("f8", 8, most)):
+        x = np.concatenate([r.uniform(*ends, 120) for ends in pairwise(marks)]).astype(code)
+        with mpmath.workdps(40):
+            exact = [_L(mpmath.nstr(function(mpmath.mpf(float(v))), 25)) for v in x]
+        got = element_kernel(word, (code,), code, lanes, params)(x)
+        assert worst_ulp(got, np.array(exact)) <= ulp
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -35,6 +35,11 @@ class Term:
         return self.v.type
 
     @property
+    def scalar(self) -> ir.Type:
+        """The LLVM type of an element."""
+        return element_of(self.v.type)
+
+    @property
     def width(self) -> int:
         """Bits an element."""
         return bit_width(element_of(self.v.type))

@@ -7,7 +7,7 @@ import math
 from fx.backends.cpu.llvm.ir import f32, f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
 from fx.backends.cpu.llvm.vecmath.exponential import exp_of_pair, power_of_two, reduced
-from fx.backends.cpu.llvm.vecmath.logarithm import log_of_parts, split
+from fx.backends.cpu.llvm.vecmath.logarithm import log, log1p, log_of_parts, split
 
 # erf x = x + x * p(x * x) for |x| <= 0.95 and 0.9
 _NEAR = {
@@ -87,6 +87,23 @@ _INVERSE_FAR = (
     4.666215647172212e-12,
 )  # fmt: skip
 
+# sqrt(pi) * a * erfcx a = p(1 / a ** 2) for a >= 28
+_TAIL_FAR = (1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125, 162.421875, -1055.7421875)
+# erfcinv y = p((sqrt(w) - 16.8) / 11) for w = -log(y * (2 - y)) >= 5.8 ** 2
+_INVERSE_TAIL = (
+    16.71952225677054, 11.033282828396803, -0.015460199936626003, 0.007366586321299296,
+    -0.003473190386865257, 0.001568685661704355, -0.0006434539149639351, 0.00020695486289075415,
+    -1.3472378836055693e-05, -6.159686179913036e-05, 8.1351324251222e-05,
+    -7.724410571311556e-05, 6.469511046657561e-05, -5.122443832372193e-05,
+    3.872145506822337e-05, -2.573147519575789e-05, 1.761246369873819e-05,
+    -2.1888599084313453e-05, 1.767078102682153e-05, 1.3731540013319674e-05,
+    -1.4683466557075537e-05, -4.3383334398208594e-05, 3.7848198231688105e-05,
+    5.737199581622926e-05, -4.859899509607932e-05, -6.386156387546084e-05,
+    5.128432840983297e-05, 4.853711897773905e-05, -3.747952859182846e-05,
+    -2.5881019313521768e-05, 1.9213300496464775e-05, 8.37650339303267e-06,
+    -6.011539699304325e-06, -1.348543731873749e-06, 9.345156369084118e-07,
+)  # fmt: skip
+
 
 def _near(x: Num) -> Num:
     return x.mad((polynomial if x.width == 32 else estrin)(x * x, _NEAR[x.width]), x)
@@ -146,10 +163,85 @@ def _erfinv(x: Num, precision: int) -> Num:
     a = abs(x)
     e, m = split((1.0 - a) * (1.0 + a))
     w = -log_of_parts(e, m - 1.0)
+    y = x * _over(w, w.sqrt(), precision)
+    return (a < 1.0).pick(y, a.eq(1.0).pick(x * math.inf, math.nan))
+
+
+def _over(w: Num, root: Num, precision: int) -> Num:
+    """erfinv x / x for w = -log(1 - x * x), whose square root is known."""
     y = estrin(w - 3.125, _INVERSE_NEAR[precision])
-    root = w.sqrt()
     middle = estrin(root - 3.25, _INVERSE_MIDDLE[precision])
     if precision == 64:
         middle = (w < 16.0).pick(middle, estrin(root - 5.0, _INVERSE_FAR))
-    y = x * (w < 6.25).pick(y, middle)
-    return (a < 1.0).pick(y, a.eq(1.0).pick(x * math.inf, math.nan))
+    return (w < 6.25).pick(y, middle)
+
+
+def _slow_tail(a: Num) -> Num:
+    """erfcx a of a float64 a >= 0."""
+    low = a.smaller(28.0)
+    near = polynomial((low - 4.0) / (low + 4.0), _TAIL) / low.mad(2.0, 1.0)
+    inverse = 1.0 / a
+    far = inverse * polynomial(inverse * inverse, _TAIL_FAR) * (1.0 / math.sqrt(math.pi))
+    return (a < 28.0).pick(near, far)
+
+
+def _exp_of_square(a: Num, scale: float) -> Num:
+    """exp(scale * a * a) of a float64 of moderate size, for a power of two or its negative."""
+    square = a * a
+    low = a.fma(a, -square)
+    return exp_of_pair(square * scale, low * scale)
+
+
+def erfcx(x: Num) -> Num:
+    """exp(x * x) * erfc(x); float32 goes by float64.
+
+    At most 0.51 ulp in float32, 3.7 in float64, for positive arguments.
+    """
+    wide = x.to(f64)
+    a = abs(wide)
+    tail = _slow_tail(a)
+    below = 2.0 * _exp_of_square(a.smaller(40.0), 1.0) - tail
+    return (wide < 0.0).pick(below, tail).to(x.scalar)
+
+
+def log_ndtr(x: Num) -> Num:
+    """The logarithm of the area under the standard normal curve up to x.
+
+    At most 0.51 ulp in float32, 4.0 in float64.
+    """
+    wide = x.to(f64)
+    a = abs(wide)
+    slow = _slow_tail(a * math.sqrt(0.5))
+    tail = slow * _exp_of_square(a.smaller(60.0), -0.5)  # erfc(a / sqrt(2))
+    far = wide < -1.0
+    near = log1p((wide < 0.0).pick(tail * 0.5 - 1.0, tail * -0.5))
+    return far.pick(log(slow * 0.5) - wide * wide * 0.5, near).to(x.scalar)
+
+
+def _erfcinv(y: Num) -> Num:
+    """``erfcinv`` of a float64."""
+    b = (y > 1.0).pick(2.0 - y, y)  # exact, as is 1 - b above 1 / 2
+    e, m = split(b * (2.0 - b))
+    w = -log_of_parts(e, m - 1.0)
+    root = w.sqrt()
+    far = estrin((root - 16.8) / 11.0, _INVERSE_TAIL)
+    found = (w < 33.64).pick((1.0 - b) * _over(w, root, 64), far)
+    edge = b.eq(0.0).pick(b.full(math.inf), math.nan)
+    found = (b > 0.0).pick(found, edge)
+    return (y > 1.0).pick(-found, found)
+
+
+def erfcinv(x: Num) -> Num:
+    """The y with erfc(y) = x; float32 goes by float64.
+
+    At most 0.51 ulp in float32, 4.6 in float64.
+    """
+    return _erfcinv(x.to(f64)).to(x.scalar)
+
+
+def ndtri(x: Num) -> Num:
+    """Where the area under the standard normal curve reaches x; float32 goes by float64.
+
+    At most 0.51 ulp in float32, 3.8 in float64.
+    """
+    return (_erfcinv(x.to(f64) * 2.0) * -math.sqrt(2.0) + 0.0).to(x.scalar)  # not -0.0

@@ -6,8 +6,8 @@
 vectors of one length; so is the result. ``supported`` says whether a primitive has an emitter for
 its dtypes; where it has none, its eager kernel runs.
 
-It has none for complex dtypes, integers to an integer power (a negative one is an error) and the
-derivatives of ``digamma``.
+It has none for complex dtypes, integers to an integer power (a negative one is an error) and
+``polygamma``.
 
 float16 and bfloat16 travel as float32, and what a primitive computes is rounded to 16 bits after
 each, as eager kernels do.
@@ -19,9 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import fx.backends.cpu.llvm.vecmath.arithmetic as arithmetic
+import fx.backends.cpu.llvm.vecmath.bessel as bessel
 import fx.backends.cpu.llvm.vecmath.division as division
 import fx.backends.cpu.llvm.vecmath.error as error
 import fx.backends.cpu.llvm.vecmath.exponential as exponential
+import fx.backends.cpu.llvm.vecmath.gamma as gamma
 import fx.backends.cpu.llvm.vecmath.inverse as inverse
 import fx.backends.cpu.llvm.vecmath.logarithm as logarithm
 import fx.backends.cpu.llvm.vecmath.power as power
@@ -71,7 +73,15 @@ UNARY: dict[str, Callable[..., Any]] = {
     "erf": error.erf,
     "erfc": error.erfc,
     "erfinv": error.erfinv,
+    "erfcx": error.erfcx,
+    "erfcinv": error.erfcinv,
+    "ndtri": error.ndtri,
+    "log_ndtr": error.log_ndtr,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "trigamma": gamma.trigamma,
 }
+BESSEL = {("i", 0): bessel.i0, ("i", 1): bessel.i1, ("ie", 0): bessel.i0e, ("ie", 1): bessel.i1e}
 BINARY: dict[str, Callable[..., Any]] = {
     "power": power.power,
     "hypot": power.hypot,
@@ -153,6 +163,14 @@ def _scalars(name: str) -> Emitter:
     return emit
 
 
+def _bessel(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
+    kind, order = params["kind"], params["order"]
+    formula = BESSEL.get((kind, order))
+    if formula is None:
+        return _scalars("bessel")(b, dtypes, out, values, params)
+    return _formula(f"bessel_{kind}{order}", formula)(b, dtypes, out, values, params)
+
+
 def _where(b: Any, dtypes: Any, out: Any, values: Any, params: Any) -> Any:
     return b.select(*values)
 
@@ -166,6 +184,7 @@ EMIT: dict[str, Emitter] = {
     **{name: _formula(name, f) for name, f in (UNARY | BINARY).items()},
     **{name: _simple(getattr(division, name)) for name in _DIVISIONS},
     **{name: _scalars(name) for name in scalars.NAMES},
+    "bessel": _bessel,
     "part": _part,
     "where": _where,
     "astype": _astype,
