@@ -48,8 +48,27 @@ from fx.linalg.solving import (
     tensorsolve,
 )
 from fx.linalg.spectral import SVD, Eig, Eigh, eig, eigh, eigvals, eigvalsh, svd, svdvals
+from fx.linalg.structured import (
+    Polar,
+    block_diag,
+    cho_solve,
+    circulant,
+    companion,
+    expm,
+    hankel,
+    hilbert,
+    ishermitian,
+    issymmetric,
+    khatri_rao,
+    null_space,
+    orth,
+    polar,
+    toeplitz,
+)
 
 __all__ = [
+    "Polar", "block_diag", "cho_solve", "circulant", "companion", "expm", "hankel", "hilbert",
+    "ishermitian", "issymmetric", "khatri_rao", "null_space", "orth", "polar", "toeplitz",
     "CholeskyEx", "Eig", "Eigh", "InvEx", "LU", "LUFactor", "LUFactorEx", "LinAlgError",
     "Lstsq", "QR", "SVD", "SlogdetResult", "SolveEx", "cholesky", "cholesky_ex",
     "cholesky_inverse", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from fx.dtypes import FLOATING
+from fx.dtypes import FLOATING, float32
 from fx.errors import ArgumentError
 from fx.primitive import define
-from fx.prims.compare import equal, less, less_equal, logical_and, where
+from fx.prims.compare import astype, equal, less, less_equal, logical_and, where
 from fx.prims.creation import constant_like
 from fx.prims.elementwise import exp, log, log1p
 from fx.prims.families import (
     binary,
+    broadcast_shapes,
     elementwise_batch,
     elementwise_spec,
     spread,
@@ -19,6 +20,8 @@ from fx.prims.families import (
     unbroadcast,
 )  # fmt: skip
 from fx.prims.sampling import Sample
+from fx.prims.shape import stretched
+from fx.prims.slopes import gamma_log_slope, zeta_order_slope
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -135,18 +138,32 @@ def _beta_density(a, b, x):
     return exp((a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - scale)
 
 
+def _gammainc_by_order(a, x):
+    """dP/da; float16 and bfloat16 by float32."""
+    if x.dtype.itemsize < 4:
+        a, x, narrow = astype(a, dtype=float32), astype(x, dtype=float32), x.dtype
+        return astype(_gammainc_by_order(a, x), dtype=narrow)
+    shape = broadcast_shapes("gammainc", a.shape, x.shape)
+    a, x = stretched(a, shape), stretched(x, shape)
+    inside = logical_and(less(constant_like(0.0, x), x), less(x, constant_like(math.inf, x)))
+    logs = log(where(inside, x, constant_like(1.0, x)))  # at both ends P is 0 or 1 for every a
+    slope = gamma_log_slope(a, logs, digamma(a)) * exp(a * logs - exp(logs) - lgamma(a))
+    return where(inside, -slope, constant_like(0.0, x))
+
+
 def _two_positive(d):
-    return Sample([d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.4, 3.0)], fixed=(0,))
+    return Sample([d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.4, 3.0)])
 
 
 zeta = _by_slopes(  # Hurwitz's: sum over k of (q + k)^-s
     "zeta",
-    lambda d: Sample([d.floats(s := d.shape(), 1.5, 4.0), d.floats(s, 0.5, 3.0)], fixed=(0,)),
-    s=None, q=lambda s, q: -s * zeta(s + 1.0, q),
+    lambda d: Sample([d.floats(s := d.shape(), 1.5, 4.0), d.floats(s, 0.5, 3.0)]),
+    s=zeta_order_slope, q=lambda s, q: -s * zeta(s + 1.0, q),
 )  # fmt: skip
-gammainc = _by_slopes("gammainc", _two_positive, a=None, x=_gamma_density)
+gammainc = _by_slopes("gammainc", _two_positive, a=_gammainc_by_order, x=_gamma_density)
 gammaincc = _by_slopes(
-    "gammaincc", _two_positive, a=None, x=lambda a, x: -_gamma_density(a, x)
+    "gammaincc", _two_positive,
+    a=lambda a, x: -_gammainc_by_order(a, x), x=lambda a, x: -_gamma_density(a, x),
 )  # fmt: skip
 betainc = _by_slopes(
     "betainc",

@@ -1,6 +1,6 @@
 """Special functions: ``scipy.special``'s and ``torch.special``'s names.
 
-A derivative that fx does not have (with respect to the order of an incomplete gamma function, say)
+A derivative that fx does not have (with respect to the parameters of an incomplete beta function)
 is refused when it is asked for; it is never 0 in silence.
 """
 
@@ -39,6 +39,30 @@ from fx.special.bessel import (
     y0,
     y1,
     yn,
+)  # fmt: skip
+from fx.special.compositions import (
+    binom,
+    boxcox,
+    boxcox1p,
+    chdtr,
+    chdtrc,
+    cosm1,
+    exp10,
+    factorial,
+    gammasgn,
+    huber,
+    inv_boxcox,
+    inv_boxcox1p,
+    kl_div,
+    log_expit,
+    pdtr,
+    pdtrc,
+    poch,
+    powm1,
+    pseudo_huber,
+    rel_entr,
+    rgamma,
+    zetac,
 )  # fmt: skip
 from fx.special.functions import (
     beta,

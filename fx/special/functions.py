@@ -84,19 +84,12 @@ def polygamma(n: int, x: Any) -> Tensor:
 
 
 def zeta(x: Any, q: Any) -> Tensor:
-    """Hurwitz's zeta function, the sum over k of (q + k)^-x; differentiable in q.
-
-    Raises:
-        ArgumentError: for a derivative with respect to x.
-    """
+    """Hurwitz's zeta function, the sum over k of (q + k)^-x; differentiable in both."""
     return prims.zeta(*operands("zeta", x, q, True))  # type: ignore[no-any-return]
 
 
 def gammainc(a: Any, x: Any) -> Tensor:
-    """The regularised lower incomplete gamma function; differentiable in x.
-
-    Raises:
-        ArgumentError: for a derivative with respect to a.
+    """The regularised lower incomplete gamma function; differentiable in both.
 
     Example:
         >>> import fx
@@ -107,7 +100,7 @@ def gammainc(a: Any, x: Any) -> Tensor:
 
 
 def gammaincc(a: Any, x: Any) -> Tensor:
-    """1 - gammainc(a, x), without the loss of digits; differentiable in x."""
+    """1 - gammainc(a, x), without the loss of digits; differentiable in both."""
     return prims.gammaincc(*operands("gammaincc", a, x, True))  # type: ignore[no-any-return]
 
 

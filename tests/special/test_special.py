@@ -2,6 +2,7 @@
 
 import warnings
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -117,13 +118,34 @@ def test_of_several(name):
     np.testing.assert_allclose((total * tangent).sum().item(), got.sum(), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta"])
+def test_slopes_in_the_order(name):
+    """Against differences of 40 digits, from far below the mode to far above it."""
+    exact = {
+        "gammainc": lambda a, x: mpmath.gammainc(a, 0, x, regularized=True),
+        "gammaincc": lambda a, x: mpmath.gammainc(a, x, mpmath.inf, regularized=True),
+        "zeta": lambda a, x: mpmath.zeta(a + 1, x),
+    }[name]
+    f = getattr(fx.special, name)
+    first = (lambda a, x: f(a + 1, x)) if name == "zeta" else f
+    a, x = map(
+        np.ravel, np.meshgrid([0.05, 0.7, 1.0, 4.0, 30.0], [1e-3, 0.3, 1.0, 5.0, 29.0, 70.0])
+    )
+    with mpmath.workdps(40):
+        want = [mpmath.diff(lambda a, x=x: exact(a, mpmath.mpf(x)), mpmath.mpf(a))
+                for a, x in zip(map(float, a), map(float, x))]  # fmt: skip
+    want = np.array(list(map(float, want)))
+    slope = fx.grad(lambda a, x: first(a, x).sum())
+    for way in (slope, fx.jit(slope), fx.vmap(fx.grad(first))):
+        got = way(fx.asarray(a), fx.asarray(x)).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-16)
+    ends = fx.grad(lambda a: f(a, fx.tensor([0.0, np.inf])).sum())(fx.tensor([2.0, 2.0]))
+    assert name == "zeta" or ends.tolist() == [0.0, 0.0]
+
+
 def test_a_slope_that_is_missing_is_refused():
     x = fx.asarray(X)
-    for f in (
-        lambda a: fx.special.gammainc(a, x), lambda a: fx.special.gammaincc(a, x),
-        lambda s: fx.special.zeta(s + 1, x), lambda a: fx.special.betainc(a, x, 0.5),
-        lambda b: fx.special.betainc(x, b, 0.5),
-    ):  # fmt: skip
+    for f in (lambda a: fx.special.betainc(a, x, 0.5), lambda b: fx.special.betainc(x, b, 0.5)):
         pushed = lambda a, f=f: fx.jvp(f, (a,), (a,))
         for derivative in (fx.grad(lambda a, f=f: f(a).sum()), pushed):
             with pytest.raises(ValueError, match=r"no derivative of .* with respect to"):
