@@ -39,8 +39,8 @@ def binom(n: Any, k: Any) -> Tensor:
 
     Example:
         >>> import fx
-        >>> fx.special.binom(5, fx.tensor([0.0, 2.0, 5.0]))
-        tensor([ 1., 10.,  1.])
+        >>> fx.special.binom(2.5, fx.tensor([0.5, 1.0]))
+        tensor([1.8750, 2.5000])
     """
     n, k = operands("binom", n, k, True)
     return 1.0 / ((n + 1.0) * beta(n - k + 1.0, k + 1.0))  # type: ignore[no-any-return]
