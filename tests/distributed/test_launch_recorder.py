@@ -135,11 +135,12 @@ def test_a_hang_is_told_with_who_waits_who_is_missing_and_its_stack(launcher, tm
     assert "FAILED" in err
 
 
-def test_a_rank_that_notices_the_hang_first_is_explained_too(launcher, tmp_path):
+@pytest.mark.parametrize("timeout", ["0.5", "0"])
+def test_a_rank_that_gives_up_waiting_is_explained_too(launcher, tmp_path, timeout):
     (tmp_path / "train.py").write_text(
-        _HANG.replace(
-            "time.sleep(300)\n", "time.sleep(0.5); raise TimeoutError('in vain')\n"
-        ).replace(
+        _HANG.replace("timeout(0.5)", f"timeout({timeout})")
+        .replace("time.sleep(300)\n", "time.sleep(0.5); raise TimeoutError('in vain')\n")
+        .replace(
             "def elsewhere():\n    time.sleep(0.5); raise TimeoutError('in vain')",
             "def elsewhere():\n    time.sleep(300)",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from itertools import pairwise
@@ -13,7 +14,6 @@ from fx.distributed.launch.worker import STACKS
 from fx.distributed.recorder import GRAPHS, Flight, Record
 
 _PATIENCE = 1.0  # seconds for a rank to write its stacks
-_SLACK = 0.2  # seconds: a rank that notices its timeout itself has not waited longer than we look
 
 
 class Watch:
@@ -22,20 +22,24 @@ class Watch:
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = {rank.rank: rank for rank in ranks.ranks}
 
-    def look(self) -> str | None:
-        """What is wrong: a wait past its timeout, or programs that differ. None: nothing."""
+    def look(self, failed: int | None = None) -> str | None:
+        """What is wrong: a wait past its timeout, or programs that differ. None: nothing.
+
+        Of a rank that has ``failed`` in a wait, the wait is told, however long it was.
+        """
         flights = {}
         for number, rank in self._ranks.items():
             flight = recorder.read(rank.folder / "flight")
             if flight is not None:
                 flights[number] = flight
-        return different(flights) or self._hang(flights)
+        return different(flights) or self._hang(flights, failed)
 
-    def _hang(self, flights: dict[int, Flight]) -> str | None:
-        now = time.monotonic() + _SLACK
-        for flight in flights.values():
-            for record in flight.records if flight.timeout > 0 else ():
-                if record.state == "begun" and now - record.begun > flight.timeout:
+    def _hang(self, flights: dict[int, Flight], failed: int | None) -> str | None:
+        now = time.monotonic()
+        for rank, flight in flights.items():
+            limit = 0.0 if rank == failed else flight.timeout or math.inf
+            for record in flight.records:
+                if record.state == "begun" and now - record.begun > limit:
                     return self._report(flights, record, flight.timeout, now)
         return None
 
@@ -52,9 +56,8 @@ class Watch:
             where = f"its last was {_named(last)}, {last.line}" if last else "it has begun none"
             stack = "".join(f"      {line}\n" for line in self._stack(rank))
             missing.append(f"  rank {rank} has not come: {where}; it is at\n{stack.rstrip()}")
-        head = (
-            f"{_named(stuck)} of group {stuck.group!r} has waited {now - stuck.begun:.1f} s "
-            f"(timeout {limit:g} s)"
+        head = f"{_named(stuck)} of group {stuck.group!r} has waited {now - stuck.begun:.1f} s " + (
+            f"(timeout {limit:g} s)" if limit else "(no timeout was given)"
         )
         if not missing:
             missing = [

@@ -133,7 +133,7 @@ class Job:
                 say(self.meeting.stopped)
             ranks.end(signal.SIGTERM, _GRACE)
             return None
-        wrong = watch.look() if failure.error is not None else None
+        wrong = watch.look(failure.rank) if failure.error is not None else None
         if wrong is not None:  # a hang that we have found, or the rank itself
             say(wrong)
         self.meeting.failed(f"rank {failure.rank}: {failure.text()}")
