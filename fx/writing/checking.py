@@ -37,7 +37,11 @@ def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> V
     for held in family.unclear:
         if held() is not None:
             raise WriteError(_UNCLEAR.format(operation, x.spec))
-    if is_grad_enabled():
+    if family.cell is None:
+        if type(x) is Tensor and not x.ndim:
+            _take_out(x)
+        begin(family, alone)
+    if is_grad_enabled():  # where the history of a view whose first has none is known by now
         node = x._node
         if type(node) is Leaf:
             kind = "a view of a leaf" if record.path and not record.cut else "a leaf"
@@ -51,10 +55,6 @@ def check(x: Any, operation: str, writes: bool = True, alone: bool = False) -> V
             f"refers to a single memory location. Please clone() the tensor before performing the "
             f"operation."
         )
-    if family.cell is None:
-        if type(x) is Tensor and not x.ndim:
-            _take_out(x)
-        begin(family, alone)
     if type(family.cell) is type:
         raise WriteError(
             f"{operation}: the parameter that this is a part of is gone; write x = x.clone()"

@@ -81,11 +81,12 @@ def give_out(out: Any, value: Any, name: str) -> Any:
     if out._shape != value._shape:
         if isinstance(out, Cell):
             raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")
-        from fx.writing.methods import adopt, resize_
+        from fx.writing.methods import adopt
+        from fx.writing.resizing import resized
 
         if out._node is not None:
             return adopt(out, value.astype(out.dtype), f"{name}(out=...)")
-        resize_(out, value._shape)  # so that its views see as much as stays of the memory
+        resized(out, value._shape, f"{name}(out=...)")  # its views see what stays of the memory
     return out._renew(f"{name}(out=...)", value)
 
 

@@ -17,7 +17,6 @@ from fx.config import modes, no_grad, writing
 from fx.dtypes import bool_
 from fx.errors import DTypeError, InPlaceError, WriteError
 from fx.frames import user_frame
-from fx.gradients import rest, woken
 from fx.levels import Tracer
 from fx.ops.methods.inplace import NAMES, line_for
 from fx.prims.compare import stop_gradient
@@ -34,6 +33,7 @@ from fx.writing.memory import own_memory
 from fx.writing.noting import link, start
 from fx.writing.parameters import follow_steps, keeping, leaving, seen, share, tell
 from fx.writing.records import CUT, detached, leads_to, record_of, shortened
+from fx.writing.resizing import resize_, resize_as_, shows
 from fx.writing.storing import records, refill, renew, take
 from fx.writing.who import writes
 from fx.writing.written import begin
@@ -268,16 +268,8 @@ def adopt(x: Any, other: Any, name: str) -> Any:
     same = new.path[-1:] == ((reshape, {"shape": x.shape}),)
     if own and same and leads_to(record.path, new.path, 1):
         return x  # nothing was to be squeezed
-    member = own and record.path
-    waiting = woken(x)
     path = new.path if record.leaf is not None else shortened(new.path)
-    record.family, record.path, record.cut = new.family, path, new.cut
-    record.shape, record.dtype = shape, dtype
-    record.source = record.value = None
-    if not member:
-        new.family.add(x)
-    if waiting is not None:
-        rest(x, waiting)
+    shows(x, new.family, path, new.cut, shape, dtype)
     return x
 
 
@@ -291,26 +283,6 @@ def set_(self: Any, source: Any = None) -> Any:
     return adopt(self, source, "set_")
 
 
-def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
-    """Be of another shape: of the elements in their order, as many as there are, then zeros."""
-    from math import prod
-
-    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    if self._node is not None:
-        raise WriteError("cannot resize variables that require grad; write x = x.reshape(...)")
-    if shape == self.shape:
-        return self
-    n, have = prod(shape), int(self.size)
-    flat = self.reshape(-1)
-    if n <= have:
-        part = views.noted(lambda: self.reshape(-1)[:n].reshape(shape))
-        return adopt(self, part, "resize_")
-    from fx.ops.shapes.joining import concat
-
-    grown = concat([flat, self.new_zeros((n - have,))]).reshape(shape)
-    return adopt(self, grown.clone(), "resize_")
-
-
 def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> bool:
     return put_all(x, source)
 
@@ -321,11 +293,6 @@ def _put_zeros(x: Any) -> bool:
         return put_all(x, 0)
     place.fill(0)
     return True
-
-
-def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
-    """Be of the shape of another tensor."""
-    return resize_(self, other.shape)
 
 
 def detach(self: Any) -> Any:

@@ -71,13 +71,14 @@ class Family:
             order of the axes.
         members: weak references to the views.
         watched: whether the next step of an optimizer looks at it.
+        inner: whether there is more of that memory, of which nothing is known since it was written.
         found: whether members were found by their memory, which does not tell what was detached.
         unclear: weak references to what may be a view of these, or not.
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "found", "limit", "members", "of_user", "root", "shape",
-        "strides", "unclear", "watched",
+        "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user", "root",
+        "shape", "strides", "unclear", "watched",
     )  # fmt: skip
     strides: tuple[int, ...] | None
 
@@ -85,7 +86,7 @@ class Family:
         self.cell: Any = None
         self.members: list[Any] = []
         self.limit = _MOST
-        self.of_user = self.found = self.watched = False
+        self.of_user = self.found = self.watched = self.inner = False
         self.unclear: Any = ()
         if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)

@@ -16,6 +16,7 @@ from numpy import ndarray
 
 import fx.ops.indexing.getting as indexing
 from fx.config import modes, writing
+from fx.errors import WriteError
 from fx.frames import is_internal
 from fx.frames import known as files
 from fx.graph.named import Named
@@ -230,6 +231,11 @@ def _strides_of(self: Any, size: Any, stride: Any, storage_offset: int | None = 
     if not (isinstance(size, tuple | list) and isinstance(stride, tuple | list)):
         return strided.function(self, size, stride, storage_offset)  # which refuses them
     offset = storage_offset or 0
+    if not is_contiguous(self) or (storage_offset is not None and self.storage_offset()):
+        raise WriteError(
+            f"as_strided counts through the memory in which {self.spec!r} lies, which is that of "
+            f"another tensor or in another order; take it of that tensor, or of x.clone()"
+        )
     return strided(self, size=tuple(size), stride=tuple(stride), storage_offset=offset)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from numpy import ndarray
+
 from fx.backward_pass import note_writing
 from fx.config import ENABLED, modes, set_modes
 from fx.errors import BackwardError, WriteError
@@ -25,6 +27,7 @@ from fx.tape import _sequence as next_number
 from fx.tensor import Tensor, _new, new_tensor
 from fx.versions import touch
 from fx.writing import host
+from fx.writing.layouts import owner_of
 from fx.writing.records import Family, Storage, View, array_in, node_in, twin, view_of
 
 
@@ -168,6 +171,9 @@ def begin(family: Family, alone: bool = False) -> None:
         else:
             value = twin(root)
         family.cell = Storage(value)
+        array = family.array
+        if type(array) is ndarray and array.base is not None:
+            family.inner = owner_of(array).nbytes > array.nbytes
         family.array = None
         if root is not None:
             convert(root, 0 if alone and not family.members else number)

@@ -46,6 +46,29 @@ VIEWS = {
         same = [r[i] is s[i] for i in range(10)]
         named = r[0] is x and r[1] is v and r[2] is c.v and r[3] is c.l[0] and r[4] is a
         """,
+    "of what is expanded": """
+        x = torch.arange(6.).reshape(2, 3)
+        @jit
+        def f(p):
+            y = p * 1
+            return y.expand(2, 2, 3), y.sum().expand(2)
+        r, s = f(x), f(x)
+        r[0].flatten(0, 1).neg_()
+        r[0][0] += 1
+        s[1][:1] = 5
+        s[0][1, 0].mul_(2)
+        """,
+    "of an argument that was detached": """
+        x = torch.zeros(2, requires_grad=True)
+        v = x.data
+        @jit
+        def f(p):
+            w = x.detach()
+            return p, p.unsqueeze(0), w[:1], x.detach()
+        r, s = f(v), f(v)
+        s[1][...] = x.sum()
+        r[2][...] = 3.0
+        """,
     "of a tensor that is gone": """
         x = torch.ones(2, 2)
         x[0] = 3

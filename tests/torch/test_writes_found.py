@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 import fx.torch as face
+from fx.errors import WriteError
 from fx.testing.fuzz import twins
 from fx.testing.fuzz.compare import Invalid
 
@@ -198,9 +199,62 @@ PROGRAMS = {
         m[1] = 7.0
         l = z.conj()[1:].numpy()
         """,
+    "a view of what was a leaf when it was taken": """
+        x = torch.tensor([1., 2., 3.], requires_grad=True)
+        v = x.squeeze()
+        x.requires_grad_(False)
+        v[...] /= 2.0
+        """,
     "what requires grad is not resized": """
         x = torch.ones(3, requires_grad=True)
         x.resize_(3)
+        """,
+    "what is resized goes on in the memory that it lies in": """
+        x = torch.arange(6.).reshape(2, 3)
+        v, w, t = x[0, 1:], x.view(-1)[3:], x.t()
+        v.resize_(4)
+        v += 10
+        t.resize_(2, 2)
+        t[1] = 5
+        x.resize_(3)
+        x.mul_(2)
+        x.resize_(2, 3)
+        w.add_(1)
+        """,
+    "memory that grows, for all that lies in it": """
+        if True:  # torch's grows no more once NumPy has looked at it
+            x = torch.arange(6.).reshape(2, 3).t()
+            v, w = x[1:], x[0]
+            w.resize_(6)[3:].fill_(0.5)
+            v[0, 1] = 9
+            w.mul_(2)
+            x.resize_(8)[6:].zero_()
+            x.add_(1)
+            a, b = torch.zeros(4).chunk(2)
+            b.resize_(5).fill_(2)
+            b[0] = 7
+            a.resize_(3)
+            a += 1
+            y = torch.empty(0)
+            z = y.detach()
+            torch.cat([x, x], out=y)
+            y -= 1
+        """,
+    "what is cut of a tensor without a name is resized in its memory": """
+        x = torch.arange(6.)[1:3]
+        x.resize_(4)
+        x.mul_(2)
+        y = torch.arange(8.)[::2]
+        y.resize_(2, 2)
+        y[1] = 7
+        """,
+    "results of another shape": """
+        x = torch.zeros(2, 4)
+        v, w = x[0, 1:3], x[:, 1]
+        torch.add(torch.ones(4), 1, out=v)
+        mask = torch.tensor([[True, False], [False, True]])
+        torch.where(mask, x[:, :2].clone(), torch.tensor(5.), out=w)
+        v += 1
         """,
     "what is expanded is not what came first": """
         x = torch.tensor([0.75, -0.75, 0.5, 0.25]).reshape(2, 2)
@@ -481,3 +535,29 @@ def test_a_detached_tensor_gets_the_history_of_its_own_elements(line):
         {line}
         (y * y).sum().backward()
         """)
+
+
+UNFOLLOWED = {
+    "x.numpy() and x.resize_(8)": "not resizable, for NumPy shares it",
+    "x.view(2, 3).t().as_strided((2,), (1,))": "counts through the memory",
+    "x[2:].as_strided((2,), (1,), 0)": "counts through the memory",
+    "torch.view_as_real(z).resize_(2)": "where in memory",
+    "p.detach().resize_(8)": "of a parameter",
+    "cut.resize_(8)": "what lies behind it",
+}
+
+
+@pytest.mark.parametrize("line", UNFOLLOWED)
+def test_other_elements_of_a_memory_that_cannot_be_told_are_refused(line):
+    names = {
+        "torch": face,
+        "x": face.arange(6.0),
+        "cut": (face.ones(6) * 2).narrow(0, 1, 2),
+        "z": face.ones(2) * 1j,
+    }
+    names["p"] = face.nn.Parameter(face.ones(2))
+    names["cut"] += 1
+    with pytest.raises(WriteError, match=UNFOLLOWED[line]):
+        if " and " in line:
+            names["n"] = eval(line.split(" and ")[0], names)
+        eval(line.split(" and ")[-1], names)

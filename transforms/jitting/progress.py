@@ -294,7 +294,7 @@ class Call(Stages):
         results = [self._result(leaf) for leaf in finish.leaves]
         captured = [self.env[v] for v in self.program.sources if v in self.env]
         given = [*self.signature.tensors, *captured]
-        views = finish.aliases
+        views = {i for i, alias in finish.aliases.items() if alias.base != i}
         values = [None if i in views else leaf.value for i, leaf in enumerate(finish.leaves)]
         results = alone(results, values, given)
         for place, alias in finish.aliases.items():

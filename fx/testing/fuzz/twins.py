@@ -54,6 +54,8 @@ LATE = (
 )  # fmt: skip
 # a statement that may have done a part of what it does
 PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(|(uniform|normal|bernoulli)_\(")
+# what torch refuses when it has done a part
+HALF = re.compile(r"out of (bounds|range)")
 _relative = RELATIVE  # of the program that runs
 refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
 
@@ -104,7 +106,8 @@ def agree(text: str, every: int = 1, first: bool | None = None, single: bool = F
             try:
                 scale = _same_tensors(*pair, scale, f"after {where}")
             except Found as error:
-                alike = plain and (LEAF in str(outcomes[0])) == (LEAF in str(outcomes[1]))
+                whole = plain and HALF.search(str(outcomes[0])) is None
+                alike = whole and (LEAF in str(outcomes[0])) == (LEAF in str(outcomes[1]))
                 if outcomes[0] is None or (alike and _line(outcomes[0]) == _line(outcomes[1])):
                     _check_size(pair[0])
                     if _rounding_decides(text, statements[: n + 1], scale):

@@ -9,6 +9,7 @@ from fx.testing.fuzz import write_kinds as kinds
 from fx.testing.fuzz.program import Op
 from fx.testing.fuzz.write_arrays import Arrays
 from fx.testing.fuzz.write_stock import Text, Thing, fits
+from fx.writing.layouts import owner_of
 
 SHAPES = ((3,), (2,), (4,), (2, 3), (3, 3), (2, 2), (3, 4), (2, 3, 2), ())
 
@@ -197,11 +198,24 @@ class Lines(Arrays):
             choices += [("t_()", a.T), ("transpose_(0, 1)", a.T)]
         choices += [("unsqueeze_(0)", a[None])]
         choices += [("squeeze_(0)", a[0])] if a.ndim and a.shape[0] == 1 else []
-        if a.ndim and a.flags.c_contiguous and not thing.given and rng.random() < 0.2:
-            n = rng.randrange(1, a.size + 1)
-            choices = [(f"resize_({n})", a.reshape(-1)[:n])]
+        if not thing.given and rng.random() < 0.2:
+            choices = [self.resized(thing)]
         line, thing.array = rng.choice(choices)
         return Op("", f"{path}.{line}", tuple(text.args))
+
+    def resized(self, thing: Thing) -> tuple[str, np.ndarray]:
+        """Of as many elements of the memory as there are from its first on, or of new ones."""
+        a, n = thing.array, self.rng.randrange(1, 9)
+        flat = owner_of(a)
+        flat = flat.transpose(np.argsort(flat.strides)[::-1]).reshape(-1)
+        first = (a.ctypes.data - flat.ctypes.data) // a.itemsize
+        if not a.size or a.dtype != flat.dtype or first < 0 or flat.size > 40:
+            return "unsqueeze_(0)", a[None]
+        if first + n <= flat.size:
+            return f"resize_({n})", flat[first : first + n]
+        if self.shares(thing):
+            return f"resize_({flat.size - first})", flat[first:]
+        return f"resize_({n}).fill_(0.5)", np.zeros(n, a.dtype)
 
     def flag(self) -> Op | None:
         """``requires_grad_()``, ``detach_()`` and what becomes of ``grad``."""

@@ -16,12 +16,15 @@ from fx.config import modes, writing
 from fx.graph.named import Named
 from fx.levels import Tracer
 from fx.prims.compare import stop_gradient
+from fx.prims.shape import broadcast_to
+from fx.prims.shape import slice as part_of
 from fx.slotted import slotted
 from fx.staged_number import StagedNumber
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting.program import Anew, Given, Leaf
+from fx.writing.layouts import first_expanded, has_positions, layout
 from fx.writing.who import may_write
 
 _LOOKS = 10_000  # steps after which two views are taken to share an element
@@ -32,7 +35,8 @@ class Alias:
     """How a result comes from another tensor.
 
     Attributes:
-        base: the place of another result, an argument, or a leaf that gives a tensor from outside.
+        base: the place of another result (its own for what is expanded), an argument, or a leaf
+            that gives a tensor from outside.
         path: pairs of a primitive and its parameters.
         live: whether gradients flow through it.
     """
@@ -75,26 +79,29 @@ def aliases_of(
             live.add(place)
         families.setdefault(id(family), []).append((place, family, path))
     found: dict[int, Alias] = {}
+    writes = may_write(recording.call.jitted.function)
     for members in families.values():
         family = members[0][1]
         root = family if isinstance(family, Tensor) else family.root()
-        base: Any = _outside(root, recording, given, results)
+        bases = _bases(family, root, recording, given, results)
         members.sort(key=lambda member: len(member[2]))
-        lead: tuple[Any, ...] = ()
-        if base is None:  # it is not at hand, while one of its views may be
-            base, lead = _held_view(family, members, recording, given, results)
-        if base is None:
+        apart = [path for _, path in bases[-1:]]
+        if not bases:  # nothing is at hand, so that one is the base of others
             cell = None if isinstance(family, Tensor) else family.cell
             if isinstance(cell, Cell) and recording.lasts(cell):
                 recording.give_up("it returns a view of what is not at hand; return v.clone()")
-            base, _, lead = members.pop(0)
-        apart = [lead]
+            first, _, path = members.pop(0)
+            bases, apart = [(first, path)], [path]
+            repeats = _repeated(family, path, recording) if writes and path else ()
+            if repeats:
+                found[first] = Alias(first, repeats, True)
         for place, _, path in members:
-            if path[: len(lead)] != lead:
+            known = next((b for b in bases if _leads(b[1], path)), None)
+            if known is None:
                 _check_apart(recording, family, path, apart)
                 apart.append(path)
             elif _is_staged(path):
-                if may_write(recording.call.jitted.function):  # else they are values
+                if writes:  # else they are values
                     recording.give_up(
                         "it returns a view at a position that is another one in each call; "
                         "return v.clone(), or take the view outside"
@@ -104,8 +111,42 @@ def aliases_of(
                 own = root is not None and root.requires_grad
                 recorded = leaves[place].differentiable or leaves[place].freed is not None
                 flows = recorded if own else place in live
-                found[place] = Alias(base, path[len(lead) :], flows)
+                found[place] = Alias(known[0], path[len(known[1]) :], flows)
     return found
+
+
+def _bases(family: Any, root: Any, recording: Any, given: Any, results: Any) -> list[Any]:
+    """What leads to the members of a family that are there in each call, and their paths.
+
+    That with the most steps first: what was detached once is not what is detached again.
+    """
+    views = [] if isinstance(family, Tensor) else family.alive()
+    views = [x for x in views if id(x) in given or type(x) is Named or results.knows(x)]
+    known = [(root, ()), *((x, x._view.path) for x in views if x is not root)]
+    found = [(_outside(x, recording, given, results), path) for x, path in known]
+    return sorted([b for b in found if b[0] is not None], key=lambda b: -len(b[1]))
+
+
+def _leads(lead: Any, path: Any) -> bool:
+    return len(lead) <= len(path) and all(a is b for a, b in zip(lead, path))
+
+
+def _repeated(family: Any, path: Any, recording: Any) -> tuple[Any, ...]:
+    """The steps from a result to itself as it was, where that shows elements several times."""
+    if first_expanded(path) == len(path) or any(has_positions(params) for _, params in path):
+        return ()
+    at = layout(family, path)
+    shape = at.shape
+    sizes = tuple([1 if n > 1 and not step else n for n, step in zip(shape, at.strides)])
+    if sizes == shape:
+        if any(primitive is not broadcast_to for primitive, _ in path[first_expanded(path) :]):
+            recording.give_up("it returns windows of what it made, which overlap; return v.clone()")
+        return ()
+    start, step = (0,) * len(shape), (1,) * len(shape)
+    return (part_of, {"start": start, "stop": sizes, "step": step}), (
+        broadcast_to,
+        {"shape": shape},
+    )
 
 
 def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
@@ -118,19 +159,6 @@ def _outside(root: Any, recording: Any, given: Any, results: Any) -> Any:
     if root is not None and root.level == CELL and recording.lasts(root):
         return Leaf(None, results.held(root, recording))
     return None
-
-
-def _held_view(
-    family: Any, members: Sequence[Any], recording: Any, given: Any, results: Any
-) -> tuple[Any, tuple[Any, ...]]:
-    """What leads to a view from outside that comes before all members, and its path."""
-    for x in [] if isinstance(family, Tensor) else family.alive():
-        lead = x._view.path
-        if type(x) is Named or results.knows(x):
-            base = _outside(x, recording, given, results)
-            if base is not None and all(path[: len(lead)] == lead for _, _, path in members):
-                return base, lead
-    return None, ()
 
 
 def _is_staged(path: Any) -> bool:
