@@ -31,7 +31,7 @@ from fx.prims.shape import broadcast_to, reshape, transpose
 from fx.state import Cell
 from fx.tape import Leaf, Node
 from fx.tensor import Tensor
-from fx.writing.layouts import on_array, owner_of
+from fx.writing.layouts import on_array, owner_of, repeats
 from fx.writing.records import (
     CUT,
     Family,
@@ -50,6 +50,8 @@ _FAR = 64  # nodes from a view to what it is cut of
 
 def families() -> None:
     """Find the tensors that share memory, and note how they come from one another."""
+    from fx.writing.resizing import widen
+
     plain, cells, leaves = _tensors()
     held = {id(getattr(cell, "value", None)) for cell in cells}
     numbers = [x for known in constants.get("cpu", {}).values() for x in known.values()]
@@ -70,8 +72,11 @@ def families() -> None:
         if owner is not None and held() is owner:
             _follow(*known, owner, _unknown(group))
     for x in plain:
-        if getattr(x, "_view", None) is CUT:
+        record = _mark(x)
+        if record is CUT:
             del x._view
+        elif record is not None and record.family.repeated and not record.path:
+            widen(record.family)
     origins.clear()
     copies.clear()
     detached.clear()
@@ -203,28 +208,22 @@ def _first(owner: Any, candidates: list[Any], group: list[Any]) -> tuple[Any, li
     def rank(x: Any) -> Any:
         node, array = _node(x), _array(x)
         return (
-            _mark(x) is CUT, array is not owner, _repeats(array), node is None, -array.size,
+            _mark(x) is CUT, array is not owner, repeats(array), node is None, -array.size,
             0 if node is None else node.seq,
         )  # fmt: skip
 
     best: Any = None
     for x in sorted(candidates, key=rank)[:4]:
         paths = [() if y is x else steps(_array(x), _array(y)) for y in group]
-        if None not in paths:
+        if None not in paths and not repeats(_array(x)):
             return x, paths
         if best is None or paths.count(None) < best[1].count(None):
             best = x, paths
     if len(candidates) == len(group):
         paths = [steps(owner, _array(y)) for y in group]
-        if paths.count(None) < best[1].count(None):
+        if paths.count(None) < best[1].count(None) + repeats(_array(best[0])):
             return None, paths
     return best  # type: ignore[no-any-return]
-
-
-def _repeats(array: Any) -> bool:
-    """Whether an array shows more elements than there are, as what is expanded."""
-    spans = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides))
-    return bool(array.nbytes > spans + array.itemsize)
 
 
 def _record(

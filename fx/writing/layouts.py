@@ -43,6 +43,12 @@ def strides_of(array: Any) -> tuple[int, ...] | None:
     return None
 
 
+def repeats(array: Any) -> bool:
+    """Whether an array shows more elements than there are, as what is expanded."""
+    spans = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides))
+    return bool(array.nbytes > spans + array.itemsize)
+
+
 def layout(family: Family, path: Any) -> Any:
     """An array that lies in memory as a member does."""
     shape, strides = family.shape, family.strides

@@ -13,6 +13,7 @@ from weakref import ref
 
 from numpy import ndarray
 
+from fx.config import writing
 from fx.graph.named import Named
 from fx.modes import newest_level
 from fx.prims.compare import stop_gradient
@@ -20,7 +21,7 @@ from fx.prims.shape import reshape, transpose
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import Tensor, _new
-from fx.writing.layouts import strides_of
+from fx.writing.layouts import repeats, strides_of
 
 _MOST = 16  # members before those that are gone are looked for
 
@@ -72,13 +73,14 @@ class Family:
         members: weak references to the views.
         watched: whether the next step of an optimizer looks at it.
         inner: whether there is more of that memory, of which nothing is known since it was written.
+        repeated: whether the first shows elements several times.
         found: whether members were found by their memory, which does not tell what was detached.
         unclear: weak references to what may be a view of these, or not.
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user", "root",
-        "shape", "strides", "unclear", "watched",
+        "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user",
+        "repeated", "root", "shape", "strides", "unclear", "watched",
     )  # fmt: skip
     strides: tuple[int, ...] | None
 
@@ -86,7 +88,7 @@ class Family:
         self.cell: Any = None
         self.members: list[Any] = []
         self.limit = _MOST
-        self.of_user = self.found = self.watched = self.inner = False
+        self.of_user = self.found = self.watched = self.inner = self.repeated = False
         self.unclear: Any = ()
         if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)
@@ -101,6 +103,7 @@ class Family:
             self.strides = None
         else:
             self.strides = strides_of(array)
+            self.repeated = repeats(array)
 
     def add(self, member: Tensor) -> None:
         """Another view."""
@@ -169,7 +172,12 @@ def record_of(x: Any) -> View:
 
 def new_record(x: Any) -> View:
     """The record of a tensor of which nothing was noted: the first of a family."""
-    x._view = made = View(Family(x), (), None, False)
+    family = Family(x)
+    x._view = made = View(family, (), None, False)
+    if family.repeated and writing.started:  # what it was expanded from came first
+        from fx.writing.resizing import widen
+
+        widen(family)
     return made
 
 

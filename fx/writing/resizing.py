@@ -55,7 +55,7 @@ def resized(x: Any, shape: tuple[int, ...], name: str) -> Any:
     start()
     record = record_of(x)
     if record.family.cell is None:
-        _widen(record.family)
+        widen(record.family)
     check(x, name, writes=False)
     family, n = record.family, prod(shape)
     stage = modes.stage
@@ -126,13 +126,15 @@ def _in_order(family: Family) -> Path | None:
     return (transpose, {"axes": order}), flat
 
 
-def _widen(family: Family) -> None:
-    """Before the first write: let what is cut of a larger memory be views of all of that."""
+def widen(family: Family) -> None:
+    """Before the first write: let what is cut of a larger memory, or expanded, be views of that."""
     array = family.array
     if family.of_user or type(array) is not np.ndarray or array.base is None:
         return
     owner = owner_of(array)
-    if owner.size <= array.size or owner.dtype != array.dtype or not owner.flags.c_contiguous:
+    if owner.dtype != array.dtype or not owner.flags.c_contiguous:
+        return
+    if owner.size <= array.size and not family.repeated:
         return
     from fx.writing.finding import steps
 

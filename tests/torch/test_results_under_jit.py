@@ -60,6 +60,7 @@ VIEWS = {
         """,
     "of an argument that was detached": """
         x = torch.zeros(2, requires_grad=True)
+        x.data[0] = 1  # what is detached from now on is told apart
         v = x.data
         @jit
         def f(p):

@@ -199,6 +199,13 @@ PROGRAMS = {
         m[1] = 7.0
         l = z.conj()[1:].numpy()
         """,
+    "what is expanded of a tensor that is gone": """
+        x = torch.tensor([1., 2., 3.])
+        r, w, t = (x * 2).expand(2, 3), (x * 2).unfold(0, 2, 1), (x * 1).sum().expand(2)
+        r[0] += x
+        w[1, 0] = 7
+        t[:1] = 5
+        """,
     "a view of what was a leaf when it was taken": """
         x = torch.tensor([1., 2., 3.], requires_grad=True)
         v = x.squeeze()
