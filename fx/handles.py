@@ -118,9 +118,15 @@ class Data(Handle):
 
     def __getitem__(self, index: Any) -> Tensor:
         """A part; of basic indices one that can be written to, as PyTorch's views can."""
-        if self.owner is None or not _is_basic(index):
+        if self.owner is None:
             return self.read()[index]
-        return Part(self, index)
+        if modes.stage is not None:
+            from fx.ops.indexing.positions import positioned
+
+            places = positioned(self, index)
+            if places is not index:
+                return Part(self, places)
+        return Part(self, index) if _is_basic(index) else self.read()[index]
 
     # what is cut of it can be written to as well; else these are the methods of tensors ----------
 

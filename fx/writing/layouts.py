@@ -8,7 +8,7 @@ import numpy as np
 
 from fx.primitive import Primitive
 from fx.prims.compare import stop_gradient
-from fx.prims.complex import conj
+from fx.prims.complex import conj, part
 from fx.prims.shape import broadcast_to
 from fx.tensor import Tensor
 
@@ -74,13 +74,19 @@ def on_array(primitive: Primitive, array: Any, params: dict[str, Any]) -> Any:
 def place_in(record: View, array: Any) -> Any:
     """The part of the memory of a family where a member lies; None where that cannot be said."""
     owner = array if type(array.base) is not np.ndarray else array.base
+    conjugated = False
     for primitive, params in record.path:
         if primitive is conj:
-            return None
+            conjugated = not conjugated
+            continue
+        if conjugated and primitive is part:
+            if params["turn"]:  # the negative of what lies there
+                return None
+            conjugated = False
         before, array = array, on_array(primitive, array, params)
         if not (array.base is owner or array is before):
             return None
-    return array if array.flags.writeable else None
+    return array if array.flags.writeable and not conjugated else None
 
 
 def first_expanded(path: Any) -> int:

@@ -20,7 +20,7 @@ from fx.prims.shape import broadcast_to, reshape, slice, transpose
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
 from fx.writing import host
-from fx.writing.layouts import gives_view, lies_as_told, owner_of, shares, strides_of
+from fx.writing.layouts import gives_view, has_positions, lies_as_told, owner_of, shares, strides_of
 from fx.writing.records import CUT, Family, Storage, View, copies, new_record, origins
 from fx.writing.written import PLAIN, begin, member_of
 
@@ -240,9 +240,12 @@ def behind(x: Any) -> tuple[Any, tuple[Any, ...]]:
         return x, ()
     owner, lead = behind(x.owner)
     if isinstance(x, Part):
+        from fx.ops.indexing import getting
         from fx.ops.indexing.views import fixed
         from fx.writing.views import index_of
 
+        if has_positions({"index": x.index}):
+            return owner, (*lead, (getting.at_positions, {"index": x.index}))
         return owner, (*lead, (index_of, {"index": fixed(x.index)}))
     return owner, (*lead, (stop_gradient, {}))
 

@@ -20,6 +20,7 @@ from fx.errors import WriteError
 from fx.gradients import rest, woken
 from fx.prims.compare import stop_gradient
 from fx.prims.shape import inverse_permutation, reshape, slice, transpose
+from fx.state import Cell
 from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import has_positions, layout, owner_of
@@ -52,6 +53,8 @@ def resized(x: Any, shape: tuple[int, ...], name: str) -> Any:
         raise WriteError("cannot resize variables that require grad; write x = x.reshape(...)")
     if shape == tuple(x._shape):
         return x
+    if isinstance(x, Cell):
+        raise WriteError(f"{name}: a parameter or buffer keeps its shape; write m.x = new values")
     start()
     record = record_of(x)
     if record.family.cell is None:

@@ -199,6 +199,14 @@ PROGRAMS = {
         m[1] = 7.0
         l = z.conj()[1:].numpy()
         """,
+    "conjugates of conjugates share memory with NumPy": """
+        x = torch.tensor([-1j, -1.5 + 1.75j])
+        v = x.conj().conj()
+        n = v[1].numpy()
+        v.imag.sign_()
+        v.conj().real.neg_()
+        x[1] += 1
+        """,
     "what is expanded of a tensor that is gone": """
         x = torch.tensor([1., 2., 3.])
         r, w, t = (x * 2).expand(2, 3), (x * 2).unfold(0, 2, 1), (x * 1).sum().expand(2)

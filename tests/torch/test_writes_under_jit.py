@@ -12,6 +12,19 @@ import fx.torch as face
 from fx.testing.fuzz import twins
 
 PROGRAMS = {
+    "a part of a parameter's data, at a position": """
+x0 = torch.nn.Parameter(torch.tensor([0.75, 0.5, 0.25]))
+x1 = torch.nn.Buffer(torch.zeros(2, 3))
+@jit
+def f(p, k):
+    x0.data[...][k % 3][...] = -1.5
+    w = x1.data[:, k : k + 2]
+    w[0].add_(p)
+    w.detach()[1, 0] = 2
+    return x0 * p, x1.data[1].sum() * p
+y = f(torch.ones(1), 0)
+z = f(torch.ones(1) * 2, 1)
+y[0].sum().backward()""",
     "what a backward pass inside has gone through requires grad": """
 x0 = torch.tensor([0.25, -0.875], requires_grad=True)
 @jit

@@ -55,7 +55,7 @@ LATE = (
 # a statement that may have done a part of what it does
 PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(|(uniform|normal|bernoulli)_\(")
 # what torch refuses when it has done a part
-HALF = re.compile(r"out of (bounds|range)")
+HALF = re.compile(r"out of (bounds|range)|storage that is not resizable")
 _relative = RELATIVE  # of the program that runs
 refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
 

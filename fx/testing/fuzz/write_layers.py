@@ -44,6 +44,8 @@ class Layers(Lines):
         text = Text()
         value = rng.choice(("0.5", "-0.25"))
         line = rng.choice(CHANGES).replace("{m}", text.use(name)).replace("{v}", value)
+        if ".data =" in line and self.no_grad:
+            return None  # torch computes nothing with a parameter made of an inference tensor
         if ".data =" in line:  # what was cut of the old values stays with them
             for thing in things[:2]:
                 if self.shares(thing):
