@@ -14,7 +14,7 @@ from fx.devices import Device
 from fx.dtypes import DType
 from fx.errors import BackwardError, InPlaceError
 from fx.gradients import at_rest
-from fx.modes import newest_level
+from fx.modes import Newest, newest_level
 from fx.state import Cell, free_value
 from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, _new
@@ -184,6 +184,8 @@ class Gradient(Handle):
 
     __slots__ = ("place",)
     place: Leaf
+    name = "p.grad"
+    leaf = reduction = handle = None
 
     def rebind(self, value: Tensor) -> None:
         if value.level == CELL:
@@ -257,28 +259,23 @@ def _leave(cell: Cell) -> None:
 
 def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
-    node = cell._node
-    if type(node) is Leaf and node.handle is not None and modes.stage is None:
-        found = node.handle()
-        if found is not None and found.value is node.grad:
-            return found  # type: ignore[no-any-return]
-    grad = cell.read_grad()
-    if grad is None:
-        return None
-    node = node or at_rest(cell)
-    if type(node) is not Leaf:
-        return grad
-    held = node.handle
-    found = None if held is None else held()
+    held = getattr(cell, "value", None)  # `p.data` has none of its own
+    node = held._node if type(held) is Tensor and modes.stage is None else cell._node
+    grad = node.grad if type(node) is Leaf and modes.stage is None else None
+    if type(grad) is not Tensor:
+        grad = cell.read_grad()
+        if grad is None:
+            return None
+        node = node or at_rest(cell)
+        if type(node) is not Leaf:
+            return grad
+    handle = node.handle
+    found = None if handle is None else handle()
     if found is None or found.value is not grad:
         found = _new(Gradient)
-        found.value = grad
-        found.place = node
-        found.born = newest_level()
-        found.leaf = found.reduction = found.handle = None
-        found.name = "p.grad"
+        found.value, found.place, found.born = grad, node, Newest.number + 1
         node.handle = ref(found)
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def attach() -> None:

@@ -52,11 +52,15 @@ def repeats(array: Any) -> bool:
 def layout(family: Family, path: Any) -> Any:
     """An array that lies in memory as a member does."""
     shape, strides = family.shape, family.strides
+    dtype: Any = np.bool_
+    if any(primitive is part for primitive, _ in path):
+        dtype = np.complex64  # of which a part is every second number
     if strides is None:
-        at = np.empty(shape, np.bool_)
+        at = np.empty(shape, dtype)
     else:
         span = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
-        at = np.ndarray(shape, np.bool_, np.empty(span, np.bool_), strides=strides)
+        at = np.empty(span, dtype)
+        at = np.ndarray(shape, dtype, at, strides=[step * at.itemsize for step in strides])
     for primitive, params in path:
         at = on_array(primitive, at, params)
     return at

@@ -194,7 +194,8 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         frame = _getframe(1)
-        if put is not None and self.written and writes(frame):
+        held = self.level == CELL
+        if put is not None and held and writes(frame):
             if put(self, *args, **kwargs):
                 return self
         elif not writes(frame):
@@ -209,7 +210,7 @@ def _method(name: str, value_of: Any, work: Any = None, put: Any = None) -> Call
                 return whole(self, *args, **kwargs)
         if work is not None:
             return work(self, *args, **kwargs)
-        if put is not None and not self.written and put(self, *args, **kwargs):
+        if put is not None and not held and put(self, *args, **kwargs):
             return self
         if pure and len(args) != other:  # with no name for what it is now, which would hold it
             value = getattr(self.read() if self.written else self, pure)(*args, **kwargs)

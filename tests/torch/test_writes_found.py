@@ -205,6 +205,7 @@ PROGRAMS = {
         n = v[1].numpy()
         v.imag.sign_()
         v.conj().real.neg_()
+        v.real.contiguous().add_(1)
         x[1] += 1
         """,
     "what is expanded of a tensor that is gone": """
