@@ -61,6 +61,10 @@ def layer_may_write(forward: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+# lines of numbers, which keep the shape of what has room for as many
+_LINES = frozenset(("arange", "linspace", "logspace", "range"))
+
+
 def give_out(out: Any, value: Any, name: str) -> Any:
     """``value`` as what ``out`` holds from now on.
 
@@ -78,6 +82,8 @@ def give_out(out: Any, value: Any, name: str) -> Any:
             f"{name}(): functions with out=... arguments don't support automatic "
             f"differentiation, but one of the arguments requires grad."
         )
+    if name in _LINES and out.numel() == value.numel():
+        value = value.reshape(out._shape)
     if out._shape != value._shape:
         if isinstance(out, Cell):
             raise WriteError(f"{name}(out=...): a parameter keeps its shape {out.shape}")

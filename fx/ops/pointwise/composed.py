@@ -375,7 +375,8 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
         >>> fx.array_equal(fx.tensor([1, 2]), fx.tensor([1, 2]))
         True
     """
-    x, y = argument("array_equal", x), argument("array_equal", y)
+    if type(x) is not Tensor or type(y) is not Tensor:
+        x, y = argument("array_equal", x), argument("array_equal", y)
     if x._shape != y._shape:
         return False
     x, y = operands("array_equal", x, y)
@@ -385,9 +386,15 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
     return _whole(same)
 
 
+_FEW = 2000  # elements of which a copy is looked through sooner than NumPy begins to reduce them
+
+
 def _whole(mask: Tensor) -> bool:
     if type(mask) is Tensor and type(mask._a) is np.ndarray:
-        return bool(np.logical_and.reduce(mask._a, None))
+        array = mask._a
+        if array.size <= _FEW:
+            return b"\0" not in array.tobytes()
+        return bool(np.logical_and.reduce(array, None))
     return bool(reduction.all(mask, axes=tuple(range(mask.ndim)), keepdims=False))
 
 

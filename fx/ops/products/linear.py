@@ -149,11 +149,12 @@ def dot(x: Any, y: Any) -> Tensor:
         tensor(11.)
     """
     x, y = operands("dot", x, y)
-    if not x.ndim or not y.ndim:
+    shape, other = x._shape, y._shape
+    if not shape or not other:
         return elementwise.multiply(x, y)
-    if len(x._shape) == 1 and x._shape == y._shape and x._dtype in _SUMMED:
+    if len(shape) == 1 and shape == other and x._dtype in _SUMMED:
         return _sum_of_products(x, y, (0,), False)  # type: ignore[no-any-return]
-    if y.ndim <= 2:
+    if len(other) <= 2:
         return _product("dot", x, y)
     return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
 
