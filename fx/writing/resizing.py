@@ -151,7 +151,9 @@ def widen(family: Family) -> None:
 def _lead(family: Family, path: Path, size: int) -> None:
     """Let all members be views of a memory in which a family's first lies where a path leads."""
     root = family.root()
+    waiting = None
     if root is not None:
+        waiting = woken(root)
         family.add(root)
         family.root = _GONE
     for member in family.alive():
@@ -159,6 +161,8 @@ def _lead(family: Family, path: Path, size: int) -> None:
         record.path, record.at = (*path, *record.path), record.at + len(path)
         record.source = record.value = None
     family.shape, family.strides = (size,), None
+    if waiting is not None:
+        rest(root, waiting)
 
 
 def _grow(family: Family, size: int, more: int, name: str) -> None:

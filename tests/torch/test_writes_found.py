@@ -264,6 +264,16 @@ PROGRAMS = {
         y.resize_(2, 2)
         y[1] = 7
         """,
+    "a gradient waits for what is resized": """
+        if True:
+            x = torch.tensor([1., 2., 3.], requires_grad=True)
+            x.sum().backward()
+            x.requires_grad_(False)
+            x.resize_(5)[3:] = 1
+            x.resize_(3)
+            x.requires_grad_()
+        g = x.grad * 2
+        """,
     "results of another shape": """
         x = torch.zeros(2, 4)
         v, w = x[0, 1:3], x[:, 1]
