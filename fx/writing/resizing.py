@@ -73,7 +73,7 @@ def resized(x: Any, shape: tuple[int, ...], name: str) -> Any:
         raise WriteError(_UNTOLD.format(name, x.spec))
     if n < size:
         path += ((slice, {"start": (first,), "stop": (first + n,), "step": (1,)}),)
-    if shape != (n,):
+    if shape != (n,) or not (path or family.root() is x):
         path += ((reshape, {"shape": shape}),)
     if record.cut:
         path = ((stop_gradient, {}), *path)

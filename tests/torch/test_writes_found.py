@@ -236,6 +236,14 @@ PROGRAMS = {
         x.mul_(2)
         x.resize_(2, 3)
         w.add_(1)
+        y = torch.arange(4.)
+        r, s = y[1], y[:1]
+        r.resize_(2)
+        r += 1
+        s.resize_(4)
+        s *= 2
+        s.requires_grad_()
+        flags = y.requires_grad, s.requires_grad
         """,
     "memory that grows, for all that lies in it": """
         if True:  # torch's grows no more once NumPy has looked at it
