@@ -19,6 +19,7 @@ from fx.config import modes
 from fx.errors import WriteError
 from fx.gradients import rest, woken
 from fx.prims.compare import stop_gradient
+from fx.prims.complex import conj, conjugated
 from fx.prims.shape import inverse_permutation, reshape, slice, transpose
 from fx.state import Cell
 from fx.writing import host
@@ -75,6 +76,8 @@ def resized(x: Any, shape: tuple[int, ...], name: str) -> Any:
         path += ((slice, {"start": (first,), "stop": (first + n,), "step": (1,)}),)
     if shape != (n,) or not (path or family.root() is x):
         path += ((reshape, {"shape": shape}),)
+    if conjugated(record.path):
+        path += ((conj, {}),)
     if record.cut:
         path = ((stop_gradient, {}), *path)
     shows(x, family, path, record.cut, shape, record.dtype)

@@ -244,6 +244,10 @@ PROGRAMS = {
         s *= 2
         s.requires_grad_()
         flags = y.requires_grad, s.requires_grad
+        z = torch.tensor([1.5 + 1j, 2j, 3.0, 4 - 1j]).reshape(2, 2)
+        c = z.H
+        c.resize_(3)
+        c[1] = 5j
         """,
     "memory that grows, for all that lies in it": """
         if True:  # torch's grows no more once NumPy has looked at it
