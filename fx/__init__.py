@@ -180,6 +180,10 @@ _LAZY = {
     "SummaryWriter": "fx.io",
     "progress": "fx.io",
     "per_example": "fx.nn.per_example",
+    "Mesh": "fx.distributed",
+    "P": "fx.distributed",
+    "PartitionSpec": "fx.distributed",
+    "shard_map": "fx.distributed",
 }
 
 

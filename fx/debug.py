@@ -19,11 +19,7 @@ import sys
 from typing import Any
 
 import fx.prims.shape as shape_prims
-from fx.dtypes import bool_
-from fx.graph.ir import Graph, Node, constant_value
-from fx.graph.passes.effects import is_effectful
 from fx.primitive import NOT_DIFFERENTIABLE, Primitive
-from fx.prims.creation import constant
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor, new_tensor
 
@@ -84,7 +80,7 @@ class _Tensor:
 _TENSOR = _Tensor()
 
 debug_print = Primitive(  # no results: it is kept for its effect
-    "debug_print", cpu=_show, multiple=True, effectful=True, differentiable=False,
+    "debug_print", cpu=_show, multiple=True, effectful="print", differentiable=False,
     spec=lambda *specs, **params: (),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
@@ -125,39 +121,3 @@ def print(template: str, *args: Any, **kwargs: Any) -> None:
 
 def _is_constant(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | str | bytes | type(None))
-
-
-# order in compiled code ---------------------------------------------------------------------------
-
-
-def _show_after(*arrays: Any, **params: Any) -> tuple[Any]:
-    _show(*arrays[:-1], **params)
-    return (arrays[-1],)
-
-
-_debug_print_after = Primitive(  # takes and gives a token, which keeps it in its place
-    "debug_print_after", cpu=_show_after, multiple=True, effectful=True, differentiable=False,
-    spec=lambda *specs, **params: (specs[-1],),
-    jvp=NOT_DIFFERENTIABLE,
-    vjp=NOT_DIFFERENTIABLE,
-    batch=_lane_by_lane,
-    sample=None,
-)  # fmt: skip
-
-
-def ordered(graph: Graph) -> Graph | None:
-    """A graph whose prints hand a token on, which is one more output, so that they stay in order.
-
-    None where something else than a print has an effect.
-    """
-    token = constant_value(constant(False, bool_))
-    nodes = []
-    for node in graph.nodes:
-        if node.primitive is debug_print:
-            inputs = (*node.inputs, token)
-            node = Node(_debug_print_after, inputs, node.params, (token.spec,), node.line)
-            token = node.out
-        elif is_effectful(node):
-            return None
-        nodes.append(node)
-    return Graph(graph.inputs, nodes, [*graph.outputs, token], graph.name)

@@ -125,6 +125,10 @@ class TreeError(FxError, ValueError):
     """Pytrees do not have the same structure."""
 
 
+class DistError(FxError, RuntimeError):
+    """Something between the ranks of a group or mesh went wrong."""
+
+
 class StateError(FxError, RuntimeError, ValueError):
     """A state dict does not fit the module, optimizer or scheduler that is to load it."""
 

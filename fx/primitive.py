@@ -75,8 +75,9 @@ class Primitive:
         saves: the indices of the outputs that the pullback wants, ``(0,)`` for the output.
         multiple: whether it returns a tuple.
         sparing: whether its pullback takes None for results without a cotangent, and not zeros.
-        effectful: whether it does something besides computing results, so that it is never
-            dropped, merged or moved.
+        effectful: what it does besides computing results, so that it is never dropped, merged or
+            moved: the name of the order that those of its kind keep (``graph/passes/ordering.py``),
+            "" for nothing; or ``(**params) -> name``.
         torch_name: PyTorch's name of its backward node, without ``Backward0``.
         forward: ``(needs, *primals, **params) -> (outs, pullback)``: results and pullback together,
             for a primitive with several results whose ``vjp`` would compute them once more; the
@@ -107,7 +108,7 @@ class Primitive:
     forward: Rule | None = None
     kernels: dict[str, Rule] = field(default_factory=dict)
     differentiable: bool = True
-    effectful: bool = False
+    effectful: Any = ""
     kind: str = ""
     weight: int = 1
     commutative: bool = False

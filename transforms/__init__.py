@@ -5,13 +5,16 @@ from fx.transforms.batching import vmap
 from fx.transforms.checkpoint import checkpoint
 from fx.transforms.collectives import (
     all_gather,
+    all_to_all,
     axis_index,
     axis_size,
+    pbroadcast,
     pmax,
     pmean,
     pmin,
     ppermute,
     psum,
+    psum_scatter,
 )
 from fx.transforms.control import (
     associative_scan,

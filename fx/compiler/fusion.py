@@ -34,6 +34,7 @@ from fx.compiler.order import END, Order
 from fx.compiler.plan import HEAVY, weight
 from fx.compiler.target import Target
 from fx.graph.ir import Graph, Node, Value
+from fx.graph.passes.effects import is_effectful
 
 
 class Fusion:
@@ -86,7 +87,8 @@ class Fusion:
 
     def visit(self, node: Node) -> None:
         """Place a node whose users have all been placed."""
-        if not any(v in self.uses or v in self.needs for v in node.outs):
+        wanted = any(v in self.uses or v in self.needs for v in node.outs)
+        if not wanted and not is_effectful(node):
             return
         kind = kind_of(node, self.target)
         if kind == "view":

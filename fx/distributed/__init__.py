@@ -27,6 +27,8 @@ _HOMES = {
     "fx.distributed.messages": """
         isend irecv send recv P2POp batch_isend_irecv all_gather_object gather_object
         broadcast_object_list scatter_object_list send_object_list recv_object_list""",
+    "fx.distributed.mesh": "Mesh P PartitionSpec",
+    "fx.distributed.sharded": "shard_map",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 

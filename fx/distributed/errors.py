@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from fx.errors import FxError
-
-
-class DistError(FxError, RuntimeError):
-    """Something between the ranks of a group went wrong."""
+from fx.errors import DistError as DistError
 
 
 class DistBackendError(DistError):

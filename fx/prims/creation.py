@@ -18,7 +18,7 @@ def _spec(*, shape, dtype, device, **params):
     return TensorSpec(shape, dtype, device)
 
 
-def _no_lanes(level, args, dims, **params):
+def no_lanes(level, args, dims, **params):
     raise AssertionError("a primitive without arguments is never batched")
 
 
@@ -26,7 +26,7 @@ full = define(
     "full", kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
-    batch=_no_lanes,
+    batch=no_lanes,
     sample=lambda d: Sample(
         [], {"shape": d.shape(), "value": 1.5, "dtype": d.dtype, "device": "cpu"}
     ),
@@ -36,7 +36,7 @@ iota = define(  # start + step * index along one axis
     "iota", kind="creation", spec=_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
-    batch=_no_lanes,
+    batch=no_lanes,
     sample=lambda d: Sample(
         [],
         {"shape": (s := d.shape(1)), "axis": d.axis(len(s)), "start": 1, "step": 2,

@@ -40,7 +40,7 @@ class Effect:
     """What stands for a primitive that prints."""
 
     name: str = "shout"
-    effectful: bool = True
+    effectful: str = "shouts"
     multiple: bool = True
     kind: str = ""
     weight: int = 1
@@ -83,7 +83,7 @@ def test_dce_keeps_a_node_whose_body_has_effects():
     body = Graph([x], [Node(Effect(), [x], {})], [x])
     calm = Graph([x], [], [x])
     for nested, kept in ((body, 1), (calm, 0)):
-        caller = Effect("caller", effectful=False)
+        caller = Effect("caller", effectful="")
         graph = Graph([x], [Node(caller, [x], {"bodies": (nested,)})], [x])
         assert len(dce(graph).nodes) == kept
 

@@ -281,6 +281,34 @@ def all_gather(x, lane, *, axis, size):
     return out
 
 
+def psum_scatter(x, lane, *, axis, size):
+    return sum([x[lane]] * size)
+
+
+def all_to_all(x, lane, *, axis, size):
+    out = np.zeros(x.shape)
+    out[lane] = sum([x[lane]] * size)
+    return out
+
+
+def pbroadcast(x, lane, *, axis, size, source):
+    return sum([x if lane == source else 0 * x] * size)
+
+
+def shard(x, lane, *, axis, size, how):
+    if how == "rows":
+        return x[lane]
+    return x if how == "same" or lane == 0 else 0 * x
+
+
+def unshard(x, lane, *, axis, size, how):
+    if how != "rows":
+        return shard(x, lane, axis=axis, size=size, how=how)
+    out = np.zeros((size, *x.shape))
+    out[lane] = x
+    return out
+
+
 def ppermute(x, lane, *, axis, size, sources):
     return x if sources[lane] >= 0 else 0 * x
 
@@ -353,7 +381,9 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPEC
     "min": reduced(min), "pad": pad,
     "part": lambda x, *, turn: x * (1 - turn), "pmax": lambda x, *, axis, size: x,
     "pmin": lambda x, *, axis, size: x, "ppermute": ppermute, "prod": reduced(math.prod),
-    "psum": lambda x, *, axis, size: sum([x] * size),
+    "psum": lambda *xs, axis, size: tuple([sum([x] * size) for x in xs]),
+    "all_to_all": all_to_all, "mesh_index": lambda *, axis, device: np.int64(0),
+    "pbroadcast": pbroadcast, "psum_scatter": psum_scatter, "shard": shard, "unshard": unshard,
     "recurrence": lines(from_either_end(recurrence)),
     "reshape": lambda x, *, shape: np.asarray(list(x.flat)).reshape(shape),
     "ranked_indices": lambda x, ranks, *, axis, lost: lines(

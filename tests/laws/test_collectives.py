@@ -23,11 +23,13 @@ from tests.thorough import THOROUGH
 LANES = 3
 SOURCES = (2, -1, 0)  # nobody sends to lane 1
 
+MORE = {"ppermute": {"sources": SOURCES}, "pbroadcast": {"source": 1}}
 REFERENCE = {
     "psum": lambda rows: np.broadcast_to(rows.sum(0), rows.shape),
     "pmax": lambda rows: np.broadcast_to(rows.max(0), rows.shape),
     "pmin": lambda rows: np.broadcast_to(rows.min(0), rows.shape),
     "all_gather": lambda rows: np.broadcast_to(rows, (LANES, *rows.shape)),
+    "pbroadcast": lambda rows: np.broadcast_to(rows[1], rows.shape),
     "ppermute": lambda rows: np.stack([rows[s] if s >= 0 else 0 * rows[0] for s in SOURCES]),
 }
 
@@ -37,9 +39,9 @@ def in_a_lane(name):
 
     def call(x):
         axis = modes.axes[-1].number
-        args = (x, lane_index(live[axis])) if name in ("all_gather", "ppermute") else (x,)
-        params = {"sources": SOURCES} if name == "ppermute" else {}
-        return primitive(name)(*args, axis=axis, size=LANES, **params)
+        args = (x, lane_index(live[axis])) if name not in ("psum", "pmax", "pmin") else (x,)
+        out = primitive(name)(*args, axis=axis, size=LANES, **MORE.get(name, {}))
+        return out[0] if name == "psum" else out
 
     return call
 

@@ -80,7 +80,9 @@ def _is_collective(node: Node) -> bool:
 def _joins_lanes(node: Node, number: int) -> bool:
     """Whether a node gives every lane of the level the same."""
     return (
-        _is_collective(node) and node.params["axis"] == number and node.primitive.name != "ppermute"
+        _is_collective(node)
+        and node.params["axis"] == number
+        and node.primitive.name in ("psum", "pmax", "pmin", "all_gather", "pbroadcast")
     )
 
 

@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 from fx import limits
-from fx.debug import ordered
 from fx.errors import CompileError
 from fx.graph.ir import Graph
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
+from fx.graph.passes.ordering import ordered
 from fx.tensor import new_tensor
 from fx.transforms.jitting.short.alone import base_of
 
@@ -45,9 +45,7 @@ def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
         return Interpreted(graph)
     if has_effects(graph):
         chained = ordered(graph)
-        if chained is None:
-            return Interpreted(graph)
-        return Ordered(_compile_pure(chained, donated))
+        return Interpreted(graph) if chained is None else _compile_pure(chained, donated)
     return _compile_pure(graph, donated)
 
 
@@ -64,22 +62,6 @@ def _compile_pure(graph: Graph, donated: tuple[int, ...]) -> Any:
             stacklevel=2,
         )
         return Interpreted(graph)
-
-
-class Ordered:
-    """Runs a graph whose last output keeps effects in order and is nobody's."""
-
-    __slots__ = ("executable",)
-
-    def __init__(self, executable: Any) -> None:
-        self.executable = executable
-
-    def run(self, arrays: list[Any]) -> list[Any]:
-        """The results as arrays."""
-        return self.executable.run(arrays)[:-1]  # type: ignore[no-any-return]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.executable, name)
 
 
 class Interpreted:

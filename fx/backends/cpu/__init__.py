@@ -21,7 +21,9 @@ warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning, _OURS)
 # where the kernels are: in each file functions of the names of their primitives
 KERNELS = {
     "attention": "attention attention_grad",
-    "collective": "psum pmax pmin all_gather ppermute",
+    "collective": """
+        psum pmax pmin all_gather psum_scatter all_to_all pbroadcast ppermute mesh_index shard
+        unshard""",
     "control_flow": "unstack stack cond scan while",
     "conv": "conv conv_input_grad conv_weight_grad",
     "creation": "full iota",
@@ -110,6 +112,11 @@ def kernel_into(primitive: Any) -> tuple[Any, int] | None:
 def small_draws() -> Any:
     """``f(key, family, shape, dtype, more, out)``: a small draw and the next key by one call."""
     return import_module(f"{__name__}.draws").with_next_key
+
+
+def between_ranks() -> Any:
+    """The axes of meshes, and the words by which compiled code knows them."""
+    return import_module(f"{__name__}.collective")
 
 
 def from_numpy(array: np.ndarray) -> np.ndarray:

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx.dtypes import INTEGRAL
 from fx.graph.ir import Graph, Node
 from fx.graph.printing import subgraphs
 
 
+def effect_of(node: Node) -> Any:
+    """The order of effects in which the node itself takes part; "" for one that has none."""
+    effect = getattr(node.primitive, "effectful", "")
+    return effect(**node.params) if callable(effect) else effect
+
+
+def effects_of(node: Node) -> tuple[Any, ...]:
+    """The orders in which the node and the graphs in its parameters take part."""
+    found = effect_of(node)
+    orders = {found: None} if found else {}
+    for _, nested in subgraphs(node.params):
+        orders.update(dict.fromkeys(effects_in(nested)))
+    return tuple(orders)
+
+
+def effects_in(graph: Graph) -> tuple[Any, ...]:
+    """The orders in which nodes of the graph take part, first come."""
+    found = graph.cache.get("effects")
+    if found is None:
+        orders = dict.fromkeys([o for node in graph.nodes for o in effects_of(node)])
+        found = graph.cache["effects"] = tuple(orders)
+    return found  # type: ignore[no-any-return]
+
+
 def is_effectful(node: Node) -> bool:
     """Whether running the node does something besides computing its results."""
-    if getattr(node.primitive, "effectful", False):
-        return True
-    return any(has_effects(nested) for _, nested in subgraphs(node.params))
+    return bool(effects_of(node))
 
 
 def has_effects(graph: Graph) -> bool:
     """Whether a node of the graph is effectful."""
-    found = graph.cache.get("effects")
-    if found is None:
-        found = graph.cache["effects"] = any(is_effectful(node) for node in graph.nodes)
-    return bool(found)
+    return bool(effects_in(graph))
 
 
 def may_fail(node: Node) -> bool:

@@ -86,3 +86,38 @@ def test_a_plain_print_is_staged(lines):
     g(X)
     g(X)
     assert lines() == ["staging"]
+
+
+def test_the_order_is_kept_through_loops_and_branches(lines):
+    def f(x):
+        fx.debug.print("start")
+
+        def body(c, row):
+            fx.debug.print("row {}", row)
+            return c + row, c
+
+        total, ys = fx.scan(body, fx.tensor(0.0), x)
+        fx.debug.print("total {}", total)
+
+        def more(v):
+            fx.debug.print("ask {}", v)
+            return v < 6
+
+        def step(v):
+            fx.debug.print("step {}", v)
+            return v + 2
+
+        last = fx.while_loop(more, step, total)
+        small = lambda v: (fx.debug.print("small"), v)[1]
+        large = lambda v: (fx.debug.print("large"), -v)[1]
+        out = fx.cond(last > 5, large, small, last)
+        fx.debug.print("end")
+        return ys, out
+
+    f(X)
+    eager = lines()
+    assert eager[1:3] == ["row 1.0", "row 2.0"] and eager[-2:] == ["large", "end"]
+    jitted = fx.jit(f)
+    for _ in range(2):
+        jitted(X)
+        assert lines() == eager

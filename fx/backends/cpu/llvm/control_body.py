@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED, UNSOLVED
+from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED, LOST, UNSOLVED
 from fx.compiler.memory import ALIGN, Planner
 from fx.compiler.step import PythonStep, Step
 from fx.errors import DIVIDED_BY_0
@@ -169,6 +169,7 @@ def copy(builder: ir.IRBuilder, to: Any, source: Any, nbytes: int) -> None:
 _IN_BODY = {  # what may go wrong in a loop or branch in which several steps may fail
     BAD_INDEX: "an index is out of range",
     DIVIDED: DIVIDED_BY_0,
+    LOST: "a message between ranks was lost",
     UNSOLVED: "a matrix is singular or not positive definite",
 }
 

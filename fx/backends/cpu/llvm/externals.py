@@ -4,8 +4,9 @@ An entry is a name, an LLVM function type and a function that finds the address;
 only when a program that calls the function is loaded, so that libraries are imported when a graph
 first needs them. Names start with ``fx.``, so that they never meet a symbol of the C library by
 chance; whoever loads code adds ``address(name)`` for each name that ``names(module)`` lists.
-``fx.group.name.dtype`` is a kernel of ``any_size`` or of ``irregular``, which needs no entry, and
-``fx.roots.size.dtype`` a table of ``any_size/fourier/tables.py``.
+``fx.group.name.dtype`` is a kernel of ``any_size`` or of ``irregular``, ``fx.roots.size.dtype`` a
+table of ``any_size/fourier/tables.py``, and ``fx.ranks.KEY`` the words of an axis of a mesh
+(``fx/backends/cpu/collective.py``): these need no entry.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from fx.backends.cpu import irregular
+from fx.backends.cpu import collective, irregular
 from fx.backends.cpu.lapack import door
 
 _PREFIX = "fx."
+_RANKS = "fx.ranks."
 
 
 class External(NamedTuple):
@@ -69,7 +71,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     """The declaration of a known function in ``module``."""
     found = module.globals.get(name)
     if found is None:
-        kind = _KERNEL if _kernel(name) else _entries[name].type
+        kind = _entries[name].type if name in _entries else _KERNEL
         found = ir.Function(module, kind, name)
     return found
 
@@ -78,6 +80,9 @@ def address(name: str) -> int:
     """Where a function is in this process; 0 for a name that is not known here."""
     found = _addresses.get(name)
     if found is None:
+        if name.startswith(_RANKS):
+            ranks = collective.axes.get(name.removeprefix(_RANKS))
+            return 0 if ranks is None else int(ranks.words.ctypes.data)
         if parts := _kernel(name):
             if parts[0] == _TABLES:
                 from fx.backends.cpu.llvm.any_size.fourier import tables
@@ -94,7 +99,16 @@ def address(name: str) -> int:
 
 def names(module: ir.Module) -> list[str]:
     """The known functions that a module declares."""
-    return [name for name in module.globals if name in _entries or _kernel(name)]
+    return [
+        name
+        for name in module.globals
+        if name in _entries or name.startswith(_RANKS) or _kernel(name)
+    ]
+
+
+def ranks(module: ir.Module, axis: str) -> Any:
+    """Where the words of an axis of a mesh are."""
+    return declare(module, _RANKS + axis)
 
 
 def of_capsules(module: str, table: str, function: str) -> Callable[[], int]:

@@ -19,6 +19,7 @@ from fx.backends.cpu.llvm.node_steps import (
     indexing,
     lapack,
     philox,
+    ranks,
     scattering,
 )
 from fx.compiler.step import Step
@@ -62,5 +63,6 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "rfft": fourier.planned,
     "irfft": fourier.planned,
     "verified": lapack.verified,
+    **ranks.STEPS,
     **dict.fromkeys(PLANS, lapack.planned),
 }

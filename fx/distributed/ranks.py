@@ -1,0 +1,158 @@
+"""The ranks along one axis of a mesh: communicator, eager messages, what compiled code reads.
+
+Compiled code is kept on disk and serves any rank of any world, so it holds nothing of them: it
+reads the *words* of an axis, whose address is the symbol ``fx.ranks.KEY``, when it runs.
+
+| word | |
+| --- | --- |
+| 0 | the communicator's handle |
+| 1 | the place of this rank |
+| 2 | the rank that stands for none |
+| from 3 | handles of datatypes, in the order of ``DATATYPES`` |
+| behind | handles of operations, in the order of ``OPERATIONS`` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.devices import backend
+from fx.distributed import mpi
+
+collective: Any = backend("cpu").between_ranks()
+collective.engine = mpi
+known: dict[str, Any] = collective.axes
+_TAG = 70  # of what goes from one rank to another in a mesh
+
+
+class Ranks:
+    """The ranks of a mesh's axis that this rank talks to.
+
+    Args:
+        key: the same on every rank of the mesh.
+        members: their numbers in the world, in the order of the axis.
+        index: the place of this rank among them.
+    """
+
+    def __init__(self, key: str, members: Sequence[int], index: int) -> None:
+        self.key, self.size, self.index = key, len(members), index
+        self.words = np.zeros(collective.WORDS, np.uint64)
+        self.words[collective.INDEX] = index
+        self.comm: Any = None
+        if self.size > 1:
+            MPI = mpi.start()
+            world = MPI.COMM_WORLD
+            self.comm = world.Create_group(world.group.Incl(list(members)), tag=_TAG)
+            self.comm.Set_errhandler(MPI.ERRORS_RETURN)
+            self._tell()
+        collective.axes[key] = self
+
+    def _tell(self) -> None:
+        self.words[collective.COMM] = mpi.handle(self.comm)
+        self.words[collective.NOBODY] = mpi.start().PROC_NULL % 2**64
+        for dtype, word in collective.DATATYPES.items():
+            found = mpi.start().BYTE if dtype is None else mpi.datatype(dtype)
+            self.words[word] = mpi.handle(found)
+        for (name, dtype), word in collective.OPERATIONS.items():
+            self.words[word] = mpi.handle(mpi.operation(name, dtype))
+
+    # eager messages: each waits, so that Ctrl-C ends it -------------------------------------------
+
+    def _done(self, *requests: Any) -> None:
+        for request in requests:
+            mpi.wait(request.Test, None)
+
+    def reduce(self, x: np.ndarray, name: str) -> np.ndarray:
+        """The sum, minimum or maximum, (*S) -> (*S)."""
+        if self.comm is None:
+            return x
+        dtype, x = x.dtype, np.ascontiguousarray(collective.widen(x)).reshape(x.shape)
+        op = _operation(name, x.dtype)
+        out = np.empty_like(x)
+        if x.size:
+            self._done(self.comm.Iallreduce(mpi.buffer(x), mpi.buffer(out), op))
+        return collective.narrowed(out, dtype)
+
+    def gather(self, x: np.ndarray) -> np.ndarray:
+        """The parts of all, (*S) -> (size, *S)."""
+        if self.comm is None:
+            return x.reshape(1, *x.shape)
+        out = np.empty((self.size, *x.shape), x.dtype)
+        if x.size:
+            to = [mpi.raw(out)[0], x.nbytes, mpi.start().BYTE]  # a message counts for each rank
+            self._done(self.comm.Iallgather(_bytes(x), to))
+        return out
+
+    def reduce_scatter(self, x: np.ndarray) -> np.ndarray:
+        """The own row of the sum, (size, *S) -> (*S)."""
+        _check_rows("psum_scatter", x, self.size)
+        if self.comm is None:
+            return x[0]
+        dtype, shape = x.dtype, x.shape
+        x = np.ascontiguousarray(collective.widen(x)).reshape(shape)
+        out = np.empty(shape[1:], x.dtype)
+        op = _operation("sum", x.dtype)
+        if x.size:
+            rows = [mpi.raw(x)[0], out.size, mpi.datatype(x.dtype)]
+            self._done(self.comm.Ireduce_scatter_block(rows, mpi.buffer(out), op))
+        return collective.narrowed(out, dtype)
+
+    def exchange(self, x: np.ndarray) -> np.ndarray:
+        """Row j to rank j, (size, *S) -> (size, *S)."""
+        _check_rows("all_to_all", x, self.size)
+        if self.comm is None:
+            return x
+        out = np.empty(x.shape, x.dtype)
+        if x.size:
+            count = x.nbytes // self.size
+            byte = mpi.start().BYTE
+            ends = [[_bytes(x)[0], count, byte], [mpi.raw(out)[0], count, byte]]
+            self._done(self.comm.Ialltoall(*ends))
+        return out
+
+    def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
+        """What one of them holds."""
+        if self.comm is None:
+            return x
+        out = np.array(x, order="C")
+        if x.size:
+            self._done(self.comm.Ibcast(mpi.raw(out), root=source))
+        return out
+
+    def permute(self, x: np.ndarray, sources: Sequence[int]) -> np.ndarray:
+        """What ``sources[index]`` holds, zeros where that is -1."""
+        out, requests = np.zeros(x.shape, x.dtype), []
+        if sources[self.index] == self.index:
+            return x
+        if x.size:
+            if sources[self.index] >= 0:
+                requests.append(self.comm.Irecv(mpi.raw(out), sources[self.index], _TAG))
+            if self.index in sources:
+                requests.append(self.comm.Isend(_bytes(x), sources.index(self.index), _TAG))
+        self._done(*requests)
+        return out
+
+
+def _operation(name: str, dtype: Any) -> Any:
+    found = mpi.operation(name, dtype)
+    if found is None:
+        from fx.errors import DTypeError
+
+        raise DTypeError(f"p{name}: MPI has no {name} of {np.dtype(dtype).name}")
+    return found
+
+
+def _bytes(x: np.ndarray) -> Any:
+    return mpi.raw(np.ascontiguousarray(x))
+
+
+def _check_rows(name: str, x: np.ndarray, size: int) -> None:
+    if not x.ndim or x.shape[0] != size:
+        from fx.errors import ShapeError
+
+        raise ShapeError(
+            f"{name}: axis 0 of shape {x.shape} must have a row for each of {size} ranks"
+        )
