@@ -1,6 +1,5 @@
-"""Every word of up to three letters over {grad, jvp, vmap, backward}, on every primitive."""
+"""Words of up to three letters over {grad, jvp, vmap, backward, jit}, on every primitive."""
 
-import os
 import random
 
 import pytest
@@ -8,29 +7,37 @@ import pytest
 from fx import limits
 from fx.testing import all_primitives, broken_words, draw, words
 from fx.testing.words import subject_of
+from tests.thorough import THOROUGH
 
 PRIMITIVES = all_primitives()
-THOROUGH = os.environ.get("FX_HYPOTHESIS") == "thorough"
+KINDS = {"divide", "matmul", "max", "power", "sin", "softmax", "take", "tanh"}
 
 
-def few_of_each_family():
-    """The last of each file, with slopes and without, and kinds that a table has."""
+def of_each_family():
+    """The last primitive of each file with slopes, and the last without."""
     families = {}
     for name, primitive in PRIMITIVES.items():
-        rules = [primitive.spec.__module__, callable(primitive.vjp)]
-        families.setdefault(tuple(rules), []).append(name)
-    last = {names[-1] for names in families.values()}
-    return last | {"divide", "matmul", "max", "power", "sin", "softmax", "take", "tanh"}
+        families[primitive.spec.__module__, callable(primitive.vjp)] = name
+    return list(families.values())
 
 
-FULL = set(PRIMITIVES) if THOROUGH else few_of_each_family()
+FAMILIES = of_each_family()
+SHORT, LONG = words(2), words(3)[len(words(2)) :]
+PLAIN = [word for word in LONG if "c" not in word]
+STAGED = [word for word in LONG if "c" in word]  # each compiles graphs of its own, which is slow
 
 
 def words_for(name):
-    """All words up to three letters, two where others have the rules; every fifth of a loop's."""
-    if name not in FULL:
-        return words(2)
-    return words(3) if THOROUGH or name != "while" else [*words(2), *words(3)[30::5]]
+    """All words on a few kinds; words of two letters on every primitive.
+
+    One of each family has those of three letters too: all without jit, and every fifth with it, at
+    each family another fifth, so that each word meets several families.
+    """
+    if THOROUGH or name in KINDS:
+        return words(3)
+    if name not in FAMILIES:
+        return SHORT
+    return [*SHORT, *PLAIN, *STAGED[FAMILIES.index(name) % 5 :: 5]]
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
@@ -42,8 +49,10 @@ def test_every_word_holds(name):
 @pytest.mark.parametrize("name", PRIMITIVES)
 @pytest.mark.parametrize("seed", range(2 if THOROUGH else 1))
 def test_short_words_hold_elsewhere(name, seed):
+    """Words with jit meet other samples below, and jit alone in ``test_compiled.py``."""
     subject = subject_of(PRIMITIVES[name], draw(PRIMITIVES[name], random.Random(seed)))
-    broken = broken_words(PRIMITIVES[name], length=2, subject=subject)
+    only = [word for word in SHORT if THOROUGH or "c" not in word]
+    broken = broken_words(PRIMITIVES[name], subject=subject, only=only)
     assert not broken, "\n".join(map(str, broken.values()))
 
 
