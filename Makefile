@@ -27,6 +27,7 @@ help: ## list the targets
 	@echo "  TEST_PEERS=$(TEST_PEERS)  1: torch and jax are installed as oracles; 0: without them"
 	@echo "  JOBS=$(JOBS)        test processes"
 	@echo "  ARGS=$(ARGS)         passed on: make test ARGS='tests/nn -k conv'"
+	@echo "  FX_CACHE_DIR  a folder that keeps compiled code for the next run of the tests"
 
 venv: $(BASE) ## create .venv with fx (editable) and what the tests and examples need
 

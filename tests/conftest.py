@@ -18,6 +18,8 @@ if "FX_CACHE_DIR" not in os.environ:
 import functools
 import gc
 
+gc.disable()  # until all is imported and collected, which stays
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -52,5 +54,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: the garbage collector need not look at it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()

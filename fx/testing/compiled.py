@@ -33,8 +33,11 @@ TOLERANCE = {
 }  # fmt: skip
 
 
+DTYPES = (float64, float32, bfloat16, float16)
+
+
 def _check(primitive: Primitive, sample: Sample) -> None:
-    for dtype, _ in taken_in(primitive, sample, (float64, float32, bfloat16, float16)):
+    for dtype, _ in taken_in(primitive, sample, DTYPES):
         compiled_in(primitive, sample, dtype)
         if not any(a.dtype in FLOATING for a in sample.args):
             return

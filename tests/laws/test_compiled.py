@@ -6,15 +6,24 @@ import pytest
 
 from fx import limits
 from fx.testing import all_primitives, draw
-from fx.testing.compiled import compiled_is_the_kernel
+from fx.testing.case import taken_in
+from fx.testing.compiled import DTYPES, compiled_in, compiled_is_the_kernel
+from tests.thorough import THOROUGH
 
 PRIMITIVES = all_primitives()
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_compiled_is_the_kernel(name):
+    """One sample in every dtype, others in one each."""
+    primitive = PRIMITIVES[name]
     for seed in range(4):
-        compiled_is_the_kernel(PRIMITIVES[name], draw(PRIMITIVES[name], random.Random(seed)))
+        sample = draw(primitive, random.Random(seed))
+        if seed == 0 or THOROUGH:
+            compiled_is_the_kernel(primitive, sample)
+        else:
+            taken = [dtype for dtype, _ in taken_in(primitive, sample, DTYPES)]
+            compiled_in(primitive, sample, taken[seed % len(taken)])
 
 
 IN_BLOCKS = ("conv", "conv_input_grad", "conv_weight_grad", "matmul", "max_pool", "window_sum")
