@@ -11,6 +11,7 @@ import numpy as np
 
 from fx.ops.pointwise import complex_numbers
 from fx.writing.noting import Selection
+from fx.writing.paths import selections
 from fx.writing.views import noting
 
 
@@ -37,6 +38,7 @@ def _laid(shape: Any, strides: Any) -> Any:
 
 pairs = Selection(complex_numbers.view_as_real, _as_pairs, complex_numbers.view_as_complex)
 numbers = Selection(complex_numbers.view_as_complex, _as_numbers, complex_numbers.view_as_real)
+selections.update(pairs=pairs, numbers=numbers)
 
 
 def _view_as_real(input: Any) -> Any:

@@ -175,7 +175,7 @@ def new_record(x: Any) -> View:
     family = Family(x)
     x._view = made = View(family, (), None, False)
     if family.repeated and writing.started:  # what it was expanded from came first
-        from fx.writing.resizing import widen
+        from fx.writing.widening import widen
 
         widen(family)
     return made

@@ -13,8 +13,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from fx.config import modes
 from fx.errors import WriteError
 from fx.gradients import rest, woken
@@ -26,10 +24,10 @@ from fx.writing import host
 from fx.writing.checking import check
 from fx.writing.layouts import has_positions, layout, owner_of
 from fx.writing.noting import start
-from fx.writing.records import _GONE, Family, Storage, View, record_of, view_of
+from fx.writing.paths import Path
+from fx.writing.records import Family, Storage, View, record_of, view_of
 from fx.writing.storing import _put
-
-Path = tuple[tuple[Any, dict[str, Any]], ...]
+from fx.writing.widening import lead, widen
 
 
 def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
@@ -132,42 +130,6 @@ def _in_order(family: Family) -> Path | None:
     return (transpose, {"axes": order}), flat
 
 
-def widen(family: Family) -> None:
-    """Before the first write: let what is cut of a larger memory, or expanded, be views of that."""
-    array = family.array
-    if family.of_user or type(array) is not np.ndarray or array.base is None:
-        return
-    owner = owner_of(array)
-    if owner.dtype != array.dtype or not owner.flags.c_contiguous:
-        return
-    if owner.size <= array.size and not family.repeated:
-        return
-    from fx.writing.finding import steps
-
-    flat = owner.reshape(-1)
-    lead = steps(flat, array)
-    if lead is not None:
-        _lead(family, lead, flat.size)
-        family.array = flat
-
-
-def _lead(family: Family, path: Path, size: int) -> None:
-    """Let all members be views of a memory in which a family's first lies where a path leads."""
-    root = family.root()
-    waiting = None
-    if root is not None:
-        waiting = woken(root)
-        family.add(root)
-        family.root = _GONE
-    for member in family.alive():
-        record = view_of(member)
-        record.path, record.at = (*path, *record.path), record.at + len(path)
-        record.source = record.value = None
-    family.shape, family.strides = (size,), None
-    if waiting is not None:
-        rest(root, waiting)
-
-
 def _grow(family: Family, size: int, more: int, name: str) -> None:
     """Let the memory of a family, of ``size`` elements, have more."""
     cell, order = family.cell, _in_order(family)
@@ -192,13 +154,13 @@ def _grow(family: Family, size: int, more: int, name: str) -> None:
     for primitive, params in order:
         base = primitive(base, **params)
     grown = concat([base, base.new_zeros((more - size,))])
-    lead: Path = ((slice, {"start": (0,), "stop": (size,), "step": (1,)}),)
+    way: Path = ((slice, {"start": (0,), "stop": (size,), "step": (1,)}),)
     shape = family.shape
     if len(order) == 2:
         axes = order[0][1]["axes"]
-        lead += ((reshape, {"shape": tuple([shape[a] for a in axes])}),)
-        lead += ((transpose, {"axes": inverse_permutation(axes)}),)
+        way += ((reshape, {"shape": tuple([shape[a] for a in axes])}),)
+        way += ((transpose, {"axes": inverse_permutation(axes)}),)
     elif order:
-        lead += ((reshape, {"shape": shape}),)
-    _lead(family, lead, more)
+        way += ((reshape, {"shape": shape}),)
+    lead(family, way, more)
     _put(family, grown)

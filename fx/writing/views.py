@@ -37,6 +37,7 @@ from fx.tensor import Tensor, new_tensor
 from fx.writing.host import is_hosted, memories
 from fx.writing.layouts import layout, lies_as_told, strides_of
 from fx.writing.noting import SURELY, Selection, link, start
+from fx.writing.paths import selections
 from fx.writing.records import CUT
 
 VIEWS = frozenset(
@@ -217,6 +218,7 @@ diagonal = Selection(Tensor.diagonal, _diagonal)
 unfold = Selection(Tensor.unfold, _unfolded)
 strided = Selection(Tensor.as_strided, _strided)
 index_of = Selection(cut, cut_array)
+selections.update(strided=strided, index_of=index_of)
 
 
 def _diagonal_of(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
