@@ -59,8 +59,8 @@ class Lines:
     """Serves lines of text on a port; ``poll`` does whatever is due.
 
     Who does not say within 10 s who he is, sends a line without an end, or does not read what he
-    is sent, is dropped; more than 64 of them at once are not let in. Subclasses have ``_answer``,
-    which may raise ``Refused`` or ``ValueError``, and ``_gone``.
+    is sent, is dropped; of more than 64 of them at once the oldest goes. Subclasses have
+    ``_answer``, which may raise ``Refused`` or ``ValueError``, and ``_gone``.
     """
 
     def __init__(self, host: str, port: int, longest: int = _LINE) -> None:
@@ -110,9 +110,9 @@ class Lines:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
-            if sum(peer.name is None for peer in self._peers) >= _UNKNOWN:
-                connection.close()
-                return
+            unknown = [peer for peer in self._peers if peer.name is None]
+            if len(unknown) >= _UNKNOWN:
+                self._end(min(unknown, key=lambda peer: peer.since))
             connection.settimeout(1.0)  # for the answers
             peer = Peer(connection, monotonic())
             self._peers.add(peer)

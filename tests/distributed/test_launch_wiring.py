@@ -184,7 +184,7 @@ def test_hostile_bytes_do_not_harm():
                 told = b""
             assert told in (b"", b"cmd=error rc=-1 msg=who_are_you\n")
         idle = [Client(server.port) for _ in range(80)]
-        assert idle[-1].ended()  # more than 64 that say nothing are not kept
+        assert idle[0].ended()  # more than 64 that say nothing are not kept
         for each in idle:
             each.lines.close()
             each.socket.close()

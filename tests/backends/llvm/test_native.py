@@ -15,7 +15,10 @@ from fx.testing.native import python_steps, table
 
 HALF, INTEGERS = {"bfloat16", "float16"}, {"int32", "bool"}
 REAL = {"float64", "float32"} | HALF
-LANES = ("all_gather", "pmax", "pmin", "ppermute", "psum")
+LANES = (
+    "all_gather", "all_to_all", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "psum_scatter",
+    "unshard",
+)  # fmt: skip
 CONVOLUTIONS = ("conv", "conv_input_grad", "conv_weight_grad", "max_pool")
 WINDOWS = ("window_sum", "window_sum_transpose")
 # the Python steps there are, and why; of complex numbers nearly all are
@@ -23,6 +26,7 @@ KNOWN = [
     ("SciPy gives no address of zeta", ("polygamma", "zeta"), REAL),
     ("Airy's functions are four at once", ("airy_ai", "airy_ai_slope"), REAL),
     ("lanes are gone before code is made", LANES, REAL | INTEGERS),
+    ("outside of a mesh there is one rank", ("mesh_index",), {"as drawn"}),
     ("windows of 16 bits and of integers", CONVOLUTIONS + WINDOWS, HALF | INTEGERS),
     ("neighbours of 16-bit numbers", ("nextafter",), HALF),
     ("products of integers", ("matmul",), INTEGERS),
