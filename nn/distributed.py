@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from fx import tree
 from fx.config import is_grad_enabled, modes, no_grad
-from fx.distributed import exchange
+from fx.distributed import exchange, staged
 from fx.distributed.errors import DistError
 from fx.distributed.filling import array_of, refuse_staging
 from fx.distributed.groups import world
@@ -137,21 +138,37 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives."""
-        if modes.stage is not None:
-            refuse_staging(modes.stage, _NAME)
         reducer = self._reducer
+        stage = modes.stage
+        if stage is not None and (reducer.looks or self._joining is not None):
+            refuse_staging(stage, _NAME)  # what the ranks tell each other chooses what they do
         syncs = is_grad_enabled() and self.require_backward_grad_sync
         if syncs:
             reducer.check_last()
         if self._joining is not None:
             self._joining.tell(syncs)
-        if self.require_forward_param_sync and self.broadcast_buffers:
+        before = self.require_forward_param_sync
+        if stage is not None:
+            before = reducer.synced.get(stage, before)
+        if before and self.broadcast_buffers:
             take(self.process_group, self._synced(), self._first())
         out = self.module(*inputs, **kwargs)
-        reducer.armed = self.require_forward_param_sync = syncs
+        reducer.armed = syncs
         if syncs:
             reducer.prepare(out if reducer.looks else None, self.static_graph)
+        if stage is None:
+            self.require_forward_param_sync = syncs
+        else:
+            reducer.synced[stage] = syncs
+            stage.at_end(partial(self._check_staged, stage))
         return out
+
+    def _check_staged(self, stage: Any) -> str:
+        """Why a function that was staged cannot be compiled; nothing where it can."""
+        last = self._reducer.synced[stage]
+        if last != self.require_forward_param_sync and self.broadcast_buffers and self._synced():
+            return f"whether the next pass takes buffers changes in it, by {_NAME}.no_sync()"
+        return self._reducer.check_staged()
 
     def _first(self) -> int:
         """The rank whose buffers all take."""
@@ -210,12 +227,14 @@ class _Reducer:
         self._waiting: set[int] = set()
         self._works: list[Work] = []
         self._started = False
+        self._staged = False  # whether the pass is one of a function that is being staged
+        self.synced: Any = WeakKeyDictionary()  # by stage: whether its last pass averages
         for i, p in enumerate(self.params):
             p.register_post_accumulate_grad_hook(partial(self._ready, i))
 
     def check_last(self) -> None:
         """Refuse a new pass where the last one was averaged in part."""
-        if not (self.armed and self._started and self._waiting):
+        if self._staged or not (self.armed and self._started and self._waiting):
             return
         self.armed = self._started = False
         for work in self._works:
@@ -241,6 +260,15 @@ class _Reducer:
                 self._static = self._unused
         self._waiting = set(range(len(self.params))) - self._unused
         self._works, self._started = [], False
+        self._staged = modes.stage is not None
+
+    def check_staged(self) -> str:
+        """Why the averages of a staged function cannot be nodes of it; nothing where they can."""
+        armed, self.armed = self.armed, False
+        if not (armed and self._staged and self._waiting):
+            return ""
+        names = ", ".join(self.names[i] for i in sorted(self._waiting))
+        return f"no gradient comes in it for {names} of a {_NAME}"
 
     def _without_part(self, out: Any) -> set[int]:
         """The parameters that no tensor of a result was computed from."""
@@ -256,7 +284,7 @@ class _Reducer:
 
     def _ready(self, i: int, p: Any) -> None:
         """The gradient of a parameter is there."""
-        if not self.armed:
+        if not self.armed or self._staged != (modes.stage is not None):
             return
         if i in self._unused:
             raise DistError(
@@ -266,6 +294,10 @@ class _Reducer:
             )  # fmt: skip
         self._started = True
         self._waiting.discard(i)
+        if self._staged:
+            if not self._waiting:
+                self._average()
+            return
         while len(self._works) < len(self.buckets):
             bucket = self.buckets[len(self._works)]
             if not self._waiting.isdisjoint(bucket):
@@ -308,6 +340,15 @@ class _Reducer:
                         p.grad = value
                     else:
                         held._renew("all_reduce", value)
+
+    def _average(self) -> None:
+        """The means of all gradients as nodes of a function that is being staged."""
+        self.armed = False
+        held = [p.grad for p in self.params]
+        values = [staged.value_of(g, _NAME) for g in held]
+        for g, mean in zip(held, staged.reduce_all(self.group, values, ReduceOp.AVG)):
+            with no_grad():
+                g._renew("all_reduce", mean)
 
     def used_anywhere(self, here: bool = True) -> Any:
         """Which parameters had a part in the pass of some rank; None: all."""
@@ -398,6 +439,12 @@ def now(group: Any, steps: Any) -> Any:
 
 def take(group: Any, cells: list[Any], root: int) -> None:
     """Give parameters and buffers the values of one rank."""
+    if modes.stage is not None:
+        values = [staged.value_of(c, _NAME) for c in cells]
+        for c, value in zip(cells, staged.broadcast(group, values, root)):
+            with no_grad():
+                c._renew("broadcast", value)
+        return
     by_dtype: dict[Any, list[Any]] = {}
     for cell in cells:
         by_dtype.setdefault(cell._dtype, []).append(cell)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fx.distributed import exchange, reductions
+from fx.config import modes
+from fx.distributed import exchange, reductions, staged
 from fx.distributed.filling import Array, Place, array_of, arrays_of, fits, into, kept, stacked
 from fx.distributed.groups import ProcessGroup, meet, world
 from fx.distributed.reductions import ReduceOp
@@ -81,10 +82,14 @@ def all_reduce(
         tensor([1., 2.])
         >>> dist.destroy_process_group()
     """
-    g, x = world(group), array_of(tensor, "all_reduce")
+    g, inside = world(group), staged.serves(op)
+    x = staged.value_of(tensor, "all_reduce") if inside else array_of(tensor, "all_reduce")
     reductions.check(op, x.dtype, "all_reduce")
     place = Place(tensor, "all_reduce")
     kept([place], "all_reduce", "x = all_reduce(x)")
+    if inside:
+        (out,) = staged.reduce_all(g, [x], op)
+        return staged.given(g, "all_reduce", place, out, async_op)
     key = ("all_reduce", _spec(x), str(op))
     return _call(g, x, key, exchange.reduce_all(g, x, op), place.filled, async_op)
 
@@ -118,10 +123,14 @@ def broadcast(
     group_src: int | None = None,
 ) -> Any:
     """The tensor of rank ``src``, in each."""
-    g, x = world(group), array_of(tensor, "broadcast")
+    g, inside = world(group), modes.stage is not None
+    x = staged.value_of(tensor, "broadcast") if inside else array_of(tensor, "broadcast")
     root, place = _root(g, src, group_src, "broadcast"), Place(tensor, "broadcast")
     if g.rank() != root:
         kept([place], "broadcast", "x = broadcast(x, src)")
+    if inside:
+        (out,) = staged.broadcast(g, [x], root)
+        return staged.given(g, "broadcast", place, out, async_op)
     key = ("broadcast", _spec(x), f"src={g.ranks[root]}")
     fill = place.filled if g.rank() != root else lambda out: tensor
     return _call(g, x, key, exchange.broadcast(g, x, root), fill, async_op)

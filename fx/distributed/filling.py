@@ -40,14 +40,19 @@ def array_of(x: Any, what: str) -> Array:
         refuse_staging(stage, what)
     value = x.read() if x.level == CELL else x  # type: ignore[attr-defined]
     if value.level != PLAIN:
-        raise FxError(
-            f"{what}: {x.spec!r} is a value inside {value.transform}, and other processes see "
-            f"numbers alone; call it outside, or name an axis and write fx.psum(x, axis_name)"
-        )
+        refuse_inside(what, x, value)
     array = value._a
     if type(array) is not np.ndarray:
         raise DeviceError(f"{what}: {x.spec!r} is not on the CPU; write x.to('cpu') first")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def refuse_inside(what: str, x: Any, value: Any) -> None:
+    """Refuse what stands for a value inside of a transform."""
+    raise FxError(
+        f"{what}: {x.spec!r} is a value inside {value.transform}, and other processes see numbers "
+        f"alone; call it outside, or name an axis and write fx.psum(x, axis_name)"
+    )
 
 
 def arrays_of(listed: Any, what: str) -> list[Array]:
@@ -105,10 +110,14 @@ class Place:
 
     def filled(self, array: Array) -> Tensor:
         """The tensor with these values, or one that has them."""
+        return self.given(new_tensor(array))
+
+    def given(self, value: Tensor) -> Tensor:
+        """The tensor with the value of another, or that one."""
         if not self.writes:
-            return new_tensor(array)
+            return value
         with no_grad():
-            return self.tensor._renew(self.name, new_tensor(array))
+            return self.tensor._renew(self.name, value)
 
 
 def kept(places: Sequence[Place], name: str, write: str) -> None:

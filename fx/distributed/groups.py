@@ -46,6 +46,8 @@ class ProcessGroup:
         self.calls = 0  # collectives by messages so far: the same number in all ranks
         self.pending: set[Any] = set()  # works that MPI still reads and writes memory for
         self.store: Any = None
+        self.number = 0  # among those that this process was in: the same in all its ranks
+        self.axis: Any = None  # its ranks as compiled code knows them (``staged.py``)
 
     def rank(self) -> int:
         """This process's number in the group."""
@@ -66,6 +68,9 @@ class ProcessGroup:
 
     def open(self) -> ProcessGroup:
         """Take the second communicator: every rank of the group does."""
+        global _opened
+        _opened += 1
+        self.number = _opened
         if self.comm is not None:
             self.apart = self.comm.Dup()
         return self
@@ -73,6 +78,8 @@ class ProcessGroup:
     def close(self) -> None:
         """Give the communicators back."""
         self.closed = True
+        if self.axis is not None:
+            self.axis.close()
         for comm in (self.apart, self.comm):
             if comm is not None and comm != mpi.start().COMM_WORLD:
                 comm.Free()
@@ -119,6 +126,7 @@ class NotInGroup(DistError):
 
 
 _groups: dict[str, ProcessGroup] = {}
+_opened = 0  # groups that this process was in, also those that are closed
 _made = 0  # groups since the world was made: the same number in all ranks, as all make them
 
 

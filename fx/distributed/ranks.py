@@ -8,23 +8,30 @@ reads the *words* of an axis, whose address is the symbol ``fx.ranks.KEY``, when
 | 0 | the communicator's handle |
 | 1 | the place of this rank |
 | 2 | the rank that stands for none |
-| from 3 | handles of datatypes, in the order of ``DATATYPES`` |
+| 3 | nanoseconds that a wait may last; 0: for ever |
+| from 4 | handles of datatypes, in the order of ``DATATYPES`` |
 | behind | handles of operations, in the order of ``OPERATIONS`` |
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from fx.devices import backend
-from fx.distributed import mpi
+from fx.distributed import groups, mpi, recorder
+from fx.distributed.errors import DistError
+from fx.graph.passes.effects import effect_of
+from fx.graph.printing import subgraphs
+from fx.prims.collective import MESSAGES
 
 collective: Any = backend("cpu").between_ranks()
 collective.engine = mpi
 known: dict[str, Any] = collective.axes
+_compiled: set[str] = set()  # digests of programs
 _TAG = 70  # of what goes from one rank to another in a mesh
 
 
@@ -35,23 +42,32 @@ class Ranks:
         key: the same on every rank of the mesh.
         members: their numbers in the world, in the order of the axis.
         index: the place of this rank among them.
+        group: the process group that they are; None: the axis has a communicator of its own.
     """
 
-    def __init__(self, key: str, members: Sequence[int], index: int) -> None:
+    def __init__(self, key: str, members: Sequence[int], index: int, group: Any = None) -> None:
         self.key, self.size, self.index = key, len(members), index
         self.words = np.zeros(collective.WORDS, np.uint64)
         self.words[collective.INDEX] = index
-        self.comm: Any = None
+        self.comm: Any = None if group is None else group.comm
+        within = group or groups.group.WORLD
+        self.limit = None if within is None else within.seconds
         if self.size > 1:
-            MPI = mpi.start()
-            world = MPI.COMM_WORLD
-            self.comm = world.Create_group(world.group.Incl(list(members)), tag=_TAG)
-            self.comm.Set_errhandler(MPI.ERRORS_RETURN)
+            if group is None:
+                world = mpi.start().COMM_WORLD
+                self.comm = world.Create_group(world.group.Incl(list(members)), tag=_TAG)
+            self.comm.Set_errhandler(mpi.start().ERRORS_RETURN)
             self._tell()
         collective.axes[key] = self
 
+    def close(self) -> None:
+        """The communicator is gone: who still sends learns it from MPI."""
+        self.words[collective.COMM] = mpi.handle(mpi.start().COMM_NULL)
+        self.comm = mpi.start().COMM_NULL
+
     def _tell(self) -> None:
         self.words[collective.COMM] = mpi.handle(self.comm)
+        self.words[collective.LIMIT] = int((self.limit or 0) * 1e9)
         self.words[collective.NOBODY] = mpi.start().PROC_NULL % 2**64
         for dtype, word in collective.DATATYPES.items():
             found = mpi.start().BYTE if dtype is None else mpi.datatype(dtype)
@@ -63,7 +79,11 @@ class Ranks:
 
     def _done(self, *requests: Any) -> None:
         for request in requests:
-            mpi.wait(request.Test, None)
+            if not mpi.wait(request.Test, self.limit):
+                raise DistError(
+                    f"a message along axis {self.key} has waited {self.limit:g} s: not every rank "
+                    f"came to it"
+                )
 
     def reduce(self, x: np.ndarray, name: str) -> np.ndarray:
         """The sum, minimum or maximum, (*S) -> (*S)."""
@@ -156,3 +176,36 @@ def _check_rows(name: str, x: np.ndarray, size: int) -> None:
         raise ShapeError(
             f"{name}: axis 0 of shape {x.shape} must have a row for each of {size} ranks"
         )
+
+
+# what ranks compile -------------------------------------------------------------------------------
+
+
+def _messages(graph: Any) -> list[Any]:
+    """The nodes of a graph that send messages, in their order."""
+    out = []
+    for node in graph.nodes:
+        if effect_of(node) == MESSAGES:
+            out.append(node)
+        for _, inner in subgraphs(node.params):
+            out += _messages(inner)
+    return out
+
+
+def _note(graph: Any) -> None:
+    """Let the flight recorder know the messages of a program, where all ranks must send them.
+
+    The rest of a program may differ: a rank's last batch may be shorter. What was told is not told
+    again, for the same reason.
+    """
+    nodes, everyone = _messages(graph), mpi.start().COMM_WORLD.size
+    text = [
+        f"{n.primitive.name} {[v.spec for v in n.outs]} {sorted(n.params.items())}" for n in nodes
+    ]
+    digest = blake2b(repr(text).encode(), digest_size=8).hexdigest()
+    if digest not in _compiled and all(n.params["size"] == everyone for n in nodes):
+        _compiled.add(digest)
+        recorder.compiled(digest)
+
+
+collective.compiled = _note

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
-from fx.distributed import groups, mpi
+from fx.distributed import groups, mpi, recorder
 from fx.distributed.errors import DistBackendError, DistError, DistStoreError
 from fx.distributed.store import FileStore, PrefixStore, Store, TCPStore
 from fx.errors import ArgumentError
@@ -90,6 +90,7 @@ def init_process_group(
     )
     made.store = joined
     made.ordered = reduction == "ordered"
+    recorder.timeout(late.total_seconds())
     groups.set_world(made.open())
     _tell_gloo(name, comm.rank)
 

@@ -102,6 +102,11 @@ class Stage:
             found = found.outer
         return None
 
+    def at_end(self, check: Callable[[], str]) -> None:
+        """Ask, when the function is through, why it cannot be compiled; nothing where it can."""
+        if self.outer is not None:
+            self.outer.at_end(check)
+
     def reads(self, x: Any, name: str) -> None:
         """The function reads an attribute of Python state, in code that is not watched."""
         if self.touched is not None:

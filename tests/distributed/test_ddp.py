@@ -8,3 +8,9 @@ from tests.distributed.ranks import cases
 @pytest.mark.parametrize("case", cases("cases_ddp.py"))
 def test_of_ranks(outcomes, case):
     assert not outcomes("cases_ddp.py", 2)[case]
+
+
+@pytest.mark.parametrize("case", cases("cases_staged.py"))
+@pytest.mark.parametrize("size", [2, 3])
+def test_of_compiled_functions(outcomes, case, size):
+    assert not outcomes("cases_staged.py", size)[case]

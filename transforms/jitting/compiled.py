@@ -6,11 +6,13 @@ import warnings
 from typing import Any
 
 from fx import limits
+from fx.devices import backend
 from fx.errors import CompileError
 from fx.graph.ir import Graph
 from fx.graph.manager import optimize
-from fx.graph.passes.effects import has_effects
+from fx.graph.passes.effects import effects_in, has_effects
 from fx.graph.passes.ordering import ordered
+from fx.prims.collective import MESSAGES
 from fx.tensor import new_tensor
 from fx.transforms.jitting.short.alone import base_of
 
@@ -44,6 +46,8 @@ def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
     if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs, *results)):
         return Interpreted(graph)
     if has_effects(graph):
+        if MESSAGES in effects_in(graph):
+            backend("cpu").between_ranks().compiled(graph)
         chained = ordered(graph)
         return Interpreted(graph) if chained is None else _compile_pure(chained, donated)
     return _compile_pure(graph, donated)

@@ -111,6 +111,7 @@ class Stages:
                         touched.counters |= jitted.touched.counters
                         touched.identity |= {id(owner) for *_, owner in placed}
                         out = jitted.function(*args, **kwargs)
+                        recording.check_ends()
                     done = True
                     written = effects.take_out(placed)
                     try:

@@ -15,21 +15,23 @@ from fx.dtypes import COMPLEX, INTEGRAL, bool_, complex64, complex128, float32, 
 from fx.errors import DistError
 
 engine: Any = None  # ``address(name)`` of MPI's functions (``fx.distributed.mpi``)
+compiled: Any = None  # is told of each graph with messages that is compiled
 axes: dict[str, Any] = {}  # by key: ``fx.distributed.ranks.Ranks``
 
 # the words of an axis, which compiled code reads: what MPI calls its ranks, datatypes, operations
-COMM, INDEX, NOBODY = 0, 1, 2  # NOBODY: the rank that takes and sends nothing
+# NOBODY: the rank that takes and sends nothing; LIMIT: nanoseconds of a wait, 0 for ever
+COMM, INDEX, NOBODY, LIMIT = 0, 1, 2, 3
 _NUMBERS = (*sorted(INTEGRAL, key=lambda d: d.name), float32, float64, complex64, complex128)
-DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 3)}  # None: bytes
+DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 4)}  # None: bytes
 OPERATIONS = {
     key: i
     for i, key in enumerate(
         [("sum", d) for d in (bool_, *_NUMBERS)]
         + [(name, d) for name in ("max", "min") for d in (bool_, *_NUMBERS) if d not in COMPLEX],
-        3 + len(DATATYPES),
+        4 + len(DATATYPES),
     )
 }
-WORDS = 3 + len(DATATYPES) + len(OPERATIONS)
+WORDS = 4 + len(DATATYPES) + len(OPERATIONS)
 
 
 def ranks_of(axis: str) -> Any:

@@ -85,12 +85,23 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         self.counters: set[int] = set()  # places in the table of numbers that the function counts
         self.time = 0  # how many there were in all
         self.ended: GiveUp | None = None  # why it must not go on, whatever the function does then
+        self.ends: list[Callable[[], str]] = []
         self.inert: set[Value] = set()
         self.stopped: dict[Value, Value] = {}
         self.records = modes.record0
         self.by_source: dict[Any, Value] = {
             _identity(source): value for value, source in program.sources.items()
         }
+
+    def at_end(self, check: Callable[[], str]) -> None:
+        """Ask, when the function is through, why it cannot be compiled; nothing where it can."""
+        self.ends.append(check)
+
+    def check_ends(self) -> None:
+        """The function is through."""
+        for check in self.ends:
+            if why := check():
+                self.give_up(why)
 
     # inputs ------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Messages between the ranks of a mesh: MPI's functions, called from compiled code.
 
-A step posts its message and tests it until it is through; after a while of tests in vain it offers
-the core to others at each. Nothing about ranks stands in the code: it reads the words of the axis
-(``fx/backends/cpu/collective.py``). What MPI reports is told as an unfit value is.
+A step posts its message and tests it until it is through; after a while of tests in vain it
+sleeps between them, until the limit of the axis. Nothing about ranks stands in the code: it reads
+the words of the axis (``fx/backends/cpu/collective.py``). What MPI reports is told as an unfit
+value is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu import collective
-from fx.backends.cpu.collective import COMM, DATATYPES, INDEX, OPERATIONS
+from fx.backends.cpu.collective import COMM, DATATYPES, INDEX, LIMIT, OPERATIONS
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.failures import LOST
 from fx.backends.cpu.llvm.ir import Frame, at, clear, copy, i8, i64, pointer, store_item
@@ -24,7 +25,10 @@ from fx.dtypes import int64
 from fx.graph.ir import Node
 
 i32 = ir.IntType(32)
-_SPINS = 200  # tests in vain, before the core is offered to others
+_SPINS = 200  # tests in vain, before the core is left to others for a while
+_WORKED = 3000  # nanoseconds; a test that took longer has moved bytes
+_NAP = 10  # microseconds
+_LATE = -1  # the code of a wait that found no end within the limit
 _TAG = 71
 # a message takes longer than a step that keeps Python's lock may
 _LATENCY, _BYTE = 30_000.0, 0.2  # nanoseconds
@@ -50,9 +54,8 @@ def _register() -> None:
 
     for name, types in _FUNCTIONS.items():
         externals.register(f"fx.mpi.{name}", ir.FunctionType(i32, types), finder(name))
-    externals.register(
-        "fx.sched_yield", ir.FunctionType(i32, []), externals.of_library("sched_yield")
-    )
+    for name, types in (("usleep", [i32]), ("clock_gettime", [i32, pointer])):
+        externals.register(f"fx.{name}", ir.FunctionType(i32, types), externals.of_library(name))
 
 
 _register()
@@ -93,7 +96,7 @@ class _Messages:
         b = self.b
         found = i32(0)
         for code, request in zip(self.codes, self.requests):
-            waited = b.call(_wait(b.module), [request, code])
+            waited = b.call(_wait(b.module), [request, code, self.word(LIMIT)])
             found = b.select(b.icmp_signed("!=", waited, i32(0)), waited, found)
         bad = b.icmp_signed("!=", found, i32(0))
         store_item(b, b.select(bad, i64(LOST), i64(0)), status, i64(0), int64)
@@ -101,21 +104,34 @@ class _Messages:
 
 
 def _wait(module: ir.Module) -> ir.Function:
-    """Test a request until it is through; the code of what was posted, or of a test."""
+    """Test a request until it is through; the code of what was posted, of a test, or ``_LATE``.
+
+    As ``fx.distributed.mpi.wait`` does; the limit is in nanoseconds, 0: none.
+    """
     name = "fx_wait"
     found = module.globals.get(name)
     if found is not None:
         return found
-    function = ir.Function(module, ir.FunctionType(i32, [pointer, i32]), name)
+    function = ir.Function(module, ir.FunctionType(i32, [pointer, i32, i64]), name)
     function.linkage = "internal"
-    request, posted = function.args
-    start, test, look, again, offer, done = [
-        function.append_basic_block(n) for n in ("start", "test", "look", "again", "offer", "done")
+    request, posted, limit = function.args
+    start, test, look, again, slow, rest, nap, done = [
+        function.append_basic_block(n)
+        for n in ("start", "test", "look", "again", "slow", "rest", "nap", "done")
     ]
     b = ir.IRBuilder(start)
-    flag, state = b.alloca(i32), b.alloca(ir.ArrayType(i64, 16))
-    flag.type = state.type = pointer
-    b.store(i32(0), flag)
+    room = [b.alloca(t) for t in (i32, ir.ArrayType(i64, 16), ir.ArrayType(i64, 2), i64, i64)]
+    for each in room:
+        each.type = pointer
+    flag, state, clock, began, last = room
+
+    def now() -> Any:
+        b.call(externals.declare(module, "fx.clock_gettime"), [i32(_MONOTONIC), clock])
+        seconds, more = (b.load(at(b, clock, i, i64), typ=i64) for i in (0, 1))
+        return b.add(b.mul(seconds, i64(10**9)), more)
+
+    for place, zero in ((flag, i32(0)), (began, i64(0)), (last, i64(0))):
+        b.store(zero, place)
     b.cbranch(b.icmp_signed("==", posted, i32(0)), test, done)
     b.position_at_end(test)
     turn = b.phi(i64)
@@ -125,20 +141,34 @@ def _wait(module: ir.Module) -> ir.Function:
     b.cbranch(b.icmp_signed("!=", b.load(flag, typ=i32), i32(0)), done, again)
     b.position_at_end(again)
     following = b.add(turn, i64(1))
-    b.cbranch(b.icmp_unsigned("<", turn, i64(_SPINS)), test, offer)
-    b.position_at_end(offer)
-    b.call(externals.declare(module, "fx.sched_yield"), [])
+    b.cbranch(b.icmp_unsigned("<", turn, i64(_SPINS)), test, slow)
+    b.position_at_end(slow)
+    time = now()
+    first = b.load(began, typ=i64)
+    first = b.select(b.icmp_signed("==", first, i64(0)), time, first)
+    b.store(first, began)
+    over = b.icmp_signed(">", b.sub(time, first), limit)
+    b.cbranch(b.and_(over, b.icmp_signed("!=", limit, i64(0))), done, rest)
+    b.position_at_end(rest)
+    worked = b.icmp_signed(">", b.sub(time, b.load(last, typ=i64)), i64(_WORKED))
+    b.store(time, last)
+    b.cbranch(worked, test, nap)
+    b.position_at_end(nap)
+    b.call(externals.declare(module, "fx.usleep"), [i32(_NAP)])
+    b.store(now(), last)
     b.branch(test)
     turn.add_incoming(i64(0), start)
-    turn.add_incoming(following, again)
-    turn.add_incoming(following, offer)
+    for block in (again, rest, nap):
+        turn.add_incoming(following, block)
     b.position_at_end(done)
     out = b.phi(i32)
-    out.add_incoming(posted, start)
-    out.add_incoming(code, test)
-    out.add_incoming(code, look)
+    for value, block in ((posted, start), (code, test), (code, look), (i32(_LATE), slow)):
+        out.add_incoming(value, block)
     b.ret(out)
     return function
+
+
+_MONOTONIC = 1  # of clock_gettime
 
 
 class _MessageStep(CheckedStep):
@@ -166,6 +196,7 @@ def _message(node: Node, post: Post, scratch: int = 0) -> Step | None:
 
     name, nbytes = node.primitive.name.removesuffix("_after"), sum(v.spec.nbytes for v in node.outs)
     failure = f"{name} along axis {node.params['axis']}: MPI gave up with its code %lld"
+    failure += f" ({_LATE}: not every rank came to it within the timeout of the group)"
     return _MessageStep(node, body, failure, cost=_LATENCY + _BYTE * nbytes, scratch=scratch)
 
 

@@ -1,0 +1,217 @@
+"""Collectives of groups, and DistributedDataParallel, in functions that jit compiles."""
+
+import warnings
+from datetime import timedelta
+
+import numpy as np
+
+import fx
+import fx.distributed as dist
+from fx import nn
+from fx.distributed import ReduceOp, recorder
+from fx.nn.parallel import DistributedDataParallel
+
+warnings.simplefilter("error")  # nothing runs uncompiled unless a case says so
+dist.init_process_group("mpi", timeout=timedelta(seconds=5))
+rank, size = dist.get_rank(), dist.get_world_size()
+
+
+def refused(words, function, *args):
+    try:
+        function(*args)
+    except (RuntimeError, ValueError) as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError("nothing was raised")
+
+
+def mine(dtype="float32", n=5):
+    return fx.asarray(np.arange(1, n + 1) * (rank + 2) / 3).astype(dtype)
+
+
+def same(a, b):
+    a, b = a.numpy(), b.numpy()
+    return a.dtype == b.dtype and np.allclose(a.astype("float64"), b.astype("float64"), 1e-6, 0)
+
+
+def case_reductions_are_those_of_eager_calls():
+    for op in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PREMUL_SUM(0.5)):
+        for dtype in ("float32", "float64", "bfloat16", "float16"):
+            f = lambda x, op=op: dist.all_reduce(x * 2, op) + 1
+            g = fx.jit(f)
+            for _ in range(3):
+                x = mine(dtype)
+                assert same(g(x), f(x)), (op, dtype)
+
+
+def case_ordered_sums_have_the_bits_of_eager_ones():
+    dist.group.WORLD.ordered = True
+    try:
+        x = mine(n=1000) + 0.1
+        out = fx.jit(lambda x: dist.all_reduce(x))(x)
+        assert (out.numpy() == dist.all_reduce(x).numpy()).all()
+    finally:
+        dist.group.WORLD.ordered = False
+
+
+def case_places_are_filled():
+    weight = nn.Parameter(mine())
+
+    @fx.jit
+    def step(x):
+        with fx.no_grad():
+            dist.all_reduce(weight)
+            work = dist.broadcast(weight, src=size - 1, async_op=True)
+            work.wait()
+        return x + weight.detach()
+
+    before, out = dist.all_reduce(weight.detach()), step(fx.zeros(5))
+    assert same(weight.detach(), before) and same(out, before)
+    for _ in range(2):
+        before = dist.all_reduce(weight.detach())
+        step(fx.zeros(5))
+        assert same(weight.detach(), before)
+
+
+def case_groups_of_some_ranks():
+    alone = dist.new_group([size - 1])
+    pairs = dist.new_group([0, size - 1])
+    f = lambda x: dist.all_reduce(x, group=pairs)
+    if rank in (0, size - 1):
+        jitted = fx.jit(f)
+        for _ in range(2):
+            assert same(jitted(mine()), f(mine()))
+    if rank == size - 1:
+        assert same(fx.jit(lambda x: dist.all_reduce(x, group=alone))(mine()), mine())
+
+
+def model(buffers=True):
+    fx.manual_seed(0)
+    middle = nn.BatchNorm1d(4) if buffers else nn.Tanh()
+    return DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), middle, nn.Linear(4, 2)))
+
+
+def batch(k):
+    return fx.random.normal(fx.random.key(10 * k + rank), (6, 3))
+
+
+def trained(jitted, accumulate):
+    wrapped = model()
+    optimizer = fx.optim.SGD(wrapped.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x):
+        optimizer.zero_grad()
+        if accumulate:
+            with wrapped.no_sync():
+                (wrapped(x + 1) ** 2).mean().backward()
+        loss = (wrapped(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step = fx.jit(step) if jitted else step
+    losses = [float(step(batch(k))) for k in range(4)]
+    return losses, {k: v.numpy().copy() for k, v in wrapped.state_dict().items()}
+
+
+def case_a_step_is_that_of_eager_calls():
+    for accumulate in (False, True):
+        (la, a), (lb, b) = trained(True, accumulate), trained(False, accumulate)
+        assert np.allclose(la, lb, 1e-5)
+        for name in a:
+            assert np.allclose(a[name], b[name], 1e-5, 1e-6), (accumulate, name)
+
+
+def case_a_step_is_one_native_call_with_few_messages():
+    wrapped = model(buffers=False)
+    optimizer = fx.optim.SGD(wrapped.parameters(), lr=0.1)
+
+    @fx.jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = (wrapped(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for k in range(3):
+        step(batch(k))
+    lowered = step.lower(batch(0))
+    assert [e.native for e in lowered.executables] == [True]
+    names = [n.primitive.name for g in lowered.graphs for n in g.nodes]
+    assert names.count("psum") == 1 and "pbroadcast" not in names
+    known = [r for r in recorder.mine().records if r.group == recorder.GRAPHS]
+    before = len(known)
+    step(batch(0)[:5])  # of another size, and the same messages
+    assert len([r for r in recorder.mine().records if r.group == recorder.GRAPHS]) == before > 0
+
+
+def case_no_sync_around_a_compiled_step():
+    wrapped = model(buffers=False)
+
+    @fx.jit
+    def backward(x):
+        (wrapped(x) ** 2).sum().backward()
+
+    for k in range(2):
+        wrapped.zero_grad()
+        with wrapped.no_sync():
+            backward(batch(k))
+        own = wrapped.module[0].weight.grad
+        assert not same(dist.all_reduce(own.detach(), ReduceOp.AVG), own.detach())
+        backward(batch(k + 5))
+        own = wrapped.module[0].weight.grad
+        assert same(dist.all_reduce(own.detach(), ReduceOp.AVG), own.detach())
+
+
+def case_no_sync_around_a_step_with_buffers():
+    def state(jitted):
+        wrapped = model()
+        step = lambda x: (wrapped(x) ** 2).mean().backward()
+        step = fx.jit(step) if jitted else step
+        for k in range(3):
+            with wrapped.no_sync():
+                step(batch(k))
+                step(batch(k + 1))
+            step(batch(k + 2))
+        return wrapped.state_dict()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those in no_sync run uncompiled
+        for a, b in zip(state(True).values(), state(False).values(), strict=True):
+            assert np.allclose(a.numpy(), b.numpy(), 1e-5)
+
+
+def case_a_backward_pass_outside_runs_uncompiled():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrapped = model(buffers=False)
+        forward = fx.jit(lambda x: (wrapped(x) ** 2).sum())
+        for k in range(2):
+            wrapped.zero_grad()
+            forward(batch(k)).backward()
+            g = wrapped.module[0].weight.grad.detach()
+            assert same(dist.all_reduce(g, ReduceOp.AVG), g)
+
+
+def case_waits_end():
+    f = fx.jit(lambda x: dist.all_reduce(x))
+    f(mine())
+    dist.barrier()
+    late = dist.new_group(timeout=timedelta(seconds=0.3))
+    g = fx.jit(lambda x: dist.all_reduce(x, group=late))
+    g(mine())
+    dist.barrier()
+    if rank == 0:
+        refused("not every rank came to it within the timeout", g, mine())
+    dist.barrier()
+    assert recorder.mine().timeout == 5
+
+
+def case_a_group_that_is_gone():
+    brief = dist.new_group()
+    g = fx.jit(lambda x: dist.all_reduce(x, group=brief))
+    g(mine())
+    dist.barrier()
+    dist.destroy_process_group(brief)
+    refused("psum along axis group", g, mine())
