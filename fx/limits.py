@@ -131,6 +131,10 @@ LINES_LONG = _limit(1 << 15, 5,
 BODY_STEPS = _limit(250, 2, "steps: of one native function")
 MODULE_INSTRUCTIONS = _limit(1500, 200, "instructions: of one module")
 MODULE_PIECES = _limit(4, 1, "functions of calls: of one module")
+INLINE = _limit(3000, 40,
+    "instructions: of kernels that become parts of the native loop or branch that runs them")
+NEAR_CARRY = _limit(4096, 600,
+    "bytes: of the values of a ``while`` that lie on the stack, and in registers")
 LOOP_BODY_STEPS = _limit(400, 16,
     "steps: of the body of a native loop or branch; else it runs in Python")
 VIEWS_DEEP = _limit(64, 2, "views: that a product looks through")

@@ -118,6 +118,9 @@ class Plan:
                 counts[size] = counts.get(size, 0) + 1 + (e.kind == "op") * weight(e.name)
         widest = max(counts, key=lambda s: (counts[s], s), default=4)
         self.lanes = min(32, self.target.vector_bytes // widest)
+        n = nest.sizes[self.vector]
+        if self.target.exact and is_known(n) and n < self.lanes:
+            self.lanes = max(2, 1 << (n - 1).bit_length())
 
     def _choose_tile(self) -> None:
         """Reads whose elements lie side by side along another loop are transposed in tiles."""

@@ -27,6 +27,7 @@ class Target:
         epilogue: ``fx.compiler.epilogue.Epilogue``, or what this device makes of it.
         loop: ``(plan, reads, writes, name, lines) -> step``: a nest, by its plan.
         together: ``(steps, root) -> steps``: small steps joined.
+        exact: whether a loop shorter than a vector gets vectors of its own length.
     """
 
     vector_bytes: int
@@ -38,6 +39,7 @@ class Target:
     epilogue: Callable[..., Any]
     loop: Callable[..., Step]
     together: Callable[..., list[Step]]
+    exact: bool = False
 
     def steps_of(self, node: Node) -> list[Any] | None:
         """The steps of a node by kernels of its own; None if there are none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ class Body:
 
         if [v.spec for v in graph.inputs] != list(specs):
             raise Unfit
-        plan = schedule(graph, this_cpu())
+        plan = schedule(graph, this_cpu(exact=True))
         if (
             any(isinstance(s, PythonStep) for s in plan.steps)
             or len(plan.steps) > limits.LOOP_BODY_STEPS
@@ -104,12 +105,18 @@ class Body:
         return ends, told(self.once), told(self.steps), outs
 
     def kernels(self, module: ir.Module, name: str) -> dict[Any, ir.Function]:
-        """The kernels of all steps, one a key."""
+        """The kernels of all steps, one a key; the short ones become parts of the loop."""
         found: dict[Any, ir.Function] = {}
+        calls = Counter(step.key for step in (*self.once, *self.steps))
+        room = limits.INLINE
         for step in (*self.once, *self.steps):
             if step.key not in found:
                 kernel = step.emit(module, f"{name}_{len(found)}")
                 kernel.linkage = "internal"
+                length = calls[step.key] * sum([len(b.instructions) for b in kernel.blocks])
+                if step.tasks == 1 and length <= room:
+                    kernel.attributes.add("alwaysinline")
+                    room -= length
                 found[step.key] = kernel
         return found
 

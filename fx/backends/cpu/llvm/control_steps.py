@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from fx import limits
 from fx.backends.cpu.llvm.control_body import (
     I8,
     I64,
@@ -28,6 +29,7 @@ from fx.backends.cpu.llvm.control_body import (
     rounded,
     row_at,
 )
+from fx.backends.cpu.llvm.ir import room
 from fx.compiler.memory import ALIGN
 from fx.compiler.step import Step
 from fx.dtypes import int64
@@ -213,23 +215,31 @@ class WhileStep(ControlStep):
         for i, v in enumerate(test.inputs):
             if i >= self.carries or i in carry.fixed:
                 fixed_test[v] = inputs[i]
-        own = byte_at(builder, scratch, 2 * carry.size)
-        own_test = byte_at(builder, own, body.size)
-        flag = byte_at(builder, own_test, test.size)
+        near = self.scratch <= limits.NEAR_CARRY
+        if near:  # LLVM makes registers of what lies on the stack
+            sizes = (body.size, test.size, 1)
+            own, own_test, flag = (room(builder, I8, max(n, 1)) for n in sizes)
+        else:
+            own = byte_at(builder, scratch, 2 * carry.size)
+            own_test = byte_at(builder, own, body.size)
+            flag = byte_at(builder, own_test, test.size)
         body.run_once(builder, calls[0], body.pointer(builder, fixed, own), own)
         test.run_once(builder, calls[1], test.pointer(builder, fixed_test, own_test), own_test)
-        pairs = {
-            i: (byte_at(builder, scratch, o), byte_at(builder, scratch, carry.size + o))
-            for i, o in carry.offsets.items()
-        }
+        now, new, other, pairs = {}, {}, {}, {}
+        for i, o in carry.offsets.items():
+            nbytes = body.inputs[i].spec.nbytes
+            if near:
+                now[i], new[i] = room(builder, I8, nbytes), room(builder, I8, nbytes)
+                copy(builder, now[i], inputs[i], nbytes)
+            else:
+                pairs[i] = byte_at(builder, scratch, o), byte_at(builder, scratch, carry.size + o)
         before = builder.block
         ask = builder.append_basic_block("ask")
         run = builder.append_basic_block("run")
         done = builder.append_basic_block("done")
         builder.branch(ask)
         builder.position_at_end(ask)
-        now, new, other = {}, {}, {}
-        for i in carry.moving:
+        for i in pairs:
             now[i], new[i], other[i] = builder.phi(PTR), builder.phi(PTR), builder.phi(PTR)
             now[i].add_incoming(inputs[i], before)
             new[i].add_incoming(pairs[i][0], before)
@@ -255,6 +265,9 @@ class WhileStep(ControlStep):
         written.finish(builder, pointer)
         after = builder.block
         for i in carry.moving:
+            if near:
+                copy(builder, now[i], new[i], body.inputs[i].spec.nbytes)
+                continue
             now[i].add_incoming(new[i], after)
             new[i].add_incoming(other[i], after)
             other[i].add_incoming(new[i], after)

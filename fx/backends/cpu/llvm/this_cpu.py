@@ -20,13 +20,18 @@ from fx.compiler.target import Target
 from fx.graph.ir import Node, Value
 
 
-def this_cpu() -> Target:
-    """This CPU, or the machine that is emitted for, within the limits."""
-    return _told_of(target())
+def this_cpu(exact: bool = False) -> Target:
+    """This CPU, or the machine that is emitted for, within the limits.
+
+    Args:
+        exact: whether what is shorter than a vector is code of its own length, which is made for
+            what runs many times in one call.
+    """
+    return _told_of(target(), exact)
 
 
 @cache
-def _told_of(machine: Machine) -> Target:
+def _told_of(machine: Machine, exact: bool) -> Target:
     return Target(
         vector_bytes=machine.vector_bytes,
         near=machine.near,
@@ -37,6 +42,7 @@ def _told_of(machine: Machine) -> Target:
         epilogue=NestEpilogue,
         loop=_loop,
         together=merged,
+        exact=exact,
     )
 
 
@@ -54,6 +60,7 @@ def _kernels() -> dict[str, list[Callable[[Node], Any]]]:
 def _loop(
     plan: Plan, reads: Sequence[Value], writes: Sequence[Value], name: str, lines: Sequence[str]
 ) -> Step:
-    if is_flat(plan.nest) and is_known(*plan.nest.sizes):
+    of_a_length = plan.target.exact and bool(plan.nest.sizes) and plan.nest.sizes[0] <= plan.lanes
+    if is_flat(plan.nest) and is_known(*plan.nest.sizes) and not of_a_length:
         return FlatStep(plan, [(reads, writes)], name, lines)
     return LoopStep(plan, reads, writes, name, lines)

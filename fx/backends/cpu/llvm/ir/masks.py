@@ -33,7 +33,23 @@ def first_lanes(b: ir.IRBuilder, count: Index, width: int) -> Any:
 
 def both(b: ir.IRBuilder, x: Any, y: Any) -> Any:
     """The conjunction of two masks, of which each may be None."""
-    return y if x is None else x if y is None else b.and_(x, y)
+    if x is None or y is None:
+        return y if x is None else x
+    if all(isinstance(m, ir.Constant) and type(m.constant) is list for m in (x, y)):
+        return numbers(i1, [p.constant & q.constant for p, q in zip(x.constant, y.constant)])
+    return b.and_(x, y)
+
+
+_FEW = 4  # lanes of a vector whose elements are moved one by one where the mask is a constant
+
+
+def _live(mask: Any, *places: Any) -> list[int] | None:
+    """The lanes that a mask leaves, where these are known and it is a mask of few."""
+    if not all(isinstance(x, ir.Constant) and type(x.constant) is list for x in (mask, *places)):
+        return None
+    if mask.type.count > _FEW:
+        return None
+    return [i for i, lane in enumerate(mask.constant) if lane.constant]
 
 
 def load(
@@ -43,8 +59,20 @@ def load(
     typ = kind if lanes is None else ir.VectorType(kind, lanes)
     if mask is None:
         return b.load(address, align=size_of(kind), typ=typ)
+    live = _live(mask)
+    if live is not None:
+        return _one_by_one(b, typ, {i: at(b, address, i, kind) for i in live})
     args = [address, i32(size_of(kind)), mask, zeros(kind, lanes)]
     return intrinsic(b, "masked.load", typ, args, f"{suffix(typ)}.p0")
+
+
+def _one_by_one(b: ir.IRBuilder, typ: ir.Type, places: dict[int, Any]) -> Any:
+    """A vector of what lies at some addresses, zeros in the other lanes."""
+    found = constant(typ, 0)
+    for lane, place in places.items():
+        x = b.load(place, align=size_of(typ.element), typ=typ.element)
+        found = b.insert_element(found, x, i32(lane))
+    return found
 
 
 def load_first(b: ir.IRBuilder, address: Any, kind: ir.Type, lanes: int, count: int) -> Any:
@@ -59,11 +87,14 @@ def store(b: ir.IRBuilder, x: Any, address: Any, mask: Any = None) -> None:
         b.store(x, address, align=size_of(kind))
         return
     kind = x.type.element
-    live = [lane.constant for lane in mask.constant] if isinstance(mask, ir.Constant) else ()
-    if sum(live) == 1:
+    flags = [lane.constant for lane in mask.constant] if isinstance(mask, ir.Constant) else ()
+    live = _live(mask)
+    if live is None and sum(flags) == 1:
         # LLVM 22 stores too many bytes for a narrowed vector and a constant mask of one lane
-        lane = live.index(1)
-        store(b, b.extract_element(x, i32(lane)), at(b, address, lane, kind))
+        live = [flags.index(1)]
+    if live is not None:
+        for lane in live:
+            store(b, b.extract_element(x, i32(lane)), at(b, address, lane, kind))
         return
     args = [x, address, i32(size_of(kind)), mask]
     intrinsic(b, "masked.store", void, args, f"{suffix(x.type)}.p0")
@@ -92,6 +123,10 @@ def _places(b: ir.IRBuilder, base: Any, places: Any, kind: ir.Type, mask: Any) -
 
 def gather(b: ir.IRBuilder, base: Any, places: Any, mask: Any, kind: ir.Type) -> Any:
     """The elements at the places of an array, zeros where the mask is off; a vector ``kind``."""
+    live = _live(numbers(i1, [1] * kind.count) if mask is None else mask, places)
+    if live is not None:
+        told = [i.constant for i in places.constant]
+        return _one_by_one(b, kind, {i: at(b, base, told[i], kind.element) for i in live})
     found, mask = _places(b, base, places, kind.element, mask)
     args = [found, i32(size_of(kind.element)), mask, constant(kind, 0)]
     return intrinsic(b, "masked.gather", kind, args, f"{suffix(kind)}.{suffix(found.type)}")

@@ -20,6 +20,7 @@ from fx.backends.cpu.llvm.ir import (
     loaded,
     pointer,
     size,
+    sub,
 )
 from fx.backends.cpu.llvm.loops.expressions import Table
 from fx.backends.cpu.llvm.loops.reduce import Accumulator, identity
@@ -169,7 +170,7 @@ class Kernel(Sinks):
         def part(i: Any, values: list[Any]) -> list[Any]:
             self.index[d] = i
             self.copies = 1
-            self.mask = first_lanes(b, b.sub(stop, i), lanes)
+            self.mask = first_lanes(b, sub(b, stop, i), lanes)
             out = body(values)
             self.mask = None
             return out

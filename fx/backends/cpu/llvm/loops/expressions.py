@@ -15,11 +15,13 @@ from fx.backends.cpu.llvm.ir import (
     const,
     constant,
     gather,
+    i1,
     i64,
     known,
     llvm_type,
     load,
     loaded,
+    numbers,
     pointer,
     size,
     splat,
@@ -134,6 +136,10 @@ class Expressions:
             form, low, high = e.data
             found = []
             for x in self._numbers(form, i):
+                if isinstance(x, ir.Constant) and type(x.constant) is list:
+                    told = [int(low <= n.constant < high) for n in x.constant]
+                    found.append(numbers(i1, told))
+                    continue
                 above = b.icmp_signed(">=", x, constant(x.type, low))
                 found.append(b.and_(above, b.icmp_signed("<", x, constant(x.type, high))))
         elif e.kind == "op":
@@ -210,6 +216,9 @@ class Expressions:
             places = ir.Constant(kind, [skipped + j for j in range(lanes)])
             steps = b.mul(splat(b, self.number(stride), lanes), places)
         else:
+            start = known(first)
+            if start is not None:
+                return numbers(i64, [start + (skipped + j) * stride for j in range(lanes)])
             steps = ir.Constant(kind, [(skipped + j) * stride for j in range(lanes)])
         return b.add(splat(b, first, lanes), steps)
 
