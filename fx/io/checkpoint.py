@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 import pickle
-import random
 import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fx.config import modes
 from fx.devices import Device
-from fx.errors import FileFormatError, FxError, StagingError, StateError
+from fx.errors import FileFormatError, StagingError, StateError
 from fx.io import pt
 from fx.io.archive import ArchiveReader
 from fx.io.inspection import Allowance
 from fx.io.machine import Machine
 from fx.io.pickling import Pickled
 from fx.io.sealing import Sealed, check_seal, write_atomically
+from fx.io.states import restore, restore_random, state_of, state_of_random
 from fx.io.storages import Later, Storage
 from fx.io.vocabulary import Vocabulary
-from fx.random.generator import Generator, default_generator
+from fx.random.generator import Generator
 from fx.state import Cell
-from fx.tensor import Tensor
 from fx.transaction import consistent, whole
 
 _FORMAT = "fx checkpoint 1"
@@ -117,8 +114,8 @@ class Checkpoint:
                 raise ValueError(f"Checkpoint.save: the name {name!r} is taken; choose another")
 
         def content() -> dict[str, Any]:
-            own = {"format": _FORMAT, "step": step, "random_state": _random_state()}
-            return own | {name: _state_of(part) for name, part in parts.items()}
+            own = {"format": _FORMAT, "step": step, "random_state": state_of_random()}
+            return own | {name: state_of(part) for name, part in parts.items()}
 
         pickled = _readable(consistent(content))
         path = self.path(step)
@@ -214,9 +211,9 @@ class Checkpoint:
         for name, part in parts.items():
             _check_part(name, part)
         for name, part in parts.items():
-            _restore(name, part, found[name])
+            restore(name, part, found[name])
         if random_state:
-            _set_random_state(found["random_state"])
+            restore_random(found["random_state"])
         return found
 
     def _find(self, step: int | None, map_location: Any) -> dict[str, Any] | None:
@@ -291,17 +288,6 @@ def _shapes_only() -> Vocabulary:
     return Vocabulary(storage, Later(Allowance(0)))
 
 
-# states -----------------------------------------------------------------------------------------
-
-
-def _state_of(part: Any) -> Any:
-    if isinstance(part, Generator):
-        return part.get_state()
-    if isinstance(part, Cell):
-        return part.detach()
-    return part.state_dict() if hasattr(part, "state_dict") else part
-
-
 def _check_part(name: str, part: Any) -> None:
     if not isinstance(part, Generator | Cell) and not hasattr(part, "load_state_dict"):
         raise TypeError(
@@ -309,66 +295,3 @@ def _check_part(name: str, part: Any) -> None:
             f"take its value from what restore returns: found = checkpoint.restore(...); "
             f"{name} = found[{name!r}]"
         )
-
-
-def _restore(name: str, part: Any, state: Any) -> None:
-    """Let a part have a state when the transaction ends."""
-    if isinstance(part, Generator):
-        part.set_state(state)
-    elif isinstance(part, Cell):
-        _rebind(name, part, state)
-    else:
-        modes.transaction.load(part, state, lambda: _copied(part.state_dict()))
-
-
-def _rebind(name: str, cell: Cell, value: Any) -> None:
-    if not isinstance(value, Tensor) or (value.shape, value.dtype) != (cell.shape, cell.dtype):
-        raise StateError(
-            f"Checkpoint.restore: {name} holds {cell.spec!r}, and the checkpoint has "
-            f"{value.spec if isinstance(value, Tensor) else type(value).__name__!r}"
-        )
-    modes.transaction.rebind(cell, value)
-
-
-def _copied(state: Any) -> Any:
-    """Containers copied, so that what changes in place later does not change them."""
-    if isinstance(state, dict):
-        out = state.copy()
-        for key, value in state.items():
-            out[key] = _copied(value)
-        return out
-    if type(state) in (list, tuple):
-        return type(state)([_copied(value) for value in state])
-    return state
-
-
-def _random_state() -> dict[str, Any]:
-    version, words, gauss = random.getstate()
-    return {
-        "fx": default_generator.get_state(),
-        "python": (version, np.array(words, np.uint32), gauss),
-        "numpy": np.random.get_state(legacy=False),
-    }
-
-
-def _set_random_state(state: Any) -> None:
-    """Let the generators of fx, Python and NumPy have a state when the transaction ends."""
-    probe, probed = random.Random(), np.random.RandomState()
-    try:
-        version, words, gauss = state["python"]
-        probe.setstate((version, tuple(words.tolist()), gauss))
-        probed.set_state(state["numpy"])
-        default_generator.set_state(state["fx"])
-    except FxError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(f"Checkpoint.restore: the random state does not fit ({error})") from None
-    changes = modes.transaction
-    mine: Any = random._inst  # type: ignore[attr-defined]
-    changes.call(_set_words, (mine, probe.getstate()[1]), (mine, mine.getstate()[1]))
-    changes.set(mine, "gauss_next", gauss)
-    before = np.random.get_state(legacy=False)
-    changes.call(np.random.set_state, (state["numpy"],), (before,))
-
-
-_set_words = random.Random.__base__.setstate  # type: ignore[union-attr]

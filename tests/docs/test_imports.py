@@ -22,6 +22,10 @@ APART = {
     "fx": "fx",
     "fx.debug": "ops",
     "fx.run": "distributed",
+    **{
+        f"fx.distributed.checkpoint{name}": "io"
+        for name in ("", ".entries", ".loading", ".manifest", ".plan", ".saving")
+    },
 }  # files that lie beside the core and stand above it
 BACKENDS_ARE_KNOWN_TO = {
     "fx",  # the number of threads

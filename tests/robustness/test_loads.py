@@ -92,7 +92,8 @@ FILES = ("/fx/io/", "/fx/graph/", "/fx/prims/", "/fx/ops/", "/fx/backends/", "/f
 def of_loading(code):
     """Not the reading of files, nor the arithmetic."""
     return not any(part in code.co_filename for part in FILES[1:]) and (
-        "/fx/io/" not in code.co_filename or code.co_filename.endswith("io/checkpoint.py")
+        "/fx/io/" not in code.co_filename
+        or code.co_filename.endswith(("io/checkpoint.py", "io/states.py"))
     )
 
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 from fx import distributed as _dist
@@ -30,6 +31,8 @@ _COLLECTIVES = """
     reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier
     all_reduce_coalesced all_gather_coalesced isend irecv send recv all_gather_object gather_object
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
+
+_ROOMS = ("checkpoint",)
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
 _coalescing_manager = _collectives.Coalesced
@@ -142,6 +145,8 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(
         f"fx has no torch.distributed.{name}; dir(torch.distributed) lists what there is"
     )

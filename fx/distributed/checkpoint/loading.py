@@ -1,0 +1,225 @@
+"""Loading a state from a folder, on any number of ranks: each reads what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fx.config import modes
+from fx.distributed.checkpoint.entries import (
+    Shard,
+    leaves_of,
+    name_of,
+    tree_of,
+    value_of,
+)
+from fx.distributed.checkpoint.manifest import Entry, Manifest, Shards, Variant
+from fx.distributed.checkpoint.saving import folder_of, group_of
+from fx.distributed.filling import Place, fits
+from fx.errors import ShapeError, StagingError, StateError
+from fx.io.states import restore, restore_random, state_of_random
+from fx.random.generator import Generator
+from fx.state import Cell
+from fx.tensor import Tensor, new_tensor
+from fx.transaction import whole
+
+
+class FileSystemReader:
+    """The folder that a checkpoint is loaded from.
+
+    Args:
+        path: the folder.
+
+    Source: ``torch.distributed.checkpoint.FileSystemReader``.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"FileSystemReader({str(self.path)!r})"
+
+    def read_metadata(self) -> Manifest:
+        """What the folder holds."""
+        return Manifest.read(self.path)
+
+
+class RandomState:
+    """The random generators of fx, Python and NumPy, as a part of a state.
+
+    Example:
+        >>> import fx, tempfile
+        >>> from fx.distributed import checkpoint
+        >>> state, folder = {"random": checkpoint.RandomState()}, tempfile.mkdtemp()
+        >>> manifest = checkpoint.save(state, checkpoint_id=folder)
+        >>> drawn = fx.torch.rand(2).tolist()
+        >>> checkpoint.load(state, checkpoint_id=folder)
+        >>> fx.torch.rand(2).tolist() == drawn
+        True
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Their states."""
+        return state_of_random()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Put them back.
+
+        Raises:
+            StateError: if it is no such state.
+        """
+        _restore_random(state)
+
+
+_restore_random = whole(restore_random)
+
+
+def load(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_reader: FileSystemReader | None = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+) -> None:
+    """Put a state back from a folder, on as many ranks as there are now.
+
+    Of each entry this rank reads what it needs: of a ``Shard`` its slice alone, whatever slices it
+    was saved in. All is read and checked before anything is changed.
+
+    Args:
+        state_dict: as it was given to ``save``. Parts with ``load_state_dict`` get their state,
+            tensors that can be filled are, and entries of dicts and lists are replaced.
+        checkpoint_id: the folder.
+        storage_reader: the folder, instead.
+        planner: None.
+        process_group: the ranks, of which this one takes what was kept for its number.
+        no_dist: take what rank 0 had.
+
+    Raises:
+        FileNotFoundError: if the folder holds no complete checkpoint.
+        FileFormatError: naming the shard that is missing or damaged.
+        StateError: if it has no such entry, or none for this rank, or one that does not fit.
+
+    Source: ``torch.distributed.checkpoint.load``.
+    """
+    if modes.stage is not None:
+        raise StagingError("load: call it outside the jitted function")
+    folder = folder_of("load", checkpoint_id, storage_reader, planner)
+    group = None if no_dist else group_of(process_group)
+    found = _Found(folder, 0 if group is None else group.rank())
+    changes = found.into(state_dict, (), lambda value: None)
+    _apply(changes)
+
+
+@whole
+def _apply(changes: list[Callable[[], None]]) -> None:
+    for change in changes:
+        change()
+
+
+class _Found:
+    """What a folder has for a rank."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self.folder, self.rank = folder, rank
+        self.manifest = Manifest.read(folder)
+        self.entries = {entry.name: entry for entry in self.manifest.entries}
+        self.shards = Shards(folder, self.manifest)
+
+    def into(
+        self, part: Any, path: tuple[Any, ...], put: Callable[[Any], None]
+    ) -> list[Callable[[], None]]:
+        """What is to be done so that a part is as it was saved.
+
+        Args:
+            put: replaces the part where it stands.
+        """
+        if isinstance(part, Generator | Cell) or hasattr(part, "load_state_dict"):
+            state, name = self._state(part, path), name_of(path)
+            return [lambda: restore(name, part, state)]
+        if isinstance(part, Mapping) and part:
+            return self._inner(part, part.items(), path)
+        if type(part) is list and part:
+            items = [((i, "list"), x) for i, x in enumerate(part)]
+            return self._inner(part, items, path)
+        if type(part) is tuple and part:
+            held = list(part)
+            items = [((i, "tuple"), x) for i, x in enumerate(part)]
+            return [*self._inner(held, items, path), lambda: put(tuple(held))]
+        entry = self._entry(path)
+        if isinstance(part, Tensor) and not isinstance(part, Shard):
+            return [self._filling(entry, part, put)]
+        value = self._value(entry, part if isinstance(part, Shard) else None)
+        return [lambda: put(value)]
+
+    def _inner(self, held: Any, items: Any, path: tuple[Any, ...]) -> list[Callable[[], None]]:
+        out = []
+        for key, value in items:
+            at = key[0] if isinstance(key, tuple) else key
+            put = lambda new, at=at: held.__setitem__(at, new)
+            out += self.into(value, (*path, key), put)
+        return out
+
+    def _filling(self, entry: Entry, x: Tensor, put: Callable[[Any], None]) -> Callable[[], None]:
+        variant = self._variant(entry)
+        if variant.kind != "tensor":
+            raise StateError(f"{entry.name} is a tensor here, and {variant.kind} in {self.folder}")
+        fits(x, variant.shape, variant.dtype, f"load: {entry.name}")
+        array = self.shards.read(entry, variant)
+        return lambda: put(Place(x, "load").filled(array))
+
+    def _state(self, part: Any, path: tuple[Any, ...]) -> Any:
+        """All that a part had, with this rank's slices."""
+        here = leaves_of({"": part})
+        slices = {leaf.name[1:]: leaf for leaf in here if leaf.offsets is not None}
+        depth = len(path)
+        values = []
+        for entry in self.manifest.entries:
+            if entry.path[:depth] == path:
+                own = slices.get(name_of(entry.path[depth:]))
+                mine = None
+                if own is not None:
+                    mine = Shard(new_tensor(own.value), own.global_shape, own.offsets)
+                values.append((entry.path[depth:], self._value(entry, mine)))
+        if not values:
+            raise self._missing(name_of(path))
+        return tree_of(values)
+
+    def _value(self, entry: Entry, shard: Shard | None) -> Any:
+        variant = self._variant(entry)
+        if variant.kind in ("plain", "empty"):
+            return value_of(variant.kind, variant.value)
+        if shard is None:
+            return value_of(variant.kind, self.shards.read(entry, variant))
+        if shard.global_shape != variant.shape:
+            raise ShapeError(
+                f"{entry.name} has shape {shard.global_shape} here, and {variant.shape} in "
+                f"{self.folder}"
+            )
+        fits(shard.local, shard.local.shape, variant.dtype, f"load: {entry.name}")
+        box = shard.offsets, tuple(shard.local.shape)
+        local = new_tensor(self.shards.read(entry, variant, box))
+        return Shard(local, shard.global_shape, shard.offsets)
+
+    def _entry(self, path: tuple[Any, ...]) -> Entry:
+        entry = self.entries.get(name_of(path))
+        if entry is None:
+            raise self._missing(name_of(path))
+        return entry
+
+    def _missing(self, name: str) -> StateError:
+        held = ", ".join(list(self.entries)[:20])
+        return StateError(f"the checkpoint in {self.folder} holds no {name}; it holds {held}")
+
+    def _variant(self, entry: Entry) -> Variant:
+        for variant in entry.variants:
+            if variant.ranks is None or self.rank in variant.ranks:
+                return variant
+        kept = sorted(r for v in entry.variants for r in v.ranks or ())
+        raise StateError(
+            f"{entry.name} differs between ranks and was kept for ranks {kept}, none of which is "
+            f"rank {self.rank}; leave it out of the state, or load on {self.manifest.world} ranks"
+        )
