@@ -104,10 +104,14 @@ class Selection:
 
 def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
-    if x.written and type(out) is Tensor:
-        made = _of_written(x, out, primitive, params)
-        if made is not None:
-            return made
+    if type(out) is Tensor:
+        if type(x) is Tensor:
+            if _of_plain(x, out, primitive, params):
+                return out
+        elif x.written:
+            made = _of_written(x, out, primitive, params)
+            if made is not None:
+                return made
     lead: tuple[Any, ...] = ()
     plain = type(out) is Tensor and type(x) is Tensor
     if not plain and isinstance(x, Data):
@@ -185,6 +189,39 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
         members = family.swept()
     members.append(ref(out))
     return out
+
+
+def _of_plain(x: Tensor, out: Tensor, primitive: Any, params: dict[str, Any]) -> bool:
+    """Note a view of a tensor without history that was not written; False where more is to be
+    looked at."""
+    record: View | None = getattr(x, "_view", None)
+    if record is None or record is CUT or record.leaf is not None:
+        return False
+    if x._node is not None or host.memories:
+        return False
+    family = record.family
+    if family.cell is not None or family.of_user:
+        return False
+    if primitive is reshape and modes.views is not SURELY:
+        array, first = x._a, family.array
+        if type(array) is not np.ndarray or not (array is first or array.base is first):
+            return False
+        if family.strides is not None or not first.flags.c_contiguous:
+            return False
+        base = out._a.base
+        if base is None or not (base is array or base is array.base):
+            return False  # it has moved the elements
+    detached = primitive is stop_gradient
+    step = ((primitive, params),)
+    path = record.path
+    out._view = made = View(family, path + step if path else step, None, record.cut or detached)
+    if detached or record.kept:
+        made.kept = True
+    members = family.members
+    if len(members) >= family.limit:
+        members = family.swept()
+    members.append(ref(out))
+    return True
 
 
 def _of_written(x: Any, out: Tensor, primitive: Any, params: dict[str, Any]) -> Any:

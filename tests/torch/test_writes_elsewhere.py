@@ -137,3 +137,31 @@ def test_any_number_fills_the_diagonal_of_a_mask(lib):
     mask.fill_diagonal_(0)
     assert mask.tolist() == [[i != j for j in range(3)] for i in range(3)]
     assert mask.logical_not().fill_diagonal_(2.5).diagonal().tolist() == [True] * 3
+
+
+def cut_and_written(lib):
+    """Views by methods of every kind of signature, given words and places, and then written."""
+    x = lib.arange(24.0).reshape(4, 6) * 1.0
+    x[0, 0] = -1.0
+    y = lib.arange(24.0).reshape(4, 6) * 1.0  # a tensor that was not written, as views of it are
+    like = lib.zeros(6, 4)
+    seen = []
+    for held in (x, y):
+        views = [
+            held.T, held.detach(), held[1], held[:, 1:3], held.view(-1), held.view(6, 4),
+            held.view_as(other=like), held.select(dim=0, index=1), held.unsqueeze(dim=1),
+            held.diagonal(offset=1), held.transpose(dim0=0, dim1=1), held.T.reshape(-1),
+            held[1:].reshape(-1), held[:, ::2].reshape(-1), held.detach()[2], held.T.T.view(-1),
+            *held.unbind(), *held.unbind(dim=1), *held.split(2), *held[:2].chunk(chunks=2),
+            *held.unsqueeze(0).unbind(), *held.split(4),
+        ]  # fmt: skip
+        for i, v in enumerate(views):
+            v.mul_(1.5)
+            v += i
+            seen.append(held.tolist())
+            seen.append([w.tolist() for w in views])
+    return seen
+
+
+def test_views_by_every_kind_of_method_write_through():
+    assert cut_and_written(face) == cut_and_written(torch)

@@ -98,7 +98,7 @@ _FULL = [(FULL,) * n for n in range(65)]  # the axes before the one that is cut
 
 def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     """A view for each index, all in range and made of plain ints."""
-    if type(x) is not Tensor or type(x._a) is not ndarray or modes.views:
+    if type(x) is not Tensor or type(x._a) is not ndarray:
         return tuple([view(x, index) for index in indices])
     array = x._a
     if array.ndim == 1 and indices and type(indices[0][-1]) is int:
@@ -107,6 +107,8 @@ def _views(x: Tensor, indices: Sequence[Index]) -> tuple[Tensor, ...]:
     if x._node is not None and modes.record0:
         shape = x._a.shape
         record_each(_view, x, [_pullback(shape, index) for index in indices], outs)
+    if _note is not None and modes.views and _note_plain:
+        return tuple([_note(x, out, index) for out, index in zip(outs, indices)])
     return outs
 
 
