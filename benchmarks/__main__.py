@@ -77,6 +77,11 @@ def main() -> None:
 
         sweep.main(sys.argv[2:])
         return
+    if sys.argv[1:2] == ["distributed"]:
+        from benchmarks import distributed
+
+        distributed.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="run the cases whose names contain one of these")
     parser.add_argument("--rounds", type=int, default=21, help="samples of each candidate")

@@ -9,7 +9,8 @@ reads the *words* of an axis, whose address is the symbol ``fx.ranks.KEY``, when
 | 1 | the place of this rank |
 | 2 | the rank that stands for none |
 | 3 | nanoseconds that a wait may last; 0: for ever |
-| from 4 | handles of datatypes, in the order of ``DATATYPES`` |
+| 4 | the address of a record of the flight recorder |
+| from 5 | handles of datatypes, in the order of ``DATATYPES`` |
 | behind | handles of operations, in the order of ``OPERATIONS`` |
 """
 
@@ -68,6 +69,7 @@ class Ranks:
     def _tell(self) -> None:
         self.words[collective.COMM] = mpi.handle(self.comm)
         self.words[collective.LIMIT] = int((self.limit or 0) * 1e9)
+        self.words[collective.RECORD] = recorder.slot(self.key)
         self.words[collective.NOBODY] = mpi.start().PROC_NULL % 2**64
         for dtype, word in collective.DATATYPES.items():
             found = mpi.start().BYTE if dtype is None else mpi.datatype(dtype)

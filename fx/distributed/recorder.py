@@ -7,6 +7,7 @@ the rank's own memory.
 
     header   magic, rank, seconds until a wait is a hang, bytes of strings so far
     records  sequence in its group, bytes, begun, op, group, user's line; ended, 4 * number + state
+    slots    records of which compiled code writes one again and again: one for each of its groups
     strings  what records name by number: a length and the text, in the order of their coming
 
 >>> from fx.distributed import recorder
@@ -27,11 +28,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from fx.frames import is_internal, known
 
 BEGUN, DONE, FAILED = 1, 2, 3
 STATES = {BEGUN: "begun", DONE: "done", FAILED: "failed"}
-RECORDS, STRINGS = 1024, 1 << 16  # in a ring; bytes of text
+RECORDS, SLOTS, STRINGS = 1024, 64, 1 << 16  # in a ring; behind it; bytes of text
 
 _MAGIC = b"fxflight"
 _HEADER = struct.Struct("<8sqdQ")
@@ -40,7 +43,7 @@ _END = struct.Struct("<dQ")
 _TIMEOUT_AT, _STRINGS_AT = 16, 24
 _FIRST, _STEP, _ENDED = 64, 64, 40  # where records start, their distance, where their ends lie
 _write, _write_end = _RECORD.pack_into, _END.pack_into
-_TEXT = _FIRST + RECORDS * _STEP
+_TEXT = _FIRST + (RECORDS + SLOTS) * _STEP
 _SIZE = _TEXT + STRINGS
 _FULL = "(no room)"
 
@@ -55,6 +58,8 @@ class _Ring:
                 self.map = mmap.mmap(file.fileno(), _SIZE)
         _HEADER.pack_into(self.map, 0, _MAGIC, rank, 0.0, 0)
         self.count = 0
+        self.memory = np.frombuffer(self.map, np.uint8)
+        self.slots: dict[str, int] = {}  # by group
         self.text = 0  # bytes of strings so far
         self.numbers: dict[str, int] = {}  # of strings
         self.places: dict[Any, tuple[int, int, int]] = {}  # of an instruction, op and group
@@ -127,6 +132,16 @@ def end(token: int, failed: bool = False) -> None:
         _write_end(ring.map, at, monotonic(), 4 * token + (FAILED if failed else DONE))
 
 
+def slot(group: str) -> int:
+    """The address of the record that compiled code writes for a group; the last ones share one."""
+    ring = _ring or _open()
+    found = ring.slots.setdefault(group, min(len(ring.slots), SLOTS - 1))
+    at = _FIRST + (RECORDS + found) * _STEP
+    numbers = (ring.number("a message of compiled code"), ring.number(group), ring.number(""))
+    _write(ring.map, at, 0, 0, 0.0, *numbers, 0, 0.0, 0)
+    return int(ring.memory.ctypes.data) + at
+
+
 def timeout(seconds: float) -> None:
     """How long a collective may wait before the launcher calls it a hang; 0: for ever."""
     struct.pack_into("<d", (_ring or _open()).map, _TIMEOUT_AT, seconds)
@@ -191,7 +206,7 @@ def _parsed(raw: bytes) -> Flight | None:
         at += 2 + length
     names = dict(enumerate(texts))
     found = []
-    for place in range(RECORDS):
+    for place in range(RECORDS + SLOTS):
         sequence, size, begun, op, group, line, _, ended, state = _RECORD.unpack_from(
             raw, _FIRST + place * _STEP
         )

@@ -1,5 +1,6 @@
 """Collectives of groups, and DistributedDataParallel, in functions that jit compiles."""
 
+import time
 import warnings
 from datetime import timedelta
 
@@ -204,6 +205,12 @@ def case_waits_end():
     dist.barrier()
     if rank == 0:
         refused("not every rank came to it within the timeout", g, mine())
+        # what waits is told to the launcher, and what is through too
+    told = {r.group: r for r in recorder.mine().records if r.op == "a message of compiled code"}
+    known = told[late.axis.key]
+    expected = (2, 20, "begun") if rank == 0 else (1, 20, "done")
+    assert (known.sequence, known.bytes, known.state) == expected
+    assert 0 <= time.monotonic() - known.begun < 60 and known.ended >= known.begun
     dist.barrier()
     assert recorder.mine().timeout == 5
 

@@ -20,18 +20,19 @@ axes: dict[str, Any] = {}  # by key: ``fx.distributed.ranks.Ranks``
 
 # the words of an axis, which compiled code reads: what MPI calls its ranks, datatypes, operations
 # NOBODY: the rank that takes and sends nothing; LIMIT: nanoseconds of a wait, 0 for ever
-COMM, INDEX, NOBODY, LIMIT = 0, 1, 2, 3
+# RECORD: the address of the record that tells of its messages
+COMM, INDEX, NOBODY, LIMIT, RECORD = 0, 1, 2, 3, 4
 _NUMBERS = (*sorted(INTEGRAL, key=lambda d: d.name), float32, float64, complex64, complex128)
-DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 4)}  # None: bytes
+DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 5)}  # None: bytes
 OPERATIONS = {
     key: i
     for i, key in enumerate(
         [("sum", d) for d in (bool_, *_NUMBERS)]
         + [(name, d) for name in ("max", "min") for d in (bool_, *_NUMBERS) if d not in COMPLEX],
-        4 + len(DATATYPES),
+        5 + len(DATATYPES),
     )
 }
-WORDS = 4 + len(DATATYPES) + len(OPERATIONS)
+WORDS = 5 + len(DATATYPES) + len(OPERATIONS)
 
 
 def ranks_of(axis: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu import collective
-from fx.backends.cpu.collective import COMM, DATATYPES, INDEX, LIMIT, OPERATIONS
+from fx.backends.cpu.collective import COMM, DATATYPES, INDEX, LIMIT, OPERATIONS, RECORD
 from fx.backends.cpu.llvm import externals
 from fx.backends.cpu.llvm.failures import LOST
 from fx.backends.cpu.llvm.ir import Frame, at, clear, copy, i8, i64, pointer, store_item
@@ -29,6 +29,9 @@ _SPINS = 200  # tests in vain, before the core is left to others for a while
 _WORKED = 3000  # nanoseconds; a test that took longer has moved bytes
 _NAP = 10  # microseconds
 _LATE = -1  # the code of a wait that found no end within the limit
+# the words of a record, and its states (``fx/distributed/recorder.py``)
+_SEQUENCE, _BYTES, _BEGAN, _ENDED, _STATE = 0, 8, 16, 40, 48
+_BEGUN, _DONE, _FAILED = 1, 2, 3
 _TAG = 71
 # a message takes longer than a step that keeps Python's lock may
 _LATENCY, _BYTE = 30_000.0, 0.2  # nanoseconds
@@ -83,6 +86,8 @@ class _Messages:
     def post(self, name: str, *args: Any) -> None:
         """Begin a message."""
         b = self.b
+        if not self.requests:
+            self._record_begin()
         with b.goto_entry_block():
             request = b.alloca(i64)
         request.type = pointer
@@ -90,6 +95,32 @@ class _Messages:
         function = externals.declare(b.module, f"fx.mpi.{name}")
         self.codes.append(b.call(function, [*args, self.comm, request]))
         self.requests.append(request)
+
+    def _record(self, place: int, value: Any) -> None:
+        """A word of the flight recorder's record (``fx/distributed/recorder.py``)."""
+        b = self.b
+        b.store(value, at(b, b.inttoptr(self.word(RECORD), pointer), i64(place), i8))
+
+    def _record_begin(self) -> None:
+        b, record = self.b, self.b.inttoptr(self.word(RECORD), pointer)
+        nbytes = sum(v.spec.nbytes for v in self.node.inputs[:-1])
+        sequence = b.load(at(b, record, i64(_SEQUENCE), i8), typ=i64)
+        self._record(_SEQUENCE, b.add(sequence, i64(1)))
+        self._record(_BYTES, i64(nbytes))
+        self._record(_BEGAN, self._seconds())
+        self._record(_STATE, i64(_BEGUN))
+
+    def _record_end(self, found: Any, bad: Any) -> None:
+        """A wait that found no end is one that has begun."""
+        b = self.b
+        self._record(_ENDED, self._seconds())
+        late = b.icmp_signed("==", found, i32(_LATE))
+        state = b.select(bad, i64(_FAILED), i64(_DONE))
+        self._record(_STATE, b.select(late, i64(_BEGUN), state))
+
+    def _seconds(self) -> Any:
+        b, double = self.b, ir.DoubleType()
+        return b.fmul(b.sitofp(b.call(_now(b.module), []), double), double(1e-9))
 
     def finish(self, status: Any) -> None:
         """Wait for what was begun, and tell what MPI reports."""
@@ -99,6 +130,8 @@ class _Messages:
             waited = b.call(_wait(b.module), [request, code, self.word(LIMIT)])
             found = b.select(b.icmp_signed("!=", waited, i32(0)), waited, found)
         bad = b.icmp_signed("!=", found, i32(0))
+        if self.requests:
+            self._record_end(found, bad)
         store_item(b, b.select(bad, i64(LOST), i64(0)), status, i64(0), int64)
         store_item(b, b.sext(found, i64), status, i64(1), int64)
 
@@ -120,16 +153,11 @@ def _wait(module: ir.Module) -> ir.Function:
         for n in ("start", "test", "look", "again", "slow", "rest", "nap", "done")
     ]
     b = ir.IRBuilder(start)
-    room = [b.alloca(t) for t in (i32, ir.ArrayType(i64, 16), ir.ArrayType(i64, 2), i64, i64)]
+    room = [b.alloca(t) for t in (i32, ir.ArrayType(i64, 16), i64, i64)]
     for each in room:
         each.type = pointer
-    flag, state, clock, began, last = room
-
-    def now() -> Any:
-        b.call(externals.declare(module, "fx.clock_gettime"), [i32(_MONOTONIC), clock])
-        seconds, more = (b.load(at(b, clock, i, i64), typ=i64) for i in (0, 1))
-        return b.add(b.mul(seconds, i64(10**9)), more)
-
+    flag, state, began, last = room
+    now = lambda: b.call(_now(module), [])
     for place, zero in ((flag, i32(0)), (began, i64(0)), (last, i64(0))):
         b.store(zero, place)
     b.cbranch(b.icmp_signed("==", posted, i32(0)), test, done)
@@ -169,6 +197,23 @@ def _wait(module: ir.Module) -> ir.Function:
 
 
 _MONOTONIC = 1  # of clock_gettime
+
+
+def _now(module: ir.Module) -> ir.Function:
+    """Nanoseconds of the clock that only goes on."""
+    name = "fx_now"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(i64, []), name)
+    function.linkage = "internal"
+    b = ir.IRBuilder(function.append_basic_block())
+    clock = b.alloca(ir.ArrayType(i64, 2))
+    clock.type = pointer
+    b.call(externals.declare(module, "fx.clock_gettime"), [i32(_MONOTONIC), clock])
+    seconds, more = (b.load(at(b, clock, i, i64), typ=i64) for i in (0, 1))
+    b.ret(b.add(b.mul(seconds, i64(10**9)), more))
+    return function
 
 
 class _MessageStep(CheckedStep):
