@@ -13,7 +13,7 @@ from fx.linalg.solving import cholesky_solve
 from fx.linalg.spectral import svd
 from fx.ops.axes import integer
 from fx.ops.making.creation import arange
-from fx.ops.operands import argument
+from fx.ops.operands import argument, iota
 from fx.ops.reductions.reduction import all as every
 from fx.ops.reductions.reduction import max as largest
 from fx.ops.reductions.reduction import sum as total
@@ -181,7 +181,8 @@ def companion(a: Any) -> Tensor:
     if a.ndim != 1 or n < 2:
         raise ArgumentError(f"companion: at least two coefficients along one axis, got {a.shape}")
     first = -a[1:] / a[0]
-    ones = (arange(n - 2)[:, None] == arange(n - 1)[None, :]).astype(first.dtype)
+    rows, columns = iota(n - 2, first)[:, None], iota(n - 1, first)[None, :]
+    ones = (rows == columns).astype(first.dtype)
     return concat([first[None, :], ones])
 
 

@@ -30,8 +30,8 @@ from fx.tensor import Tensor, new_tensor
 SCALARS = frozenset((bool, int, float, complex))
 
 
-def argument(name: str, x: Any) -> Tensor:
-    """``x`` as a tensor; a cell is read.
+def argument(name: str, x: Any, beside: Tensor | None = None) -> Tensor:
+    """``x`` as a tensor; a cell is read. What is none yet comes to the device of ``beside``.
 
     Raises:
         DTypeError: if it is no tensor, array or scalar.
@@ -41,7 +41,7 @@ def argument(name: str, x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x.read() if x.level == CELL and not x.written else x
     if type(x) in SCALARS or isinstance(x, (np.ndarray, np.generic, StagedNumber)):
-        return as_tensor(x)
+        return as_tensor(x, device=None if beside is None else beside.device)
     raise DTypeError(
         f"{name} takes tensors, got {type(x).__name__}; write fx.asarray(...) around it"
     )

@@ -85,6 +85,11 @@ def constant_like(value: Any, x: Tensor) -> Tensor:
     return constant(value, x.dtype, x.device.name)
 
 
+def constants_like(values: Any, x: Tensor) -> Tensor:
+    """An array of NumPy with the dtype and on the device of ``x``."""
+    return new_tensor(backend(x.device.name).from_numpy(values.astype(x.dtype)))
+
+
 def zeros_like_spec(spec: TensorSpec) -> Tensor:
     """Zeros of a spec."""
     return full(shape=spec.shape, value=0, dtype=spec.dtype, device=spec.device)

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from fx.prims.compare import greater_equal, stop_gradient, where
-from fx.prims.creation import constant_like
+from fx.prims.creation import constant_like, constants_like
 from fx.prims.elementwise import exp, expm1, log, log1p, minimum, sqrt
 from fx.prims.reduction import sum as total
 from fx.prims.shape import reshape
-from fx.tensor import Tensor, new_tensor
+from fx.tensor import Tensor
 
 _POINTS, _CUT = 64, 40.0
 
@@ -56,7 +56,7 @@ def gamma_log_slope(a: Tensor, log_z: Tensor, digamma: Tensor) -> Tensor:
     lower = minimum((near + sqrt(near * near + near * 8.0)) * 0.5, near + z / a)
     reach = stop_gradient(where(above, upper, lower)) * side
     along = (*z.shape, 1)
-    places, weights = (new_tensor(v.astype(z.dtype)) for v in _rule())
+    places, weights = (constants_like(v, z) for v in _rule())
     s = reshape(reach, shape=along) * places  # (..., points)
     w = exp(reshape(a, shape=along) * s - reshape(z, shape=along) * expm1(s))
     middle = reshape(log_z - digamma, shape=along)

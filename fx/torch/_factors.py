@@ -82,7 +82,7 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
 
 def _basis(A: Tensor, q: int, niter: int) -> Tensor:
     """Orthonormal columns (*B, m, q) that nearly span what A (*B, m, n) gives."""
-    start = fx.randn((A.shape[-1], q), dtype=A.dtype)
+    start = fx.randn((A.shape[-1], q), dtype=A.dtype, device=A.device)
     basis = linalg.qr(A @ start).Q
     for _ in range(niter):
         basis = linalg.qr(A.mH @ basis).Q

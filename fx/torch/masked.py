@@ -100,8 +100,9 @@ cumprod = _along("cumprod", 1, lambda x, d: x.cumprod(d))
 
 def _count(x: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Any) -> Tensor:
     """How many elements the mask leaves."""
-    ones = fx.ones(x.shape, dtype=fx.int64) if mask is None else mask.expand(*x.shape).to(fx.int64)
-    return ones.sum(dims, keepdim)
+    if mask is None:
+        return fx.ones(x.shape, dtype=fx.int64, device=x.device).sum(dims, keepdim)
+    return mask.expand(*x.shape).to(fx.int64).sum(dims, keepdim)
 
 
 def mean(

@@ -53,7 +53,7 @@ def cross_entropy(
         tensor([  0.6931, 100.0000])
     """
     x = floating("cross_entropy", input)
-    y = argument("cross_entropy", target)
+    y = argument("cross_entropy", target, x)
     how = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
@@ -129,7 +129,7 @@ def nll_loss(
         tensor(2.)
     """
     log_p = floating("nll_loss", input)
-    y = argument("nll_loss", target)
+    y = argument("nll_loss", target, log_p)
     how = reduction_of(size_average, reduce, reduction)
     rank = len(log_p._shape)
     if not rank:

@@ -21,6 +21,7 @@ from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, cast, floating
 from fx.ops.reductions.cumulative import cumsum
 from fx.ops.shapes.joining import concat, stack, unstack
+from fx.prims.placement import device_put
 from fx.prims.shape import broadcast_to, pad, reshape
 from fx.prims.shape import slice as slice_prim
 from fx.tensor import Tensor
@@ -82,8 +83,8 @@ def ctc_loss(
     time, batch, classes = x._shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank must be one of the {classes} classes, got {blank}")
-    lengths = _lengths("input_lengths", input_lengths, batch, time)
-    counts = _lengths("target_lengths", target_lengths, batch, None)
+    lengths = _lengths("input_lengths", input_lengths, x, time)
+    counts = _lengths("target_lengths", target_lengths, x, None)
     labels = _labels(cast(y, int64), counts, batch, blank)  # (batch, labels)
     losses = _losses(x, labels, lengths, counts, blank)
     losses = losses + _of_distributions(x, lengths, compare.isfinite(losses))
@@ -237,7 +238,9 @@ def _count(size: int, like: Tensor, shape: tuple[int, ...], axis: int) -> Tensor
     )
 
 
-def _lengths(name: str, given: Any, batch: int, most: int | None) -> Tensor:
+def _lengths(name: str, given: Any, like: Tensor, most: int | None) -> Tensor:
+    """The lengths (batch,), on the device of ``like`` (time, batch, classes)."""
+    batch = like._shape[1]
     x = as_tensor(given)
     if x._dtype not in INTEGRAL:
         raise DTypeError(f"ctc_loss: {name} must be integers, got {x.dtype.name}")
@@ -245,11 +248,18 @@ def _lengths(name: str, given: Any, batch: int, most: int | None) -> Tensor:
         x = reshape(x, shape=(1,))
     if x._shape != (batch,):
         raise ShapeError(f"ctc_loss: {name} must have shape ({batch},), got {x.shape}")
-    known = x.tolist() if type(x) is Tensor else []
+    known = _known(x)
     if any(n < 0 or (most is not None and n > most) for n in known):
         up_to = "" if most is None else f" and at most the {most} time steps"
         raise ShapeError(f"ctc_loss: {name} must not be negative{up_to}, got {known}")
-    return cast(x, int64)
+    there = like.device
+    return cast(x if x.device == there else device_put(x, device=there.name), int64)
+
+
+def _known(lengths: Tensor) -> list[int]:
+    """The lengths, where they are known now."""
+    values = type(lengths) is Tensor and lengths.device.name != "meta"
+    return lengths.tolist() if values else []
 
 
 def _labels(y: Tensor, counts: Tensor, batch: int, blank: int) -> Tensor:
@@ -270,7 +280,7 @@ def _labels(y: Tensor, counts: Tensor, batch: int, blank: int) -> Tensor:
         found = indexing.take(y, elementwise.minimum(places, last), axis=0)
     elif y.ndim == 2 and y._shape[0] == batch:
         found, shape = y, y._shape
-        if type(counts) is Tensor and any(n > shape[1] for n in counts.tolist()):
+        if any(n > shape[1] for n in _known(counts)):
             raise ShapeError(
                 f"ctc_loss: target_lengths must be at most the {shape[1]} labels of targets "
                 f"{y.shape}, got {counts.tolist()}"

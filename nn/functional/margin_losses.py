@@ -282,7 +282,8 @@ def multi_margin_loss(
         tensor(0.5000)
     """
     name = "multi_margin_loss"
-    x, y = floating(name, input), _classes(name, target)
+    x = floating(name, input)
+    y = _classes(name, target, x)
     how = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError(f"{name}: only p == 1 and p == 2 are supported, got {p}")
@@ -335,7 +336,8 @@ def multilabel_margin_loss(
         tensor(0.8500)
     """
     name = "multilabel_margin_loss"
-    x, y = floating(name, input), _classes(name, target)
+    x = floating(name, input)
+    y = _classes(name, target, x)
     how = reduction_of(size_average, reduce, reduction)
     if x._shape != y.shape:
         raise ShapeError(f"{name}: the input has shape {x.shape} and the target {y.shape}")
@@ -358,8 +360,8 @@ def multilabel_margin_loss(
     return reduced(reshape(losses, shape=()) if single else losses, how)
 
 
-def _classes(name: str, target: Any) -> Tensor:
-    y = argument(name, target)
+def _classes(name: str, target: Any, x: Tensor) -> Tensor:
+    y = argument(name, target, x)
     if y._dtype not in INTEGRAL:
         raise DTypeError(f"{name}: the target must be integers, got {y.dtype.name}")
     return cast(y, int64)

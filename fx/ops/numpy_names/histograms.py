@@ -80,7 +80,8 @@ def _tallied(columns: list[Tensor], edges: list[Tensor], weights: Any) -> Tensor
     each = ravel(asarray(weights)) if weights is not None else None
     dtype = dtypes.int64 if each is None else each.dtype
     each = cast(inside, dtype) if each is None else where(inside, each, cast(as_tensor(0), dtype))
-    return reshape(zeros((prod(shape),), dtype=dtype).scatter_add(0, place, each), shape)
+    none = zeros((prod(shape),), dtype=dtype, device=each.device)
+    return reshape(none.scatter_add(0, place, each), shape)
 
 
 def histogramdd(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fx.errors import ShapeError
-from fx.ops.convert import as_tensor
 from fx.ops.making.creation import arange, zeros
 from fx.ops.making.interop import asarray
 from fx.ops.numpy_names.statistics import convolve
@@ -131,7 +130,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     x = _coefficients("polyder", p)
     for _ in range(m):
         n = x.shape[0] - 1
-        x = x[:n] * as_tensor(list(range(n, 0, -1)), dtype=x.dtype)
+        x = x[:n] * arange(n, 0, -1, dtype=x.dtype, device=x.device)
     return x
 
 
@@ -147,11 +146,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
         tensor([1., 1., 0.])
     """
     x = floating("polyint", _coefficients("polyint", p))
-    constants = atleast_1d(asarray(0.0 if k is None else k, dtype=x.dtype))
+    constants = atleast_1d(asarray(0.0 if k is None else k, dtype=x.dtype, device=x.device))
     if constants.shape[0] not in (1, m):
         raise ShapeError(f"polyint: {m} integrations take {m} constants, got {constants.shape}")
     for i in range(m):
-        powers = elementwise.positive(arange(x.shape[0], 0, -1, dtype=x.dtype))
+        powers = elementwise.positive(arange(x.shape[0], 0, -1, dtype=x.dtype, device=x.device))
         j = i if constants.shape[0] > 1 else 0
         x = concat([x / powers, constants[j : j + 1]])
     return x

@@ -196,4 +196,4 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
             (given,) = given.nonzero(as_tuple=True)
         gone = {_inside("delete", p, n, n) for p in given.tolist()}
     kept = np.delete(np.arange(n), list(gone))
-    return x.index_select(axis, as_tensor(kept))  # type: ignore[no-any-return]
+    return x.index_select(axis, as_tensor(kept, device=x.device))  # type: ignore[no-any-return]

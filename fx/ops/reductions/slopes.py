@@ -32,7 +32,8 @@ def slopes(x: Tensor, axis: int, spacing: Any, order: int) -> Tensor:
     if isinstance(spacing, Tensor) and spacing.ndim:
         steps = spacing.diff().to(x.dtype).reshape(shape)
     else:
-        steps = full([n - 1 if s == -1 else 1 for s in shape], spacing, dtype=x.dtype)
+        sizes = [n - 1 if s == -1 else 1 for s in shape]
+        steps = full(sizes, spacing, dtype=x.dtype, device=x.device)
     slope = rise / steps  # of each piece: (..., n - 1, ...)
     first, last = slope.narrow(axis, 0, 1), slope.narrow(axis, n - 2, 1)
     if n == 2:
