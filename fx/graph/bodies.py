@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value, input_value
+from fx.graph.passes.effects import effectful
 from fx.spec import TensorSpec
 from fx.tensor import Tensor
 
@@ -47,13 +48,18 @@ def extract(
     return Graph(fresh, made, [env.get(v, v) for v in outputs], name)
 
 
-def live_nodes(graph: Graph, outputs: Iterable[Value], stops: Iterable[Value] = ()) -> list[Node]:
-    """The nodes that ``outputs`` need, in order; what computes ``stops`` is not asked for."""
+def live_nodes(
+    graph: Graph,
+    outputs: Iterable[Value],
+    stops: Iterable[Value] = (),
+    effects: Collection[Node] = (),
+) -> list[Node]:
+    """The nodes that ``outputs`` and ``effects`` need, in order; ``stops`` are there already."""
     ends = set(stops)
     wanted = {v for v in outputs if v not in ends}
     kept = []
     for node in reversed(graph.nodes):
-        if not wanted.isdisjoint(node.outs):
+        if node in effects or not wanted.isdisjoint(node.outs):
             kept.append(node)
             wanted.update([v for v in node.inputs if v not in ends])
     return kept[::-1]
@@ -68,17 +74,23 @@ def used_inputs(graph: Graph, outputs: Iterable[Value]) -> set[Value]:
     return used.intersection(graph.inputs)
 
 
-def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> Graph:
-    """The part of a graph that some outputs need, on some of its inputs, common work done once."""
-    nodes = live_nodes(graph, outputs)
+def distinct(
+    graph: Graph, inputs: Iterable[int], outputs: Sequence[Value], effects: bool = True
+) -> Graph:
+    """The part of a graph that some outputs need, on some of its inputs, common work done once.
+
+    With ``effects`` what has any stays, as often as it is there, where it needs those inputs alone.
+    """
     places = list(inputs)
+    lasting = _effects_on(graph, places) if effects else ()
+    nodes = live_nodes(graph, outputs, effects=lasting)
     env = {graph.inputs[i]: input_value(graph.inputs[i].spec) for i in places}
     known: dict[Any, Node] = {}
     made = []
     for node in nodes:
         ins = tuple([env.get(v, v) for v in node.inputs])
         key = (node.primitive, ins, _key(node.params))
-        new = known.get(key)
+        new = None if node in lasting else known.get(key)
         if new is None:
             specs = [v.spec for v in node.outs]
             new = known[key] = Node(node.primitive, ins, node.params, specs, node.line)
@@ -86,6 +98,18 @@ def distinct(graph: Graph, inputs: Iterable[int], outputs: Sequence[Value]) -> G
         env.update(zip(node.outs, new.outs))
     fresh = [env[graph.inputs[i]] for i in places]
     return Graph(fresh, made, [env.get(v, v) for v in outputs], graph.name)
+
+
+def _effects_on(graph: Graph, places: Sequence[int]) -> dict[Node, None]:
+    """The nodes with effects that depend on no input but those at ``places``."""
+    found = effectful(graph)
+    others = set(graph.inputs).difference([graph.inputs[i] for i in places])
+    if found and others:
+        for node in graph.nodes:
+            if not others.isdisjoint(node.inputs):
+                others.update(node.outs)
+                found.pop(node, None)
+    return found
 
 
 def _key(params: dict[str, Any]) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import fx.prims.bessel as prims
 from fx import dtypes
 from fx.ops.axes import integer
+from fx.ops.indexing.searching import where
 from fx.ops.operands import cast, floating
+from fx.ops.pointwise.elementwise import abs as absolute
+from fx.ops.pointwise.elementwise import sin
 from fx.ops.pointwise.torch_names import sinc
 from fx.tensor import Tensor
 
@@ -50,7 +54,10 @@ def spherical_j0(x: Any) -> Tensor:
     """The spherical Bessel function of the first kind, of order 0: sin(x) / x, 1 at 0."""
     x = floating("spherical_j0", x)
     wide = cast(x, dtypes.float64)  # x / pi and its product with pi are rounded there
-    return cast(sinc(wide * (1.0 / 3.141592653589793)), x.dtype)
+    near, end = absolute(wide) < 1, absolute(wide) == math.inf
+    apart = where(near | end, 1.0, wide)
+    found = where(near, sinc(where(near, wide, 0.0) * (1.0 / math.pi)), sin(apart) / apart)
+    return cast(where(end, 0.0, found), x.dtype)
 
 
 def airy_ai(x: Any) -> Tensor:

@@ -9,16 +9,18 @@ from fx.ops.indexing.searching import where
 from fx.ops.operands import floating, operands
 from fx.ops.pointwise.composed import xlogy
 from fx.ops.pointwise.elementwise import abs as absolute
-from fx.ops.pointwise.elementwise import exp, expm1, lgamma, log, log1p, sign, sin, sqrt
-from fx.special.functions import beta, gamma, gammainc, gammaincc, zeta
+from fx.ops.pointwise.elementwise import copysign, exp, expm1, lgamma, log, log1p, sin, sqrt
+from fx.special.functions import beta, gamma, gammainc, gammaincc, odd_below, pole, zeta
 from fx.tensor import Tensor
 
 # counting ---------------------------------------------------------------------------------------
 
 
 def gammasgn(x: Any) -> Tensor:
-    """The sign of ``gamma``; NaN where x is a negative whole number."""
-    return sign(gamma(floating("gammasgn", x)))  # type: ignore[no-any-return]
+    """The sign of ``gamma``, also where that underflows; NaN where x is a negative whole number."""
+    x = floating("gammasgn", x)
+    one = copysign(where(x == x, 1.0, x), where(x == 0, x, 1.0))
+    return where(pole(x), math.nan, where(odd_below(x), -one, one))  # type: ignore[no-any-return]
 
 
 def rgamma(x: Any) -> Tensor:

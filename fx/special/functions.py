@@ -10,7 +10,7 @@ from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
 from fx.ops.operands import floating, operands
 from fx.ops.pointwise.elementwise import abs as absolute
-from fx.ops.pointwise.elementwise import digamma, erfc, exp, expm1, floor, lgamma
+from fx.ops.pointwise.elementwise import digamma, erfc, exp, expm1, floor, lgamma, minimum
 from fx.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def ndtr(x: Any) -> Tensor:
 
 
 def gamma(x: Any) -> Tensor:
-    """The gamma function; NaN at 0 and where x is a negative whole number.
+    """The gamma function; NaN where x is a negative whole number, infinite at 0.
 
     Example:
         >>> import fx
@@ -44,10 +44,19 @@ def gamma(x: Any) -> Tensor:
         tensor([ 1.7725, 24.0000,  2.3633])
     """
     x = floating("gamma", x)
+    found = where(odd_below(x), -1.0, 1.0) * exp(lgamma(x))
+    return where(pole(x), math.nan, found)  # type: ignore[no-any-return]
+
+
+def odd_below(x: Tensor) -> Tensor:
+    """Where ``gamma`` is negative: x < 0, and its floor is odd."""
     down = floor(x)
-    odd = (x < 0) & (down * 0.5 != floor(down * 0.5))
-    found = where(odd, -1.0, 1.0) * exp(lgamma(x))
-    return where((x < 0) & (down == x), math.nan, found)  # type: ignore[no-any-return]
+    return (x < 0) & (down * 0.5 != floor(down * 0.5))
+
+
+def pole(x: Tensor) -> Tensor:
+    """Where x is a negative whole number."""
+    return (x < 0) & (floor(x) == x)
 
 
 def betaln(a: Any, b: Any) -> Tensor:
@@ -130,4 +139,7 @@ def exprel(x: Any) -> Tensor:
     for k in range(14, 1, -1):  # 1 + x / 2! + x^2 / 3! + ...
         series = 1.0 + series * small / k
     apart = where(near, 1.0, x)
-    return where(near, series, expm1(apart) / apart)  # type: ignore[no-any-return]
+    large = x > 50.0  # the quotient is finite for longer than exp(x), and infinite at infinity
+    half = exp(where(large, minimum(x, 1e4), 0.0) * 0.5)
+    rest = where(large, half / minimum(apart, 1e4) * half, expm1(where(large, 1.0, apart)) / apart)
+    return where(near, series, rest)  # type: ignore[no-any-return]

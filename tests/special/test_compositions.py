@@ -62,3 +62,21 @@ def test_special_points(name):
     got = getattr(fx.special, name)(*[fx.asarray(a) for a in args]).numpy()
     known = np.isfinite(want) | (want == np.inf)
     np.testing.assert_allclose(got[known], want[known], rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_far_arguments(dtype, jitted):
+    far = np.r_[-639.09, -212.5, -180.5, -99.25, -40.5, 0.0, -0.0, -3.0, -np.inf, np.inf, np.nan]
+    far = np.r_[far, 49.9, 50.1, 88.0, 89.0, 91.5, 700.0, -800.0, 1e30].astype(dtype)
+    peers = {
+        "gammasgn": scipy.gammasgn, "exprel": scipy.exprel,
+        "spherical_bessel_j0": lambda x: np.select([x == 0, np.isinf(x)], [1, 0], np.sin(x) / x),
+    }  # fmt: skip
+    for name, peer in peers.items():
+        f = getattr(fx.special, name)
+        with np.errstate(all="ignore"):
+            want = peer(far.astype(float)).astype(dtype)
+        got = (fx.jit(f) if jitted else f)(fx.asarray(far)).numpy()
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, want, 2e-5 if dtype == "float32" else 1e-12, err_msg=name)

@@ -13,7 +13,7 @@ from typing import Any
 from fx.dtypes import INEXACT
 from fx.graph.bodies import Specs, closed, distinct, live_nodes, used_inputs
 from fx.graph.ir import Graph, Node, Rewriter
-from fx.graph.passes.effects import is_effectful
+from fx.graph.passes.effects import effectful
 from fx.graph.staging import stage
 from fx.levels import Level
 from fx.prims.creation import zeros_like_spec
@@ -46,8 +46,7 @@ def derive(
     nodes = live_nodes(graph, graph.outputs)
     if len(nodes) < len(graph.nodes):
         if effects:
-            ends = [v for node in graph.nodes if is_effectful(node) for v in node.outs]
-            nodes = live_nodes(graph, [*graph.outputs, *ends])
+            nodes = live_nodes(graph, graph.outputs, effects=effectful(graph))
         graph = Graph(graph.inputs, nodes, graph.outputs, name)
     return closed(graph, captured)
 
@@ -164,7 +163,7 @@ def tangents_alone(both: Graph, inputs: tuple[int, ...], count: int) -> Graph:
     key = ("tangents alone", inputs, count)
     found = both.cache.get(key)
     if found is None:
-        found = both.cache[key] = distinct(both, inputs, both.outputs[count:])
+        found = both.cache[key] = distinct(both, inputs, both.outputs[count:], False)
     return found  # type: ignore[no-any-return]
 
 

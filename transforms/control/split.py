@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fx.backward_pass import backward_pass
+from fx.config import modes
 from fx.graph.bodies import Specs, extract, live_nodes, out_specs
 from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Value
+from fx.graph.passes.effects import effectful, is_effectful
 from fx.levels import Level
 from fx.slotted import slotted
 from fx.tape import GradTracer, Leaf, grad_tracer
@@ -70,17 +72,21 @@ def split(
     key = ("split", specs, active, weighted, at_hand, fixed, again)
     found: Split | None = graph.cache.get(key)
     if found is None:
-        joint, gradients = _joint(graph, specs, active, weighted)
+        every, ahead, gradients = _joint(graph, specs, active, weighted)
         results = len(graph.outputs)
         found = graph.cache[key] = _split(
-            joint, len(specs), results, gradients, at_hand, fixed, again
+            every, ahead, len(specs), results, gradients, at_hand, fixed, again
         )
     return found
 
 
-def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[Graph, Flags]:
-    """The graph from inputs and cotangents to results and gradients, and which of these exist."""
+def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[Graph, int, Flags]:
+    """The graph from inputs and cotangents to results and gradients, and which of these exist.
+
+    Between them how many of its nodes with effects belong to the body; the pullback's come after.
+    """
     gradients: list[bool] = []
+    ahead: list[int] = []
 
     def run(*xs: Tensor) -> list[Tensor]:
         cts = iter(xs[len(specs) :])
@@ -90,6 +96,7 @@ def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[
             outs = graph.run(
                 *[x if n is None else grad_tracer(number, x, n) for x, n in zip(xs, leaves)]
             )
+            ahead.append(sum(map(is_effectful, modes.stage.nodes)))
             outs = [leave(o, number) for o in outs]
             mine = [isinstance(o, GradTracer) and o.level == number for o in outs]
             nodes = [o._node if m else None for o, m in zip(outs, mine)]
@@ -104,11 +111,13 @@ def _joint(graph: Graph, specs: Specs, active: Flags, weighted: Flags) -> tuple[
         return [*results, *[found[n] for n in wanted if n in found]]
 
     extra = [s for s, w in zip(out_specs(graph, specs), weighted) if w]
-    return derive(run, (*specs, *extra), f"vjp of {graph.name}"), tuple(gradients)
+    every = derive(run, (*specs, *extra), f"vjp of {graph.name}")
+    return every, ahead[0], tuple(gradients)
 
 
 def _split(
     every: Graph,
+    ahead: int,
     count: int,
     results: int,
     gradients: Flags,
@@ -147,7 +156,8 @@ def _split(
     )  # fmt: skip
     forward = extract(inputs, live_nodes(joint, kept), kept, f"residuals of {joint.name}")
     given = [*every.outputs[:results], *kept]
-    whole = extract(inputs, live_nodes(every, given), given, forward.name)
+    effects = list(effectful(every))[:ahead]
+    whole = extract(inputs, live_nodes(every, given, effects=effects), given, forward.name)
     places = {v: i for i, v in enumerate(inputs)}
     where = tuple([places.get(v) for v in kept])
     return Split(forward, whole, backward, where, tuple(used), gradients)

@@ -17,8 +17,9 @@ import fx.transforms.control.while_primitive as primitive
 from fx import limits
 from fx.devices import moved
 from fx.dtypes import int64
-from fx.graph.bodies import distinct, used_inputs
+from fx.graph.bodies import distinct, extract, live_nodes, used_inputs
 from fx.graph.ir import Graph
+from fx.graph.passes.effects import has_effects
 from fx.graph.staging import StageTracer, evaluate
 from fx.levels import Tracer
 from fx.prims.creation import constant, zeros_like_spec
@@ -76,9 +77,20 @@ def _seen(body, carries, specs, active):
     return found
 
 
+def _quiet(body):
+    """The body for the runs on the way back: its effects were had on the way forward."""
+    if not has_effects(body):
+        return body
+    found = body.cache.get("quiet")
+    if found is None:
+        nodes = live_nodes(body, body.outputs)
+        found = body.cache["quiet"] = extract(body.inputs, nodes, body.outputs, body.name)
+    return found
+
+
 def _pullback(needs, args, condition, body, carries, read, recorded):
     end, total = carries + read, len(needs)
-    specs = specs_of(args)
+    specs, body = specs_of(args), _quiet(body)
     masked = any(_is_below(x, BatchTracer) for x in args)
     places = [*range(carries), *(range(carries, end) if masked else ()), *range(end, total)]
     looped = _masked(condition, body, carries, read, specs) if masked else body

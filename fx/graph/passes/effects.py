@@ -38,6 +38,11 @@ def is_effectful(node: Node) -> bool:
     return bool(effects_of(node))
 
 
+def effectful(graph: Graph) -> dict[Node, None]:
+    """The nodes of the graph that have effects, in order."""
+    return dict.fromkeys([node for node in graph.nodes if is_effectful(node)])
+
+
 def has_effects(graph: Graph) -> bool:
     """Whether a node of the graph is effectful."""
     return bool(effects_in(graph))

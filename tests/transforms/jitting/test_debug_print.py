@@ -121,3 +121,30 @@ def test_the_order_is_kept_through_loops_and_branches(lines):
     for _ in range(2):
         jitted(X)
         assert lines() == eager
+
+
+def told(x):
+    fx.debug.print("{}", x[0])
+    fx.debug.print("{}", x[0])
+    return x * 2
+
+
+LOOPS = {
+    "fori": lambda x: fx.fori_loop(0, 2, lambda i, v: told(v), x).sum(),
+    "scan": lambda x: (fx.scan(lambda c, r: (told(c) * r, r), x, x)[0] ** 2).sum(),
+    "while": lambda x: fx.while_loop(lambda v: v.sum() < 10, lambda v: told(v) * v, x).sum(),
+    "cond": lambda x: fx.cond(x.sum() > 0, told, lambda v: v, x).sum(),
+    "linear cond": lambda x: fx.cond(x.sum() > 0, told, lambda v: v * 3, x * x).sum(),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_bodies_print_once_whatever_the_transform(loop, lines):
+    g = LOOPS[loop]
+    g(X)
+    want = lines()
+    assert want
+    push = lambda x: fx.jvp(g, (x,), (x,))
+    for f in (fx.jit(g), fx.grad(g), fx.jit(fx.grad(g)), fx.grad(fx.jit(g)), push, fx.jit(push)):
+        f(X)
+        assert lines() == want
