@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from inspect import CO_OPTIMIZED
 from os.path import dirname, sep
 from types import FrameType, TracebackType
 from typing import Any
@@ -44,6 +45,21 @@ def user_frame(depth: int = 1) -> FrameType | None:
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a running frame.
+
+    The interpreter fills a dict with those of a function and keeps it with the frame, and so what
+    they hold beyond ``del``; it is emptied here, unless a debugger may be looking at it.
+    """
+    names = frame.f_locals
+    if not frame.f_code.co_flags & CO_OPTIMIZED:  # a module or class: its own dict
+        return names
+    found = dict(names)
+    if sys.version_info < (3, 13) and sys.gettrace() is None:
+        names.clear()
+    return found
 
 
 def user_line(depth: int = 2) -> str:

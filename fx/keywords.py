@@ -15,7 +15,7 @@ from inspect import Parameter, signature, unwrap
 from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
-from fx.frames import is_internal
+from fx.frames import is_internal, variables
 from fx.wording import called
 
 _UNEXPECTED = re.compile(r"^([\w.<>]+)\(\) got an unexpected keyword argument '(\w+)'$")
@@ -53,7 +53,7 @@ def with_right_ones(error: BaseException, trace: TracebackType | None) -> None:
 
 def _is_theirs(frame: FrameType, name: str) -> bool:
     """Whether a name stands for a function of the user's own."""
-    function = frame.f_locals.get(name, frame.f_globals.get(name))
+    function = variables(frame).get(name, frame.f_globals.get(name))
     return isinstance(function, FunctionType) and not is_internal(function.__code__.co_filename)
 
 

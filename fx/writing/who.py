@@ -11,7 +11,7 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from fx.frames import is_internal, user_frame
+from fx.frames import is_internal, user_frame, variables
 
 _MOST = 512
 _verdicts: dict[int, tuple[dict[str, Any], int, bool | None]] = {}
@@ -66,9 +66,9 @@ def _holds(frame: FrameType) -> bool:
     if found is None:
         if len(_codes) > _MOST:
             _codes.clear()
-        inside = frame.f_locals is not frame.f_globals
-        found = _codes[code] = inside and any(
-            isinstance(v, ModuleType) and _is_face(v.__name__) for v in frame.f_locals.values()
+        names = variables(frame)
+        found = _codes[code] = names is not frame.f_globals and any(
+            isinstance(v, ModuleType) and _is_face(v.__name__) for v in names.values()
         )
     return found
 

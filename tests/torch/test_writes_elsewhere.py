@@ -1,6 +1,7 @@
-"""Written tensors where other parts meet them: hooks of a backward pass, files."""
+"""Written tensors where other parts meet them: hooks of a backward pass, files, frames."""
 
 import io
+import weakref
 
 import pytest
 
@@ -165,3 +166,18 @@ def cut_and_written(lib):
 
 def test_views_by_every_kind_of_method_write_through():
     assert cut_and_written(face) == cut_and_written(torch)
+
+
+def test_who_writes_is_found_without_keeping_the_variables_of_a_function():
+    lines = (
+        "def f():",
+        "    class Held: pass",
+        "    held, x = Held(), fx.ones(3)",
+        "    x += 1",
+        "    reference = weakref.ref(held)",
+        "    del held",
+        "    return reference()",
+    )
+    space = {"fx": fx, "weakref": weakref}
+    exec(compile("\n".join(lines), "their.py", "exec"), space)  # code that was not looked at yet
+    assert space["f"]() is None
