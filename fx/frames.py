@@ -51,13 +51,15 @@ def variables(frame: FrameType) -> dict[str, Any]:
     """The variables of a running frame.
 
     The interpreter fills a dict with those of a function and keeps it with the frame, and so what
-    they hold beyond ``del``; it is emptied here, unless a debugger may be looking at it.
+    they hold beyond ``del``; it is emptied here, unless somebody has it too (``locals()``) or a
+    debugger may be looking at it.
     """
     names = frame.f_locals
     if not frame.f_code.co_flags & CO_OPTIMIZED:  # a module or class: its own dict
         return names
     found = dict(names)
-    if sys.version_info < (3, 13) and sys.gettrace() is None:
+    held_by_frame = sys.version_info < (3, 13) and sys.getrefcount(names) == 3
+    if held_by_frame and sys.gettrace() is None:
         names.clear()
     return found
 

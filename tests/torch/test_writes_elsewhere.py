@@ -181,3 +181,12 @@ def test_who_writes_is_found_without_keeping_the_variables_of_a_function():
     space = {"fx": fx, "weakref": weakref}
     exec(compile("\n".join(lines), "their.py", "exec"), space)  # code that was not looked at yet
     assert space["f"]() is None
+
+
+def test_what_a_function_asked_of_its_variables_stays():
+    lines = (
+        'def f():\n    x = fx.ones(3)\n    known = locals()\n    x += 1\n    return "x" in known'
+    )
+    space = {"fx": fx}
+    exec(compile(lines, "their.py", "exec"), space)
+    assert space["f"]()
