@@ -138,4 +138,4 @@ def tree(op: ReduceOp, parts: list[Array], dtype: Any) -> Array:
         pairs = [work(a, b) for a, b in zip(level[::2], level[1::2])]
         level = pairs + level[len(pairs) * 2 :]
     out = after(op, level[0], len(parts)) if op._name == "AVG" else level[0]
-    return out.astype(dtype, copy=False)
+    return np.asarray(out).astype(dtype, copy=False)  # of no axes NumPy gives a number

@@ -166,7 +166,7 @@ def _hoisted(
     made: dict[Value, Value] = dict(given)
     useful = set(asked)
     order: list[Node] = []
-    for node in chosen:
+    for node in reversed(able):  # a view that stays is made outside as well, for those that go
         if not useful.isdisjoint(node.outs):
             useful.update(node.inputs)
             order.append(node)

@@ -6,6 +6,7 @@ oracle, and JAX for what it differentiates as its own Python loop does.
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 import fx
@@ -247,3 +248,26 @@ def test_rules_inside_bodies_as_in_jax(program):
         theirs = PROGRAMS[program](Theirs, _reverse(Theirs))
         expected = float(jax.grad(jax.grad(theirs))(Theirs.number(POINT)))
     assert graph.run(x, *captured)[0].item() == approx(expected)
+
+
+@pytest.mark.parametrize("loop", ["fori", "scan", "nested"])
+def test_second_slopes_in_what_all_runs_share(loop):
+    """What all runs read is hoisted, and reads views that stay in the body."""
+    rule = fx.custom_vjp(lambda x, a: fx.sin(x) * a)
+    rule.defvjp(
+        lambda x, a: (fx.sin(x) * a, (x, a)),
+        lambda kept, ct: (ct * fx.cos(kept[0]) * kept[1], (ct * kept[0] * kept[1]).sum()),
+    )
+    loops = {
+        "fori": lambda x, a: fx.fori_loop(0, 3, lambda i, c: rule(c, a), x),
+        "scan": lambda x, a: fx.scan(lambda c, r: (rule(c, a * r), r), x, x)[0],
+        "nested": lambda x, a: fx.fori_loop(0, 2, lambda i, c: loops["fori"](c, a) + c, x),
+    }
+    slope = fx.grad(lambda x, a: loops[loop](x, a).sum(), argnums=1)
+    x, a = fx.asarray(np.arange(1.0, 4.0)), fx.asarray(np.float64(0.7))
+    want = fx.grad(lambda x, a: slope(x, a) ** 2, argnums=1)(x, a)
+    for inner in (fx.jit(slope), slope):
+        got = fx.jit(fx.grad(lambda x, a, inner=inner: inner(x, a) ** 2, argnums=1))(x, a)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)
+    got = fx.grad(lambda x, a: fx.jit(slope)(x, a) ** 2, argnums=1)(x, a)
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)
