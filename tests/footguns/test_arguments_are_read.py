@@ -10,7 +10,7 @@ FOLDERS = ("nn", "optim", "data", "fx/torch", "fx/ops")
 # by the argument's name: what it asks for makes no difference to any number
 REASONS = {
     "where memory lies": "layout check_layout memory_format pin_memory non_blocking "
-    "stream copy device stride",
+    "stream copy device stride parameters_as_bucket_view",
     "values never change, so nothing is done in place": "inplace",
     "one way to compute it, which is all of them": "foreach stable sorted sparse cudnn_enable "
     "cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check debug context_fn "
