@@ -15,7 +15,7 @@ from fx.distributed.checkpoint import Shard
 from fx.distributed.checkpoint.manifest import Shards
 from fx.errors import FileFormatError
 
-dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 
 

@@ -12,7 +12,7 @@ import fx
 import fx.distributed as dist
 from fx.distributed import ReduceOp, recorder
 
-dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 OPS = {
     "SUM": np.add,

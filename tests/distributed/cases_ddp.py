@@ -8,7 +8,7 @@ import fx.distributed as dist
 from fx import nn
 from fx.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 
 

@@ -13,7 +13,7 @@ from fx.distributed import ReduceOp, recorder
 from fx.nn.parallel import DistributedDataParallel
 
 warnings.simplefilter("error")  # nothing runs uncompiled unless a case says so
-dist.init_process_group("mpi", timeout=timedelta(seconds=5))
+dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 
 

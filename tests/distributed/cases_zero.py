@@ -7,7 +7,7 @@ import fx.distributed as dist
 from fx import nn
 from fx.optim.zero_redundancy import ZeroRedundancyOptimizer
 
-dist.init_process_group("mpi", timeout=timedelta(seconds=10))
+dist.init_process_group("mpi", timeout=timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 
 

@@ -34,7 +34,7 @@ class Launched:
     def err(self) -> str:
         return (self._place / "err").read_text()
 
-    def until(self, text: str, count: int = 1, of: str = "out", deadline: float = 30) -> None:
+    def until(self, text: str, count: int = 1, of: str = "out", deadline: float = 60) -> None:
         """Wait until what it wrote has so many of these."""
         end = time.monotonic() + deadline
         while getattr(self, of).count(text) < count:
@@ -47,7 +47,7 @@ class Launched:
             self._ended = self._code()
         return self._ended
 
-    def wait(self, deadline: float = 60) -> int:
+    def wait(self, deadline: float = 120) -> int:
         """Its exit code; all that it started must be gone then."""
         end = time.monotonic() + deadline
         while (code := self.ended()) is None:
@@ -55,7 +55,7 @@ class Launched:
                 os.kill(self.pid, 15)
                 raise AssertionError(f"no end in {deadline} s\n{self.out}\n{self.err}")
             time.sleep(0.005)
-        assert self.gone(5 if code == -9 else 1), "a process was left behind"
+        assert self.gone(20), "a process was left behind"
         return code
 
     def living(self) -> list[int]:
@@ -117,7 +117,7 @@ class Zygote:
         return launched.wait(), launched.out, launched.err
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=60)
 
 
 def fresh(*arguments: str, cwd: Path, **variables: str) -> Launched:

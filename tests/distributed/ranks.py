@@ -27,7 +27,7 @@ def cases(name: str) -> list[str]:
     return [f for f in found if f.startswith("case_")]
 
 
-def outcomes(name: str, size: int, base: Path, deadline: float = 60.0) -> dict[str, str]:
+def outcomes(name: str, size: int, base: Path, deadline: float = 240.0) -> dict[str, str]:
     """What went wrong in each case: nothing where it passed in every rank.
 
     Two workers of one test run that ask for the same share one run of it, below ``base``.

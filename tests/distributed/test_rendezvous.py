@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -26,7 +25,7 @@ def free_port():
         return server.getsockname()[1]
 
 
-def run_ranks(commands, environments=({}, {}), deadline=60):
+def run_ranks(commands, environments=({}, {}), deadline=180):
     """Processes side by side; their ends, outputs and errors."""
     started = [
         subprocess.Popen(
@@ -215,7 +214,7 @@ def stores(tmp_path):
     hashed = HashStore()
     yield hashed, hashed
     first = TCPStore("127.0.0.1", 0, is_master=True)
-    yield first, TCPStore("127.0.0.1", first.port, timeout=SECOND)
+    yield first, TCPStore("127.0.0.1", first.port, timeout=10 * SECOND)
     yield FileStore(tmp_path / "a"), FileStore(tmp_path / "a")
     yield PrefixStore("p", first), PrefixStore("p", TCPStore("localhost", first.port))
 
@@ -263,9 +262,9 @@ def test_another_key(monkeypatch):
     first = TCPStore("127.0.0.1", 0, is_master=True)
     monkeypatch.setenv("FX_STORE_KEY", "another")
     with pytest.raises(dist.DistStoreError, match="has another key"):
-        TCPStore("127.0.0.1", first.port, timeout=SECOND)
+        TCPStore("127.0.0.1", first.port, timeout=10 * SECOND)
     monkeypatch.delenv("FX_STORE_KEY")
-    TCPStore("127.0.0.1", first.port, timeout=SECOND).set("it", "goes on")
+    TCPStore("127.0.0.1", first.port, timeout=10 * SECOND).set("it", "goes on")
     assert first.get("it") == b"goes on"
 
 
