@@ -7,7 +7,7 @@ the number of lanes nor on what stands around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from llvmlite import ir
@@ -274,3 +274,22 @@ def any_lane(b: Any, mask: Any) -> Any:
         return mask
     bits = ir.IntType(mask.type.count)
     return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
+
+
+def rarely(mask: Mask, formula: Callable[[], Sequence[Any]], *usual: Any) -> list[Any]:
+    """What ``formula()`` gives where the mask is true, ``usual`` elsewhere; a branch around it."""
+    b = mask.b
+    here, rare, after = b.block, b.append_basic_block("rare"), b.append_basic_block("usual")
+    b.cbranch(any_lane(b, mask.v), rare, after)
+    b.position_at_end(rare)
+    found = [mask.pick(x, y) for x, y in zip(formula(), usual, strict=True)]
+    rare = b.block
+    b.branch(after)
+    b.position_at_end(after)
+    out = []
+    for x, y in zip(usual, found, strict=True):
+        phi = b.phi(x.type)
+        phi.add_incoming(x.v, here)
+        phi.add_incoming(y.v, rare)
+        out.append(type(x)(b, phi))
+    return out

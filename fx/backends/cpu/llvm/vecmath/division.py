@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.ir import f32, f64, i64
-from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, any_lane
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, rarely
 from fx.backends.cpu.llvm.vecmath.exponential import scaled
 from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane, outlined
 
@@ -69,24 +69,9 @@ def _fmod(x: Num, y: Num) -> Num:
     rest = (rest >= b).pick(rest - b, rest)
     bounded = (a < _INF) & (b > 0.0)
     rest = b.eq(_INF).pick(a, rest)
-    rest = _with_rare(bounded & (b < _INF) & ~(quotient < _FAR), rest, a, b)
+    rare = bounded & (b < _INF) & ~(quotient < _FAR)
+    (rest,) = rarely(rare, lambda: lane_by_lane("long_fmod", _long_fmod, a, b), rest)
     return bounded.pick(rest.copysign(x), float("nan"))
-
-
-def _with_rare(rare: Mask, rest: Num, x: Num, y: Num) -> Num:
-    """``rest``, and ``_long_fmod(x, y)`` where it is rare."""
-    b = x.b
-    here = b.block
-    slow, after = b.append_basic_block("far"), b.append_basic_block("near")
-    b.cbranch(any_lane(b, rare.v), slow, after)
-    b.position_at_end(slow)
-    found = rare.pick(*lane_by_lane("long_fmod", _long_fmod, x, y), rest)
-    b.branch(after)
-    b.position_at_end(after)
-    phi = b.phi(x.type)
-    phi.add_incoming(rest.v, here)
-    phi.add_incoming(found.v, slow)
-    return Num(b, phi)
 
 
 def _decoded(x: Num) -> tuple[Int, Int]:

@@ -5,9 +5,22 @@ from __future__ import annotations
 import math
 
 from fx.backends.cpu.llvm.ir import f32, f64
-from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
-from fx.backends.cpu.llvm.vecmath.exponential import exp_of_pair, power_of_two, reduced
-from fx.backends.cpu.llvm.vecmath.logarithm import log, log1p, log_of_parts, split
+from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial, rarely
+from fx.backends.cpu.llvm.vecmath.exponential import (
+    LOG2E,
+    exp_of_pair,
+    power_of_two,
+    reduced,
+    whole_part,
+)
+from fx.backends.cpu.llvm.vecmath.logarithm import (
+    log,
+    log1p,
+    log_of_parts,
+    log_of_parts_short,
+    normal_parts,
+    split,
+)
 
 # erf x = x + x * p(x * x) for |x| <= 0.95 and 0.9
 _NEAR = {
@@ -41,42 +54,44 @@ _TAIL_SHORT = (
     -0.10103786413274428, 0.09372141374179961, -0.06635424331103018, 0.03722173710726026,
     -0.01602552565086871, 0.005042866513805277, -0.0011359255569115215, -0.0006415160973866332,
 )  # fmt: skip
-# erfinv x = x * p(w - 3.125) for w = -log(1 - x * x) < 6.25, x * p(sqrt(w) - 3.25) for w < 16 and
-# x * p(sqrt(w) - 5) beyond, to 2 ** -26 and to 2 ** -55
-_INVERSE_NEAR = {
-    32: (
-        1.6536545624581034, 0.24015817882120885, -0.006033669384673688, -0.0007406917957869093,
-        0.00018673270021191373, -1.3891704509831988e-05, -1.3649677492516652e-06,
-        4.268830687400186e-07, -2.91272453690232e-08, -4.742304956988722e-09,
-        1.0516795056718892e-09, 5.2997667659819064e-12, -1.3092025643318e-11,
-    ),
-    64: (
-        1.6536545626831027, 0.24015818242558826, -0.006033670871427754, -0.000740702534153955,
-        0.00018673420802425695, -1.3882523395790955e-05, -1.3654691844354653e-06,
-        4.234788190767002e-07, -2.907038277442876e-08, -4.112661977093705e-09,
-        1.0512183982156328e-09, -5.414239029139372e-11, -1.2976958229105075e-11,
-        2.6303546712824216e-12, -8.117009564959512e-14, -3.998979795747067e-14,
-        6.594700802051546e-15, -4.286315428775753e-17, -1.300391115943769e-16,
-        1.575958829788548e-17, 1.1444124252767733e-18, -3.5754160478973545e-19,
-        -1.009080358540645e-21, 3.3755957890041026e-21,
-    ),
-}  # fmt: skip
-_INVERSE_MIDDLE = {
-    32: (
-        3.083885614462914, 1.005258491007156, 0.005370569864457467, -0.003741650629529945,
-        0.002493781319860352, -0.0017407278791489573, 0.0009569518655389757,
-        -0.0002478690130275713, -1.3366181563191187e-05,
-    ),
-    64: (
-        3.0838856104922208, 1.0052589676941657, 0.005370914553570906, -0.0037512085082629125,
-        0.002491442097018464, -0.0016882755342526622, 0.0009532893630733271,
-        -0.0003550378308173137, 2.40312631458509e-05, 6.828724872820514e-05,
-        -4.731901562138962e-05, 1.2464433417345321e-05, 2.925824268824518e-06,
-        -3.9840780013472215e-06, 1.4985458316672052e-06, -3.026479757879262e-08,
-        -2.7118646787259537e-07, 1.339413204653737e-07, 6.342253004371238e-10,
-        -1.6187090116225775e-08,
-    ),
-}  # fmt: skip
+# exp r = p(r) for |r| <= log(2) / 2, to 34 bits
+_EXP_SHORT = (
+    0.9999999999595158, 0.9999999999797647, 0.500000010781411, 0.16666666891209153,
+    0.04166621809479358, 0.008333266066259564, 0.0013948592779495662, 0.00019915884136910002,
+)  # fmt: skip
+# erfinv x = x * p(w - 3.25) for w = -log(1 - x * x) <= 6.5, x * p(w - 11.625) to 16.75, to 29 bits
+_INVERSE_NEAR_SHORT = (
+    1.6835786578970162, 0.23861648559075851, -0.006294204216273898, -0.0006495530616701903,
+    0.00017776648787485748, -1.4772290105109267e-05, -1.0084550696668567e-06,
+    3.9293688166280597e-07, -3.295427299045037e-08, -2.990575274362989e-09, 9.68894243239475e-10,
+    -5.286509938176122e-11, -1.023863111164019e-11, 1.3058208759185391e-12,
+)  # fmt: skip
+_INVERSE_MIDDLE_SHORT = (
+    3.244393014062807, 0.14763285824319475, -0.0030911160629733207, 0.00012499979265506692,
+    -5.9601826681296176e-06, 2.74380071486981e-07, -8.246180560633197e-09, -3.6376278436764244e-10,
+    9.686467758363291e-11, -1.2752577085842653e-11, 1.3860573667750776e-12, -7.76058297358479e-14,
+)  # fmt: skip
+# erfinv x = x * p(w - 3.125) for w < 6.25, x * p(sqrt(w) - 3.25) for w < 16 and
+# x * p(sqrt(w) - 5) beyond, to 2 ** -55
+_INVERSE_NEAR = (
+    1.6536545626831027, 0.24015818242558826, -0.006033670871427754, -0.000740702534153955,
+    0.00018673420802425695, -1.3882523395790955e-05, -1.3654691844354653e-06,
+    4.234788190767002e-07, -2.907038277442876e-08, -4.112661977093705e-09,
+    1.0512183982156328e-09, -5.414239029139372e-11, -1.2976958229105075e-11,
+    2.6303546712824216e-12, -8.117009564959512e-14, -3.998979795747067e-14,
+    6.594700802051546e-15, -4.286315428775753e-17, -1.300391115943769e-16,
+    1.575958829788548e-17, 1.1444124252767733e-18, -3.5754160478973545e-19,
+    -1.009080358540645e-21, 3.3755957890041026e-21,
+)  # fmt: skip
+_INVERSE_MIDDLE = (
+    3.0838856104922208, 1.0052589676941657, 0.005370914553570906, -0.0037512085082629125,
+    0.002491442097018464, -0.0016882755342526622, 0.0009532893630733271,
+    -0.0003550378308173137, 2.40312631458509e-05, 6.828724872820514e-05,
+    -4.731901562138962e-05, 1.2464433417345321e-05, 2.925824268824518e-06,
+    -3.9840780013472215e-06, 1.4985458316672052e-06, -3.026479757879262e-08,
+    -2.7118646787259537e-07, 1.339413204653737e-07, 6.342253004371238e-10,
+    -1.6187090116225775e-08,
+)  # fmt: skip
 _INVERSE_FAR = (
     4.849906401408584, 1.010300464864545, -0.00013871931838015705, -0.0002150301198061446,
     7.599527809599986e-05, -1.9681771078015525e-05, 4.526052542856729e-06,
@@ -139,9 +154,7 @@ def erfc(x: Num) -> Num:
     At most 0.52 ulp in float32, 2.74 in float64.
     """
     if x.width == 32:
-        wide = x.to(f64)
-        tail = _tail(abs(wide).smaller(11.0), _TAIL_SHORT)
-        return (wide < 0.0).pick(2.0 - tail, tail).to(f32)
+        return _erfc32(x)
     a = abs(x)
     tail = _tail(a.smaller(28.0), _TAIL)
     far = (x < 0.0).pick(2.0 - tail, tail)
@@ -149,31 +162,63 @@ def erfc(x: Num) -> Num:
     return (a < 0.5).pick(near, far)
 
 
+def _erfc32(x: Num) -> Num:
+    """``_tail`` in float64, with one quotient, which is a float32's made exact by a step."""
+    short = abs(x).smaller(11.0)
+    a = short.to(f64)
+    below = (a + 4.0) * a.mad(2.0, 1.0)
+    inverse = (1.0 / ((short + 4.0) * short.mad(2.0, 1.0))).to(f64)
+    inverse = inverse * (2.0 - below * inverse)
+    p = estrin((a - 4.0) * a.mad(2.0, 1.0) * inverse, _TAIL_SHORT)
+    k, exponent = whole_part(a * a, -LOG2E)  # the square is exact
+    e = polynomial(k.mad(-math.log(2), -(a * a)), _EXP_SHORT) * power_of_two(exponent)
+    tail = e * p * ((a + 4.0) * inverse)
+    return (x.to(f64) < 0.0).pick(2.0 - tail, tail).to(f32)
+
+
 def erfinv(x: Num) -> Num:
     """The y with erf(y) = x.
 
-    At most 0.65 ulp in float32, 3.30 in float64.
+    At most 0.53 ulp in float32, 3.30 in float64.
     """
-    if x.width == 32:
-        return _erfinv(x.to(f64), 32).to(f32)
-    return _erfinv(x, 64)
-
-
-def _erfinv(x: Num, precision: int) -> Num:
     a = abs(x)
-    e, m = split((1.0 - a) * (1.0 + a))
-    w = -log_of_parts(e, m - 1.0)
-    y = x * _over(w, w.sqrt(), precision)
+    y = _erfinv32(x) if x.width == 32 else _erfinv64(x)
     return (a < 1.0).pick(y, a.eq(1.0).pick(x * math.inf, math.nan))
 
 
-def _over(w: Num, root: Num, precision: int) -> Num:
-    """erfinv x / x for w = -log(1 - x * x), whose square root is known."""
-    y = estrin(w - 3.125, _INVERSE_NEAR[precision])
-    middle = estrin(root - 3.25, _INVERSE_MIDDLE[precision])
-    if precision == 64:
-        middle = (w < 16.0).pick(middle, estrin(root - 5.0, _INVERSE_FAR))
-    return (w < 6.25).pick(y, middle)
+def _erfinv32(x: Num) -> Num:
+    """What carries the result is float64, small terms are float32."""
+    wide = x.to(f64)
+    e, m = normal_parts(1.0 - wide * wide, 0x3FE5555555555555)
+    w = -log_of_parts_short(e, m - 1.0)
+
+    def piece(t: Num, c: tuple[float, ...]) -> Num:
+        y = polynomial(t.to(f32), c[4:]).to(f64)
+        for lower in reversed(c[:4]):
+            y = y.mad(t, lower)
+        return y
+
+    near = piece(w - 3.25, _INVERSE_NEAR_SHORT)
+    (y,) = rarely(w > 6.5, lambda: [piece(w - 11.625, _INVERSE_MIDDLE_SHORT)], near)
+    return (wide * y).to(f32)
+
+
+def _erfinv64(x: Num) -> Num:
+    a = abs(x)
+    e, m = split((1.0 - a) * (1.0 + a))
+    w = -log_of_parts(e, m - 1.0)
+    return x * _over(w)
+
+
+def _over(w: Num) -> Num:
+    """erfinv x / x for w = -log(1 - x * x)."""
+
+    def beyond() -> list[Num]:
+        root = w.sqrt()
+        middle, far = estrin(root - 3.25, _INVERSE_MIDDLE), estrin(root - 5.0, _INVERSE_FAR)
+        return [(w < 16.0).pick(middle, far)]
+
+    return rarely(w >= 6.25, beyond, estrin(w - 3.125, _INVERSE_NEAR))[0]
 
 
 def _slow_tail(a: Num) -> Num:
@@ -223,9 +268,11 @@ def _erfcinv(y: Num) -> Num:
     b = (y > 1.0).pick(2.0 - y, y)  # exact, as is 1 - b above 1 / 2
     e, m = split(b * (2.0 - b))
     w = -log_of_parts(e, m - 1.0)
-    root = w.sqrt()
-    far = estrin((root - 16.8) / 11.0, _INVERSE_TAIL)
-    found = (w < 33.64).pick((1.0 - b) * _over(w, root, 64), far)
+    (found,) = rarely(
+        w >= 33.64,
+        lambda: [estrin((w.sqrt() - 16.8) / 11.0, _INVERSE_TAIL)],
+        (1.0 - b) * _over(w),
+    )
     edge = b.eq(0.0).pick(b.full(math.inf), math.nan)
     found = (b > 0.0).pick(found, edge)
     return (y > 1.0).pick(-found, found)

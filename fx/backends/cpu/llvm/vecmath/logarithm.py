@@ -33,10 +33,15 @@ def split(x: Num) -> tuple[Num, Num]:
     w = x.width
     tiny = x < (2.0**-126 if w == 32 else 2.0**-1022)
     lift = 2.0 ** _MANTISSA[w]
-    bits = tiny.pick(x * lift, x).bits() - _LOW_END[w]
-    m = ((bits & ((1 << _MANTISSA[w]) - 1)) + _LOW_END[w]).as_float()
-    e = (bits >> _MANTISSA[w]).to_float(element_of(x.type))
+    e, m = normal_parts(tiny.pick(x * lift, x), _LOW_END[w])
     return tiny.pick(e - float(_MANTISSA[w]), e), m
+
+
+def normal_parts(x: Num, low_end: int) -> tuple[Num, Num]:
+    """``split`` of a normal number, with mantissas from that of these bits to twice it."""
+    bits, place = x.bits() - low_end, _MANTISSA[x.width]
+    m = ((bits & ((1 << place) - 1)) + low_end).as_float()
+    return (bits >> place).to_float(element_of(x.type)), m
 
 
 def outside(x: Num, y: Num) -> Num:
@@ -58,6 +63,13 @@ def log_of_parts(e: Num, f: Num) -> Num:
     r = z * estrin(z, _P64)
     half = 0.5 * (f * f)
     return e.mad(high, -((half - s.mad(half + r, e * low)) - f))
+
+
+def log_of_parts_short(e: Num, f: Num) -> Num:
+    """The same of a float64 -1/3 <= f <= 1/3, to an error of 2 ** -27 or so."""
+    short = f.to(f32)
+    cube = (short * short * short * polynomial(short, _P32)).to(f64)
+    return e.mad(math.log(2), (f * f).mad(-0.5, f) + cube)
 
 
 def log(x: Num) -> Num:
@@ -162,11 +174,18 @@ def logaddexp(x: Num, y: Num) -> Num:
     """log(e ** x + e ** y) without overflow.
 
     The error is that of the sum of an argument and a logarithm: next to 0, less than 2 ulp of the
-    argument; float32 goes by float64.
+    argument. Only the last sum of float32 is in float64.
     """
-    if x.width == 32:
-        return logaddexp(x.to(f64), y.to(f64)).to(f32)
     gap = x - y
-    out = (gap > 0.0).pick(x, y) + log1p(exp(-abs(gap)))
+    v = exp(-abs(gap))
+    half = v > (1 / 3 if x.width == 32 else math.sqrt(2) - 1)  # 1 + v = (1 + f) * 2 there
+    f = half.pick(v * 0.5 - 0.5, v)
+    larger = (gap > 0.0).pick(x, y)
+    if x.width == 32:
+        wide = larger.to(f64)
+        wide = wide + half.pick(wide.full(math.log(2)), 0.0)
+        out = (wide + log_of_parts(f.full(0.0), f).to(f64)).to(f32)
+    else:
+        out = larger + log_of_parts(half.pick(f.full(1.0), 0.0), f)
     out = x.eq(y).pick(x + math.log(2), out)  # gap is NaN for two infinities
     return out

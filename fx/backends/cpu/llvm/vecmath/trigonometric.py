@@ -7,10 +7,9 @@ parts. Beyond 2 ** 40 the lanes go one by one to the reduction of Payne and Hane
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from fx.backends.cpu.llvm.ir import f32, f64, i32
-from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, any_lane, polynomial
+from fx.backends.cpu.llvm.vecmath.algebra import Int, Num, polynomial, rarely
 from fx.backends.cpu.llvm.vecmath.exponential import whole_part
 from fx.backends.cpu.llvm.vecmath.outlined import lane_by_lane
 from fx.backends.cpu.llvm.vecmath.payne_hanek import remainder
@@ -85,28 +84,14 @@ def _quarter64(x: Num) -> tuple[Num, Int]:
     r = k.fma(-_PI_2[0], x)  # exact
     r = k.fma(-_PI_2[1], r)
     r = -k.fma(_PI_2[2], -r)  # this way round -0.0 stays what it is
-    b = x.b
-    far = ~(abs(x) <= _FAR)
-    here = b.block
-    rare = b.append_basic_block("huge")
-    after = b.append_basic_block("small")
-    b.cbranch(any_lane(b, far.v), rare, after)
-    b.position_at_end(rare)
-    huge_r, huge_k = lane_by_lane("remainder_pi_2", remainder, x, results=2)
-    huge_r = far.pick(huge_r, r)
-    # as `whole_part` leaves integers: any multiple of 4 more or less
-    huge_whole = far.pick((huge_k + _MAGIC).bits() - x.full(_MAGIC).bits(), whole)
-    rare = b.block
-    b.branch(after)
-    b.position_at_end(after)
-    return Num(b, _join(b, r, here, huge_r, rare)), Int(b, _join(b, whole, here, huge_whole, rare))
 
+    def huge() -> tuple[Num, Int]:
+        rest, k = lane_by_lane("remainder_pi_2", remainder, x, results=2)
+        # as `whole_part` leaves integers: any multiple of 4 more or less
+        return rest, (k + _MAGIC).bits() - x.full(_MAGIC).bits()
 
-def _join(b: Any, x: Any, here: Any, y: Any, there: Any) -> Any:
-    phi = b.phi(x.type)
-    phi.add_incoming(x.v, here)
-    phi.add_incoming(y.v, there)
-    return phi
+    r, whole = rarely(~(abs(x) <= _FAR), huge, r, whole)
+    return r, whole
 
 
 def tan(x: Num) -> Num:
