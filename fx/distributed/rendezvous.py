@@ -78,12 +78,12 @@ def init_process_group(
         raise TypeError(f"timeout is a datetime.timedelta, not {late!r}")
     name = _backend(backend)
     if name == "fake":
-        rank, world_size = _numbers(rank, world_size, None)
+        rank, world_size = numbers(rank, world_size, None)
         made = groups.ProcessGroup(range(world_size), rank, None, name, late, group_name or "0")
         groups.set_world(made)
         return
-    place = _place(init_method)
-    joined = _join(place, late, world_size, rank, store)
+    where = place(init_method)
+    joined = _join(where, late, world_size, rank, store)
     comm = mpi.start().COMM_WORLD
     made = groups.ProcessGroup(
         range(comm.size), comm.rank, comm, name, late, group_name or "0", "default_pg"
@@ -118,19 +118,19 @@ def _tell_gloo(name: str, rank: int) -> None:
         warnings.warn("backend 'gloo' means 'mpi' in fx (MPICH)", UserWarning, stacklevel=3)
 
 
-def _place(init_method: str | None) -> Any:
+def place(init_method: str | None) -> Any:
     """The parts of the URL."""
-    place = urlparse(init_method or "env://")
-    if place.scheme not in ("env", "tcp", "file"):
+    parts = urlparse(init_method or "env://")
+    if parts.scheme not in ("env", "tcp", "file"):
         raise ArgumentError(
-            f"No rendezvous handler for {place.scheme}://; init_method is env://, tcp://host:port "
+            f"No rendezvous handler for {parts.scheme}://; init_method is env://, tcp://host:port "
             f"or file:///path"
         )
-    if place.scheme == "tcp" and not place.port:
+    if parts.scheme == "tcp" and not parts.port:
         raise ArgumentError(f"{init_method!r} has no port; write tcp://host:port")
-    if place.scheme == "file" and not place.path:
+    if parts.scheme == "file" and not parts.path:
         raise ArgumentError(f"{init_method!r} has no path; write file:///path")
-    return place
+    return parts
 
 
 def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None) -> Store | None:
@@ -143,9 +143,9 @@ def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None
             if told not in (-1, is_so):
                 raise ArgumentError(f"{what}={told}, and the launcher has said {is_so}")
         return store
-    rank, size = _numbers(rank, size, place if store is None else None)
+    rank, size = numbers(rank, size, place if store is None else None)
     if size > 1:
-        store = _opened(place, rank, size, late) if store is None else store
+        store = opened(place, rank, size, late) if store is None else store
         _wire(store, rank, size, late)
     comm = mpi.start().COMM_WORLD
     if (comm.rank, comm.size) != (rank, size):
@@ -156,7 +156,7 @@ def _join(place: Any, late: timedelta, size: int, rank: int, store: Store | None
     return store
 
 
-def _numbers(rank: int, size: int, place: Any) -> tuple[int, int]:
+def numbers(rank: int, size: int, place: Any) -> tuple[int, int]:
     """Which rank this is of how many."""
     if place is not None and place.scheme == "env":
         rank = _told("RANK", rank)
@@ -184,7 +184,7 @@ def _variable(name: str) -> str:
     return told
 
 
-def _opened(place: Any, rank: int, size: int, late: timedelta) -> Store:
+def opened(place: Any, rank: int, size: int, late: timedelta) -> Store:
     if place.scheme == "file":
         return FileStore(place.netloc + place.path, size, late)
     host, port = place.hostname, place.port
@@ -209,7 +209,7 @@ def _wire(store: Store, rank: int, size: int, late: timedelta) -> None:
         return
     table.set(f"host/{rank}", socket.gethostname())
     if rank == 0:
-        hosts = _gathered(table, [f"host/{r}" for r in range(size)], late, store)
+        hosts = gathered(table, [f"host/{r}" for r in range(size)], late, store)
         nodes = [0]
         for i, host in enumerate(hosts):
             if i and host != hosts[i - 1]:
@@ -230,7 +230,7 @@ def _wire(store: Store, rank: int, size: int, late: timedelta) -> None:
     mpi.start(variables)
 
 
-def _gathered(table: Store, keys: list[str], late: timedelta, store: Store) -> list[bytes]:
+def gathered(table: Store, keys: list[str], late: timedelta, store: Store) -> list[bytes]:
     try:
         return table.multi_get(keys)
     except DistStoreError:

@@ -315,7 +315,7 @@ def _serve(table: _Table, host: str, port: int) -> int:
     kind: Any = type("_Served", (BaseManager,), {})
     kind.register("table", lambda: table, _Proxy, _EXPOSED)
     try:
-        server = kind((_bound(host), port), _key(host)).get_server()
+        server = kind((_bound(host), port), key(host)).get_server()
     except OSError as error:
         raise DistNetworkError(
             f"the store cannot listen at {host}:{port} ({error.strerror}); if another program has "
@@ -332,7 +332,7 @@ def _reach(host: str, port: int, timeout: timedelta) -> Any:
     end = monotonic() + timeout.total_seconds()
     while True:
         try:
-            manager = kind((host or "127.0.0.1", port), _key(host))
+            manager = kind((host or "127.0.0.1", port), key(host))
             manager.connect()
             return manager.table()
         except AuthenticationError:
@@ -360,7 +360,7 @@ def _is_loopback(host: str) -> bool:
         raise DistNetworkError(f"there is no host {host!r} ({error.strerror})") from None
 
 
-def _key(host: str) -> bytes:
+def key(host: str) -> bytes:
     """What a process must know to connect."""
     told = os.environ.get("FX_STORE_KEY")
     if told:

@@ -1,0 +1,170 @@
+"""Three workers that call each other; what they give is what ``torch.distributed.rpc`` gives."""
+
+import gc
+import operator
+import pickle
+import time
+
+import pytest
+
+import fx
+import fx.distributed as dist
+import fx.distributed.rpc as rpc
+from tests.distributed import served
+
+dist.init_process_group()
+rank, size = dist.get_rank(), dist.get_world_size()
+rpc.init_rpc(f"w{rank}", rpc_backend_options=rpc.RpcBackendOptions(rpc_timeout=20))
+FIRST = rank == 0  # calls; the others answer
+
+
+def same(got, want):
+    return got.shape == want.shape and bool((got == want).all())
+
+
+def case_values_come_back():
+    for to in ("w1", 1, rpc.WorkerInfo("w1", 1), "w0", (rank + 1) % size):
+        assert rpc.rpc_sync(to, operator.add, args=(1, 2)) == 3
+    assert rpc.rpc_sync("w2", sorted, args=([1, 3, 2],), kwargs={"reverse": True}) == [3, 2, 1]
+    assert rpc.get_worker_info() == rpc.WorkerInfo(f"w{rank}", rank)
+    assert rpc.get_worker_info("w1") == rpc.WorkerInfo(name="w1", id=1)
+
+
+def case_tensors_go_by_value():
+    x = fx.arange(200000).to(fx.float32)
+    for each in (x, x.to(fx.bfloat16), x[:0]):
+        got = rpc.rpc_sync("w1", served.doubled, (each,))
+        assert got.dtype == each.dtype and same(got, 2 * each)
+
+
+def case_what_is_raised_there_is_raised_here():
+    with pytest.raises(KeyError, match="boom") as caught:
+        rpc.rpc_sync("w1", served.boom)
+    shown = str(caught.value.__cause__)
+    assert "On worker 'w1' (rank 1)" in shown and "served.py" in shown and "in boom" in shown
+    with pytest.raises(dist.DistError, match="Unmade: unmade"):
+        rpc.rpc_sync("w1", served.boom, ("unmade",))
+    with pytest.raises(dist.DistError, match="SystemExit: 3"):
+        rpc.rpc_sync("w1", served.boom, ("exit",))
+    assert rpc.rpc_sync("w1", operator.add, (1, 1)) == 2
+
+
+def case_futures():
+    one = rpc.rpc_async("w1", served.slow, (0.3, 5))
+    assert not one.done()
+    with pytest.raises(RuntimeError, match="not done"):
+        one.value()
+    then = one.then(lambda f: f.wait() + 1)
+    assert then.wait() == 6 and one.done() and one.wait() == one.value() == 5
+    failed = rpc.rpc_async("w1", served.boom).then(lambda f: f.wait())
+    with pytest.raises(KeyError):
+        failed.wait()
+    seen = []
+    one.add_done_callback(seen.append)
+    assert seen == [one]
+
+
+def case_calls_overlap_and_nest_deeper_than_there_are_connections_of_one():
+    if FIRST:
+        began = time.monotonic()
+        asked = [rpc.rpc_async("w1", served.slow, (0.3, i)) for i in range(8)]
+        assert [a.wait() for a in asked] == list(range(8))
+        assert time.monotonic() - began < 1.5
+        assert rpc.rpc_sync("w1", served.bounce, (9,)) == [1, 0] * 5
+        many = [rpc.rpc_async("w2", operator.neg, (i,)) for i in range(100)]
+        assert [a.wait() for a in many] == [-i for i in range(100)]
+
+
+def case_timeouts_are_named():
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"more than set timeout \(0.2 s\): slow on worker 'w1'"):
+        rpc.rpc_sync("w1", served.slow, (1.0,), timeout=0.2)
+    assert time.monotonic() - began < 0.9
+    assert rpc.rpc_sync("w1", served.slow, (0.1, 3), timeout=0) == 3
+    with pytest.raises(ValueError, match="number of seconds"):
+        rpc.rpc_sync("w1", served.slow, timeout=-3)
+
+
+def case_references():
+    ref = rpc.remote("w1", served.Box, (fx.ones(3),))
+    assert same(ref.to_here().value, fx.ones(3))
+    assert ref.owner() == rpc.WorkerInfo("w1", 1) and ref.owner_name() == "w1"
+    assert ref.is_owner() == (rank == 1) and ref.confirmed_by_owner()
+    assert same(ref.rpc_sync().plus(more=2), 3 * fx.ones(3))
+    assert same(ref.rpc_async().plus(1).wait(), 2 * fx.ones(3))
+    assert same(ref.remote().plus().to_here(), fx.ones(3))
+    with pytest.raises(AttributeError, match="nope"):
+        ref.rpc_sync().nope()
+    if rank != 1:
+        with pytest.raises(RuntimeError, match=r"call it on owner WorkerInfo\(name='w1', id=1\)"):
+            ref.local_value()
+    mine = rpc.RRef(served.Box(7))
+    assert mine.is_owner() and mine.local_value().value == mine.to_here().value == 7
+    other = (rank + 1) % size
+    assert rpc.rpc_sync(other, served.about, (mine,)) == (False, f"w{rank}", 7)
+    assert rpc.rpc_sync(other, served.give_back, (mine,)).local_value() is mine.local_value()
+    with pytest.raises(KeyError, match="boom"):
+        rpc.remote("w1", served.boom).to_here()
+    with pytest.raises(RuntimeError, match="only be pickled when using RPC"):
+        pickle.dumps(mine)
+
+
+def case_what_nobody_refers_to_goes():
+    dist.barrier()
+    gc.collect()
+    end = time.monotonic() + 5
+    while served.held() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert served.held() == 0, rpc._held
+    dist.barrier()
+    if FIRST:
+        ref = rpc.remote("w2", served.Box, (4,))
+        again = rpc.rpc_sync("w1", served.give_back, (ref,))
+        del ref
+        gc.collect()
+        time.sleep(0.2)
+        assert rpc.rpc_sync("w2", served.held) == 1 and again.to_here().value == 4
+        del again
+        gc.collect()
+        end = time.monotonic() + 5
+        while rpc.rpc_sync("w2", served.held) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert rpc.rpc_sync("w2", served.held) == 0
+    dist.barrier()
+
+
+def case_what_cannot_be_asked():
+    with pytest.raises(RuntimeError, match=r"destination name 'nope'; the workers are 'w0' \(0\)"):
+        rpc.rpc_sync("nope", operator.add, (1, 2))
+    with pytest.raises(RuntimeError, match="destination id 7"):
+        rpc.rpc_sync(7, operator.add, (1, 2))
+    with pytest.raises(RuntimeError, match="at the top of a module"):
+        rpc.rpc_sync("w1", lambda: 1)
+    with pytest.raises(TypeError, match="callable"):
+        rpc.rpc_sync("w1", 3)
+    with pytest.raises(RuntimeError, match="already initialized"):
+        rpc.init_rpc("w9")
+
+
+def case_shutdown_waits_for_all_and_their_calls():
+    began = time.monotonic()
+    late = None
+    if rank == 1:
+        time.sleep(0.5)
+        late = rpc.rpc_async("w2", served.slow, (0.5, 8))
+    rpc.shutdown()
+    assert time.monotonic() - began > 0.9
+    assert late is None or late.value() == 8
+    with pytest.raises(RuntimeError, match="has not been initialized"):
+        rpc.rpc_sync("w1", operator.add, (1, 2))
+
+
+def case_workers_can_begin_again():
+    rpc.init_rpc(f"again{rank}")
+    assert rpc.rpc_sync(f"again{(rank + 1) % size}", operator.add, (1, 2)) == 3
+    rpc.shutdown()
+
+
+def case_a_name_twice():
+    with pytest.raises(RuntimeError, match="name same is not unique"):
+        rpc.init_rpc("same")
