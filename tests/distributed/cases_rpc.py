@@ -10,6 +10,7 @@ import pytest
 import fx
 import fx.distributed as dist
 import fx.distributed.rpc as rpc
+from fx.distributed import references
 from tests.distributed import served
 
 dist.init_process_group()
@@ -115,7 +116,7 @@ def case_what_nobody_refers_to_goes():
     end = time.monotonic() + 5
     while served.held() and time.monotonic() < end:
         time.sleep(0.01)
-    assert served.held() == 0, rpc._held
+    assert served.held() == 0, references._held
     dist.barrier()
     if FIRST:
         ref = rpc.remote("w2", served.Box, (4,))

@@ -3,6 +3,7 @@
 import time
 
 import fx.distributed.rpc as rpc
+from fx.distributed import references
 
 
 class Box:
@@ -46,7 +47,7 @@ def give_back(ref):
 
 
 def held():
-    return len(rpc._held)
+    return len(references._held)
 
 
 def doubled(x):

@@ -88,9 +88,9 @@ rpc.init_rpc("w0", rank=0, world_size=3, rpc_backend_options=told)
 STRANGER = """
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
-import fx.distributed.rpc as rpc
+import fx.distributed.rpc as rpc; from fx.distributed import calls
 rpc.init_rpc("w", rank=0, world_size=1)
-at = rpc._agent.address
+at = calls.agent.address
 try:
     Client(at, authkey=b"wrong")
 except AuthenticationError:
