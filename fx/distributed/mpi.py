@@ -46,9 +46,12 @@ def start(variables: Mapping[str, str] | None = None) -> Any:
         import mpi4py
 
         if "mpi4py.MPI" not in sys.modules:
-            mpi4py.rc.thread_level = "multiple"
+            mpi4py.rc.initialize = False
             mpi4py.rc.finalize = False  # `_end` does it, where nobody failed
         from mpi4py import MPI
+
+        if not MPI.Is_initialized():
+            _initialize(MPI)
     except (ImportError, RuntimeError) as error:
         raise DistBackendError(f"there is no MPI here ({error}); write {PIP}") from None
     finally:
@@ -63,6 +66,18 @@ def start(variables: Mapping[str, str] | None = None) -> Any:
     _watch_failures()
     atexit.register(_end)
     return MPI
+
+
+def _initialize(MPI: Any) -> None:
+    """Start MPI with threads, which waits for all ranks.
+
+    mpi4py would hold Python's lock meanwhile, and a thread of this process may serve the store by
+    which the others find their way here.
+    """
+    provided = ctypes.byref(ctypes.c_int())
+    ctypes.CDLL(MPI.__file__).MPI_Init_thread(None, None, MPI.THREAD_MULTIPLE, provided)
+    for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
+        comm.Set_errhandler(MPI.ERRORS_RETURN)  # which mpi4py raises
 
 
 def is_available() -> bool:

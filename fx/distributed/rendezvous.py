@@ -7,7 +7,6 @@ import os
 import socket
 import warnings
 from datetime import timedelta
-from time import monotonic, sleep
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
@@ -221,13 +220,7 @@ def _wire(store: Store, rank: int, size: int, late: timedelta) -> None:
         _hosted = Hosted(size, host=address, nodes=nodes)
         told = [json.dumps(_hosted.environment(r)) for r in range(size)]
         table.multi_set([f"pmi/{r}" for r in range(size)], told)
-    variables = json.loads(table.get(f"pmi/{rank}"))
-    table.add("wired", 1)
-    if rank == 0:  # MPI's start holds Python's lock, and this process may serve the store
-        end = monotonic() + late.total_seconds()
-        while table.add("wired", 0) < size and monotonic() < end:
-            sleep(0.002)
-    mpi.start(variables)
+    mpi.start(json.loads(table.get(f"pmi/{rank}")))
 
 
 def gathered(table: Store, keys: list[str], late: timedelta, store: Store) -> list[bytes]:

@@ -11,20 +11,18 @@ others'. After that the ranks talk to each other alone; the connection stays and
     cmd=get kvsname= key=                    cmd=get_result rc=0 msg=success value=
     cmd=finalize                             cmd=finalize_ack rc=0
 
-``MPI_Init`` holds Python's lock, so a rank cannot serve from a thread: a launcher polls a
-``Server`` in its own loop, a rank hosts one in a process (``Hosted``). The file imports nothing but
-Python's own, as that process runs it alone.
+A launcher polls a ``Server`` in its own loop; without one rank 0 does in a thread (``Hosted``),
+since ``mpi.start`` lets other threads run while it waits in MPI. The file imports nothing but
+Python's own, as ``launch/point.py`` may run with it alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import selectors
 import socket
-import subprocess
-import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -280,81 +278,23 @@ _PLAIN = {
 }
 
 
-class Hosted:
-    """A ``Server`` in a process of its own, which ends with the one that made it.
-
-    ``environment`` and ``state`` are the server's; ``port`` is its port. Raises ``OSError`` where
-    the port is taken.
-    """
+class Hosted(Server):
+    """A ``Server`` that a thread of this process polls until it is closed."""
 
     def __init__(
         self, size: int, host: str = "127.0.0.1", port: int = 0, nodes: Sequence[int] | None = None
     ) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is the ranks' to see
-        )
-        told = self._ask({"size": size, "host": host, "port": port, "nodes": nodes})
-        if "error" in told:
-            self.close()
-            raise OSError(*told["error"])
-        self.size = size
-        self.port: int = told["port"]
-        self._environments: list[dict[str, str]] = told["environments"]
+        super().__init__(size, host, port, nodes)
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name="fx-wiring", daemon=True)
+        self._thread.start()
 
-    def environment(self, rank: int) -> dict[str, str]:
-        """As ``Server.environment``."""
-        return self._environments[rank]
-
-    def state(self) -> dict[str, Any]:
-        """As ``Server.state``, asked of the process."""
-        return self._ask({})
+    def _serve(self) -> None:
+        while not self._closed:
+            self.poll(1.0)
 
     def close(self) -> None:
-        """End the process."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.wait()
-
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        to, back = self._process.stdin, self._process.stdout
-        assert to is not None and back is not None
-        to.write(json.dumps(question).encode() + b"\n")
-        to.flush()
-        answer: dict[str, Any] = json.loads(
-            back.readline() or b'{"error": ["its process has ended"]}'
-        )
-        return answer
-
-
-def _main() -> None:
-    """The process of ``Hosted``: asks and answers are lines of JSON; it ends with its input."""
-
-    def answer(told: dict[str, Any]) -> None:
-        print(json.dumps(told), flush=True)
-
-    try:
-        server = Server(**json.loads(sys.stdin.readline()))
-    except OSError as error:
-        answer({"error": [error.errno, error.strerror]})
-        return
-    answer(
-        {"port": server.port, "environments": [server.environment(r) for r in range(server.size)]}
-    )
-    with selectors.DefaultSelector() as selector:
-        selector.register(0, selectors.EVENT_READ)
-        selector.register(server, selectors.EVENT_READ)
-        while True:
-            for key, _ in selector.select(_PATIENCE):
-                if key.fd == 0:
-                    if not sys.stdin.readline():
-                        return
-                    answer(server.state())
-            server.poll()
-
-
-if __name__ == "__main__":
-    _main()
+        """End the thread, and close all sockets."""
+        self._closed = True
+        self._thread.join()
+        super().close()

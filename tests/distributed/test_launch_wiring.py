@@ -100,7 +100,7 @@ def test_two_jobs_at_once_do_not_meet():
         until(lambda: len(one.finished) + len(two.finished) == 4)
 
 
-def test_a_hosted_server_serves_a_rank_that_holds_the_lock_and_ends_with_its_host():
+def test_a_hosted_server_serves_ranks_and_ends_when_it_is_closed():
     server = Hosted(2)
     assert server.state()["connected"] == []
     assert ranks([server.environment(rank) for rank in range(2)]) == ["0 2 3.0\n", "1 2 3.0\n"]
