@@ -88,6 +88,8 @@ class Primitive:
         no_minus_zero: whether no real result is -0.0.
         partial: whether some integers are refused: indices out of range, divisors that are 0.
         anywhere: whether its kernel takes arrays of every device.
+        sharding: ``(*specs, **params) -> Factors``: which axes may be cut together
+            (``prims/factors.py``); None: that of its kind, or that all are whole.
         formula: ``(*tensors, **params) -> tensor``, the same numbers by other primitives; it
             returns None where it has none for such arguments. Compilers take it for a primitive
             for which they have no code.
@@ -115,6 +117,7 @@ class Primitive:
     no_minus_zero: bool = False
     partial: bool = False
     anywhere: bool = False
+    sharding: Rule | None = None
     formula: Rule | None = None
     dissolves: bool = False
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import float32, int64
 from fx.errors import ShapeError
@@ -306,6 +307,7 @@ attention = define(
     torch_name="ScaledDotProductFlashAttentionForCpu",
     jvp=_jvp,
     vjp=_vjp,
+    sharding=factors.attention,
     batch=_batch_of(lambda: attention, 3),
     sample=_sample,
 )  # fmt: skip
@@ -355,6 +357,7 @@ attention_grad = define(  # delta (batch, heads, targets) is the sum of ct * out
     torch_name="ScaledDotProductFlashAttentionForCpuBackward",
     jvp=_grad_jvp,
     vjp=_grad_vjp,
+    sharding=factors.attention_grad,
     batch=_batch_of(lambda: attention_grad, 6),
     sample=_grad_sample,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 from fx.dtypes import INEXACT, bool_, is_integral
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -156,6 +157,7 @@ where = define(
     "where", kind="elementwise", spec=_where_spec,
     jvp=_where_jvp,
     vjp=_where_vjp,
+    sharding=factors.elementwise((1, 2)),
     batch=elementwise_batch(lambda: where),
     sample=lambda d: Sample(
         [d.bools(d.broadcastable(s := d.shape())), d.floats(s), d.floats(d.broadcastable(s))]
@@ -184,6 +186,7 @@ astype = define(
     spec=lambda x, *, dtype: x.with_(dtype=dtype),
     jvp=_astype_jvp,
     vjp=_astype_vjp,
+    sharding=factors.cast,
     batch=same_dim_batch(lambda: astype),
     sample=lambda d: Sample([d.floats(d.shape())], {"dtype": d.dtype}),
 )  # fmt: skip
@@ -193,6 +196,7 @@ stop_gradient = define(  # the identity through which no derivative passes
     dissolves=True, spec=lambda x: x,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.elementwise((0,)),
     batch=same_dim_batch(lambda: stop_gradient),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip

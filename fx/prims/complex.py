@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import fx.prims.factors as factors
 from fx import tree
 from fx.dtypes import COMPLEX, real_of
 from fx.primitive import define
@@ -21,6 +22,7 @@ conj = define(
     "conj", kind="elementwise", spec=float_spec("conj"),
     jvp=lambda primals, tangents: (conj(*primals), conj(*tangents)),
     vjp=lambda needs, x: lambda ct: (conj(ct),),
+    sharding=factors.elementwise((0,)),
     batch=same_dim_batch(lambda: conj),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip
@@ -47,6 +49,7 @@ part = define(  # the real part of x * (-i)^turn: Re x, Im x, -Re x, -Im x
         part(*primals, turn=turn), part(*tangents, turn=turn)
     ),
     vjp=_part_vjp,
+    sharding=factors.elementwise((0,)),
     batch=same_dim_batch(lambda: part),
     sample=lambda d: Sample([d.floats(d.shape())], {"turn": d.choice((0, 2))}),
 )  # fmt: skip

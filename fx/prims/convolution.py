@@ -14,6 +14,7 @@ of the same group where the batched one has no samples, and groups where both ar
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.creation import full
@@ -132,6 +133,7 @@ conv = define(
         lambda ct, w, sizes, **p: conv_input_grad(ct, w, input_size=sizes, **p),
         lambda ct, x, sizes, **p: conv_weight_grad(x, ct, kernel_size=sizes, **p),
     ),
+    sharding=factors.windowed("NC*,OC*->NO*", "N_*,__*->N_*"),
     batch=_conv_batch,
     sample=_conv_sample,
 )  # fmt: skip
@@ -178,6 +180,7 @@ conv_input_grad = define(
         lambda ct, w, sizes, *, input_size, **p: conv(ct, w, **p),
         lambda ct, g, sizes, *, input_size, **p: conv_weight_grad(ct, g, kernel_size=sizes, **p),
     ),
+    sharding=factors.windowed("NO*,OC*->NC*", "N_*,__*->N_*"),
     batch=_input_grad_batch,
     sample=_input_grad_sample,
 )  # fmt: skip
@@ -225,6 +228,7 @@ conv_weight_grad = define(
         lambda ct, g, sizes, *, kernel_size, **p: conv_input_grad(g, ct, input_size=sizes, **p),
         lambda ct, x, sizes, *, kernel_size, **p: conv(x, ct, **p),
     ),
+    sharding=factors.windowed("NC*,NO*->OC*", "N_*,N_*->__*"),
     batch=_weight_grad_batch,
     sample=_weight_grad_sample,
 )  # fmt: skip

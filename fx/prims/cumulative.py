@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ml_dtypes
 
+import fx.prims.factors as factors
 import fx.prims.indexing as indexing
 import fx.prims.shape as shape_prims
 from fx.dtypes import INEXACT, float64, int64
@@ -69,6 +70,7 @@ cumsum = define(
     vjp=lambda needs, x, *, axis, reverse: lambda ct: (
         cumsum(ct, axis=axis, reverse=not reverse),
     ),
+    sharding=factors.lines("_->_", (0,)),
     batch=along_batch(lambda: cumsum),
     sample=_sample(),
 )  # fmt: skip
@@ -126,6 +128,7 @@ recurrence = define(  # out[k] = a[k] * out[k - 1] + b[k]
     "recurrence", spec=_recurrence_spec, saves=(0,),
     jvp=_recurrence_jvp,
     vjp=_recurrence_vjp,
+    sharding=factors.lines("_,_->_", (1,)),
     batch=_recurrence_batch,
     sample=_recurrence_sample,
 )  # fmt: skip
@@ -159,6 +162,7 @@ cumprod = define(
     "cumprod", spec=_spec("cumprod"), saves=(0,),
     jvp=_cumprod_jvp,
     vjp=_cumprod_vjp,
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: cumprod),
     sample=_sample(with_zeros),
 )  # fmt: skip
@@ -196,12 +200,14 @@ def _records_rules(get):
 cummax = define(
     "cummax", spec=_spec("cummax", ordered=True),
     **_records_rules(lambda: cummax),
+    sharding=factors.lines("_->_,_"),
     batch=along_batch(lambda: cummax),
     sample=_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
 cummin = define(
     "cummin", spec=_spec("cummin", ordered=True),
     **_records_rules(lambda: cummin),
+    sharding=factors.lines("_->_,_"),
     batch=along_batch(lambda: cummin),
     sample=_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
@@ -248,6 +254,7 @@ logcumsumexp = define(
     "logcumsumexp", spec=_spec("logcumsumexp", floating=True), saves=(0,),
     jvp=_logcumsumexp_jvp,
     vjp=_logcumsumexp_vjp,
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: logcumsumexp),
     sample=_sample(),
 )  # fmt: skip

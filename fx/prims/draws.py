@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import FLOATING, INTEGRAL, float32, float64, int64, uint64
 from fx.errors import DTypeError, ShapeError
@@ -81,6 +82,7 @@ random_draw = define(  # the quantile of a standard distribution at uniform word
     "random_draw", weight=20, spec=_draw_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_batch(lambda: random_draw),
     sample=lambda d: Sample(
         [keys(d, d.shape(0, 1))],
@@ -97,6 +99,7 @@ random_truncated_normal = define(
     "random_truncated_normal", spec=_truncated_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_batch(lambda: random_truncated_normal),
     sample=lambda d: Sample(
         [keys(d, d.shape(0, 1))],
@@ -113,6 +116,7 @@ random_permutation = define(  # independent permutations of range(n) along the l
     "random_permutation", weight=60, spec=_permutation_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_batch(lambda: random_permutation),
     sample=lambda d: Sample([keys(d, d.shape(0, 1))], {"shape": d.shape(1)}),
 )  # fmt: skip
@@ -137,6 +141,7 @@ random_below = define(  # whole numbers in [0, span); a span of 0 stands for 2 *
     "random_below", weight=20, spec=_below_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_and_parameter_batch(lambda: random_below),
     sample=_below_sample,
 )  # fmt: skip
@@ -173,6 +178,7 @@ random_gamma = define(
     "random_gamma", spec=_gamma_spec, formula=_gamma_formula, dissolves=True,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_and_parameter_batch(lambda: random_gamma),
     sample=_gamma_sample,
 )  # fmt: skip
@@ -206,6 +212,7 @@ random_poisson = define(
     "random_poisson", spec=_poisson_spec, formula=_poisson_formula, dissolves=True,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=_key_and_parameter_batch(lambda: random_poisson),
     sample=_poisson_sample,
 )  # fmt: skip

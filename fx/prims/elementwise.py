@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import fx.prims.factors as factors
 from fx.dtypes import COMPLEX, FLOATING, INEXACT, INTEGRAL, bool_, real_of
 from fx.errors import DTypeError
 from fx.primitive import NOT_DIFFERENTIABLE, define
@@ -107,23 +108,27 @@ add = binary(
     dx=lambda x, y: _keep,
     dy=lambda x, y: _keep,
     same_shape=_add_vjp,
+    sharding=factors.elementwise((0, 1)),
 )  # fmt: skip
 subtract = binary(
     "subtract", takes=NUMBERS, torch_name="Sub",
     dx=lambda x, y: _keep,
     dy=lambda x, y: negative,
     same_shape=_subtract_vjp,
+    sharding=factors.elementwise((0, 1)),
 )  # fmt: skip
 multiply = binary(
     "multiply", commutative=True, torch_name="Mul",
     dx=lambda x, y: lambda t: t * y,
     dy=lambda x, y: lambda t: t * x,
     same_shape=_multiply_vjp,
+    sharding=factors.elementwise((0,), (1,)),
 )  # fmt: skip
 divide = binary(
     "divide", weight=4, takes=INEXACT, torch_name="Div", sample=_nonzero_divisor,
     dx=lambda x, y: lambda t: t / y,
     dy=lambda x, y: lambda t: -t * (x / y / y),  # y * y may be 0 or infinite where this is not
+    sharding=factors.elementwise((0,)),
 )  # fmt: skip
 power = binary(
     "power", partial=True, weight=40, takes=NUMBERS, torch_name="Pow",
@@ -138,6 +143,7 @@ floor_divide = binary(
 )  # fmt: skip
 divisor = define(  # integers as they are; one that is 0 is refused
     "divisor", partial=True, spec=elementwise_spec("divisor", takes=INTEGRAL),
+    sharding=factors.elementwise(),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
     batch=same_dim_batch(lambda: divisor),
@@ -246,6 +252,7 @@ negative = define(
     "negative", kind="elementwise", spec=_no_bool("negative"), torch_name="Neg",
     jvp=lambda primals, tangents: (negative(*primals), negative(*tangents)),
     vjp=lambda needs, x: lambda ct: (negative(ct),),
+    sharding=factors.elementwise((0,)),
     batch=same_dim_batch(lambda: negative),
     sample=lambda d: Sample([d.floats(d.shape())]),
 )  # fmt: skip

@@ -11,6 +11,7 @@ but the first and, of an even n, the last one stands for two. So the transposes 
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 from fx.dtypes import COMPLEX, bfloat16, complex64, complex128, float16, float32, float64
 from fx.errors import DTypeError, ShapeError
 from fx.primitive import define
@@ -72,6 +73,7 @@ fft = define(  # sum over j of x[j] * exp(-2 pi i j k / n), with + for the inver
     "fft", spec=_fft_spec, torch_name="FftC2C",
     jvp=_fft_jvp,
     vjp=_fft_vjp,
+    sharding=factors.lines("_->_", (0,)),
     batch=_fft_batch,
     sample=lambda d: Sample(
         [d.floats(s := d.shape(1, high=6))],
@@ -123,6 +125,7 @@ rfft = define(  # the first n // 2 + 1 points of the transform of n real numbers
     "rfft", spec=_rfft_spec, torch_name="FftR2C",
     jvp=_rfft_jvp,
     vjp=_rfft_vjp,
+    sharding=factors.lines("_->_", (0,)),
     batch=along_batch(lambda: rfft),
     sample=lambda d: Sample(
         [d.floats(s := d.shape(1, high=6))],
@@ -167,6 +170,7 @@ irfft = define(  # n real numbers of half their spectrum; imaginary parts of lon
     "irfft", spec=_irfft_spec, torch_name="FftC2R",
     jvp=_irfft_jvp,
     vjp=_irfft_vjp,
+    sharding=factors.lines("_->_", (0,)),
     batch=along_batch(lambda: irfft),
     sample=_irfft_sample,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from math import prod
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import IndexingError, ShapeError
@@ -43,6 +44,7 @@ wrap_index = define(  # int64 in [0, size): negative ones from the end, others r
     "wrap_index", partial=True, spec=_wrap_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.elementwise(),
     batch=same_dim_batch(lambda: wrap_index),
     sample=lambda d: Sample(
         [d.integers(d.shape(), -(n := d.integer(1, 5)), n)], {"size": n}
@@ -146,6 +148,7 @@ take = define(
     torch_name="IndexSelect",
     jvp=_take_jvp,
     vjp=_take_vjp,
+    sharding=factors.take,
     batch=_take_batch,
     sample=_take_sample,
 )  # fmt: skip
@@ -212,6 +215,7 @@ take_along_axis = define(
     spec=_take_along_spec, torch_name="Gather",
     jvp=_take_along_jvp,
     vjp=_take_along_vjp,
+    sharding=factors.lines("_,J->J", (0,)),
     batch=_take_along_batch,
     sample=_take_along_sample,
 )  # fmt: skip
@@ -279,6 +283,7 @@ scatter = define(
     torch_name="IndexPut",
     jvp=_slice_rules.jvp,
     vjp=_slice_rules.vjp,
+    sharding=factors.scatter,
     batch=_scatter_batch,
     sample=_scatter_sample,
 )  # fmt: skip
@@ -313,6 +318,7 @@ scatter_along_axis = define(
     spec=_scatter_along_spec, torch_name="ScatterReduce",
     jvp=_along_rules.jvp,
     vjp=_along_rules.vjp,
+    sharding=factors.scatter_along,
     batch=_scatter_along_batch,
     sample=_scatter_along_sample,
 )  # fmt: skip

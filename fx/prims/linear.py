@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
@@ -91,6 +92,7 @@ matmul = define(
     "matmul", kind="product", spec=_matmul_spec, torch_name="Mm",
     jvp=_matmul_jvp,
     vjp=_matmul_vjp,
+    sharding=factors.einsum("...MK,...KN->...MN", (0,), (1,)),
     batch=_matmul_batch,
     sample=_matmul_sample,
 )  # fmt: skip

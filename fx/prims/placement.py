@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fx.devices as devices
+import fx.prims.factors as factors
 from fx.primitive import define
 from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
@@ -25,6 +26,7 @@ device_put = define(
         device_put(*primals, device=device), device_put(*tangents, device=device)
     ),
     vjp=_vjp,
+    sharding=factors.elementwise((0,)),
     batch=lambda level, args, dims, *, device: (device_put(*args, device=device), *dims),
     sample=lambda d: Sample([d.floats(d.shape())], {"device": "cpu"}),
 )  # fmt: skip

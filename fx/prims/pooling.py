@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
@@ -80,6 +81,7 @@ max_pool = define(  # values, and their places in the flattened spatial axes
     torch_name="MaxPoolWithIndices",
     jvp=_max_pool_jvp,
     vjp=_max_pool_vjp,
+    sharding=factors.einsum("NC*->NC*,NC*"),
     batch=samples_batch(lambda: max_pool),
     sample=_max_pool_sample,
 )  # fmt: skip
@@ -106,6 +108,7 @@ window_sum = define(
     "window_sum", spec=_window_sum_spec, torch_name="AvgPool",
     jvp=lambda primals, tangents, **p: (window_sum(*primals, **p), window_sum(*tangents, **p)),
     vjp=_window_sum_vjp,
+    sharding=factors.einsum("NC*->NC*", (0,)),
     batch=samples_batch(lambda: window_sum),
     sample=_window_sum_sample,
 )  # fmt: skip
@@ -132,6 +135,7 @@ window_sum_transpose = define(
         window_sum_transpose(*primals, **p), window_sum_transpose(*tangents, **p)
     ),
     vjp=lambda needs, g, *, input_size, **params: lambda ct: (window_sum(ct, **params),),
+    sharding=factors.einsum("NC*->NC*", (0,)),
     batch=samples_batch(lambda: window_sum_transpose),
     sample=_window_sum_transpose_sample,
 )  # fmt: skip

@@ -5,6 +5,7 @@ A key is six uint32 words (seed, stream, call and lane, two words each but strea
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import uint32
 from fx.errors import DTypeError, ShapeError
@@ -47,6 +48,7 @@ random_bits = define(  # uniform uint32 words: key (*B, 6) -> (*B, *shape)
     "random_bits", weight=20, spec=_random_bits_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.drawn,
     batch=lambda level, args, dims, *, shape: (
         random_bits(to_front(args[0], dims[0]), shape=shape), 0
     ),
@@ -97,6 +99,7 @@ derive = define(  # a new key for each number: key (*B, 6), data (*D) -> (*broad
     "derive", spec=_key_and_number_spec("derive"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.einsum("..._,...->..._"),
     batch=_key_and_number_batch(lambda: derive),
     sample=_key_and_number_sample,
 )  # fmt: skip
@@ -104,6 +107,7 @@ with_lane = define(  # the same key with other lane words
     "with_lane", spec=_key_and_number_spec("with_lane"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.einsum("..._,...->..._"),
     batch=_key_and_number_batch(lambda: with_lane),
     sample=_key_and_number_sample,
 )  # fmt: skip
@@ -118,6 +122,7 @@ next_key = define(  # the key of the call after this one
     "next_key", spec=_next_key_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.einsum("..._->..._"),
     batch=lambda level, args, dims: (next_key(to_front(args[0], dims[0])), 0),
     sample=lambda d: Sample([keys(d)]),
 )  # fmt: skip

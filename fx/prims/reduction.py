@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ml_dtypes
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import bool_, float32, int64
 from fx.errors import ShapeError
@@ -106,6 +107,7 @@ sum = define(
     "sum", kind="reduction", spec=_reduction_spec("sum"),
     jvp=lambda primals, tangents, **p: (sum(*primals, **p), sum(*tangents, **p)),
     vjp=_sum_vjp,
+    sharding=factors.reduced("sum", (0,)),
     batch=_reduction_batch(lambda: sum),
     sample=_reduction_sample(),
 )  # fmt: skip
@@ -144,6 +146,7 @@ prod = define(
     "prod", kind="reduction", spec=_reduction_spec("prod"),
     jvp=_prod_jvp,
     vjp=_prod_vjp,
+    sharding=factors.reduced("product"),
     batch=_reduction_batch(lambda: prod),
     sample=_true_reduction_sample(with_zeros),
 )  # fmt: skip
@@ -187,6 +190,7 @@ max = define(
     "max", kind="reduction", torch_name="Amax",
     spec=_reduction_spec("max", empty=False, ordered=True),
     **_extremum_rules(lambda: max, less),
+    sharding=factors.reduced("max"),
     batch=_reduction_batch(lambda: max),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
@@ -194,6 +198,7 @@ min = define(
     "min", kind="reduction", torch_name="Amin",
     spec=_reduction_spec("min", empty=False, ordered=True),
     **_extremum_rules(lambda: min, greater),
+    sharding=factors.reduced("min"),
     batch=_reduction_batch(lambda: min),
     sample=_true_reduction_sample(lambda d, shape: d.distinct(shape)),
 )  # fmt: skip
@@ -205,6 +210,7 @@ any = define(
     "any", kind="reduction", spec=_reduction_spec("any", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.reduced("max"),
     batch=_reduction_batch(lambda: any),
     sample=_reduction_sample(lambda d, shape: d.bools(shape)),
 )  # fmt: skip
@@ -212,6 +218,7 @@ all = define(
     "all", kind="reduction", spec=_reduction_spec("all", dtype=bool_),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.reduced("min"),
     batch=_reduction_batch(lambda: all),
     sample=_reduction_sample(lambda d, shape: d.bools(shape)),
 )  # fmt: skip
@@ -245,6 +252,7 @@ argmax = define(
     "argmax", kind="reduction", spec=_place_spec("argmax"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.reduced(""),
     batch=_place_batch(lambda: argmax),
     sample=_place_sample,
 )  # fmt: skip
@@ -252,6 +260,7 @@ argmin = define(
     "argmin", kind="reduction", spec=_place_spec("argmin"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.reduced(""),
     batch=_place_batch(lambda: argmin),
     sample=_place_sample,
 )  # fmt: skip
@@ -328,6 +337,7 @@ logsumexp = define(
     spec=_reduction_spec("logsumexp", floating=True), saves=(0,),
     jvp=_logsumexp_jvp,
     vjp=_logsumexp_vjp,
+    sharding=factors.reduced(""),
     batch=_reduction_batch(lambda: logsumexp),
     sample=_true_reduction_sample(lambda d, shape: d.floats(shape)),
 )  # fmt: skip
@@ -365,6 +375,7 @@ softmax = define(
         y := softmax(*primals, axis=axis), _softmax_derivative(tangents[0], y, axis)
     ),
     vjp=lambda needs, x, *, axis: lambda ct, y: (softmax_grad(ct, y, axis=axis),),
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: softmax),
     sample=_softmax_sample,
 )  # fmt: skip
@@ -376,6 +387,7 @@ log_softmax = define(
         tangents[0] - sum(tangents[0] * exp(y), axes=(axis,), keepdims=True),
     ),
     vjp=lambda needs, x, *, axis: lambda ct, y: (log_softmax_grad(ct, y, axis=axis),),
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: log_softmax),
     sample=_softmax_sample,
 )  # fmt: skip

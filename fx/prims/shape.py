@@ -7,6 +7,7 @@ from math import prod
 from numpy import concatenate as np_concatenate
 from numpy import ndarray
 
+import fx.prims.factors as factors
 import fx.prims.families as families
 from fx.errors import AxisError, ShapeError
 from fx.primitive import define, registry
@@ -58,6 +59,7 @@ reshape = define(
     "reshape", kind="view", spec=_reshape_spec, torch_name="View",
     jvp=_linear_jvp(lambda: reshape),
     vjp=_reshape_vjp,
+    sharding=factors.reshaped,
     batch=_reshape_batch,
     sample=lambda d: Sample(
         [d.floats((a := d.integer(1, 3), b := d.integer(1, 4)))], {"shape": (b, 1, a)}
@@ -99,6 +101,7 @@ transpose = define(
     "transpose", kind="strided", spec=_transpose_spec, torch_name="Permute",
     jvp=_linear_jvp(lambda: transpose),
     vjp=_transpose_vjp,
+    sharding=factors.transposed,
     batch=_transpose_batch,
     sample=lambda d: Sample(
         [d.floats(s := d.shape())], {"axes": tuple(map(int, d.permutation(len(s))))}
@@ -133,6 +136,7 @@ broadcast_to = define(
     "broadcast_to", kind="view", spec=_broadcast_spec, torch_name="Expand",
     jvp=_linear_jvp(lambda: broadcast_to),
     vjp=_broadcast_vjp,
+    sharding=factors.broadcast,
     batch=_broadcast_batch,
     sample=lambda d: Sample([d.floats(d.broadcastable(s := d.shape()))], {"shape": s}),
 )  # fmt: skip
@@ -162,6 +166,7 @@ sum_to = define(
     "sum_to", kind="reduction", formula=_sum_to_formula, dissolves=True,
     spec=_sum_to_spec, torch_name="SumToSize",
     **_linear(lambda: sum_to, lambda ct, x_shape, *, shape: broadcast_to(ct, shape=x_shape)),
+    sharding=factors.summed_to,
     batch=_sum_to_batch,
     sample=lambda d: Sample([d.floats(s := d.shape())], {"shape": d.broadcastable(s)}),
 )  # fmt: skip
@@ -219,6 +224,7 @@ def _slice_sample(d):
 slice = define(  # a range an axis; the axes ``drop``, of size 1, are left out
     "slice", kind="strided", spec=_slice_spec,
     **_linear(lambda: slice, slice_transpose),
+    sharding=factors.sliced,
     batch=_slice_batch,
     sample=_slice_sample,
 )  # fmt: skip
@@ -290,6 +296,7 @@ pad = define(
     "pad", kind="move", spec=_pad_spec, torch_name="ConstantPadNd",
     jvp=_pad_jvp,
     vjp=_pad_vjp,
+    sharding=factors.padded,
     batch=_pad_batch,
     sample=lambda d: Sample(
         [d.floats(s := d.shape()), d.floats()],
@@ -367,6 +374,7 @@ concatenate = define(
     "concatenate", kind="move", spec=_concatenate_spec, torch_name="Cat",
     jvp=_concatenate_jvp,
     vjp=_concatenate_vjp,
+    sharding=factors.joined,
     batch=_concatenate_batch,
     sample=_concatenate_sample,
 )  # fmt: skip
@@ -384,6 +392,7 @@ def _flip_spec(x, *, axes):
 flip = define(
     "flip", kind="strided", spec=_flip_spec,
     **_linear(lambda: flip, lambda ct, _, *, axes: flip(ct, axes=axes)),
+    sharding=factors.lines("_->_", (0,)),
     batch=lambda level, args, dims, *, axes: (
         flip(args[0], axes=tuple(a + (a >= dims[0]) for a in axes)), dims[0]
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int64
 from fx.errors import ShapeError
@@ -30,6 +31,7 @@ argsort = define(  # stable in both directions; NaN counts as larger than every 
     "argsort", weight=60, spec=_order_spec("argsort"),
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: argsort),
     sample=_order_sample,
 )  # fmt: skip
@@ -58,6 +60,7 @@ top_k_indices = define(  # the places of the k first in the order, best first
     "top_k_indices", weight=60, spec=_top_k_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.lines("_->_"),
     batch=along_batch(lambda: top_k_indices),
     sample=_top_k_sample,
 )  # fmt: skip
@@ -100,6 +103,7 @@ ranked_indices = define(  # the places of the elements that have some ranks in t
     "ranked_indices", weight=20, spec=_ranked_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.lines("_,J->J"),
     batch=_ranked_batch,
     sample=_ranked_sample,
 )  # fmt: skip
@@ -142,6 +146,7 @@ searchsorted = define(
     "searchsorted", spec=_searchsorted_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.searched,
     batch=_searchsorted_batch,
     sample=_searchsorted_sample,
 )  # fmt: skip

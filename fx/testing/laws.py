@@ -8,7 +8,7 @@ import random
 
 import fx.prims
 from fx.primitive import Primitive, registry
-from fx.testing import derivatives, kernels, lanes, recording  # noqa: F401 - they hold the laws
+from fx.testing import cuts, derivatives, kernels, lanes, recording  # noqa: F401 - they hold laws
 from fx.testing.case import draw
 from fx.testing.compiled import compiled_is_the_kernel
 from fx.testing.kernels import Oracle, against_oracle

@@ -9,6 +9,7 @@ import fx.prims.compare as compare
 import fx.prims.elementwise as elementwise
 import fx.prims.shape as shape_prims
 from fx.dtypes import float64
+from fx.prims.factors import einsum
 from fx.prims.families import elementwise_spec
 from fx.prims.linear import matmul
 from fx.spec import TensorSpec
@@ -121,6 +122,8 @@ BREAKS = {
     "vmap_of_vjp": (tanh, {multiply: {"batch": reversed_lanes(multiply.batch)}}),
     "results_are_freed": (negative, {negative: {"vjp": circular_vjp}}),
     "residuals": (negative, {negative: {"vjp": hoarding_vjp}}),
+    "parts_are_the_whole": (matmul, {matmul: {"sharding": einsum("...MK,...KN->...NM")}}),
+    "addends_are_the_sum": (tanh, {tanh: {"sharding": einsum("...->...", (0,))}}),
     "tape_is_the_transform": (negative, {negative: {"vjp": vjp_of_the_tape}}),
 }  # fmt: skip
 

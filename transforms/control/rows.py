@@ -6,6 +6,7 @@ cotangents together once instead of adding up a tensor of zeros a row.
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.primitive import define
@@ -47,6 +48,7 @@ unstack = define(  # the slices along an axis
         unstack(*primals, axis=axis), unstack(*tangents, axis=axis)
     ),
     vjp=lambda needs, x, *, axis: lambda cts: (stack(*cts, axis=axis),),
+    sharding=factors.unstacked,
     batch=_unstack_batch,
     sample=lambda d: Sample([d.floats(s := d.shape(1))], {"axis": d.axis(len(s))}),
 )  # fmt: skip
@@ -101,6 +103,7 @@ stack = define(  # tensors of one shape along a new axis
     kind="move", formula=_stack_formula, dissolves=True,
     jvp=_stack_jvp,
     vjp=_stack_vjp,
+    sharding=factors.stacked,
     batch=_stack_batch,
     sample=_stack_sample,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 from fx.dtypes import int32
 from fx.primitive import define
 from fx.prims.linalg.stacks import (
@@ -53,6 +54,7 @@ cholesky = define(
     "cholesky", weight=60, multiple=True, spec=_spec, saves=(0,), torch_name="LinalgCholeskyEx",
     jvp=_jvp,
     vjp=_vjp,
+    sharding=factors.einsum("...__->...__,..."),
     batch=stacked(lambda: cholesky),
     sample=lambda d: Sample([positive_definite(d, stack_shape(d), d.integer(1, 4))]),
     formula=in_float32(lambda: cholesky),

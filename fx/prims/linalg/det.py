@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 
 import fx.prims.compare as compare
+import fx.prims.factors as factors
 import fx.prims.reduction as reduction
 import fx.prims.shape as shape_prims
 from fx.dtypes import real_of
@@ -67,6 +68,7 @@ det = define(
     "det", weight=60, spec=_spec, torch_name="LinalgDet",
     jvp=_jvp,
     vjp=lambda needs, a: lambda ct: (_lifted(ct) * _cofactors(a),),
+    sharding=factors.einsum("...__->..."),
     batch=stacked(lambda: det),
     sample=lambda d: Sample([well_conditioned(d, stack_shape(d), d.integer(1, 4))]),
     formula=in_float32(lambda: det),
@@ -111,6 +113,7 @@ slogdet = define(
     "slogdet", weight=60, multiple=True, spec=_log_spec, torch_name="LinalgSlogdet",
     jvp=_log_jvp,
     vjp=_log_vjp,
+    sharding=factors.einsum("...__->...,..."),
     batch=stacked(lambda: slogdet),
     sample=lambda d: Sample([well_conditioned(d, stack_shape(d), d.integer(1, 4))]),
     formula=in_float32(lambda: slogdet),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int32, int64
 from fx.primitive import define
@@ -60,6 +61,7 @@ pinv = define(
     "pinv", weight=60, saves=(0,), multiple=True, spec=_pinv_spec, torch_name="LinalgPinv",
     jvp=_pinv_jvp,
     vjp=_pinv_vjp,
+    sharding=factors.einsum("...__->...__,...,..."),
     batch=stacked(lambda: pinv),
     sample=lambda d: Sample([far_from_singular(d)], {"rtol": 1e-3, "atol": 0.0}),
 )  # fmt: skip
@@ -95,6 +97,7 @@ matrix_exp = define(  # x (*B, n, n) -> as x
     "matrix_exp", weight=60, spec=_exp_spec, torch_name="LinalgMatrixExp",
     jvp=lambda primals, tangents: _slope(*primals, *tangents),
     vjp=_exp_vjp,
+    sharding=factors.einsum("...__->...__"),
     batch=stacked(lambda: matrix_exp),
     sample=_exp_sample,
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int32, int64
 from fx.errors import ShapeError
@@ -119,6 +120,7 @@ lu = define(
     "lu", weight=60, multiple=True, spec=_spec, saves=(0, 2), torch_name="LinalgLuFactorEx",
     jvp=_jvp,
     vjp=_vjp,
+    sharding=factors.einsum("...__->...__,..._,..._,..."),
     batch=stacked(lambda: lu),
     sample=_sample,
     formula=in_float32(lambda: lu),
@@ -144,6 +146,7 @@ order_of = define(  # of exchanges (*B, k), as lu gives them, the order of ``siz
     "order_of", spec=_order_spec,
     jvp=NOT_DIFFERENTIABLE,
     vjp=NOT_DIFFERENTIABLE,
+    sharding=factors.einsum("..._->..._"),
     batch=stacked(lambda: order_of),
     sample=_order_sample,
 )  # fmt: skip

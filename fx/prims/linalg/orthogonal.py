@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import COMPLEX
 from fx.errors import BackwardError
@@ -108,6 +109,7 @@ qr = define(
     "qr", weight=60, saves=(0, 1), multiple=True, sparing=True, spec=_spec, torch_name="LinalgQr",
     jvp=_jvp,
     vjp=_vjp,
+    sharding=factors.einsum("...__->...__,...__"),
     batch=stacked(lambda: qr),
     sample=_sample,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int32
 from fx.errors import ShapeError
@@ -71,6 +72,7 @@ solve = define(
     "solve", weight=60, multiple=True, spec=_solve_spec, saves=(0,), torch_name="LinalgSolveEx",
     jvp=_solve_jvp,
     vjp=_solve_vjp,
+    sharding=factors.einsum("...__,..._N->..._N,...", (1,)),
     batch=_solve_batch,
     sample=_solve_sample,
     formula=in_float32(lambda: solve),
@@ -100,6 +102,7 @@ inv = define(  # a (*B, n, n) -> its inverse, info (*B) as of solve
     "inv", weight=60, multiple=True, spec=_inv_spec, saves=(0,), torch_name="LinalgInvEx",
     jvp=_inv_jvp,
     vjp=_inv_vjp,
+    sharding=factors.einsum("...__->...__,..."),
     batch=stacked(lambda: inv),
     sample=lambda d: Sample([well_conditioned(d, stack_shape(d), d.integer(1, 4))]),
     formula=in_float32(lambda: inv),

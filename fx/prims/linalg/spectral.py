@@ -10,6 +10,7 @@ Cotangents are paired without a conjugate: the transpose of ``t -> b t c`` is ``
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import int32
 from fx.primitive import define
@@ -114,6 +115,7 @@ eigh = define(
     torch_name="LinalgEigh",
     jvp=_eigh_jvp,
     vjp=_eigh_vjp,
+    sharding=factors.einsum("...__->..._,...__,..."),
     batch=stacked(lambda: eigh),
     sample=_eigh_sample(_seen),
 )  # fmt: skip
@@ -149,6 +151,7 @@ eigvalsh = define(  # x (*B, n, n) -> w (*B, n), info (*B): eigh without vectors
     jvp=_eigvalsh_jvp,
     vjp=_eigvalsh_vjp,
     forward=_eigvalsh_forward,
+    sharding=factors.einsum("...__->..._,..."),
     batch=stacked(lambda: eigvalsh),
     sample=_eigh_sample(None),
 )  # fmt: skip
@@ -219,6 +222,7 @@ eig = define(
     torch_name="LinalgEig",
     jvp=_eig_jvp,
     vjp=_eig_vjp,
+    sharding=factors.einsum("...__->..._,...__,..."),
     batch=stacked(lambda: eig),
     sample=_eig_sample(_seen),
 )  # fmt: skip
@@ -254,6 +258,7 @@ eigvals = define(  # x (*B, n, n) -> w (*B, n), info (*B): eig without vectors
     jvp=_eigvals_jvp,
     vjp=_eigvals_vjp,
     forward=_eigvals_forward,
+    sharding=factors.einsum("...__->..._,..."),
     batch=stacked(lambda: eigvals),
     sample=_eig_sample(None),
 )  # fmt: skip

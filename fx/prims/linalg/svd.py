@@ -10,6 +10,7 @@ the values alone divide by nothing.
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.dtypes import COMPLEX, int32
 from fx.primitive import define
@@ -166,6 +167,7 @@ svd = define(
     torch_name="LinalgSvd",
     jvp=_svd_jvp,
     vjp=_svd_vjp,
+    sharding=factors.einsum("...__->...__,..._,...__,..."),
     batch=stacked(lambda: svd),
     sample=lambda d: Sample([far_from_singular(d)], {"full": d.flag()}, seen=_seen),
 )  # fmt: skip
@@ -205,6 +207,7 @@ svdvals = define(  # x (*B, m, n) -> s (*B, k), info (*B): svd without vectors
     jvp=_svdvals_jvp,
     vjp=_svdvals_vjp,
     forward=_svdvals_forward,
+    sharding=factors.einsum("...__->..._,..."),
     batch=stacked(lambda: svdvals),
     sample=lambda d: Sample([far_from_singular(d)]),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fx.prims.factors as factors
 import fx.prims.shape as shape_prims
 from fx.errors import ShapeError
 from fx.primitive import define
@@ -99,6 +100,7 @@ triangular_solve = define(
     "triangular_solve", weight=60, spec=_spec, saves=(0,), torch_name="LinalgSolveTriangular",
     jvp=_jvp,
     vjp=_vjp,
+    sharding=factors.triangular_solve,
     batch=_batch,
     sample=_sample,
     formula=in_float32(lambda: triangular_solve),

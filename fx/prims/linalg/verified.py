@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import fx.prims.factors as factors
 from fx.primitive import define
 from fx.prims.families import to_front
 from fx.prims.sampling import Sample
@@ -20,6 +21,7 @@ verified = define(
     "verified", partial=True, spec=lambda x, info, *, words: x, saves=(),
     jvp=lambda primals, tangents, *, words: (verified(*primals, words=words), tangents[0]),
     vjp=lambda needs, x, info, *, words: lambda ct: (ct, None),
+    sharding=factors.verified,
     batch=_batch,
     sample=lambda d: Sample(
         [d.floats(s := d.shape(0, 3)), np.zeros(s[: d.integer(0, len(s))], np.int32)],
