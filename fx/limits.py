@@ -149,6 +149,10 @@ SWEEP_PARALLEL = _limit(80_000.0, 0.0,
 SWEEP_CHUNK = _limit(30_000.0, 1.0, "ns: work that a thread takes at once from it")
 SWEEP_RELEASE = _limit(20_000.0, 0.0, "ns: with more of it the GIL is given up")
 
+# ranks ------------------------------------------------------------------------------------------
+RANK_PIECES = _limit(1 << 14, 24, "bytes: larger sums over ranks go by pieces, which fx adds")
+RANKS_BY_PIECES = _limit(16, 16, "ranks: with more of them MPI adds")
+
 # products ---------------------------------------------------------------------------------------
 GEMM_TASK = _limit(1 << 20, 8, "multiplications: of a task of a compiled product")
 GEMM_TASKS = _limit(64, 6, "tasks: of a product, at most")

@@ -45,8 +45,8 @@ def _call(
     return work
 
 
-def _spec(x: Array) -> str:
-    return f"{x.dtype.name}{list(x.shape)}"
+def _spec(x: Array) -> tuple[Any, tuple[int, ...]]:
+    return x.dtype, x.shape
 
 
 def _root(group: ProcessGroup, rank: int | None, within: int | None, what: str) -> int:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fx import limits
+from fx.devices import backend
 from fx.distributed import mpi, reductions
 from fx.distributed.errors import DistError
 from fx.distributed.mpi import buffer, raw
@@ -22,7 +24,7 @@ from fx.distributed.reductions import Array, ReduceOp
 from fx.distributed.work import Steps
 from fx.frames import user_line
 
-_SMALL = 1 << 14  # bytes up to which a sum of fx's own takes everything to every rank
+collective: Any = backend("cpu").between_ranks()
 _TEXT = 400  # bytes of what a rank says of its call
 _TAGS = 1 << 13
 
@@ -35,11 +37,19 @@ def _moves(group: Any) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _print_of(key: Any) -> Array:
+def _print_of(key: Any) -> tuple[Array, bytes]:
     """A number of what a rank calls, and its complement: their least tell whether all agree."""
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(_text_of(key).encode(), digest_size=8).digest()
     number = np.frombuffer(digest, np.uint64)
-    return np.concatenate((number, ~number))
+    both = np.concatenate((number, ~number))
+    return both, both.tobytes()
+
+
+def _text_of(key: tuple[Any, ...]) -> str:
+    """What a rank calls, in words: the name, then specs (dtype, shape) and texts."""
+    said = [f"{d.name}{list(s)}" for d, s in (k for k in key[1:] if isinstance(k, tuple))]
+    said += [str(k) for k in key[1:] if not isinstance(k, tuple)]
+    return f"{key[0]}({', '.join(said)})"
 
 
 def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False) -> Steps:
@@ -54,26 +64,24 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
     """
     if not _moves(group):
         return (yield from steps)
-    comm, mine = group.comm, _print_of(key)
+    mine, same = _print_of(key)
     line = user_line() if _debug() else ""
     least = np.empty(2, np.uint64)
-    asked = comm.Iallreduce(mine, least, _least())
+    asked = group.comm.Iallreduce(mine, least, _least())
     moving = () if line and not later else next(steps)
     yield (asked,)
-    if least[0] != mine[0] or least[1] != mine[1]:
+    if least.tobytes() != same:
         yield from _differ(group, key, line, bool(moving))
     try:
         yield moving or next(steps)
-        while True:
-            yield next(steps)
+        return (yield from steps)
     except StopIteration as stop:
         return stop.value
 
 
 def _differ(group: Any, key: tuple[Any, ...], line: str, moving: bool) -> Steps:
     """Raise what shows the calls of all ranks; the group is of no use if data moves already."""
-    name, *rest = key
-    text = f"{name}({', '.join(map(str, rest))}) at {line or user_line()}"
+    text = f"{_text_of(key)} at {line or user_line()}"
     mine = np.frombuffer(text.encode()[:_TEXT].ljust(_TEXT), np.uint8)
     all_of_them = np.empty((len(group.ranks), _TEXT), np.uint8)
     yield (group.apart.Iallgather(raw(mine), raw(all_of_them)),)
@@ -101,7 +109,7 @@ def reduce_all(group: Any, x: Array, op: ReduceOp) -> Steps:
     if not _moves(group):
         return reductions.before(op, x).copy()
     by = None if group.ordered else mpi.operation(op.work, x.dtype)
-    if by is None:
+    if by is None or by_pieces(len(group.ranks), x.nbytes, op):
         return (yield from _ordered(group, x, op))
     out = np.empty(x.shape, x.dtype)
     given = reductions.before(op, x)
@@ -109,27 +117,39 @@ def reduce_all(group: Any, x: Array, op: ReduceOp) -> Steps:
     return reductions.after(op, out, len(group.ranks))
 
 
-def _ordered(group: Any, x: Array, op: ReduceOp) -> Steps:
-    """fx's own: each rank reduces a piece of all, in the order of ranks, and sends it to all.
+def by_pieces(size: int, nbytes: int, op: ReduceOp) -> bool:
+    """Whether fx adds what so many ranks have, as compiled code does (``rank_sums.py``)."""
+    enough = nbytes >= limits.RANK_PIECES and 1 < size <= limits.RANKS_BY_PIECES
+    return enough and op.work == "sum"
 
-    By messages of its own tag, so that other collectives may begin between the two steps.
-    """
-    n, mine = len(group.ranks), group.rank()
-    if x.nbytes <= _SMALL:
+
+def _ordered(group: Any, x: Array, op: ReduceOp) -> Steps:
+    """fx's own: by pairs in the order of ranks, of everything here or of a piece in each rank."""
+    if x.nbytes < limits.RANK_PIECES:
         parts = yield from gather_all(group, x)
         return reductions.tree(op, list(parts), x.dtype)
-    comm, flat, tag = group.apart, x.reshape(-1), _tag(group)
+    return (yield from pieces(group.apart, _tag(group), x, op))
+
+
+def pieces(comm: Any, tag: int, x: Array, op: ReduceOp) -> Steps:
+    """Each rank reduces a piece of all, in the order of ranks, and sends it to all.
+
+    By messages of two tags of their own, so that other collectives may begin between the steps.
+    """
+    n, mine = comm.size, comm.rank
+    flat, out = x.reshape(-1), collective.empty((x.size,), x.dtype)
     cuts = [x.size * r // n for r in range(n + 1)]
-    pieces = [flat[a:b] for a, b in pairwise(cuts)]
-    parts = [p if r == mine else np.empty_like(pieces[mine]) for r, p in enumerate(pieces)]
-    others = [r for r in range(n) if r != mine]
+    parts = [flat[a:b] for a, b in pairwise(cuts)]
+    done, sent = out[cuts[mine] : cuts[mine + 1]], raw(x)[0]
+    others, item = [r for r in range(n) if r != mine], x.itemsize
+    for r in others:  # what comes from the first of them lies where the sum will
+        parts[r] = done if r == others[0] else collective.empty(done.shape, x.dtype)
+    byte = mpi.start().BYTE
     yield (
         *[comm.Irecv(raw(parts[r]), r, tag) for r in others],
-        *[comm.Isend(raw(pieces[r]), r, tag) for r in others],
+        *[comm.Isend([sent[cuts[r] * item : cuts[r + 1] * item], byte], r, tag) for r in others],
     )
-    out = np.empty(x.size, x.dtype)
-    done = out[cuts[mine] : cuts[mine + 1]]
-    done[...] = reductions.tree(op, parts, x.dtype)
+    reductions.tree(op, parts, x.dtype, done)
     yield (
         *[comm.Irecv(raw(out[cuts[r] : cuts[r + 1]]), r, tag + 1) for r in others],
         *[comm.Isend(raw(done), r, tag + 1) for r in others],

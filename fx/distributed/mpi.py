@@ -13,7 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from time import monotonic, perf_counter, sleep
+from math import inf
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -218,26 +219,33 @@ def address(name: str) -> int:
 
 # waiting ------------------------------------------------------------------------------------------
 
-_SPINS = 200  # polls, of some 0.2 µs, before the core is left to others for a while
+_SPINS = 20  # polls, of some 0.2 µs, before the core is left to others between them
 _WORKED = 3e-6  # seconds; a poll that took longer has moved bytes
-_NAP = 1e-5
+_YIELDS = 2e-4  # seconds without a byte, before it sleeps between polls
+_NAP = 2e-5
+_leave: Callable[[], None] = getattr(os, "sched_yield", lambda: sleep(0))
 
 
 def wait(test: Callable[[], Any], timeout: float | None) -> bool:
     """Poll until ``test()`` holds; False if it does not in time (seconds; None: for ever).
 
-    Between processes that share a core, who sleeps is woken at once and who polls is not.
+    Others who want the core get it between two polls; who sleeps is woken some 50 µs late.
     """
     for _ in range(_SPINS):
         if test():
             return True
-    end = None if timeout is None else monotonic() + timeout
+    moved = perf_counter()
+    end = inf if timeout is None else moved + timeout
     while True:
         began = perf_counter()
         if test():
             return True
-        if perf_counter() - began > _WORKED:
-            continue
-        if end is not None and monotonic() > end:
+        now = perf_counter()
+        if now > end:
             return False
-        sleep(_NAP)
+        if now - began > _WORKED:
+            moved = now
+        elif now - moved < _YIELDS:
+            _leave()
+        else:
+            sleep(_NAP)

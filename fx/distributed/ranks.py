@@ -10,7 +10,8 @@ reads the *words* of an axis, whose address is the symbol ``fx.ranks.KEY``, when
 | 2 | the rank that stands for none |
 | 3 | nanoseconds that a wait may last; 0: for ever |
 | 4 | the address of a record of the flight recorder |
-| from 5 | handles of datatypes, in the order of ``DATATYPES`` |
+| 5 | the handle of the communicator for messages from one rank to another |
+| from 6 | handles of datatypes, in the order of ``DATATYPES`` |
 | behind | handles of operations, in the order of ``OPERATIONS`` |
 """
 
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from fx.devices import backend
-from fx.distributed import groups, mpi, recorder
+from fx.distributed import exchange, groups, mpi, recorder
 from fx.distributed.errors import DistError
+from fx.distributed.reductions import ReduceOp
 from fx.graph.passes.effects import effect_of
 from fx.graph.printing import subgraphs
 from fx.prims.collective import MESSAGES
@@ -33,7 +35,7 @@ collective: Any = backend("cpu").between_ranks()
 collective.engine = mpi
 known: dict[str, Any] = collective.axes
 _compiled: set[str] = set()  # digests of programs
-_TAG = 70  # of what goes from one rank to another in a mesh
+_TAG = 1 << 16  # of what goes from one rank to another in a mesh; groups have lower ones
 
 
 class Ranks:
@@ -51,23 +53,28 @@ class Ranks:
         self.words = np.zeros(collective.WORDS, np.uint64)
         self.words[collective.INDEX] = index
         self.comm: Any = None if group is None else group.comm
+        self.apart: Any = None if group is None else group.apart
         within = group or groups.group.WORLD
         self.limit = None if within is None else within.seconds
         if self.size > 1:
             if group is None:
                 world = mpi.start().COMM_WORLD
                 self.comm = world.Create_group(world.group.Incl(list(members)), tag=_TAG)
-            self.comm.Set_errhandler(mpi.start().ERRORS_RETURN)
+            self.apart = self.apart or self.comm
+            for comm in (self.comm, self.apart):
+                comm.Set_errhandler(mpi.start().ERRORS_RETURN)
             self._tell()
         collective.axes[key] = self
 
     def close(self) -> None:
         """The communicator is gone: who still sends learns it from MPI."""
-        self.words[collective.COMM] = mpi.handle(mpi.start().COMM_NULL)
-        self.comm = mpi.start().COMM_NULL
+        nobody = mpi.start().COMM_NULL
+        self.words[[collective.COMM, collective.APART]] = mpi.handle(nobody)
+        self.comm = self.apart = nobody
 
     def _tell(self) -> None:
         self.words[collective.COMM] = mpi.handle(self.comm)
+        self.words[collective.APART] = mpi.handle(self.apart)
         self.words[collective.LIMIT] = int((self.limit or 0) * 1e9)
         self.words[collective.RECORD] = recorder.slot(self.key)
         self.words[collective.NOBODY] = mpi.start().PROC_NULL % 2**64
@@ -92,11 +99,22 @@ class Ranks:
         if self.comm is None:
             return x
         dtype, x = x.dtype, np.ascontiguousarray(collective.widen(x)).reshape(x.shape)
+        whole = exchange.by_pieces(self.size, x.nbytes, ReduceOp.SUM) and x.dtype.kind == "f"
+        if name == "sum" and whole:  # as compiled code does it
+            return collective.narrowed(self._pieces(x), dtype)
         op = _operation(name, x.dtype)
         out = np.empty_like(x)
         if x.size:
             self._done(self.comm.Iallreduce(mpi.buffer(x), mpi.buffer(out), op))
         return collective.narrowed(out, dtype)
+
+    def _pieces(self, x: np.ndarray) -> Any:
+        steps = exchange.pieces(self.apart, _TAG, x, ReduceOp.SUM)
+        try:
+            while True:
+                self._done(*next(steps))
+        except StopIteration as stop:
+            return stop.value
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """The parts of all, (*S) -> (size, *S)."""
@@ -151,9 +169,9 @@ class Ranks:
             return x
         if x.size:
             if sources[self.index] >= 0:
-                requests.append(self.comm.Irecv(mpi.raw(out), sources[self.index], _TAG))
+                requests.append(self.apart.Irecv(mpi.raw(out), sources[self.index], _TAG))
             if self.index in sources:
-                requests.append(self.comm.Isend(_bytes(x), sources.index(self.index), _TAG))
+                requests.append(self.apart.Isend(_bytes(x), sources.index(self.index), _TAG))
         self._done(*requests)
         return out
 

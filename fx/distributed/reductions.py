@@ -32,10 +32,11 @@ class ReduceOp:
     BXOR: ClassVar[ReduceOp]
     PREMUL_SUM: ClassVar[ReduceOp]
 
-    __slots__ = ("_name", "factor", "work")
+    __slots__ = ("_name", "_text", "factor", "work")
 
     def __init__(self, name: str, work: str, factor: Any = None) -> None:
         self._name, self.work, self.factor = name, work, factor
+        self._text = f"RedOpType.{name}" + ("" if factor is None else f"({factor})")
 
     def __call__(self, factor: Any) -> ReduceOp:
         if self is not ReduceOp.PREMUL_SUM:
@@ -52,7 +53,7 @@ class ReduceOp:
         return self._name, self.factor
 
     def __str__(self) -> str:
-        return f"RedOpType.{self._name}" + ("" if self.factor is None else f"({self.factor})")
+        return self._text
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -124,18 +125,27 @@ def after(op: ReduceOp, array: Array, size: int) -> Array:
     return np.divide(array, size, out=array)
 
 
-def tree(op: ReduceOp, parts: list[Array], dtype: Any) -> Array:
+def tree(op: ReduceOp, parts: list[Array], dtype: Any, out: Array | None = None) -> Array:
     """Values of the ranks as one, by pairs in the order of the ranks; 16 bits count in 32.
 
-    ``parts`` are of one shape. The order of the sums depends on the number of parts alone.
+    Args:
+        parts: of one shape. The order of the sums depends on their number alone.
+        out: where the result goes; it may be one of the parts.
     """
     work = _WORKS[op.work]
     wide = dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
     level = [p.astype(wide) if wide != dtype else p for p in parts]
     if op.factor is not None:
         level = [p * wide.type(op.factor) for p in level]
-    while len(level) > 1:
-        pairs = [work(a, b) for a, b in zip(level[::2], level[1::2])]
-        level = pairs + level[len(pairs) * 2 :]
-    out = after(op, level[0], len(parts)) if op._name == "AVG" else level[0]
-    return np.asarray(out).astype(dtype, copy=False)  # of no axes NumPy gives a number
+    last = out if wide == dtype else None
+    with np.errstate(all="ignore"):
+        while len(level) > 2:
+            pairs = [work(a, b) for a, b in zip(level[::2], level[1::2])]
+            level = pairs + level[len(pairs) * 2 :]
+        found = np.asarray(work(*level, out=last) if len(level) == 2 else level[0])
+    found = after(op, found, len(parts)) if op._name == "AVG" else found
+    if out is None:
+        return found.astype(dtype, copy=False)  # of no axes NumPy gives a number
+    if found is not out:
+        out[...] = found
+    return out

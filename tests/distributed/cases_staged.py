@@ -1,5 +1,6 @@
 """Collectives of groups, and DistributedDataParallel, in functions that jit compiles."""
 
+import signal
 import time
 import warnings
 from datetime import timedelta
@@ -53,6 +54,66 @@ def case_ordered_sums_have_the_bits_of_eager_ones():
         assert (out.numpy() == dist.all_reduce(x).numpy()).all()
     finally:
         dist.group.WORLD.ordered = False
+
+
+def by_pairs(parts):
+    while len(parts) > 1:
+        pairs = [a + b for a, b in zip(parts[::2], parts[1::2])]
+        parts = pairs + parts[len(pairs) * 2 :]
+    return parts[0]
+
+
+def case_large_sums_are_by_pairs_and_of_the_same_bits_eagerly():
+    for n, dtype in ((5003, "float32"), (20000, "float32"), (9001, "float64")):
+        draws = [np.random.default_rng(r).normal(size=n).astype(dtype) for r in range(size)]
+        x, expected = fx.asarray(draws[rank]), by_pairs(list(draws))
+        both = fx.jit(lambda x: dist.all_reduce(x))
+        for out in (dist.all_reduce(x), both(x), both(x)):
+            assert (out.numpy() == expected).all(), (n, dtype)
+        work = dist.all_reduce(x, async_op=True)
+        small = dist.all_reduce(mine())  # which is asked for, and through, before the other is
+        assert (work.value().numpy() == expected).all() and small.shape == (5,)
+
+
+def case_large_gradients_are_one_message_by_pieces():
+    def gradients(jitted):
+        fx.manual_seed(1)
+        wrapped = DistributedDataParallel(nn.Sequential(nn.Linear(70, 80), nn.Linear(80, 33)))
+
+        def step(x):
+            wrapped.zero_grad()
+            (wrapped(x) ** 2).sum().backward()
+
+        x = fx.asarray(np.random.default_rng(rank).normal(size=(7, 70)).astype(np.float32))
+        for _ in range(2):
+            (fx.jit(step) if jitted else step)(x)
+        return [p.grad.numpy() for p in wrapped.parameters()]
+
+    for a, b in zip(gradients(True), gradients(False)):
+        assert np.allclose(a, b, 1e-5, 1e-5)
+
+
+def case_a_signal_ends_a_wait_of_compiled_code():
+    apart = dist.new_group()
+    f = fx.jit(lambda x: dist.all_reduce(x, group=apart))
+    f(mine())
+    dist.barrier()
+
+    def handler(number, frame):
+        raise KeyboardInterrupt("as Ctrl-C does")
+
+    if rank == 0:
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            f(mine())
+        except KeyboardInterrupt as error:
+            assert str(error) == "as Ctrl-C does"
+        else:
+            raise AssertionError("the wait ended without the others")
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    dist.barrier()
 
 
 def case_places_are_filled():

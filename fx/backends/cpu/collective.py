@@ -21,18 +21,26 @@ axes: dict[str, Any] = {}  # by key: ``fx.distributed.ranks.Ranks``
 # the words of an axis, which compiled code reads: what MPI calls its ranks, datatypes, operations
 # NOBODY: the rank that takes and sends nothing; LIMIT: nanoseconds of a wait, 0 for ever
 # RECORD: the address of the record that tells of its messages
-COMM, INDEX, NOBODY, LIMIT, RECORD = 0, 1, 2, 3, 4
+# APART: the communicator of messages from one rank to another
+COMM, INDEX, NOBODY, LIMIT, RECORD, APART = 0, 1, 2, 3, 4, 5
 _NUMBERS = (*sorted(INTEGRAL, key=lambda d: d.name), float32, float64, complex64, complex128)
-DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 5)}  # None: bytes
+DATATYPES = {dtype: i for i, dtype in enumerate((None, bool_, *_NUMBERS), 6)}  # None: bytes
 OPERATIONS = {
     key: i
     for i, key in enumerate(
         [("sum", d) for d in (bool_, *_NUMBERS)]
         + [(name, d) for name in ("max", "min") for d in (bool_, *_NUMBERS) if d not in COMPLEX],
-        5 + len(DATATYPES),
+        6 + len(DATATYPES),
     )
 }
-WORDS = 5 + len(DATATYPES) + len(OPERATIONS)
+WORDS = 6 + len(DATATYPES) + len(OPERATIONS)
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that a message fills, in memory that is used again."""
+    from fx.backends.cpu.llvm import allocation
+
+    return allocation.empty(shape, dtype)
 
 
 def ranks_of(axis: str) -> Any:

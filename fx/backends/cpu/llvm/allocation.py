@@ -12,9 +12,12 @@ With ``FX_GUARD_MEMORY`` set, ``guarded.py`` gives all memory instead.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from typing import Any
+
+import numpy as np
 
 from fx import forking, limits
 from fx.backends.cpu.llvm import disk_cache, engine, guarded, python_api
@@ -239,6 +242,25 @@ class _Allocator:
         self.capsule: Any = make(ctypes.addressof(self._handler), self._name, None)
         if side:
             guarded.guard_arrays(self.capsule, python_api.symbols()["numpy_set_handler"])
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """An array for what does not come from native code, in memory that is used again."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes <= limits.SMALL_RESULT or not python_api.DIRECT:
+        return np.empty(shape, dtype)
+    global _set_handler
+    if _set_handler is None:
+        make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+        _set_handler = make(python_api.symbols()["numpy_set_handler"])
+    before = _set_handler(allocator().capsule)
+    try:
+        return np.empty(shape, dtype)
+    finally:
+        _set_handler(before)
+
+
+_set_handler: Any = None  # NumPy's ``PyDataMem_SetHandler``
 
 
 def allocator() -> _Allocator:

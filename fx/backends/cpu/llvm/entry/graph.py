@@ -161,6 +161,9 @@ ran:
   }}
   br %bad ? wrong : hand
 wrong:
+  %raised = call ptr @PyErr_Occurred()
+  br ptr %raised == null ? tell : failed
+tell:
   %format = load ptr, ptr %failure
   %index = load i64, %failure[1]
   %word = load i64, %failure[2]
