@@ -117,6 +117,8 @@ class Application(Primitive):
             def pullback(cts: list[Any], *saved: Tensor) -> Sequence[Tensor | None]:
                 return (recorded() if _records(level) else bare)(cts, *saved)
 
+            pullback.bare = bare  # type: ignore[attr-defined]  # for one that can be had in parts
+
         node = tape._node(_Recorded(self), pullback, parents, level)
         node.specs = self.cotangent_specs(outs)
         node.saved = tuple([(i, outs[i]) for i in self.saves])

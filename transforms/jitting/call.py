@@ -6,14 +6,13 @@ cannot cheaply compute again is an extra output of the latter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fx.config import modes, writing
 from fx.dtypes import INEXACT
 from fx.errors import BackwardError
 from fx.graph.bodies import closed
-from fx.graph.cost import cheap
 from fx.graph.ir import Graph, Node, Value
 from fx.graph.manager import optimize
 from fx.graph.passes.effects import has_effects
@@ -24,8 +23,8 @@ from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.application import Application, Pullback, lanes_first
 from fx.transforms.forward import jvp
+from fx.transforms.jitting.derived import Split, halves_of, split_of
 from fx.transforms.jitting.program import GiveUp
-from fx.transforms.reverse import vjp
 
 
 class GraphCall(Application):
@@ -79,23 +78,7 @@ class GraphCall(Application):
         count = len(self.graph.outputs)
         outs, residuals = found[:count], [found[i] for i in split.kept]
         passed = [args[i] for i in split.inputs]
-        backward, places, total = split.backward, split.cotangents, len(args)
-
-        def pullback(cts: Sequence[Any], *saved: Tensor) -> list[Tensor | None]:
-            grads: list[Tensor | None] = [None] * total
-            arrived = tuple([ct is not None for ct in cts])
-            matters = _that_matter(self.graph, arrived)
-            given = [cts[i] for i in places]
-            given = [
-                zeros_like_spec(self.graph.outputs[i].spec) if ct is None else ct
-                for i, ct in zip(places, given)
-            ]
-            found = call_of(backward)(*passed, *residuals, *given)
-            for i, g in zip([i for i, w in enumerate(wanted) if w], found):
-                grads[i] = g if matters[i] else None
-            return grads
-
-        return list(outs), pullback
+        return list(outs), GraphPullback(self.graph, wanted, split, passed, residuals)
 
     def cotangent_specs(self, outs: Sequence[Tensor]) -> tuple[Any, ...]:
         return (None,) * len(outs)  # the pullback is told which results got none
@@ -125,6 +108,66 @@ class GraphCall(Application):
             batched = lanes_first(lambda *xs: self.graph.run(*xs), size, axis_name, dims)
             found = self.graph.cache[key] = closed(*stage(batched, specs, self.graph.name))
         return call_of(found)
+
+
+class GraphPullback:
+    """The pullback of a graph: a compiled graph, and what it takes besides the cotangents."""
+
+    __slots__ = ("graph", "passed", "residuals", "split", "wanted")
+
+    def __init__(
+        self,
+        graph: Graph,
+        wanted: tuple[bool, ...],
+        split: Split,
+        passed: list[Tensor],
+        residuals: list[Tensor],
+    ) -> None:
+        self.graph, self.wanted, self.split = graph, wanted, split
+        self.passed, self.residuals = passed, residuals
+
+    def __call__(self, cts: Sequence[Any], *saved: Tensor) -> list[Tensor | None]:
+        found = call_of(self.split.backward)(*self._operands(cts))
+        active = [i for i, w in enumerate(self.wanted) if w]
+        return self._placed(cts, zip(active, found))
+
+    def _operands(self, cts: Sequence[Any]) -> list[Tensor]:
+        given = [(i, cts[i]) for i in self.split.cotangents]
+        outputs = self.graph.outputs
+        filled = [zeros_like_spec(outputs[i].spec) if ct is None else ct for i, ct in given]
+        return [*self.passed, *self.residuals, *filled]
+
+    def _placed(
+        self, cts: Sequence[Any], found: Iterable[tuple[int, Tensor]]
+    ) -> list[Tensor | None]:
+        """One entry an argument: what was found, where it is not zero for certain."""
+        matters = _that_matter(self.graph, tuple([ct is not None for ct in cts]))
+        grads: list[Tensor | None] = [None] * len(self.wanted)
+        for i, g in found:
+            grads[i] = g if matters[i] else None
+        return grads
+
+    def halves(
+        self, cts: Sequence[Any], first: frozenset[int]
+    ) -> tuple[list[Tensor | None], Callable[..., list[Tensor | None]]] | None:
+        """The cotangents of the arguments ``first``, and a pullback that gives those of the others.
+
+        What both need is computed once. None where effects fix an order.
+        """
+        backward = self.split.backward
+        if has_effects(backward):
+            return None
+        active = [i for i, w in enumerate(self.wanted) if w]
+        now, later = [i for i in active if i in first], [i for i in active if i not in first]
+        ahead, rest, taken = halves_of(backward, tuple([i in first for i in active]))
+        operands = self._operands(cts)
+        found = call_of(ahead)(*operands) if ahead.outputs else ()
+        kept = [*[operands[i] for i in taken], *found[len(now) :]]
+
+        def other(cts: Sequence[Any], *saved: Tensor) -> list[Tensor | None]:
+            return self._placed(cts, zip(later, call_of(rest)(*kept) if rest.outputs else ()))
+
+        return self._placed(cts, zip(now, found)), other
 
 
 def _that_matter(graph: Graph, results: tuple[bool, ...]) -> list[bool]:
@@ -251,123 +294,3 @@ def _parted(graph: Graph, late: tuple[bool, ...]) -> tuple[Graph, Graph, list[in
         Graph([*kept, *end], second, [v for v in whole.outputs if v in moving], graph.name),
         known,
     )
-
-
-# reverse mode -----------------------------------------------------------------------------------
-
-
-class Split:
-    """A graph's derivative as two graphs.
-
-    Attributes:
-        forward: gives the results, then what ``kept`` points at.
-        backward: takes some of the arguments (``inputs``), what was kept, and the cotangents of
-            the results ``cotangents``; gives the wanted gradients.
-    """
-
-    __slots__ = ("backward", "cotangents", "forward", "inputs", "kept")
-
-    def __init__(
-        self, forward: Graph, kept: list[int], inputs: list[int], backward: Graph, cts: list[int]
-    ) -> None:
-        self.forward = forward
-        self.kept = kept
-        self.inputs = inputs
-        self.backward = backward
-        self.cotangents = cts
-
-
-def split_of(graph: Graph, wanted: tuple[bool, ...]) -> Split:
-    """The derivative of a graph by the wanted inputs."""
-    key = ("vjp", wanted)
-    found = graph.cache.get(key)
-    if found is None:
-        found = graph.cache[key] = _split(graph, wanted)
-    return found  # type: ignore[no-any-return]
-
-
-def _joint(graph: Graph, wanted: tuple[bool, ...]) -> tuple[Graph, list[int]]:
-    """Results and gradients in one graph, which takes arguments and cotangents."""
-    active = [i for i, w in enumerate(wanted) if w]
-    floating = [i for i, v in enumerate(graph.outputs) if v.spec.dtype in INEXACT]
-
-    def both(*xs: Tensor) -> list[Tensor]:
-        args, cts = xs[: len(wanted)], xs[len(wanted) :]
-
-        def of_active(*moved: Tensor) -> Any:
-            new = list(args)
-            for i, x in zip(active, moved):
-                new[i] = x
-            outs = graph.run(*new)
-            return [outs[i] for i in floating], outs
-
-        _, pullback, outs = vjp(of_active, *[args[i] for i in active], has_aux=True)
-        return [*outs, *pullback(list(cts))]
-
-    specs = [v.spec for v in graph.inputs] + [graph.outputs[i].spec for i in floating]
-    joint = closed(*stage(both, specs, graph.name))
-    return optimize(joint, keep_derivatives=True), floating
-
-
-def _split(graph: Graph, wanted: tuple[bool, ...]) -> Split:
-    joint, floating = _joint(graph, wanted)
-    count, results = len(wanted), len(graph.outputs)
-    primals, cts = joint.inputs[:count], joint.inputs[count:]
-    outs, grads = joint.outputs[:results], joint.outputs[results:]
-    late: set[Value] = set(cts)
-    first: list[Node] = []
-    second: list[Node] = []
-    for node in joint.nodes:
-        if any(v in late for v in node.inputs):
-            late.update(node.outs)
-            second.append(node)
-        else:
-            first.append(node)
-    asked = {v for node in second for v in node.inputs} | set(grads)
-    asked = {v for v in asked if v.constant is None and v not in late}
-    rerun = _recomputed(first, primals, set(outs), asked)
-    again = {v for node in rerun for v in node.outs}
-    used = asked.union(*[node.inputs for node in rerun]) - again
-    order = [*primals, *[v for node in first for v in node.outs]]
-    taken = [i for i, v in enumerate(primals) if v in used]
-    kept = [v for v in order[count:] if v in used]
-
-    given = list(outs)
-    places = {v: i for i, v in enumerate(given)}
-    for v in kept:
-        if v not in places:
-            places[v] = len(given)
-            given.append(v)
-    backward = Graph(
-        [*[primals[i] for i in taken], *kept, *cts],
-        [*rerun, *second],
-        grads,
-        f"{graph.name} backward",
-    )
-    forward = Graph(primals, first, given, graph.name)
-    return Split(forward, [places[v] for v in kept], taken, backward, floating)
-
-
-def _recomputed(
-    nodes: list[Node], primals: Sequence[Value], outs: set[Value], asked: set[Value]
-) -> list[Node]:
-    """The nodes that the backward graph runs again instead of having their results kept.
-
-    They are cheap, and read nothing but arguments, what is kept anyway and one another.
-    """
-    known = set(primals)
-    able: list[Node] = []
-    for node in nodes:
-        fresh = not any(v in outs for v in node.outs)
-        if fresh and cheap(node) and all(v.constant is not None or v in known for v in node.inputs):
-            known.update(node.outs)
-            able.append(node)
-        else:
-            known.update([v for v in node.outs if v in asked])
-    useful = set(asked)
-    rerun = []
-    for node in reversed(able):
-        if any(v in useful for v in node.outs):
-            rerun.append(node)
-            useful.update(node.inputs)
-    return rerun[::-1]
