@@ -83,6 +83,8 @@ ROW_BUFFER = _limit(1 << 18, 256,
 SHORT_BESIDE = _limit(64, 4,
     "iterations: a loop as long is the vector where its neighbour is very short")
 TILE_FROM = _limit(4, 2, "iterations: two loops as long are transposed in tiles")
+SIZED_UNTILED = _limit(1 << 14, 64,
+    "iterations: a nest as large is compiled for each size if it transposes")
 EVEN_VECTORS = _limit(64, 4, "vectors: fewer are unrolled so that none is left over")
 FETCH_BYTES = _limit(1 << 20, 16, "bytes: a larger array is fetched ahead of a pass")
 FETCH_ITEMS = _limit(16, 2, "rows: with fewer nothing is fetched ahead")

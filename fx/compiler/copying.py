@@ -7,6 +7,7 @@ from typing import Any
 
 from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, form_of, with_form
+from fx.compiler.pairs import PARTS
 from fx.graph.ir import Value
 
 
@@ -94,7 +95,8 @@ class Copy:
                 value = self.reads[data[0]]
                 known = self.instead.get((self.draft.root(value), data[1])) if not e.args else None
                 if known is not None:
-                    place[j] = known
+                    part = nest.exprs[known].args[PARTS.index(e.name)] if e.name else known
+                    place[j] = part
                     continue
                 data = (self.draft.read(value), data[1])
             place[j] = nest.expr(e.kind, e.name, [place[a] for a in e.args], data, e.dtype)

@@ -12,7 +12,7 @@ from fx import limits
 from fx.compiler.kinds import REDUCTIONS, kind_of
 from fx.compiler.maps import VIEWS
 from fx.compiler.target import Target
-from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
+from fx.dtypes import FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable
 from fx.graph.passes.decomposition import by_formula
@@ -57,15 +57,9 @@ def _rule(node: Node, target: Target) -> Callable[..., Any] | None:
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
         rule = _of_one if all(shape[a] == 1 for a in node.params["axes"]) else None
-    elif node.primitive.formula is not None and _has_no_loop(node, target):
+    elif node.primitive.formula is not None and kind_of(node, target) == "opaque":
         rule = _formula if target.steps_of(node) is None else rule
     return rule if rule is not None and node.inputs[0].spec.size else None
-
-
-def _has_no_loop(node: Node, target: Target) -> bool:
-    """Whether no loop computes a node as it is, though loops could compute what it is made of."""
-    values = (*node.inputs, *node.outs)
-    return kind_of(node, target) == "opaque" and all(v.spec.dtype not in COMPLEX for v in values)
 
 
 class _LooseMax:

@@ -12,6 +12,7 @@ from fx.compiler.maps import VIEWS, Form, strides_of
 from fx.compiler.merge import Kernel
 from fx.compiler.plan import weight
 from fx.compiler.target import Target
+from fx.dtypes import COMPLEX
 from fx.graph.ir import Value
 
 _LIGHT = 3  # weight of what is emitted once for each register of a tile
@@ -94,6 +95,8 @@ def epilogue_of(
     if nest.rows or nest.sinks or kernel.after or len(nest.exprs) > limits.EPILOGUE_EXPRS:
         return None
     if len(kernel.reads) + len(kernel.writes) > limits.EPILOGUE_ARRAYS:
+        return None
+    if any(v.spec.dtype in COMPLEX for v in (*kernel.reads, *kernel.writes)):
         return None
     if prod([nest.sizes[d] for d in nest.outer]) != product.spec.size:
         return None

@@ -19,7 +19,8 @@ from fx.compiler.maps import (
     through,
 )
 from fx.compiler.nest import Nest, canonical
-from fx.dtypes import bfloat16, bool_, float16, float32, float64, int64
+from fx.compiler.pairs import PARTS, Pair, computed, constant, stored
+from fx.dtypes import COMPLEX, bfloat16, bool_, float16, float32, float64, int64, real_of
 from fx.graph.ir import Node, Value
 
 _SHORT = (bfloat16, float16, float32)  # floats whose sums have more digits than they
@@ -106,7 +107,7 @@ class _Builder:
         self.space = group.space
         self.nest = Nest()
         self.reads: dict[Value, int] = {}
-        self.memo: dict[Any, int] = {}
+        self.memo: dict[Any, Any] = {}
 
     def build(self) -> tuple[Nest, list[Value], list[Value]]:
         group, nest, space = self.group, self.nest, self.space
@@ -114,7 +115,7 @@ class _Builder:
         nest.writes = [(v.spec.dtype, v.spec.size) for v in writes]
         self.has_rows = bool(group.live(group.rows or ()))
         for k, (v, index) in enumerate(group.outputs.items()):
-            e = self.value(v, space.resolve_map(index), None)
+            e = stored(nest, self.value(v, space.resolve_map(index), None), v.spec.dtype)
             nest.outputs.append((k, linear(space.resolve_map(index), v.spec.shape), e))
         nest.sizes = list(space.sizes)
         nest.outer = group.live(group.outer)
@@ -122,16 +123,19 @@ class _Builder:
         canonical(nest, space.resolve)
         return nest, list(self.reads), writes
 
-    def value(self, v: Value, index: Map, guard: int | None) -> int:
+    def value(self, v: Value, index: Map, guard: int | None) -> Any:
+        """The expression of a value, of complex numbers a Pair."""
         key = v, index, guard
         found = self.memo.get(key)
         if found is None:
             found = self.memo[key] = self._value(v, index, guard)
         return found
 
-    def _value(self, v: Value, index: Map, guard: int | None) -> int:
+    def _value(self, v: Value, index: Map, guard: int | None) -> Any:
         nest, group, node, dtype = self.nest, self.group, v.node, v.spec.dtype
         if v.constant is not None and not v.spec.shape:
+            if dtype in COMPLEX:
+                return constant(nest, v.array, dtype)
             return nest.expr("const", "", (), v.array.tobytes(), dtype)
         if v not in group.inside or node is None:
             return self._load(v, index, guard)
@@ -142,7 +146,8 @@ class _Builder:
         if name in VIEWS:
             return self.value(node.inputs[0], through(self.space, node, index), guard)
         if name == "full":
-            return nest.constant(node.params["value"], dtype)
+            make = constant if dtype in COMPLEX else Nest.constant
+            return make(nest, node.params["value"], dtype)
         if name == "iota":
             return self._iota(node, index, dtype)
         if name == "pad":
@@ -150,19 +155,29 @@ class _Builder:
         if name == "concatenate":
             return self._concatenate(node, index, guard)
         args = [self.value(u, broadcast(index, u.spec.shape), guard) for u in node.inputs]
+        if dtype in COMPLEX or any(type(a) is Pair for a in args):
+            return computed(nest, name, args, dtype, node.params)
         return nest.op(name, args, dtype, tuple(node.params.items()))
 
-    def _load(self, v: Value, index: Map, guard: int | None) -> int:
+    def _load(self, v: Value, index: Map, guard: int | None) -> Any:
         read = self.reads.get(v)
         if read is None:
             read = self.reads[v] = len(self.reads)
             self.nest.reads.append((v.spec.dtype, v.spec.size))
         form = self.space.resolve(linear(index, v.spec.shape))
         guards = () if guard is None else (guard,)
-        return self.nest.expr("load", "", guards, (read, form), v.spec.dtype)
+        dtype, load = v.spec.dtype, self.nest.expr
+        if dtype in COMPLEX:
+            parts = [load("load", part, guards, (read, form), real_of(dtype)) for part in PARTS]
+            return Pair(*parts)
+        return load("load", "", guards, (read, form), dtype)
 
-    def _reduced(self, name: str, operand: int, dtype: Any) -> int:
+    def _reduced(self, name: str, operand: Any, dtype: Any) -> Any:
         nest = self.nest
+        if type(operand) is Pair:
+            if name == "sum":
+                return Pair(*[self._reduced(name, part, real_of(dtype)) for part in operand])
+            operand = computed(nest, "astype", [operand], bool_, {})
         source = nest.exprs[operand].dtype
         if name in ("any", "all") and source != bool_:
             zero = nest.constant(0, source)
@@ -176,10 +191,12 @@ class _Builder:
             return self._cast(wide, float64, dtype)
         return nest.expr("reduce", name, (operand,), (), dtype)
 
-    def _iota(self, node: Node, index: Map, dtype: Any) -> int:
+    def _iota(self, node: Node, index: Map, dtype: Any) -> Any:
         nest, params = self.nest, node.params
         form = index[params["axis"]]
         start, step = params["start"], params["step"]
+        if dtype in COMPLEX:
+            return computed(nest, "astype", [self._iota(node, index, real_of(dtype))], dtype, {})
         if dtype.kind in "iu":
             number = nest.expr("index", "", (), scale(form, int(step), int(start)), int64)
             return self._cast(number, int64, dtype)
@@ -204,7 +221,13 @@ class _Builder:
         test = self.nest.expr("inside", "", (), (form, low, high), bool_)
         return test if guard is None else self.nest.op("logical_and", (guard, test), bool_)
 
-    def _pad(self, node: Node, index: Map, guard: int | None) -> int:
+    def _either(self, test: int, x: Any, y: Any, dtype: Any) -> Any:
+        """x where a test holds, y elsewhere."""
+        if type(x) is Pair:
+            return computed(self.nest, "where", [test, x, y], dtype, {})
+        return self.nest.op("where", (test, x, y), dtype)
+
+    def _pad(self, node: Node, index: Map, guard: int | None) -> Any:
         x, fill = node.inputs
         params = node.params
         inner: list[Form] = []
@@ -218,9 +241,9 @@ class _Builder:
             return self.value(x, tuple(inner), guard)
         both = test if guard is None else self.nest.op("logical_and", (guard, test), bool_)
         own = self.value(x, tuple(inner), both)
-        return self.nest.op("where", (test, own, other), node.out.spec.dtype)
+        return self._either(test, own, other, node.out.spec.dtype)
 
-    def _concatenate(self, node: Node, index: Map, guard: int | None) -> int:
+    def _concatenate(self, node: Node, index: Map, guard: int | None) -> Any:
         axis, dtype = node.params["axis"], node.out.spec.dtype
         form = index[axis]
         parts = [v for v in node.inputs if v.spec.shape[axis]]
@@ -228,7 +251,7 @@ class _Builder:
         for v in parts:
             ends.append((at, at + v.spec.shape[axis]))
             at = ends[-1][1]
-        found: int | None = None
+        found: Any = None
         for v, (low, high) in reversed(list(zip(parts, ends))):
             n = v.spec.shape[axis]
             test = self._within(form, low, high, None)
@@ -244,6 +267,6 @@ class _Builder:
                 found = own
             else:
                 first = self._within(form, 0, high, None)
-                found = own if first is None else self.nest.op("where", (first, own, found), dtype)
+                found = own if first is None else self._either(first, own, found, dtype)
         assert found is not None
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fx.compiler import pairs
 from fx.compiler.maps import VIEWS
 from fx.compiler.plan import HEAVY, weight
 from fx.compiler.target import Target
@@ -59,20 +60,21 @@ def kind_of(node: Node, target: Target) -> str:
     """``view``, ``pointwise``, ``reduction`` or ``opaque``."""
     name = node.primitive.name
     values = (*node.inputs, *node.outs)
-    if len(node.outs) != 1 or any(v.spec.dtype in COMPLEX for v in values):
-        return "view" if name in ("reshape", "stop_gradient") else "opaque"
-    if any(not v.spec.size for v in values):
+    if len(node.outs) != 1 or any(not v.spec.size for v in values):
         return "view" if name in ("reshape", "stop_gradient") else "opaque"
     if name in VIEWS:
         return "view"
+    complex_ = any(v.spec.dtype in COMPLEX for v in values)
     if name in REDUCTIONS:
-        return "reduction"
+        return "opaque" if complex_ and name not in ("sum", "any", "all") else "reduction"
     if name in ("full", "iota"):
         return "pointwise"
     if name == "pad":
         return "opaque" if any(node.params["inside"]) else "pointwise"
     if name == "concatenate":
         return "pointwise" if len(node.inputs) <= 8 else "opaque"
+    if complex_:
+        return "pointwise" if name in pairs.KNOWN else "opaque"
     dtypes = [v.spec.dtype for v in node.inputs]
     known = target.has_element(name, dtypes, node.outs[0].spec.dtype, node.params)
     return "pointwise" if known else "opaque"

@@ -22,7 +22,7 @@ class Expr:
 
     Attributes:
         kind: ``load``, ``const``, ``index``, ``inside``, ``op`` or ``reduce``.
-        name: the primitive of an ``op`` or ``reduce``.
+        name: the primitive of an ``op`` or ``reduce``; of a load from complex numbers the part.
         args: positions of other expressions in ``nest.exprs``; a load's only one is its guard.
         data: a load's ``(read, form)``; a constant's bytes; an index's form (an i64); for
             ``inside`` a ``(form, low, high)``: low <= form < high; the params of an ``op``.
@@ -121,7 +121,10 @@ class Nest:
             form = form_of(e)
             told = f"{e.kind} {e.name}({args})" if e.kind in ("op", "reduce") else e.kind
             if e.kind == "load":
-                told = f"r{e.data[0]}[{written(form)}]" + f" if {args}" * bool(args)
+                told = (
+                    f"r{e.data[0]}{'.' * bool(e.name)}{e.name}[{written(form)}]"
+                    + f" if {args}" * bool(args)
+                )
             elif form is not None:
                 told += f" {written(form)}"
             elif e.kind == "const":
@@ -229,7 +232,7 @@ def accesses(nest: Nest) -> list[tuple[float, Form]]:
     for e in nest.exprs:
         if e.kind == "load":
             dtype, n = nest.reads[e.data[0]]
-            found.append((float(n * dtype.itemsize), e.data[1]))
+            found.append((n * dtype.itemsize * (0.5 if e.name else 1.0), e.data[1]))
     return found
 
 

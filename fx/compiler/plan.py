@@ -18,7 +18,7 @@ from fx.compiler.extents import is_known
 from fx.compiler.maps import Form
 from fx.compiler.nest import Nest, accesses, form_of, mixed
 from fx.compiler.target import Target
-from fx.dtypes import bool_
+from fx.dtypes import COMPLEX, bool_, real_of
 from fx.primitive import registry
 
 HEAVY = 5  # from this weight on a value is kept rather than computed again
@@ -60,6 +60,7 @@ class Plan:
         levels: for each expression the depth at which it is computed.
         tile: the loop that is run in blocks of ``lanes``, for reads that are transposed; or None.
         tiled: those reads, and the number of the buffer of each.
+        untiled: whether there would be such reads, were the sizes known.
         phases: for each expression the pass over the row before which it is known.
         passes: the number of passes over a row, at least 1.
         buffers: expression -> (pass that computes it, offset in scratch).
@@ -114,7 +115,8 @@ class Plan:
         counts: dict[int, int] = {}
         for e, deps in zip(nest.exprs, self.deps):
             if self.vector in deps and e.dtype != bool_ and e.kind != "reduce":
-                size = max(4, e.dtype.itemsize) if e.dtype.kind in "fV" else e.dtype.itemsize
+                dtype = real_of(e.dtype) if e.dtype in COMPLEX else e.dtype
+                size = max(4, dtype.itemsize) if dtype.kind in "fV" else dtype.itemsize
                 counts[size] = counts.get(size, 0) + 1 + (e.kind == "op") * weight(e.name)
         widest = max(counts, key=lambda s: (counts[s], s), default=4)
         self.lanes = min(32, self.target.vector_bytes // widest)
@@ -127,9 +129,8 @@ class Plan:
         nest, vector = self.nest, self.vector
         self.tile: Any = None
         self.tiled: dict[int, int] = {}
+        self.untiled = False
         if nest.rows or vector is None or self.lanes < 4 or nest.sizes[vector] < limits.TILE_FROM:
-            return
-        if not is_known(*nest.sizes):
             return
         found: dict[int, list[int]] = {}
         for i, e in enumerate(nest.exprs):
@@ -139,10 +140,14 @@ class Plan:
                     for d, c in strides.items():
                         if c == 1 and nest.sizes[d] >= limits.TILE_FROM:
                             found.setdefault(d, []).append(i)
-        if found:
+        if found and not is_known(*nest.sizes):
+            self.untiled = True
+        elif found:
             best = max(found, key=lambda d: (len(found[d]), nest.sizes[d]))
             self.tile = best
             self.tiled = {i: k for k, i in enumerate(found[best])}
+            if any(nest.exprs[i].name for i in self.tiled):  # parts: a line holds half as many
+                self.lanes //= 2
 
     def _choose_depths(self) -> None:
         """How deep each loop stands, and so how often each expression is computed.

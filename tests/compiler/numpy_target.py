@@ -58,6 +58,8 @@ def run(nest: Nest, arrays: Any) -> list[np.ndarray]:
         if e.kind == "load":
             wanted = runs & args[0] if args else runs
             found = arrays[e.data[0]].reshape(-1)[np.where(wanted, at(e.data[1]), 0)]
+            if e.name:
+                found = found.real if e.name == "re" else found.imag
         elif e.kind == "const":
             found = np.frombuffer(e.data, e.dtype)[0]
         elif e.kind == "index":
@@ -70,6 +72,9 @@ def run(nest: Nest, arrays: Any) -> list[np.ndarray]:
             found = _UFUNCS[e.name].reduce(
                 whole, inner, e.dtype, None, True, _start(e.name, e.dtype), mask
             )
+        elif e.name == "complex":
+            found = np.empty(np.broadcast_shapes(*[a.shape for a in args]), e.dtype)
+            found.real, found.imag = args
         else:
             found = registry[e.name].cpu(*map(np.asarray, args), **dict(e.data))
         values.append(np.asarray(found, e.dtype))

@@ -14,7 +14,7 @@ from fx.compiler.schedule import schedule
 from fx.tensor import new_tensor
 from tests.compiler.numpy_target import target
 from tests.compiler.schedules import close, run_schedule, staged
-from tests.compiler.test_schedule_random import F32, Program
+from tests.compiler.test_schedule_random import F32, ComplexProgram, Program, drawn
 
 
 def agrees(graph, *arrays):
@@ -30,14 +30,13 @@ def agrees(graph, *arrays):
 
 
 @pytest.mark.parametrize("tiny", [False, True])
+@pytest.mark.parametrize("kind", [Program, ComplexProgram])
 @pytest.mark.parametrize("seed", range(12))
-def test_random_graphs(seed, tiny):
+def test_random_graphs(seed, tiny, kind):
     with limits.tiny() if tiny else limits.normal():
         for k in range(5):
-            graph = Program(random.Random(100 * seed + k)).graph
-            draw = np.random.default_rng(seed)
-            arrays = [draw.uniform(-1, 1, v.spec.shape).astype(F32) for v in graph.inputs]
-            agrees(graph, *arrays)
+            graph = kind(random.Random(100 * seed + k)).graph
+            agrees(graph, *drawn(graph, seed))
 
 
 def test_sinks_and_halves():

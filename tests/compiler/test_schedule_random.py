@@ -14,12 +14,17 @@ from fx.spec import TensorSpec
 from fx.tensor import new_tensor
 from tests.compiler.schedules import close, run_schedule
 
-F32 = np.dtype("float32")
+F32, C64 = np.dtype("float32"), np.dtype("complex64")
 _SIZES = (1, 2, 3, 4, 6, 8, 17, 33, 40, 100, 257)
 
 
 class Program:
     """A random graph."""
+
+    dtype = F32
+    unary = ("tanh", "negative", "sigmoid", "relu", "abs", "arctan")
+    binary = ("add", "multiply", "subtract", "maximum")
+    reductions = ("sum", "max", "min")
 
     def __init__(self, rng):
         self.rng = rng
@@ -34,7 +39,7 @@ class Program:
         self.graph = Graph(self.inputs, self.nodes, [*outputs, made[-1]])
 
     def input(self, shape):
-        value = input_value(TensorSpec(shape, F32))
+        value = input_value(TensorSpec(shape, self.dtype))
         self.inputs.append(value)
         self.pool.append(value)
         return value
@@ -42,7 +47,7 @@ class Program:
     def node(self, name, *values, **params):
         node = Node(registry[name], values, params)
         self.nodes.append(node)
-        if node.out.spec.dtype == F32 and 0 < node.out.spec.size < 30_000:
+        if node.out.spec.dtype == self.dtype and 0 < node.out.spec.size < 30_000:
             self.pool.append(node.out)
         return node.out
 
@@ -55,18 +60,18 @@ class Program:
         return self.input(tuple(1 if self.rng.random() < 0.3 else n for n in kept))
 
     def add_unary(self, x, shape):
-        self.node(self.rng.choice(["tanh", "negative", "sigmoid", "relu", "abs", "arctan"]), x)
+        self.node(self.rng.choice(self.unary), x)
 
     def add_binary(self, x, shape):
         pair = [x, self.partner(shape)]
         self.rng.shuffle(pair)
-        self.node(self.rng.choice(["add", "multiply", "subtract", "maximum"]), *pair)
+        self.node(self.rng.choice(self.binary), *pair)
 
     add_another_binary = add_binary
 
     def add_reduction(self, x, shape):
         axes = tuple(i for i in range(len(shape)) if self.rng.random() < 0.5)
-        name = self.rng.choice(["sum", "max", "min"])
+        name = self.rng.choice(self.reductions)
         self.node(name, x, axes=axes, keepdims=self.rng.random() < 0.5)
 
     def add_reshape(self, x, shape):
@@ -93,7 +98,7 @@ class Program:
 
     def add_pad(self, x, shape):
         scalars = [v for v in self.pool if v.spec.shape == ()]
-        fill = constant_value(new_tensor(np.asarray(1.5, F32)))
+        fill = constant_value(new_tensor(np.asarray(1.5, self.dtype)))
         if scalars and self.rng.random() < 0.5:
             fill = self.rng.choice(scalars)
         low, high = (tuple(self.rng.choice([0, 0, 1, 2]) for _ in shape) for _ in range(2))
@@ -131,9 +136,29 @@ class Program:
         if shape:
             axis = self.rng.randrange(len(shape))
             place = self.node(
-                "iota", shape=shape, axis=axis, start=1, step=2, dtype=F32, device="cpu"
+                "iota", shape=shape, axis=axis, start=1, step=2, dtype=self.dtype, device="cpu"
             )
             self.node("multiply", x, place)
+
+
+class ComplexProgram(Program):
+    """A random graph of complex numbers, some of whose nodes are of their parts."""
+
+    dtype = C64
+    unary = ("negative", "conj", "square", "isfinite", "logical_not")
+    binary = ("add", "multiply", "subtract", "equal")
+    reductions = ("sum", "any", "all")
+
+    def part(self, x):
+        return self.node("part", x, turn=self.rng.randrange(4))
+
+    def add_softmax(self, x, shape):
+        real = self.node("tanh", self.node("add", self.part(x), self.node("abs", x)))
+        self.node("multiply", self.node("astype", real, dtype=C64), x)
+
+    def add_where(self, x, shape):
+        y = self.partner(shape)
+        self.node("where", self.node("less", self.part(x), self.part(y)), x, y)
 
 
 def _broadcasts(a, b):
@@ -151,10 +176,29 @@ def _joins(a, b, axis):
 @settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_random_graphs(seed):
-    program = Program(random.Random(seed))
-    graph = program.graph
-    draw = np.random.default_rng(seed)
-    arrays = [draw.uniform(-1, 1, v.spec.shape).astype(F32) for v in graph.inputs]
+    _check(Program(random.Random(seed)).graph, seed)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_random_graphs_of_complex_numbers(seed):
+    _check(ComplexProgram(random.Random(seed)).graph, seed)
+
+
+def drawn(graph, seed):
+    """Arrays for the inputs of a graph."""
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for v in graph.inputs:
+        x = rng.uniform(-1, 1, v.spec.shape)
+        if v.spec.dtype == C64:
+            x = x + 1j * rng.uniform(-1, 1, v.spec.shape)
+        arrays.append(np.asarray(x).astype(v.spec.dtype))
+    return arrays
+
+
+def _check(graph, seed):
+    arrays = drawn(graph, seed)
     want = graph.run(*[new_tensor(a) for a in arrays])
     plan = schedule(graph, this_cpu())
     got = run_schedule(plan, *arrays)

@@ -58,7 +58,7 @@ def test_mixed_widths_share_a_loop():
 
 def test_what_has_no_native_code_runs_in_python():
     x = (floats(4, 5) + 1j * floats(4, 5)).astype(np.complex64)
-    plan = check(staged(lambda x: fx.abs(x * x) + 1, x), x)
+    plan = check(staged(lambda x: fx.abs(fx.asin(x)) + 1, x), x)
     assert any(step.name.startswith("python") for step in plan.steps)
 
 

@@ -28,6 +28,13 @@ from fx.backends.cpu.llvm.ir.masks import (
     store,
     store_item,
 )
+from fx.backends.cpu.llvm.ir.parts import (
+    gather_part,
+    load_parts,
+    scatter_parts,
+    store_number,
+    store_parts,
+)
 from fx.backends.cpu.llvm.ir.sizes import loaded, size
 from fx.backends.cpu.llvm.ir.types import (
     FLAGS,

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 
 from fx.backends.cpu.llvm.machines import target
-from fx.dtypes import COMPLEX, bfloat16, bool_, float16
+from fx.dtypes import COMPLEX, bfloat16, bool_, float16, real_of
 
 i1, i8, i16, i32, i64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 f16, f32, f64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
@@ -45,7 +45,9 @@ def llvm_type(dtype: Any, lanes: int | None = None) -> ir.Type:
 
 
 def storage_type(dtype: Any, lanes: int | None = None) -> ir.Type:
-    """The memory type: bool is i8; float16 and bfloat16 are i16."""
+    """The memory type: bool is i8; float16 and bfloat16 are i16; a complex number two floats."""
+    if dtype in COMPLEX:
+        return ir.ArrayType(_scalar(real_of(dtype)), 2)
     return widened(i8 if dtype == bool_ else i16 if dtype in NARROW else _scalar(dtype), lanes)
 
 

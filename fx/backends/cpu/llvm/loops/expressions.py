@@ -10,16 +10,19 @@ from llvmlite import ir
 
 from fx.backends.cpu.llvm.ir import (
     Splat,
+    at,
     backwards,
     both,
     const,
     constant,
     gather,
+    gather_part,
     i1,
     i64,
     known,
     llvm_type,
     load,
+    load_parts,
     loaded,
     numbers,
     pointer,
@@ -31,6 +34,7 @@ from fx.backends.cpu.llvm.loops.levels import Levels
 from fx.backends.cpu.llvm.vecmath.table import EMIT, load_convert
 from fx.compiler.extents import Extent
 from fx.compiler.maps import Form
+from fx.compiler.pairs import PARTS
 from fx.compiler.plan import Plan
 
 _I8 = ir.IntType(8)
@@ -142,6 +146,11 @@ class Expressions:
                     continue
                 above = b.icmp_signed(">=", x, constant(x.type, low))
                 found.append(b.and_(above, b.icmp_signed("<", x, constant(x.type, high))))
+        elif e.name == "complex":
+            parts = [self.value(a) for a in e.args]
+            if self._is_vector(i):
+                parts = [self._spread(p) for p in parts]
+            found = list(zip(*parts))
         elif e.kind == "op":
             found = self._op(i, e)
         else:
@@ -165,6 +174,8 @@ class Expressions:
 
     def _spread(self, values: list[Any]) -> list[Any]:
         """As many vectors as are computed at a time."""
+        if type(values[0]) is tuple:  # parts of complex numbers
+            return list(zip(*[self._spread(list(parts)) for parts in zip(*values)]))
         if isinstance(values[0].type, ir.VectorType):
             return values
         x = values[0]
@@ -225,9 +236,11 @@ class Expressions:
     def _load(self, i: int, e: Any) -> list[Any]:
         b, plan = self.b, self.plan
         read, form = e.data
-        kind = storage_type(e.dtype)
+        kind = storage_type(self.nest.reads[read][0])
         pointer = self.reads[read]
+        part = PARTS.index(e.name) if e.name else None
         if i in plan.tiled:
+            kind = storage_type(e.dtype)
             wide = ir.VectorType(kind, plan.lanes)
             place = b.gep(self._tile_buffer(i, wide), [self.row], source_etype=wide)
             return [load_convert(b, b.load(place, typ=wide), e.dtype)]
@@ -237,32 +250,49 @@ class Expressions:
         if not self._is_vector(i):
             if guard is not None:
                 offset = b.select(guard[0], offset, const(0))
-            raw = b.load(b.gep(pointer, [offset], source_etype=kind), typ=kind)
-            return [load_convert(b, raw, e.dtype)]
+            place = b.gep(pointer, [offset], source_etype=kind)
+            if part is not None:
+                kind = kind.element
+                place = at(b, place, part, kind)
+            return [load_convert(b, b.load(place, typ=kind), e.dtype)]
         lanes = plan.lanes
-        wide = ir.VectorType(kind, lanes)
         out = []
         guards = self._spread(guard) if guard is not None else [None] * self.copies
         for k in range(self.copies):
             mask = both(b, self.mask, guards[k])
-            at = k * lanes * stride
+            ahead = k * lanes * stride
             if stride == 1 or stride == -1:
                 if stride == -1:
-                    at -= lanes - 1
-                place = b.gep(pointer, [b.add(offset, const(at)) if at else offset],
+                    ahead -= lanes - 1
+                place = b.gep(pointer, [b.add(offset, const(ahead)) if ahead else offset],
                               source_etype=kind)  # fmt: skip
                 if mask is not None and stride == -1:
                     mask = backwards(b, mask)
                 if guards[k] is not None:  # outside of it not even an address: see README
                     place = b.select(_any(b, guards[k]), place, pointer)
-                raw = load(b, place, kind, lanes, mask)
+                if part is None:
+                    raw = load(b, place, kind, lanes, mask)
+                else:
+                    raw = self._halves(i, k, place, kind, mask)[part]
                 if stride == -1:
                     raw = backwards(b, raw)
             else:
                 places = self._along(offset, stride, k * lanes)
-                raw = gather(b, pointer, places, mask, wide)
+                if part is None:
+                    raw = gather(b, pointer, places, mask, ir.VectorType(kind, lanes))
+                else:
+                    raw = gather_part(b, pointer, places, mask, kind.element, part)
             out.append(load_convert(b, raw, e.dtype))
         return out
+
+    def _halves(self, i: int, k: int, place: Any, kind: Any, mask: Any) -> Any:
+        """The parts of complex numbers that lie one after the other, loaded once for both."""
+        e = self.nest.exprs[i]
+        values = self.levels.level(self.plan.levels[i]).values
+        key = "halves", e.data, e.args, k
+        if key not in values:
+            values[key] = load_parts(self.b, place, kind.element, self.plan.lanes, mask)
+        return values[key]
 
     def _tile_buffer(self, i: int, wide: Any) -> Any:
         """Stack memory for the transposed vectors of a read."""

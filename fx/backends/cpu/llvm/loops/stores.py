@@ -12,14 +12,20 @@ from fx.backends.cpu.llvm.ir import (
     first_lanes,
     i32,
     load,
+    load_parts,
     prefetch,
     scatter,
+    scatter_parts,
     storage_type,
     store,
+    store_number,
+    store_parts,
     transpose,
 )
 from fx.backends.cpu.llvm.loops.expressions import Expressions
 from fx.backends.cpu.llvm.vecmath.table import store_convert
+from fx.compiler.pairs import PARTS
+from fx.dtypes import COMPLEX
 
 
 class Stores(Expressions):
@@ -50,6 +56,9 @@ class Stores(Expressions):
         pointer = self.writes[write]
         offset = self._offset(form)
         stride = self._stride(form)
+        if dtype in COMPLEX:
+            self._store_complex(pointer, kind, offset, stride, values)
+            return
         if not stride:
             b.store(store_convert(b, values[0], dtype),
                     b.gep(pointer, [offset], source_etype=kind))  # fmt: skip
@@ -73,6 +82,29 @@ class Stores(Expressions):
                 store(b, x, place, mask)
             else:
                 scatter(b, x, pointer, self._along(offset, stride, j * lanes), mask)
+
+    def _store_complex(
+        self, pointer: Any, kind: Any, offset: Any, stride: int, values: list[Any]
+    ) -> None:
+        b, lanes, mask = self.b, self.plan.lanes, self.mask
+        if not stride or self.single:
+            parts = values[0]
+            if stride:
+                parts = [b.extract_element(x, ir.Constant(i32, 0)) for x in self._spread(values)[0]]
+            store_number(b, parts, b.gep(pointer, [offset], source_etype=kind))
+            return
+        for j, parts in enumerate(self._spread(values)):
+            if stride not in (1, -1):
+                places = self._along(offset, stride, j * lanes)
+                scatter_parts(b, parts, pointer, places, mask)
+                continue
+            ahead = j * lanes * stride
+            if stride == -1:
+                ahead -= lanes - 1
+                parts = [backwards(b, x) for x in parts]
+            live = backwards(b, mask) if mask is not None and stride == -1 else mask
+            place = b.add(offset, const(ahead)) if ahead else offset
+            store_parts(b, parts, b.gep(pointer, [place], source_etype=kind), live)
 
     def _store_first(self, x: Any, place: Any, align: int) -> None:
         """Store the first lane, the only one that the mask leaves.
@@ -102,8 +134,11 @@ class Stores(Expressions):
         full = const(plan.lanes)
         ragged = nest.sizes[d] % plan.lanes
         count = b.select(b.icmp_signed("<", left, full), left, full) if ragged else full
+        rows: dict[Any, list[int]] = {}  # the parts of complex numbers lie in one
         for i in plan.tiled:
-            self._transpose(i, count if ragged else None)
+            rows.setdefault(nest.exprs[i].data, []).append(i)
+        for reads in rows.values():
+            self._transpose(reads, count if ragged else None)
 
         def one(k: Any, carried: list[Any]) -> list[Any]:
             self.row = k
@@ -113,14 +148,14 @@ class Stores(Expressions):
 
         self.levels.loop(const(0), count, 1, (), one, surely=True)
 
-    def _transpose(self, i: int, count: Any) -> None:
-        """Fill the buffer of a read: ``lanes`` vectors along the tile loop, transposed."""
+    def _transpose(self, reads: list[int], count: Any) -> None:
+        """Fill the buffers of reads of one place: ``lanes`` vectors along the tile, transposed."""
         plan, nest, b = self.plan, self.nest, self.b
-        e = nest.exprs[i]
+        e = nest.exprs[reads[0]]
         read, form = e.data
-        kind = storage_type(e.dtype)
+        kind = storage_type(nest.reads[read][0])
         lanes = plan.lanes
-        wide = ir.VectorType(kind, lanes)
+        wide = ir.VectorType(storage_type(e.dtype), lanes)
         self.index[plan.tile] = self.tile
         rest = (form[0], tuple([t for t in form[1] if t[0] != plan.tile]))
         offset = b.add(self._offset(rest), self.tile)
@@ -138,7 +173,12 @@ class Stores(Expressions):
                 least = b.select(b.icmp_signed("<", const(j), last), const(j), last)
                 step = b.mul(least, const(stride))
             place = b.gep(self.reads[read], [b.add(offset, step)], source_etype=kind)
-            rows.append(load(b, place, kind, lanes, mask))
-        buffer = self._tile_buffer(i, wide)
-        for j, x in enumerate(transpose(b, rows)):
-            b.store(x, b.gep(buffer, [const(j)], source_etype=wide))
+            if e.name:
+                rows.append(load_parts(b, place, kind.element, lanes, mask))
+            else:
+                rows.append((load(b, place, kind, lanes, mask),))
+        for i in reads:
+            part = PARTS.index(nest.exprs[i].name) if e.name else 0
+            buffer = self._tile_buffer(i, wide)
+            for j, x in enumerate(transpose(b, [row[part] for row in rows])):
+                b.store(x, b.gep(buffer, [const(j)], source_etype=wide))

@@ -12,7 +12,6 @@ from fx.backends.cpu.lapack.plans import PLANS
 from fx.backends.cpu.llvm.node_steps import (
     attention,
     calls,
-    complexes,
     divisors,
     extremes,
     fourier,
@@ -56,9 +55,6 @@ STEPS: dict[str, Callable[[Node], Step | list[Step] | None]] = {
     "random_gamma": calls.random_gamma,
     "random_poisson": calls.random_poisson,
     "random_permutation": calls.random_permutation,
-    "abs": complexes.size,
-    "part": complexes.part,
-    "transpose": complexes.transpose,
     "fft": fourier.planned,
     "rfft": fourier.planned,
     "irfft": fourier.planned,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
+from fx import limits
 from fx.backends.cpu.llvm.loops.step import LoopStep
 from fx.backends.cpu.llvm.node_steps.calls import random_bits, random_draw
 from fx.backends.cpu.llvm.node_steps.indexing import wrap_index
 from fx.backends.cpu.llvm.sized.products import product
 from fx.backends.cpu.llvm.this_cpu import this_cpu
-from fx.compiler.extents import Sizes, is_known
+from fx.compiler.extents import NoExtentsError, Sizes, is_known
 from fx.compiler.plan import Plan
 from fx.compiler.step import Step
 from fx.compiler.target import Target
@@ -55,6 +57,8 @@ def target_for(sizes: Sizes) -> Target:
     ) -> Step:
         if not _sized(plan):
             return plain.loop(plan, reads, writes, name, lines)
+        if plan.untiled and prod(plan.nest.sizes) >= limits.SIZED_UNTILED:
+            raise NoExtentsError(f"{name}: what lies across is transposed in tiles")
         return LoopStep(plan, (*reads, sizes.words), writes, name, lines, sizes.places)
 
     return replace(

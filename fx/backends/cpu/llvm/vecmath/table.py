@@ -6,8 +6,8 @@
 vectors of one length; so is the result. ``supported`` says whether a primitive has an emitter for
 its dtypes; where it has none, its eager kernel runs.
 
-It has none for complex dtypes, integers to an integer power (a negative one is an error) and
-``polygamma``.
+It has none for complex dtypes, which are pairs of real numbers here (``fx/compiler/pairs.py``),
+integers to an integer power (a negative one is an error) and ``polygamma``.
 
 float16 and bfloat16 travel as float32, and what a primitive computes is rounded to 16 bits after
 each, as eager kernels do.
