@@ -260,8 +260,9 @@ def _leave(cell: Cell) -> None:
 def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
     held = getattr(cell, "value", None)  # `p.data` has none of its own
-    node = held._node if type(held) is Tensor and modes.stage is None else cell._node
-    grad = node.grad if type(node) is Leaf and modes.stage is None else None
+    staged = modes.stage is not None
+    node = held._node if type(held) is Tensor and not staged else cell._node
+    grad = node.grad if type(node) is Leaf and not staged else None
     if type(grad) is not Tensor:
         grad = cell.read_grad()
         if grad is None:

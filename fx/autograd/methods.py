@@ -193,9 +193,9 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             raise TypeError(f"grad must be a tensor or None, got {type(value).__name__}")
         if value.level == CELL:
             value = value.read()
-        if value.shape != self.shape:
+        if value._shape != self._shape:
             raise ShapeError(f"grad has shape {value.shape}, but its tensor has {self.shape}")
-        if value.dtype != self.dtype:
+        if value._dtype != self._dtype:
             raise DTypeError(
                 f"grad has dtype {value.dtype.name}, but its tensor has {self.dtype.name}; "
                 f"write g.astype(fx.{self.dtype.name})"

@@ -155,6 +155,10 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
     if type(x) is Tensor and type(y) is Tensor and x._a.dtype is y._a.dtype and not float_only:
         return x, y
     if isinstance(x, Tensor):
+        if x.level == CELL:
+            return operands(name, x.read(), y, float_only)
+        if isinstance(y, Tensor) and y.level == CELL:
+            return operands(name, x, y.read(), float_only)
         known = known_scalar(x, y, float_only)
         if known is not None:
             return x, known

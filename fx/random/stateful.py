@@ -193,7 +193,7 @@ def randint(
         tensor([5, 2, 6, 4, 3])
     """
     if len(args) == 3 and low is high is size is None:
-        return _integers("randint", *args, generator, dtype, device, requires_grad)
+        return integers("randint", *args, generator, dtype, device, requires_grad)
     given = list(args)
     if given and size is None and len(given) > 1 and not isinstance(given[-1], int):
         size = given.pop()
@@ -206,13 +206,14 @@ def randint(
             "randint takes (high, size) or (low, high, size), with a tuple as the size; "
             f"got {len(args)} positional arguments; write fx.randint(0, 10, (2, 3))"
         )
-    return _integers("randint", low or 0, high, size, generator, dtype, device, requires_grad)
+    return integers("randint", low or 0, high, size, generator, dtype, device, requires_grad)
 
 
-def _integers(
+def integers(
     name: str, low: Any, high: Any, size: Any, generator: Any, dtype: Any, device: Any, grad: bool
 ) -> Tensor:
-    wanted = dtypes.as_dtype(dtype)
+    """Uniform integers in [low, high) for the function ``name``; the dtype is int64 unless told."""
+    wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if wanted is dtypes.int64 and generator is None and not grad and _is_host(device):
         drawn = _few_integers(low, high, size)
         if drawn is not None:
@@ -251,7 +252,7 @@ def randint_like(
     if high is None:
         low, high = 0, low
     shape, dtype, device = _like("randint_like", input, dtype, device)
-    return _integers("randint_like", low, high, shape, generator, dtype, device, requires_grad)
+    return integers("randint_like", low, high, shape, generator, dtype, device, requires_grad)
 
 
 def randperm(

@@ -14,7 +14,7 @@ from fx.config import default_dtype
 from fx.errors import WriteError
 from fx.ops.making.creation import filled
 from fx.ops.operands import argument
-from fx.random.stateful import drawn
+from fx.random.stateful import drawn, integers
 from fx.tensor import Tensor
 from fx.torch._functions import into
 from fx.writing import host
@@ -247,10 +247,7 @@ def randint(
             "torch.randint() takes (high, size) or (low, high, size); "
             "write torch.randint(5, (2, 3))"
         )
-    return fx.randint(
-        low, high, size, generator=generator, dtype=dtype or dtypes.int64, device=device,
-        requires_grad=requires_grad,
-    )  # fmt: skip
+    return integers("randint", low, high, size, generator, dtype, device, requires_grad)
 
 
 def randperm(

@@ -1,6 +1,6 @@
 """Writes: what ``x[i] = v``, ``x += v`` and ``x.add_(v)`` do where ``fx.torch`` is imported.
 
-``fx/torch/README.md`` says in one page how a write works.
+``fx/torch/README.md`` says in one page what a write does, ``README.md`` here how.
 """
 
 from __future__ import annotations

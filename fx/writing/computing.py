@@ -27,6 +27,8 @@ _PRIMITIVES = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide",
     "truediv": "divide", "neg": "negative",
 }  # fmt: skip
+# those that round once: their bits do not depend on how elements lie
+_ANYWHERE = frozenset(("add", "subtract", "multiply", "divide"))
 
 
 def computing(name: str) -> Callable[..., bool] | None:
@@ -36,6 +38,7 @@ def computing(name: str) -> Callable[..., bool] | None:
     if found is None:
         return None
     kernel, count = found
+    parts = primitive.name in _ANYWHERE
 
     def one(x: Any, *args: Any, **options: Any) -> bool:
         place = None if args or options else own_memory(x)
@@ -47,7 +50,7 @@ def computing(name: str) -> Callable[..., bool] | None:
     def two(x: Any, *args: Any, **options: Any) -> bool:
         if len(args) != 1 or options:
             return False
-        place = own_memory(x)
+        place = own_memory(x, parts)
         if place is None or place.dtype not in _DTYPES:
             return False
         (other,) = args

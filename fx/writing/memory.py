@@ -17,7 +17,7 @@ from fx.state import Cell
 from fx.tape import CELL, GradTracer, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.writing import host
-from fx.writing.layouts import first_expanded
+from fx.writing.layouts import first_expanded, place_in
 from fx.writing.records import Storage, View, is_whole, record_of, view_of
 from fx.writing.written import begin
 
@@ -31,11 +31,14 @@ def is_plain(*values: Any) -> bool:
     )
 
 
-def plain_whole(x: Any) -> View | None:
+def plain_whole(x: Any, parts: bool = False) -> View | None:
     """The record of a written tensor that is all of its family, at most detached.
 
     None where something is to be looked at before a write: what is staged, noted, recorded, shared
     with NumPy, or not known yet.
+
+    Args:
+        parts: whether it may be a part of its family, of which each element is another one.
     """
     if not x.written:
         return None
@@ -47,7 +50,8 @@ def plain_whole(x: Any) -> View | None:
     cell = family.cell
     if record.leaf is not None or type(cell) is not Storage or family.unclear:
         return None
-    if record.path and not is_whole(record.path):
+    path = record.path
+    if path and not is_whole(path) and not (parts and first_expanded(path) == len(path)):
         return None
     base = cell.value
     if type(base) is not Tensor or (base._node is not None and now["record0"] and not record.cut):
@@ -60,14 +64,15 @@ def plain_whole(x: Any) -> View | None:
     return record
 
 
-def own_memory(x: Any) -> Any:
+def own_memory(x: Any, parts: bool = False) -> Any:
     """The array of a tensor that is written, which nobody else holds; None where that is not so.
 
-    Or where that takes a longer look, which ``memory`` has.
+    Or where that takes a longer look, which ``memory`` has. With ``parts`` also the part of such
+    an array in which a view lies.
     """
     if not x.written:
         return _memory_of_cell(x) if x.level == CELL else None
-    record = plain_whole(x)
+    record = plain_whole(x, parts)
     if record is None:
         return None
     family = record.family
@@ -76,7 +81,9 @@ def own_memory(x: Any) -> Any:
     base = family.cell.value
     array = base._a
     # `base` is held by the cell and this frame, the array by `base` and this frame
-    return None if getrefcount(base) > 3 or getrefcount(array) > 3 else array
+    if getrefcount(base) > 3 or getrefcount(array) > 3:
+        return None
+    return place_in(record, array) if parts and record.path else array
 
 
 # elements that NumPy writes before another thread may run, which could take a parameter meanwhile

@@ -225,14 +225,17 @@ def _of_plain(x: Tensor, out: Tensor, primitive: Any, params: dict[str, Any]) ->
 
 
 def _of_written(x: Any, out: Tensor, primitive: Any, params: dict[str, Any]) -> Any:
-    """A view of a written tensor that has no history; None where more is to be looked at."""
+    """A view of a written tensor to which no gradient flows; None where more is to be looked at."""
     record = x._view
     family = record.family
     cell = family.cell
     if type(cell) is not Storage or record.leaf is not None or modes.stage is not None:
         return None
     base = cell.value
-    if type(base) is not Tensor or out is base or base._node is not None or out._node is not None:
+    if type(base) is not Tensor or out is base or out._node is not None:
+        return None
+    detached = primitive is stop_gradient
+    if base._node is not None and not (record.cut or detached):
         return None
     array = base._a
     if type(array) is not np.ndarray or array.base is not None:
@@ -242,7 +245,6 @@ def _of_written(x: Any, out: Tensor, primitive: Any, params: dict[str, Any]) -> 
     in_order = family.strides is None and out._a.base is array and array.flags.c_contiguous
     if primitive is reshape and not in_order and modes.views is not SURELY:
         return None  # it may have moved the elements
-    detached = primitive is stop_gradient
     made = View(family, (*record.path, (primitive, params)), None, record.cut or detached)
     if detached or record.kept:
         made.kept = True

@@ -45,11 +45,10 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     """
     if modes.autocast is not None:
         x1, x2 = lowered(x1, x2)
-    if type(x1) is Tensor and type(x2) is Tensor:
-        a, b = x1._a, x2._a
-        if a.dtype is b.dtype and a.ndim > 1 and b.ndim > 1:
-            return prims.matmul(x1, x2)
-    return _product("matmul", *operands("matmul", x1, x2))
+    x, y = operands("matmul", x1, x2)
+    if type(x) is Tensor and type(y) is Tensor and x._a.ndim > 1 and y._a.ndim > 1:
+        return prims.matmul(x, y)
+    return _product("matmul", x, y)
 
 
 def _product(name: str, x: Tensor, y: Tensor) -> Tensor:

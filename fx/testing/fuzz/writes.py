@@ -161,6 +161,8 @@ class Maker(State):
                 paths = [f"({path} * 1).contiguous()" for path in paths]
             elif self.jit:  # mostly what a compiled call returns is new, and dense
                 paths = [self.returned(path, t) for path, t in zip(paths, results)]
+            else:  # of a result nobody remembers which of its elements are one
+                paths = [p if t.writable() else f"({p} * 1)" for p, t in zip(paths, results)]
             out = ", ".join(paths)
             body.append(Op("", f"return {out}", tuple(text.args)))
         taken = [*params, self.number] if self.number else params
@@ -178,9 +180,11 @@ class Maker(State):
         draw = self.rng.random()
         if thing.parameter or thing.kept:  # what is written into `p.data` has no history here
             draw = 1.0
-        if draw < 0.15:
+        if draw < 0.15 and thing.writable():
             return path
         made = self.viewed(thing) if draw < 0.3 else None
+        if made is not None and not Thing(made[1], []).writable():
+            made = None
         return f"({path} * 1).contiguous()" if made is None else forms.behind(path, made[0])
 
     def call(self) -> Op | None:
