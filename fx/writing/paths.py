@@ -79,14 +79,15 @@ def _cut(r: Any, m: Any) -> Path | None:
             if a not in order
             and r.strides[a] > 0
             and stride % r.strides[a] == 0
-            and start[a] + (n - 1) * (stride // r.strides[a]) < r.shape[a]
+            and 0 <= start[a] + (n - 1) * (stride // r.strides[a]) < r.shape[a]
         ]
         if not fits:
             return None
         a = max(fits, key=lambda a: (r.shape[a] > 1, r.strides[a]))
         step = stride // r.strides[a]
         order.append(a)
-        index[a] = slice(start[a], start[a] + (n - 1) * step + 1, step)
+        end = start[a] + (n - 1) * step + (1 if step > 0 else -1)
+        index[a] = slice(start[a], None if end < 0 else end, step)
     path: list[Any] = []
     whole = [i == slice(0, n, 1) for i, n in zip(index, r.shape)]
     if not all(whole):
