@@ -6,28 +6,38 @@ import math
 from typing import Any
 
 from fx.ops.indexing.searching import where
-from fx.ops.operands import floating, operands
+from fx.ops.operands import cast, floating, operands
 from fx.ops.pointwise.composed import xlogy
 from fx.ops.pointwise.elementwise import abs as absolute
-from fx.ops.pointwise.elementwise import copysign, exp, expm1, lgamma, log, log1p, sin, sqrt
-from fx.special.functions import beta, gamma, gammainc, gammaincc, odd_below, pole, zeta
+from fx.ops.pointwise.elementwise import (
+    exp,
+    expm1,
+    floor,
+    lgamma,
+    log,
+    log1p,
+    round,
+    sin,
+    sqrt,
+)
+from fx.special.functions import beta, gamma, gammainc, gammaincc, widened, zeta
 from fx.tensor import Tensor
 
 # counting ---------------------------------------------------------------------------------------
 
 
-def gammasgn(x: Any) -> Tensor:
-    """The sign of ``gamma``, also where that underflows; NaN where x is a negative whole number."""
-    x = floating("gammasgn", x)
-    one = copysign(where(x == x, 1.0, x), where(x == 0, x, 1.0))
-    return where(pole(x), math.nan, where(odd_below(x), -one, one))  # type: ignore[no-any-return]
-
-
 def rgamma(x: Any) -> Tensor:
     """1 / gamma(x), which is 0 where that has its poles."""
     x = floating("rgamma", x)
-    pole = (x <= 0) & (x == x.floor())
-    return where(pole, 0.0, 1.0 / gamma(where(pole, 1.0, x)))  # type: ignore[no-any-return]
+    wide = widened(x)
+    near = wide < 0.5  # mirrored: sin(pi x) gamma(1 - x) / pi, of which the slope is right at poles
+    whole = round(wide)
+    rest = where(absolute(wide) < 0.5, wide, wide - whole)
+    mirrored = sin(rest * math.pi) * gamma(1.0 - where(near, wide, 0.0)) / math.pi
+    below = where(whole * 0.5 != floor(whole * 0.5), -mirrored, mirrored)
+    far = (wide < -170.0) & (whole == wide)  # where gamma is infinite
+    found = where(near, where(far, 0.0, below), 1.0 / gamma(where(near, 1.0, wide)))
+    return cast(found, x._dtype)
 
 
 def poch(z: Any, m: Any) -> Tensor:

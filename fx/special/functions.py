@@ -6,11 +6,21 @@ import math
 from typing import Any
 
 import fx.prims.special as prims
+from fx.dtypes import float64
 from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
-from fx.ops.operands import floating, operands
+from fx.ops.operands import cast, floating, operands
 from fx.ops.pointwise.elementwise import abs as absolute
-from fx.ops.pointwise.elementwise import digamma, erfc, exp, expm1, floor, lgamma, minimum
+from fx.ops.pointwise.elementwise import (
+    copysign,
+    digamma,
+    erfc,
+    exp,
+    expm1,
+    floor,
+    lgamma,
+    minimum,
+)
 from fx.tensor import Tensor
 
 
@@ -44,19 +54,22 @@ def gamma(x: Any) -> Tensor:
         tensor([ 1.7725, 24.0000,  2.3633])
     """
     x = floating("gamma", x)
-    found = where(odd_below(x), -1.0, 1.0) * exp(lgamma(x))
-    return where(pole(x), math.nan, found)  # type: ignore[no-any-return]
+    wide = widened(x)
+    return cast(gammasgn(wide) * exp(lgamma(wide)), x._dtype)
 
 
-def odd_below(x: Tensor) -> Tensor:
-    """Where ``gamma`` is negative: x < 0, and its floor is odd."""
+def gammasgn(x: Any) -> Tensor:
+    """The sign of ``gamma``, also where that underflows; NaN where x is a negative whole number."""
+    x = floating("gammasgn", x)
+    one = copysign(where(x == x, 1.0, x), where(x == 0, x, 1.0))
     down = floor(x)
-    return (x < 0) & (down * 0.5 != floor(down * 0.5))
+    odd, pole = (x < 0) & (down * 0.5 != floor(down * 0.5)), (x < 0) & (down == x)
+    return where(pole, math.nan, where(odd, -one, one))  # type: ignore[no-any-return]
 
 
-def pole(x: Tensor) -> Tensor:
-    """Where x is a negative whole number."""
-    return (x < 0) & (floor(x) == x)
+def widened(x: Tensor) -> Tensor:
+    """``x`` in float64, for an exponential of which the argument is long."""
+    return cast(x, float64) if x._dtype.kind == "f" else x
 
 
 def betaln(a: Any, b: Any) -> Tensor:

@@ -76,6 +76,67 @@ def test_slopes_to_third_order(name):
         f = slope
 
 
+FLOATS = [np.finfo(t) for t in ("float32", "float64")]
+EDGES = np.array([  # numbers at which a formula may lose its way, in both dtypes
+    *(s * f.tiny * 2.0**-k for f in FLOATS for s in (1, -1) for k in (0, 1, 3, 21)),
+    *(s * f.max for f in FLOATS for s in (1, -1)),
+    *(1.0 + s * f.eps for f in FLOATS for s in (1, -1)),
+    0.0, -0.0, INF, -INF, NAN, *np.arange(-6.0, 7.0, 0.5), *np.geomspace(1e-30, 1e30, 31),
+    *-np.geomspace(1e-30, 1e30, 31), 33.3, 34.5, -33.3, -36.5, 150.0, -150.5, 171.0, -171.0, -171.5,
+])  # fmt: skip
+GAMMAS = ("gamma", "rgamma", "lgamma", "digamma", "gammasgn")
+
+
+def _exactly(name, x):
+    """The limit of a function of the gamma family in 40 digits; None where there is none."""
+    if np.isnan(x) or (np.isinf(x) and (x < 0 or name == "rgamma")):
+        return None
+    pole = x <= 0 and x == np.floor(x)
+    if pole and (name == "digamma" or (name in ("gamma", "gammasgn") and x)):
+        return -np.copysign(INF, x) if x == 0 else NAN
+    if pole or np.isinf(x):
+        sign = np.copysign(1.0, x)
+        return {"gamma": sign * INF, "rgamma": 0.0, "gammasgn": sign}.get(name, INF)
+    if abs(x) > 1e4 and name in ("gamma", "rgamma", "gammasgn"):  # all of them whole but for 2^52
+        return None if x < 0 else {"gamma": INF, "rgamma": 0.0, "gammasgn": 1.0}[name]
+    mpmath.mp.dps = 60
+    if name == "lgamma":
+        found = mpmath.re(mpmath.loggamma(x)) if abs(x) > 1e-300 else -mpmath.log(abs(x))
+    elif name == "gammasgn":
+        found = mpmath.sign(mpmath.rgamma(x))
+    else:
+        found = getattr(mpmath, name)(x)
+    return float(found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", GAMMAS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_gamma_family_at_its_edges(name, dtype):
+    """Near poles, among numbers that are not normal, at both infinities; eagerly and compiled."""
+    function = fx.lgamma if name == "lgamma" else getattr(fx.special, name)
+    x = np.unique(EDGES.astype(dtype))
+    x = np.concatenate([x, np.array([-0.0], dtype)])
+    known = [_exactly(name, float(v)) for v in x]
+    x, want = x[[w is not None for w in known]], np.array([w for w in known if w is not None])
+    loose = 3e-13 if dtype == "float64" else 1.2e-7  # gamma is the exponential of up to 709
+    for way in (function, fx.jit(function)):
+        got = way(fx.asarray(x)).numpy()
+        np.testing.assert_allclose(
+            got, want.astype(dtype), rtol=loose, atol=np.finfo(dtype).smallest_subnormal
+        )
+        zero = want == 0
+        assert (np.signbit(got) == np.signbit(want))[~zero & ~np.isnan(want)].all()
+
+
+def test_the_slope_of_rgamma_at_its_zeros():
+    """(-1)^n n!, which a quotient by the infinite gamma would lose."""
+    x = fx.asarray([0.0, -1.0, -2.0, -3.0, -0.0, -1.5], dtype=fx.float64)
+    slopes = fx.vmap(fx.grad(fx.special.rgamma))(x).numpy()
+    want = [float(mpmath.diff(mpmath.rgamma, v)) for v in x.tolist()]
+    np.testing.assert_allclose(slopes, want, rtol=1e-12)
+
+
 def test_bessel_slopes_at_0_to_any_order():
     """j1''' is -3/8 there, which a quotient by x would lose."""
     third = lambda f: fx.grad(fx.grad(fx.grad(f)))(fx.tensor(0.0, dtype=fx.float64)).item()

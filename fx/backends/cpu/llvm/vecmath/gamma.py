@@ -40,6 +40,7 @@ _SIN = (
     1.8956829192485415e-05, -2.1447169597692547e-07, 1.7069665378821027e-09,
     -1.0077340315799801e-11, 4.588274523967674e-14,
 )  # fmt: skip
+_TINY = 1e-150  # below it 1 / x ** 2 may be infinite, and is all there is
 _FAR = 8.0  # from here on Stirling's series, in 1 / y ** 2, is good
 _STIRLING = (
     1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
@@ -83,6 +84,7 @@ def lgamma(x: Num) -> Num:
     found = far.pick(outer, inner + small.pick(-logs, logs))
     sine = abs(_sine(a - a.rint())) * (1 / math.pi)
     mirrored = -log(small.pick(sine, sine * a)) - small.pick(inner, found)
+    mirrored = sine.eq(0.0).pick(math.inf, mirrored)  # a pole, also where ``found`` is infinite
     found = (wide < 0.0).pick(mirrored, found)
     return a.eq(math.inf).pick(a, found).to(x.scalar)
 
@@ -118,6 +120,7 @@ def digamma(x: Num) -> Num:
     r = a - a.rint()
     cosine = _sine(0.5 - abs(r))
     mirrored = (math.pi * (cosine / _sine(r)) + 1.0 / a) + found
+    mirrored = (a < _TINY).pick(1.0 / a, mirrored)  # of which both terms could be infinite
     mirrored = r.eq(0.0).pick(math.nan, mirrored)  # a pole, from above and below
     found = (wide < 0.0).pick(mirrored, found)
     return wide.eq(0.0).pick(wide.full(math.inf).copysign(-wide), found).to(x.scalar)
@@ -136,5 +139,5 @@ def trigamma(x: Num) -> Num:
     found = inverse + (square * 0.5 + inverse * (square * polynomial(square, _BEND))) + steps
     of_sine = math.pi / _sine(a - a.rint())
     mirrored = of_sine * of_sine - (found - 1.0 / (a * a))
-    mirrored = ((a < 1e-150) | a.eq(math.inf)).pick(math.inf, mirrored)
+    mirrored = ((a < _TINY) | a.eq(math.inf)).pick(math.inf, mirrored)
     return (wide < 0.0).pick(mirrored, found).to(x.scalar)
