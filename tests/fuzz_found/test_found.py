@@ -334,3 +334,18 @@ def test_writes_2023_1706():
     n8[0] = 0.5
     """
     twins.agree(text)
+
+
+def test_a_first_write_beside_arrays_that_run_backwards():
+    held = [fx.arange(15)[::-1][None], fx.arange(15).reshape(5, 3)[:, ::-1][:, None]]
+    twins.agree(
+        """
+        x0 = torch.tensor([-0.625, 1.125, 0.125], requires_grad=True)
+        y4 = x0.roll(1).sin()
+        torch.split(y4, [0, 3])[1] **= 2
+        y4[...] = 0.25
+        """,
+        first=True,
+        single=True,
+    )
+    assert held[1][0].tolist() == [[2, 1, 0]]

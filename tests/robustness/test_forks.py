@@ -3,12 +3,15 @@
 import os
 import signal
 import threading
+import time
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 import fx
+from fx import forking
 
 CHILDREN = 12
 PATIENCE = 20  # seconds for a child
@@ -68,6 +71,49 @@ def test_forks_while_other_threads_compile():
         for thread in threads:
             thread.join()
     assert found == [0] * CHILDREN
+
+
+MODULE = """
+import time
+time.sleep(0.3)  # as one that loads libraries
+value = 3
+"""
+
+
+def test_forks_while_another_thread_imports(tmp_path, monkeypatch):
+    """Python itself leaves a module's lock held in the child, which waits for it for ever."""
+    for number in range(3):
+        (tmp_path / f"slowly_{number}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def importing():
+        for number in range(3):
+            import_module(f"slowly_{number}")
+
+    def the_same():
+        assert [import_module(f"slowly_{n}").value for n in range(3)] == [3, 3, 3]
+
+    thread = threading.Thread(target=importing)
+    thread.start()
+    time.sleep(0.1)
+    found = [in_child(the_same) for _ in range(3)]
+    thread.join()
+    assert found == [0] * 3
+
+
+def test_a_module_that_is_never_imported_to_its_end_is_waited_for_once(tmp_path, monkeypatch):
+    (tmp_path / "endlessly.py").write_text("import time\nwhile True: time.sleep(0.01)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(forking, "_PATIENCE", 0.2)
+    threading.Thread(target=import_module, args=("endlessly",), daemon=True).start()
+    time.sleep(0.1)
+    took = []
+    for _ in range(2):
+        begin = time.monotonic()
+        assert in_child(everything) == 0
+        took.append(time.monotonic() - begin)
+    assert len(forking._endless) == 1
+    assert not forking._importing()
 
 
 def test_forks_while_another_thread_trains():

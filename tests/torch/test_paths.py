@@ -5,10 +5,7 @@ import random
 import numpy as np
 import pytest
 
-import fx
-import fx.torch as torch
 from fx.writing.layouts import on_array
-from fx.writing.noting import forget
 from fx.writing.paths import steps
 
 
@@ -19,7 +16,9 @@ def _view(rng, m):
         index = []
         for n in m.shape:
             start, step = rng.randrange(n), rng.choice((-3, -2, -1, 1, 1, 2))
-            index.append(rng.choice((slice(None), slice(start, None, step), slice(None, None, step))))
+            index.append(
+                rng.choice((slice(None), slice(start, None, step), slice(None, None, step)))
+            )
         return m[tuple(index)]
     if way == 2:
         return m.transpose(rng.sample(range(m.ndim), m.ndim))
@@ -49,14 +48,3 @@ def test_steps_lead_to_what_they_are_asked_for(seed):
         assert r.shape == m.shape
         assert np.array_equal(r, m), path
     assert found > 200
-
-
-def test_a_first_write_beside_what_runs_backwards():
-    forget()
-    x = fx.arange(15).reshape(5, 3)
-    y, line = x[:, ::-1][:, None], fx.arange(4)[::-1][None]
-    z = torch.zeros(3)
-    z[0] = 1
-    assert z.tolist() == [1, 0, 0]
-    assert y[0].tolist() == [[2, 1, 0]]
-    assert line.tolist() == [[3, 2, 1, 0]]
