@@ -337,7 +337,8 @@ def test_writes_2023_1706():
 
 
 def test_a_first_write_beside_arrays_that_run_backwards():
-    held = [fx.arange(15)[::-1][None], fx.arange(15).reshape(5, 3)[:, ::-1][:, None]]
+    x = fx.arange(15)
+    held = [x[::-1][None], x.reshape(5, 3)[:, ::-1][:, None]]
     twins.agree(
         """
         x0 = torch.tensor([-0.625, 1.125, 0.125], requires_grad=True)

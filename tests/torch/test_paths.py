@@ -1,10 +1,11 @@
-"""The steps from one array to another in its memory: of any chain of views, or none; never an error."""
+"""The steps from one array to another in its memory: of any chain of views; never an error."""
 
 import random
 
 import numpy as np
 import pytest
 
+import fx.torch  # noqa: F401  # where the selections are
 from fx.writing.layouts import on_array
 from fx.writing.paths import steps
 
