@@ -35,7 +35,7 @@ demo: $(BASE) ## train a digit classifier, from scikit-learn's data to a picture
 	$(RUN) -m fx.examples.digits $(ARGS)
 
 test: $(TESTED) ## run the test suite; TEST_PEERS=0 does without torch and jax
-	$(RUN) -m pytest -n $(JOBS) $(ARGS)
+	$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 bench: $(TESTED) ## run the benchmarks; TEST_PEERS=0 does without torch and jax
 	$(RUN) -m benchmarks $(ARGS)
