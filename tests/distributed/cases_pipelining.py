@@ -17,8 +17,12 @@ from fx.distributed.pipelining import (
     ScheduleInterleavedZeroBubble,
     ScheduleLoopedBFS,
     ScheduleZBVZeroBubble,
+    SplitPoint,
     TensorChunkSpec,
+    build_stage,
     get_schedule_class,
+    pipeline,
+    split_evenly,
 )
 from fx.nn.parallel import DistributedDataParallel
 
@@ -452,3 +456,72 @@ def case_gradients_outlive_a_step_that_fails():
     before = module.weight.grad.numpy().copy()
     refused_by(KeyError, schedule.step, x, target=y)
     assert (module.weight.grad.numpy() == before).all() and np.isfinite(before).all()
+
+
+class Language(nn.Module):
+    """Blocks between an embedding and its transpose, with a mask and positions."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        fx.manual_seed(0)
+        self.words, self.places = nn.Embedding(11, 8), nn.Embedding(5, 8)
+        make = lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+        self.blocks = nn.ModuleList([make() for _ in range(blocks)])
+        self.register_buffer("mask", fx.tril(fx.ones((5, 5))) == 0)
+        self.head = nn.Linear(8, 11, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, ids, scale=1.0):
+        x = self.words(ids) + self.places(fx.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x, src_mask=self.mask)
+        return self.head(x) * scale
+
+
+def case_a_module_that_is_split():
+    ids = fx.arange(12 * 5).reshape(12, 5) % 11
+    goal = (ids + 1) % 11
+    cross = lambda out, y: nn.functional.cross_entropy(out.flatten(0, 1), y.flatten())
+    whole = Language(2 * size - 1)
+    cross(whole(ids, 0.5), goal).backward()
+    known = {n: p.grad.numpy() for n, p in whole.named_parameters()}
+    for kind in (ScheduleLoopedBFS, ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble):
+        model = Language(2 * size - 1)
+        spec = {f"blocks.{i}": SplitPoint.END for i in range(2 * size - 1)}
+        pipe = pipeline(model, (ids[:2], 0.5), split_spec=spec)
+        assert pipe.num_stages == 2 * size
+        mine = [rank, 2 * size - 1 - rank] if kind is ScheduleZBVZeroBubble else [rank, rank + size]
+        stages = [pipe.build_stage(i, "cpu") for i in mine]
+        del pipe, model
+        schedule = kind(stages, 6, loss_fn=cross)
+        target = goal if 2 * size - 1 in mine else None
+        out = schedule.step(*([ids, 0.5] if rank == 0 else []), target=target)
+        for stage in stages:
+            named = dict(stage.submod.named_parameters())
+            assert named
+            for name, p in named.items():
+                assert near([p.grad.numpy()], [known[name]]), (kind, name)
+        if out is not None:
+            assert near([out.numpy()], [whole(ids, 0.5).detach().numpy()])
+        whole.eval()
+        for stage in stages:
+            stage.submod.eval()
+        out = schedule.eval(*([ids, 0.5] if rank == 0 else []))
+        if out is not None:
+            assert near([out.numpy()], [whole(ids, 0.5).detach().numpy()])
+        whole.train()
+
+
+def case_a_sequential_that_is_split_and_data_parallel():
+    layers = lambda: nn.Sequential(*[block(i) for i in range(2 * size)])
+    model = layers()
+    spec = split_evenly(model, 2, (x[:2],))
+    pipe = pipeline(model, (x[: BATCH // COUNT],), split_spec=spec)
+    wrap = lambda m: DistributedDataParallel(m, process_group=dist.group.WORLD)
+    stages = [build_stage(wrap(pipe.get_stage_module(i)), i, pipe, group=alone) for i in range(2)]
+    schedule = ScheduleLoopedBFS(stages, COUNT, loss_fn=loss_fn)
+    schedule.step(normal(rank, BATCH, WIDTH), target=normal(10 + rank, BATCH, WIDTH))
+    whole = layers()
+    for r in range(size):
+        loss_fn(whole(normal(r, BATCH, WIDTH)), normal(10 + r, BATCH, WIDTH)).backward()
+    assert near(gradients(model), [g / size for g in gradients(whole)])

@@ -1,5 +1,6 @@
 """Schedules proved without ranks, micro-batches against torch's, and the cases of ranks."""
 
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -20,6 +21,7 @@ from fx.distributed.pipelining import (
 from fx.distributed.pipelining.actions import read_csv, with_messages, write_csv
 from fx.errors import ArgumentError, ShapeError
 from tests.distributed.ranks import cases
+from tests.distributed.test_rendezvous import SCRIPTS, near, run_script
 
 KINDS = {
     "ScheduleGPipe": (orders.gpipe, (1,)),
@@ -185,11 +187,31 @@ def test_micro_batches_that_cannot_be():
 
 def test_the_page_runs():
     page = Path(orders.__file__).with_name("README.md").read_text()
+    names = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, "README.md", "exec"), names)
 
 
 @pytest.mark.parametrize("case", cases("cases_pipelining.py"))
 @pytest.mark.parametrize("size", [2, 3])
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_pipelining.py", size)[case]
+
+
+@pytest.mark.peers
+def test_a_script_trains_as_under_torch(tmp_path, launcher):
+    """Its import lines changed, under ``fx.run``."""
+    pytest.importorskip("torch")
+    for library in ("torch", "fx"):
+        (tmp_path / library).mkdir()
+    theirs = run_script(SCRIPTS / "pipeline.py", tmp_path / "torch")
+    text = (SCRIPTS / "pipeline.py").read_text()
+    text = re.sub(r"(?m)^import torch$", "import fx.torch as torch", text)
+    (tmp_path / "pipeline.py").write_text(re.sub(r"(?m)^(import|from) torch", r"\1 fx.torch", text))
+    command = ("--nproc-per-node", "2", str(tmp_path / "pipeline.py"), str(tmp_path / "fx"))
+    code, out, error = launcher.run(*command, cwd=tmp_path)
+    assert code == 0, out + error
+    for rank, known in enumerate(theirs):
+        found = json.loads((tmp_path / "fx" / str(rank)).read_text())
+        assert known["refused"] == found["refused"] and len(found["refused"]) == 5
+        assert near(known, found)

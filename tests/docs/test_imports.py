@@ -26,7 +26,10 @@ APART = {
         f"fx.distributed.checkpoint{name}": "io"
         for name in ("", ".entries", ".loading", ".manifest", ".plan", ".saving")
     },
-    **{f"fx.distributed.pipelining.{name}": "optim" for name in ("running", "schedules", "stage")},
+    **{
+        f"fx.distributed.pipelining.{name}": "optim"
+        for name in ("running", "schedules", "splitting", "stage")
+    },
 }  # files that lie beside the core and stand above it
 BACKENDS_ARE_KNOWN_TO = {
     "fx",  # the number of threads

@@ -13,6 +13,8 @@ _HOMES = {
     "proof": "Proof prove",
     "microbatches": "TensorChunkSpec split_args_kwargs_into_chunks merge_chunks",
     "stage": "PipelineStage",
+    "cutting": "pipe_split",
+    "splitting": "Pipe SplitPoint pipeline build_stage split_evenly",
     "schedules": """
         ScheduleGPipe Schedule1F1B ScheduleInterleaved1F1B ScheduleLoopedBFS
         ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble get_schedule_class
