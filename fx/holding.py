@@ -73,7 +73,7 @@ class Holding:
         return ()
 
     def cells(self, x: Any) -> Iterable[Part]:
-        """The cells whose hooks may run."""
+        """The cells that it holds, whose hooks may run and whose attributes may be read."""
         return ()
 
     def kept(self, x: Any) -> Iterable[Any]:

@@ -283,22 +283,22 @@ def bind_two(primitive: Primitive, otherwise: Rule) -> Rule:
     """
     static: dict[str, Any] = {}
 
-    def bind(x: Tensor, y: Any) -> Any:
-        if type(y) is Tensor and type(x) is Tensor:
-            a, b = x._a, y._a
+    def bind(x: Tensor, other: Any) -> Any:
+        if type(other) is Tensor and type(x) is Tensor:
+            a, b = x._a, other._a
             if type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype:
                 try:
                     array = primitive.cpu(a, b)
                 except Exception as error:
-                    raise primitive._explain(error, (x, y), static) from None
+                    raise primitive._explain(error, (x, other), static) from None
                 out = _new(Tensor)
                 out._a = array if type(array) is ndarray else asarray(array)
                 out._node = None
-                recorded = x._node is not None or y._node is not None
+                recorded = x._node is not None or other._node is not None
                 if recorded and modes.record0 and primitive.differentiable:
-                    record(primitive, (x, y), static, out)
+                    record(primitive, (x, other), static, out)
                 return out
-        return otherwise(x, y)
+        return otherwise(x, other)
 
     return bind
 

@@ -19,9 +19,10 @@ def _value(data: Any) -> Tensor:
     return value.read() if isinstance(value, Cell) else value
 
 
-def _rebuild(cls: type, value: Tensor, name: str, settings: dict[str, Any]) -> Any:
+def _rebuild(cls: type, value: Tensor, name: str, settings: dict[str, Any], marks: Any = ()) -> Any:
     cell = cls(value, **settings)
     cell.name = name
+    cell.__dict__.update(marks)
     return cell
 
 
@@ -47,7 +48,7 @@ class Parameter(Cell):
         tensor([0., 0.], requires_grad=True)
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # PyTorch programs mark parameters: `p._no_weight_decay = True`
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         value = _value(data)
@@ -64,7 +65,7 @@ class Parameter(Cell):
 
     def __reduce__(self) -> Any:
         settings = {"requires_grad": self.leaf is not None}
-        return _rebuild, (type(self), self.detach(), self.name, settings)
+        return _rebuild, (type(self), self.detach(), self.name, settings, self.__dict__)
 
 
 class Buffer(Cell):
@@ -85,7 +86,7 @@ class Buffer(Cell):
         {'steps': tensor(1)}
     """
 
-    __slots__ = ("persistent",)
+    __slots__ = ("__dict__", "persistent")
 
     def __init__(
         self, data: Any = None, *, persistent: bool = True, reduction: str | None = None
@@ -109,4 +110,4 @@ class Buffer(Cell):
 
     def __reduce__(self) -> Any:
         settings = {"persistent": self.persistent, "reduction": self.reduction}
-        return _rebuild, (type(self), self.detach(), self.name, settings)
+        return _rebuild, (type(self), self.detach(), self.name, settings, self.__dict__)

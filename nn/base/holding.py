@@ -29,8 +29,12 @@ class Layers(Holding):
         return [Part(f".{n}", ("_modules", n), below) for n, below in found if below is not None]
 
     def cells(self, x: Any) -> Iterable[Part]:
-        found = x._parameters.items()
-        return [Part(f".{n}", ("_parameters", n), p) for n, p in found if isinstance(p, Cell)]
+        return [
+            Part(f".{name}", (held, name), cell)
+            for held in ("_parameters", "_buffers")
+            for name, cell in getattr(x, held).items()
+            if isinstance(cell, Cell)
+        ]
 
 
 _COMPARED = Layers.internal - {"_computed", "_hooked"}

@@ -12,9 +12,9 @@ REASONS = {
     "where memory lies": "layout check_layout memory_format pin_memory non_blocking "
     "stream copy device stride parameters_as_bucket_view",
     "values never change, so nothing is done in place": "inplace",
-    "one way to compute it, which is all of them": "foreach stable sorted sparse cudnn_enable "
-    "cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check debug context_fn "
-    "set_priority",
+    "one way to compute it, which is all of them": "foreach stable sorted sparse sparse_grad "
+    "cudnn_enable cudnn_enabled output_size use_reentrant preserve_rng_state determinism_check "
+    "debug context_fn set_priority",
     "how PyTorch compiles, warns or counts": "fullgraph dynamic backend mode options recursive "
     "reason warn_only cache_enabled including_emulation strict enable_df_api_tracing check_nan",
     "a question with one answer": "device_type obj input group enabled device_ids output_device "

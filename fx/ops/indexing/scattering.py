@@ -82,7 +82,9 @@ def _corner(name: str, x: Tensor, index: Tensor, at: int) -> Tensor:
     return x
 
 
-def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) -> Tensor:
+def gather(
+    x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None, sparse_grad: bool = False
+) -> Tensor:
     """One element of each line along an axis for every index, in PyTorch's form.
 
     Args:
@@ -91,6 +93,7 @@ def gather(x: Any, axis: int = 0, index: Any = None, *, dim: int | None = None) 
         index: integers in [-n, n) for an axis of length n, with as many axes as ``x``, no longer
             than ``x`` in the others. PyTorch refuses negative ones.
         dim: PyTorch's word for ``axis``.
+        sparse_grad: accepted; gradients are dense.
 
     Returns:
         a tensor of the shape of ``index``: ``out[i, j] = x[index[i, j], j]`` for axis 0.

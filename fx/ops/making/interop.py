@@ -311,6 +311,6 @@ def _copied_other(x: Tensor) -> Tensor:
     return cls(*args)  # type: ignore[no-any-return]
 
 
-def clone(self: Tensor) -> Tensor:
+def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     """The same values as a new tensor through which gradients flow."""
     return compare.astype(self, dtype=self._dtype)

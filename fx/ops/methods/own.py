@@ -108,12 +108,12 @@ def to_device_method(self: Tensor, device: Any, /, *, stream: Any = None) -> Ten
     return to_device(self, device)
 
 
-def cpu(self: Tensor) -> Tensor:
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """On the CPU; itself if it is there."""
     return to_device(self, "cpu")
 
 
-def type_(self: Tensor, dtype: Any = None) -> Any:
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """In another dtype; without an argument PyTorch's name of the type, ``"fx.FloatTensor"``."""
     if isinstance(dtype, str):  # "torch.LongTensor"
         kind = dtype.rpartition(".")[2].removesuffix("Tensor")
@@ -154,11 +154,11 @@ _CASTS = {
 
 
 def _cast(name: str, dtype: Any) -> Callable[..., Tensor]:
-    def method(self: Tensor) -> Tensor:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return self if self._dtype == dtype else compare.astype(self, dtype=dtype)
 
     method.__doc__ = f"In {dtype.name}; itself if it has that dtype."
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     return method
 
 

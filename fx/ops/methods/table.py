@@ -21,7 +21,7 @@ _SAME: tuple[tuple[ModuleType, str], ...] = (
         bitwise_xor ceil conj copysign cos cosh digamma eq erf erfc erfinv exp exp2 expm1 fix floor
         floor_divide fmod ge greater greater_equal gt hypot isfinite isinf isnan le less less_equal
         lgamma log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor lt
-        maximum minimum ne neg negative nextafter not_equal positive pow reciprocal remainder round
+        maximum minimum ne neg negative nextafter not_equal positive reciprocal remainder round
         rsqrt sigmoid signbit sin sinh sqrt square tan tanh trunc"""),
     (composed, """
         addcdiv addcmul allclose clamp clip div frac isclose lerp logit nan_to_num xlogy"""),

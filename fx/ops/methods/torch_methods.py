@@ -22,7 +22,7 @@ from fx.ops.indexing import scattering, searching
 from fx.ops.making import patterns
 from fx.ops.operands import argument, boolean, cast, flattened, of_scalar, operands, truth
 from fx.ops.pointwise import composed as pointwise
-from fx.ops.pointwise.elementwise import imag, real
+from fx.ops.pointwise.elementwise import imag, power, real
 from fx.ops.products.linear import matmul
 from fx.ops.reductions import cumulative, ordering, statistics
 from fx.ops.reductions.found import Found
@@ -45,6 +45,11 @@ def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self - alpha * other."""
     return self - other if alpha == 1 else self - other * alpha  # type: ignore[no-any-return]
+
+
+def pow(self: Tensor, exponent: Any) -> Tensor:
+    """self to the power ``exponent``."""
+    return power(self, exponent)  # type: ignore[no-any-return]
 
 
 def where(self: Tensor, condition: Any, other: Any) -> Tensor:
@@ -318,7 +323,7 @@ real = property(real)
 imag = property(imag)
 
 METHODS = """
-    add sub sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
+    add sub pow sign where clamp_min clamp_max type_as sum prod count_nonzero var std max min median
     sort diff take take_along_dim repeat_interleave
     index_put masked_scatter nonzero tril triu diag real imag
     __matmul__ __rmatmul__ __divmod__ __rdivmod__ stft istft i0 igamma igammac

@@ -136,17 +136,17 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return manipulation.broadcast_to(self, argument("expand_as", other).shape)
 
 
-def repeat(self: Tensor, *repeats: Any) -> Tensor:
+def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
     """The whole tensor several times along each axis."""
-    times = sizes(repeats, "repeat")
+    times = sizes(counts if repeats is None else (repeats,), "repeat")
     if len(times) < self.ndim:
         raise ShapeError(f"x.repeat{times} needs a count for each of the axes of {self.shape}")
     return joining.tile(self, times)
 
 
-def tile(self: Tensor, *dims: Any) -> Tensor:
+def tile(self: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     """The whole tensor several times along each axis; missing counts are 1."""
-    return joining.tile(self, sizes(dims, "tile"))
+    return joining.tile(self, sizes(counts if dims is None else (dims,), "tile"))
 
 
 def flip(self: Tensor, *order: Any, dims: Axis = None, axis: Axis = None) -> Tensor:
@@ -161,9 +161,9 @@ def roll(self: Tensor, shifts: Any, dims: Axis = None, *, axis: Axis = None) -> 
     return manipulation.roll(self, shifts, axis if dims is None else dims)
 
 
-def sum_to_size(self: Tensor, *shape: Any) -> Tensor:
+def sum_to_size(self: Tensor, *shape: Any, size: Any = None) -> Tensor:
     """Summed over the axes along which a tensor of ``shape`` would be broadcast."""
-    wanted = sizes(shape, "sum_to_size")
+    wanted = sizes(shape if size is None else (size,), "sum_to_size")
     if wanted == self._shape:
         return self if type(self) is Tensor or self.written else same_view(self)
     summed = self if self._dtype.kind in "fc" else cast(self, dtypes.int64)

@@ -206,11 +206,11 @@ _addcdiv = quick(
 )  # fmt: skip
 
 
-def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / y, perhaps rounded.
+def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """x / other, perhaps rounded.
 
     Args:
-        x, y: tensors or scalars, promoted.
+        x, other: tensors or scalars, promoted.
         rounding_mode: None for the quotient itself, ``"floor"`` to round it down, ``"trunc"`` to
             round it towards 0; then integers stay integers.
 
@@ -223,17 +223,17 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
         tensor([-1,  1])
     """
     if rounding_mode is None:
-        return prims.divide(*operands("div", x, y, True))
+        return prims.divide(*operands("div", x, other, True))
     if isinstance(rounding_mode, str) and rounding_mode == "floor":
-        return prims.floor_divide(*operands("div", x, y))
+        return prims.floor_divide(*operands("div", x, other))
     if not isinstance(rounding_mode, str) or rounding_mode != "trunc":
         raise ValueError(
             f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}"
         )
-    x, y = operands("div", x, y)
+    x, other = operands("div", x, other)
     if x.dtype in FLOATING:
-        return prims.trunc(prims.divide(x, y))
-    return prims.floor_divide(prims.subtract(x, prims.fmod(x, y)), y)
+        return prims.trunc(prims.divide(x, other))
+    return prims.floor_divide(prims.subtract(x, prims.fmod(x, other)), other)
 
 
 def nan_to_num(
@@ -307,31 +307,31 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     return out * outside  # the slope is NaN where the value is
 
 
-def xlogy(x: Any, y: Any) -> Tensor:
-    """x * log(y), 0 where x is 0 and y is not NaN; there the slope is log(y) of positive y.
+def xlogy(x: Any, other: Any) -> Tensor:
+    """x * log(other), 0 where x is 0 and other is not NaN; the slope there is log(other).
 
     Example:
         >>> import fx
         >>> fx.xlogy(fx.tensor([0.0, 1.0]), fx.tensor([0.0, 1.0]))
         tensor([0., 0.])
     """
-    x, y = operands("xlogy", x, y, True)
-    if y._dtype not in COMPLEX:
-        return special.xlogy(x, y)
-    zero = (x == 0) & (y == 0)
-    return x * prims.log(compare.where(zero, constant_like(1, y), y))
+    x, other = operands("xlogy", x, other, True)
+    if other._dtype not in COMPLEX:
+        return special.xlogy(x, other)
+    zero = (x == 0) & (other == 0)
+    return x * prims.log(compare.where(zero, constant_like(1, other), other))
 
 
 # closeness --------------------------------------------------------------------------------------
 
 
 def isclose(
-    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Whether ``|x - y| <= atol + rtol * |y|``, element by element; infinities are close if equal.
+    """Whether ``|x - other| <= atol + rtol * |other|``, by elements; equal infinities are close.
 
     Args:
-        x, y: tensors or scalars whose shapes broadcast, promoted.
+        x, other: tensors or scalars whose shapes broadcast, promoted.
         rtol, atol: the relative and the absolute tolerance.
         equal_nan: whether NaN is close to NaN.
 
@@ -343,19 +343,21 @@ def isclose(
     for word, value in (("rtol", rtol), ("atol", atol)):
         if isinstance(value, float | int) and value < 0:
             raise ValueError(f"isclose: {word} must not be negative, got {value}")
-    x, y = operands("isclose", x, y)
+    x, other = operands("isclose", x, other)
     if x._dtype.kind in "biu":
-        x, y = floating("isclose", x), floating("isclose", y)
-    near = compare.less_equal(prims.abs(x - y), rtol * prims.abs(y) + atol)
-    out = compare.logical_or(compare.equal(x, y), compare.logical_and(near, compare.isfinite(y)))
+        x, other = floating("isclose", x), floating("isclose", other)
+    near = compare.less_equal(prims.abs(x - other), rtol * prims.abs(other) + atol)
+    out = compare.logical_or(
+        compare.equal(x, other), compare.logical_and(near, compare.isfinite(other))
+    )
     if equal_nan:
-        both = compare.logical_and(compare.isnan(x), compare.isnan(y))
+        both = compare.logical_and(compare.isnan(x), compare.isnan(other))
         out = compare.logical_or(out, both)
     return out
 
 
 def allclose(
-    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see ``isclose``. The answer is Python's.
 
@@ -364,25 +366,25 @@ def allclose(
         >>> fx.allclose(fx.tensor([1.0]), fx.tensor([1.0 + 1e-7]))
         True
     """
-    return _whole(isclose(x, y, rtol, atol, equal_nan))
+    return _whole(isclose(x, other, rtol, atol, equal_nan))
 
 
-def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
-    """Whether shapes and all elements are equal; the method ``x.equal(y)`` is the same.
+def array_equal(x: Any, other: Any, equal_nan: bool = False) -> bool:
+    """Whether shapes and all elements are equal; the method ``x.equal(other)`` is the same.
 
     Example:
         >>> import fx
         >>> fx.array_equal(fx.tensor([1, 2]), fx.tensor([1, 2]))
         True
     """
-    if type(x) is not Tensor or type(y) is not Tensor:
-        x, y = argument("array_equal", x), argument("array_equal", y)
-    if x._shape != y._shape:
+    if type(x) is not Tensor or type(other) is not Tensor:
+        x, other = argument("array_equal", x), argument("array_equal", other)
+    if x._shape != other._shape:
         return False
-    x, y = operands("array_equal", x, y)
-    same = compare.equal(x, y)
+    x, other = operands("array_equal", x, other)
+    same = compare.equal(x, other)
     if equal_nan and x._dtype.kind not in "biu":
-        same = compare.logical_or(same, compare.logical_and(compare.isnan(x), compare.isnan(y)))
+        same = compare.logical_or(same, compare.logical_and(compare.isnan(x), compare.isnan(other)))
     return _whole(same)
 
 

@@ -42,8 +42,8 @@ _UNARY_DOC = """{sentence}
 _BINARY_DOC = """{sentence}
 
     Args:
-        x1, x2: tensors of shapes that broadcast, promoted to a common {kind}dtype; one of them may
-            be a Python scalar.
+        x, other: tensors of shapes that broadcast, promoted to a common {kind}dtype; one of them
+            may be a Python scalar.
 
     Raises:
         ShapeError: if the shapes do not broadcast.
@@ -99,19 +99,19 @@ def _two(
 ) -> Any:
     """A function of two operands."""
 
-    def otherwise(x1: Any, x2: Any) -> Tensor:
-        known = known_scalar(x1, x2, float_only)
+    def otherwise(x: Any, other: Any) -> Tensor:
+        known = known_scalar(x, other, float_only)
         if known is not None:
-            return fast(x1, known)
-        return prim(*operands(name, x1, x2, float_only))
+            return fast(x, known)
+        return prim(*operands(name, x, other, float_only))
 
     function = fast = bind_two(prim, otherwise)
     if float_only:
 
-        def function(x1: Any, x2: Any, /) -> Tensor:
-            if type(x1) is Tensor and x1._a.dtype.kind == "f":
-                return fast(x1, x2)
-            return otherwise(x1, x2)
+        def function(x: Any, other: Any) -> Tensor:
+            if type(x) is Tensor and x._a.dtype.kind == "f":
+                return fast(x, other)
+            return otherwise(x, other)
 
     kind = "floating " if float_only else ""
     fields = {"sentence": sentence, "name": name, "kind": kind}
@@ -240,49 +240,49 @@ bitwise_invert = bitwise_not = _any(
     "[0, 5]", "[-1, -6]")
 
 # arithmetic of two operands ---------------------------------------------------------------------
-add = _two("add", prims.add, "x1 + x2.", ("[1, 2]", "3", "[4, 5]"))
-subtract = sub = _two("subtract", prims.subtract, "x1 - x2.", ("[1, 2]", "3", "[-2, -1]"))
-multiply = mul = _two("multiply", prims.multiply, "x1 * x2.", ("[1, 2]", "3", "[3, 6]"))
+add = _two("add", prims.add, "x + other.", ("[1, 2]", "3", "[4, 5]"))
+subtract = sub = _two("subtract", prims.subtract, "x - other.", ("[1, 2]", "3", "[-2, -1]"))
+multiply = mul = _two("multiply", prims.multiply, "x * other.", ("[1, 2]", "3", "[3, 6]"))
 divide = true_divide = _two(
-    "divide", prims.divide, "x1 / x2.", ("[1, 2]", "2", "[0.5000, 1.0000]"), float_only=True)
+    "divide", prims.divide, "x / other.", ("[1, 2]", "2", "[0.5000, 1.0000]"), float_only=True)
 floor_divide = _two(
-    "floor_divide", prims.floor_divide, "x1 / x2 rounded down.", ("[-3, 3]", "2", "[-2,  1]"))
+    "floor_divide", prims.floor_divide, "x / other rounded down.", ("[-3, 3]", "2", "[-2,  1]"))
 remainder = _two(
-    "remainder", prims.remainder, "The remainder of floor_divide, with the sign of x2.",
+    "remainder", prims.remainder, "The remainder of floor_divide, with the sign of other.",
     ("[-3, 3]", "2", "[1, 1]"))
 fmod = _two(
-    "fmod", prims.fmod, "The remainder of division towards 0, with the sign of x1.",
+    "fmod", prims.fmod, "The remainder of division towards 0, with the sign of x.",
     ("[-3, 3]", "2", "[-1,  1]"))
-pow = power = _two("pow", prims.power, "x1 to the power x2.", ("[1, 2, 3]", "2", "[1, 4, 9]"))
+pow = power = _two("pow", prims.power, "x to the power other.", ("[1, 2, 3]", "2", "[1, 4, 9]"))
 maximum = _two("maximum", prims.maximum, "The larger operand; NaN wins.", ("[1, 5]", "3", "[3, 5]"))
 minimum = _two(
     "minimum", prims.minimum, "The smaller operand; NaN wins.", ("[1, 5]", "3", "[1, 3]"))
 atan2 = arctan2 = _two(
-    "atan2", prims.arctan2, "The angle of the point (x2, x1), in [-pi, pi].",
+    "atan2", prims.arctan2, "The angle of the point (other, x), in [-pi, pi].",
     ("[0.0, 0.0]", "1.0", "[0., 0.]"), float_only=True)
 hypot = _two(
-    "hypot", prims.hypot, "sqrt(x1^2 + x2^2), without overflow.",
+    "hypot", prims.hypot, "sqrt(x^2 + other^2), without overflow.",
     ("[3.0]", "4.0", "[5.]"), float_only=True)
 logaddexp = _two(
-    "logaddexp", prims.logaddexp, "log(exp(x1) + exp(x2)), without overflow.",
+    "logaddexp", prims.logaddexp, "log(exp(x) + exp(other)), without overflow.",
     ("[0.0]", "-float('inf')", "[0.]"), float_only=True)
 copysign = _two(
-    "copysign", prims.copysign, "The magnitude of x1 with the sign of x2.",
+    "copysign", prims.copysign, "The magnitude of x with the sign of other.",
     ("[1.0, -2.0]", "-1.0", "[-1., -2.]"), float_only=True)
 nextafter = _two(
-    "nextafter", prims.nextafter, "The floating number next to x1 towards x2.",
+    "nextafter", prims.nextafter, "The floating number next to x towards other.",
     ("[1.0]", "1.0", "[1.]"), float_only=True)
 
 # relations --------------------------------------------------------------------------------------
-equal = eq = _two("equal", compare.equal, "x1 == x2.", ("[1, 2]", "2", "[False,  True]"))
+equal = eq = _two("equal", compare.equal, "x == other.", ("[1, 2]", "2", "[False,  True]"))
 not_equal = ne = _two(
-    "not_equal", compare.not_equal, "x1 != x2.", ("[1, 2]", "2", "[ True, False]"))
-less = lt = _two("less", compare.less, "x1 < x2.", ("[1, 2]", "2", "[ True, False]"))
+    "not_equal", compare.not_equal, "x != other.", ("[1, 2]", "2", "[ True, False]"))
+less = lt = _two("less", compare.less, "x < other.", ("[1, 2]", "2", "[ True, False]"))
 less_equal = le = _two(
-    "less_equal", compare.less_equal, "x1 <= x2.", ("[1, 3]", "2", "[ True, False]"))
-greater = gt = _two("greater", compare.greater, "x1 > x2.", ("[1, 3]", "2", "[False,  True]"))
+    "less_equal", compare.less_equal, "x <= other.", ("[1, 3]", "2", "[ True, False]"))
+greater = gt = _two("greater", compare.greater, "x > other.", ("[1, 3]", "2", "[False,  True]"))
 greater_equal = ge = _two(
-    "greater_equal", compare.greater_equal, "x1 >= x2.", ("[1, 2]", "2", "[False,  True]"))
+    "greater_equal", compare.greater_equal, "x >= other.", ("[1, 2]", "2", "[False,  True]"))
 
 # logic and bits ---------------------------------------------------------------------------------
 logical_and = _two(
@@ -294,13 +294,13 @@ logical_or = _two(
 logical_xor = _two(
     "logical_xor", compare.logical_xor, "Whether exactly one is not 0.",
     ("[True, False]", "True", "[False,  True]"))
-bitwise_and = _two("bitwise_and", compare.bitwise_and, "x1 & x2.", ("[5, 6]", "3", "[1, 2]"))
-bitwise_or = _two("bitwise_or", compare.bitwise_or, "x1 | x2.", ("[5, 6]", "3", "[7, 7]"))
-bitwise_xor = _two("bitwise_xor", compare.bitwise_xor, "x1 ^ x2.", ("[5, 6]", "3", "[6, 5]"))
+bitwise_and = _two("bitwise_and", compare.bitwise_and, "x & other.", ("[5, 6]", "3", "[1, 2]"))
+bitwise_or = _two("bitwise_or", compare.bitwise_or, "x | other.", ("[5, 6]", "3", "[7, 7]"))
+bitwise_xor = _two("bitwise_xor", compare.bitwise_xor, "x ^ other.", ("[5, 6]", "3", "[6, 5]"))
 bitwise_left_shift = _two(
-    "bitwise_left_shift", compare.left_shift, "x1 << x2.", ("[1, 2]", "3", "[ 8, 16]"))
+    "bitwise_left_shift", compare.left_shift, "x << other.", ("[1, 2]", "3", "[ 8, 16]"))
 bitwise_right_shift = _two(
-    "bitwise_right_shift", compare.right_shift, "x1 >> x2.", ("[8, 16]", "3", "[1, 2]"))
+    "bitwise_right_shift", compare.right_shift, "x >> other.", ("[8, 16]", "3", "[1, 2]"))
 # fmt: on
 
 

@@ -25,12 +25,12 @@ from fx.quick import quick
 from fx.tensor import Tensor
 
 
-def matmul(x1: Any, x2: Any, /) -> Tensor:
-    """The matrix product over the last two axes; leading axes broadcast. ``x1 @ x2`` is the same.
+def matmul(x: Any, other: Any) -> Tensor:
+    """The matrix product over the last two axes; leading axes broadcast. ``x @ other`` is the same.
 
     Args:
-        x1: (*batch, m, k), or (k,).
-        x2: (*batch, k, n), or (k,).
+        x: (*batch, m, k), or (k,).
+        other: (*batch, k, n), or (k,).
 
     Returns:
         (*batch, m, n), without the axis of what was a vector.
@@ -44,11 +44,11 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
         tensor([3., 7.])
     """
     if modes.autocast is not None:
-        x1, x2 = lowered(x1, x2)
-    x, y = operands("matmul", x1, x2)
-    if type(x) is Tensor and type(y) is Tensor and x._a.ndim > 1 and y._a.ndim > 1:
-        return prims.matmul(x, y)
-    return _product("matmul", x, y)
+        x, other = lowered(x, other)
+    x, other = operands("matmul", x, other)
+    if type(x) is Tensor and type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
+        return prims.matmul(x, other)
+    return _product("matmul", x, other)
 
 
 def _product(name: str, x: Tensor, y: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def _ranked(name: str, x: Any, y: Any, ranks: tuple[int, int]) -> tuple[Tensor, 
     return x, y
 
 
-def mm(x: Any, y: Any) -> Tensor:
+def mm(x: Any, mat2: Any) -> Tensor:
     """The product of two matrices, (m, k) by (k, n); see ``matmul``.
 
     Example:
@@ -97,11 +97,11 @@ def mm(x: Any, y: Any) -> Tensor:
         (2, 4)
     """
     if modes.autocast is not None:
-        x, y = lowered(x, y)
-    return _product("mm", *_ranked("mm", x, y, (2, 2)))
+        x, mat2 = lowered(x, mat2)
+    return _product("mm", *_ranked("mm", x, mat2, (2, 2)))
 
 
-def bmm(x: Any, y: Any) -> Tensor:
+def bmm(x: Any, mat2: Any) -> Tensor:
     """The products of two stacks of matrices, (b, m, k) by (b, k, n); see ``matmul``.
 
     Example:
@@ -110,15 +110,15 @@ def bmm(x: Any, y: Any) -> Tensor:
         (5, 2, 4)
     """
     if modes.autocast is not None:
-        x, y = lowered(x, y)
-    x, y = _ranked("bmm", x, y, (3, 3))
-    a, b = x._shape, y._shape
+        x, mat2 = lowered(x, mat2)
+    x, mat2 = _ranked("bmm", x, mat2, (3, 3))
+    a, b = x._shape, mat2._shape
     if a[0] != b[0]:
-        raise ShapeError(f"bmm: the stacks {x.shape} and {y.shape} differ in number")
-    return prims.matmul(x, y) if a[2] == b[1] else _product("bmm", x, y)
+        raise ShapeError(f"bmm: the stacks {x.shape} and {mat2.shape} differ in number")
+    return prims.matmul(x, mat2) if a[2] == b[1] else _product("bmm", x, mat2)
 
 
-def mv(x: Any, y: Any) -> Tensor:
+def mv(x: Any, vec: Any) -> Tensor:
     """The product of a matrix (m, k) and a vector (k,).
 
     Example:
@@ -126,15 +126,15 @@ def mv(x: Any, y: Any) -> Tensor:
         >>> fx.mv(fx.ones((2, 3)), fx.ones(3))
         tensor([3., 3.])
     """
-    return _product("mv", *_ranked("mv", x, y, (2, 1)))
+    return _product("mv", *_ranked("mv", x, vec, (2, 1)))
 
 
-def dot(x: Any, y: Any) -> Tensor:
-    """The sum of products over the last axis of ``x`` and the last but one (or only) of ``y``.
+def dot(x: Any, tensor: Any) -> Tensor:
+    """The sum of products over the last axis of ``x`` and the last but one (or only) of ``tensor``.
 
     Args:
         x: (*A, k), or a scalar.
-        y: (k,) or (*B, k, n), or a scalar.
+        tensor: (k,) or (*B, k, n), or a scalar.
 
     Returns:
         (*A,) or (*A, *B, n), as ``numpy.dot``.
@@ -147,15 +147,15 @@ def dot(x: Any, y: Any) -> Tensor:
         >>> fx.dot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    x, y = operands("dot", x, y)
-    shape, other = x._shape, y._shape
+    x, tensor = operands("dot", x, tensor)
+    shape, other = x._shape, tensor._shape
     if not shape or not other:
-        return elementwise.multiply(x, y)
+        return elementwise.multiply(x, tensor)
     if len(shape) == 1 and shape == other and x._dtype in _SUMMED:
-        return _sum_of_products(x, y, (0,), False)  # type: ignore[no-any-return]
+        return _sum_of_products(x, tensor, (0,), False)  # type: ignore[no-any-return]
     if len(other) <= 2:
-        return _product("dot", x, y)
-    return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
+        return _product("dot", x, tensor)
+    return tensordot(x, tensor, ([x.ndim - 1], [tensor.ndim - 2]))
 
 
 _SUMMED = frozenset((float32, float64))  # narrow ones would round each product
@@ -168,7 +168,7 @@ _sum_of_products = quick(
 )  # fmt: skip
 
 
-def vdot(x: Any, y: Any) -> Tensor:
+def vdot(x: Any, other: Any) -> Tensor:
     """The sum of the products of all elements, those of ``x`` conjugated.
 
     Example:
@@ -176,8 +176,8 @@ def vdot(x: Any, y: Any) -> Tensor:
         >>> fx.vdot(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    x, y = operands("vdot", x, y)
-    return vecdot(reshape(x, (-1,)), reshape(y, (-1,)))
+    x, other = operands("vdot", x, other)
+    return vecdot(reshape(x, (-1,)), reshape(other, (-1,)))
 
 
 @in_half
@@ -214,7 +214,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, *, dim: int | None = None) -> Te
     return shape_prims.reshaped(out, out.shape[:-2])
 
 
-def inner(x: Any, y: Any) -> Tensor:
+def inner(x: Any, other: Any) -> Tensor:
     """The sums of products over the last axes: (*A, k) and (*B, k) give (*A, *B).
 
     Example:
@@ -222,16 +222,18 @@ def inner(x: Any, y: Any) -> Tensor:
         >>> fx.inner(fx.tensor([1.0, 2.0]), fx.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    x, y = operands("inner", x, y)
-    if not x.ndim or not y.ndim:
-        return elementwise.multiply(x, y)
-    if x.shape[-1] != y.shape[-1]:
-        raise ShapeError(f"inner: the last axes of {x.shape} and {y.shape} must have the same size")
-    return tensordot(x, y, ([-1], [-1]))
+    x, other = operands("inner", x, other)
+    if not x.ndim or not other.ndim:
+        return elementwise.multiply(x, other)
+    if x.shape[-1] != other.shape[-1]:
+        raise ShapeError(
+            f"inner: the last axes of {x.shape} and {other.shape} must have the same size"
+        )
+    return tensordot(x, other, ([-1], [-1]))
 
 
-def outer(x: Any, y: Any) -> Tensor:
-    """All products of an element of ``x`` and one of ``y``: (m,) and (n,) give (m, n).
+def outer(x: Any, vec2: Any) -> Tensor:
+    """All products of an element of ``x`` and one of ``vec2``: (m,) and (n,) give (m, n).
 
     Example:
         >>> import fx
@@ -239,9 +241,9 @@ def outer(x: Any, y: Any) -> Tensor:
         tensor([[3, 4],
                 [6, 8]])
     """
-    x, y = operands("outer", x, y)
-    m, n = prod(x._shape), prod(y._shape)
-    return _products(shape_prims.reshaped(x, (m, 1)), shape_prims.reshaped(y, (1, n)))  # type: ignore[no-any-return]
+    x, vec2 = operands("outer", x, vec2)
+    m, n = prod(x._shape), prod(vec2._shape)
+    return _products(shape_prims.reshaped(x, (m, 1)), shape_prims.reshaped(vec2, (1, n)))  # type: ignore[no-any-return]
 
 
 _products = quick(elements("outer", lambda x, y: x * y, torch_name="Mul"), tensors=2)
@@ -298,20 +300,20 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2, *, dims: Any = None) -> Tensor:
     return shape_prims.reshaped(prims.matmul(table, other), (*a, *b))
 
 
-def kron(x: Any, y: Any) -> Tensor:
-    """The Kronecker product: ``x`` with each element replaced by its product with all of ``y``.
+def kron(x: Any, other: Any) -> Tensor:
+    """The Kronecker product: ``x`` with each element replaced by its product with all of ``other``.
 
     Example:
         >>> import fx
         >>> fx.kron(fx.tensor([1, 10]), fx.tensor([1, 2]))
         tensor([ 1,  2, 10, 20])
     """
-    x, y = operands("kron", x, y)
-    rank = max(x.ndim, y.ndim)
-    a, b = [(1,) * (rank - len(s)) + s for s in (x.shape, y.shape)]
+    x, other = operands("kron", x, other)
+    rank = max(x.ndim, other.ndim)
+    a, b = [(1,) * (rank - len(s)) + s for s in (x.shape, other.shape)]
     wide = [n for m in a for n in (m, 1)]
-    other = [n for m in b for n in (1, m)]
-    out = shape_prims.reshaped(x, tuple(wide)) * shape_prims.reshaped(y, tuple(other))
+    dense = [n for m in b for n in (1, m)]
+    out = shape_prims.reshaped(x, tuple(wide)) * shape_prims.reshaped(other, tuple(dense))
     return shape_prims.reshaped(out, tuple([m * n for m, n in zip(a, b, strict=True)]))
 
 

@@ -143,7 +143,7 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return sum(diagonal(argument("trace", x), offset, axis1, axis2), -1)
 
 
-def cross(x: Any, y: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
+def cross(x: Any, other: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
     """The cross product of vectors of size 3 along an axis; the rest broadcasts.
 
     Raises:
@@ -154,18 +154,18 @@ def cross(x: Any, y: Any, axis: int = -1, *, dim: int | None = None) -> Tensor:
         >>> fx.cross(fx.tensor([1, 0, 0]), fx.tensor([0, 1, 0]))
         tensor([0, 0, 1])
     """
-    x, y = operands("cross", x, y)
+    x, other = operands("cross", x, other)
     axis = axis if dim is None else dim
-    shape = broadcast_shapes("cross", x.shape, y.shape)
+    shape = broadcast_shapes("cross", x.shape, other.shape)
     at = normal_axis("cross", axis, shape)
-    x, y = [a if a.shape == shape else shape_prims.stretched(a, shape) for a in (x, y)]
+    x, other = [a if a.shape == shape else shape_prims.stretched(a, shape) for a in (x, other)]
     if shape[at] != 3:
         raise ShapeError(f"cross: axis {at} of {shape} must have size 3, got {shape[at]}")
 
     def turned(v: Tensor, by: int) -> Tensor:
         return shape_prims.concatenate(along(v, at, by, 3), along(v, at, 0, by), axis=at)
 
-    return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
+    return turned(x, 1) * turned(other, 2) - turned(x, 2) * turned(other, 1)
 
 
 # products that add ------------------------------------------------------------------------------

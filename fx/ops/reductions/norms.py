@@ -86,16 +86,16 @@ def _safe_power(x: Tensor, p: float) -> Tensor:
     return compare.where(zero, rest, safe ** float(p))
 
 
-def dist(x: Any, y: Any, p: float = 2) -> Tensor:
-    """The p-norm of ``x - y``.
+def dist(x: Any, other: Any, p: float = 2) -> Tensor:
+    """The p-norm of ``x - other``.
 
     Example:
         >>> import fx
         >>> fx.dist(fx.tensor([1.0, 1.0]), fx.tensor([4.0, 5.0]))
         tensor(5.)
     """
-    x, y = operands("dist", x, y)
-    return norm(x - y, p)
+    x, other = operands("dist", x, other)
+    return norm(x - other, p)
 
 
 @in_float32

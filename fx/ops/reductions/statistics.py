@@ -16,6 +16,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.reduction as prims
 import fx.prims.shape as shape_prims
 from fx import dtypes
+from fx.dtypes import as_dtype
 from fx.errors import ShapeError
 from fx.ops.autocasting import in_float32
 from fx.ops.axes import Axis, normal_axes, reduced_axes
@@ -243,31 +244,33 @@ _total = total(prims.sum, dtypes.int64, reduced_axes)  # by PyTorch's rules
 
 
 def nansum(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
-) -> Tensor:
-    """The sum along axes of what is not NaN.
+    x: Any, axis: Axis = None, keepdims: bool = False, *,
+    dim: Axis = None, keepdim: bool = False, dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The sum along axes of what is not NaN, in ``dtype`` if one is given.
 
     Example:
         >>> import fx
         >>> fx.nansum(fx.tensor([1.0, float("nan"), 2.0]))
         tensor(3.)
     """
-    x = argument("nansum", x)
+    x = argument("nansum", x) if dtype is None else cast(argument("nansum", x), as_dtype(dtype))
     known = x if x._dtype.kind in "biu" else compare.where(x != x, constant_like(0, x), x)
     return _total(known, axis if dim is None else dim, keepdims or keepdim)
 
 
 def nanmean(
-    x: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool = False
-) -> Tensor:
-    """The mean along axes of what is not NaN; NaN where all is.
+    x: Any, axis: Axis = None, keepdims: bool = False, *,
+    dim: Axis = None, keepdim: bool = False, dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The mean along axes of what is not NaN, in ``dtype`` if one is given; NaN where all is.
 
     Example:
         >>> import fx
         >>> fx.nanmean(fx.tensor([1.0, float("nan"), 3.0]))
         tensor(2.)
     """
-    x = averaged("nanmean", x)
+    x = averaged("nanmean", x if dtype is None else cast(argument("nanmean", x), as_dtype(dtype)))
     axes = reduced_axes("nanmean", axis if dim is None else dim, x._shape)
     keep = keepdims or keepdim
     return nansum(x, axes, keep) / cast(sum(x == x, axes, keep), x._dtype)

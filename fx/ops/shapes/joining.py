@@ -187,14 +187,12 @@ def hstack(arrays: Any) -> Tensor:
 # split ------------------------------------------------------------------------------------------
 
 
-def split(
-    x: Any, split_size_or_sections: Any, axis: int = 0, *, dim: int | None = None
-) -> tuple[Tensor, ...]:
+def split(x: Any, split_size: Any, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
     """Pieces of a given size along an axis, as PyTorch splits; the last may be smaller.
 
     Args:
         x: a tensor with at least one axis.
-        split_size_or_sections: the size of every piece, or a list with the size of each.
+        split_size: the size of every piece, or a list with the size of each.
         axis: the axis.
         dim: PyTorch's word for ``axis``.
 
@@ -209,14 +207,14 @@ def split(
     x = viewed("split", x)
     at = normal_axis("split", axis if dim is None else dim, x._shape)
     n = x._shape[at]
-    if isinstance(split_size_or_sections, (tuple, list)):
-        sections = sizes((split_size_or_sections,), "split")
+    if isinstance(split_size, (tuple, list)):
+        sections = sizes((split_size,), "split")
         if sum(sections) != n or min(sections, default=0) < 0:
             raise ShapeError(
                 f"split: sizes {sections} must add up to {n}, the size of axis {at} of {x.shape}"
             )
         return pieces(x, at, pairwise([0, *accumulate(sections)]))
-    size = integer("split", "the size of a piece", split_size_or_sections)
+    size = integer("split", "the size of a piece", split_size)
     if size < 1 and not size == n == 0:
         raise ShapeError(f"split: the size of a piece must be positive, got {size}")
     return _equal(x, at, size) if n else (same_view(x),)

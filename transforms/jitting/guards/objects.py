@@ -50,7 +50,7 @@ from fx.transforms.jitting.guards.code import PLAIN, Place, Writer, shorten
 from fx.transforms.jitting.guards.reads import Reads, origin_of, origin_of_module, reads_of
 from fx.transforms.jitting.guards.settings import Settings
 from fx.transforms.jitting.guards.touched import Touched
-from fx.transforms.jitting.watching.kinds import shows_state
+from fx.transforms.jitting.watching.kinds import is_mark, shows_state
 from fx.versions import Hook, Hooks
 
 _OWNERS = (ModuleType, type, FunctionType)
@@ -85,6 +85,7 @@ class Objects:
     anything: bool
     opaque: dict[int, str]
     touched: Touched
+    reads: dict[Any, Reads]
 
     if TYPE_CHECKING:
 
@@ -305,7 +306,9 @@ class Objects:
                 below = read.parts.get(part.path[-1]) or Reads()
                 todo.append((part.value, self._found_at(part, one, here), below))
             for part in holding.cells(one):
-                self.cell_hooks(part.value, self._found_at(part, one, here))
+                at = self._found_at(part, one, here)
+                self.cell_hooks(part.value, at)
+                self.marks(part.value, at, depth)
             for part in holding.tensors(one):
                 self.value(part.value, self._found_at(part, one, here), Reads(), 0)
             for name, held in one.__dict__.items():
@@ -366,6 +369,23 @@ class Objects:
             step = f"{step}[{k}]" if plain else f"dict.__getitem__({step}, {k})"
             held = dict.__getitem__(held, key) if isinstance(held, dict) else held[key]
         return place.below(step, f"{place.name}{part.name}")
+
+    def marks(self, x: Any, place: Place, depth: int) -> None:
+        """The attributes of the user's that were read of a tensor."""
+        reads = self.reads.get(("object", id(x)))
+        if reads is None or not type(x).__dictoffset__:
+            return
+        own = x.__dict__
+        if reads.any:
+            self.writer.attributes(place, own)
+        for name in reads.parts:
+            if name not in own and name != "__dict__":
+                self.writer.require(place, f"{name!r} not in {{}}.__dict__", f"without {name}")
+        above = {n: v for b in type(x).__mro__ for n, v in vars(b).items() if is_mark(type(x), n)}
+        for name in self._chosen(reads, {**above, **own}):
+            value = own[name] if name in own else above[name]
+            if not is_descriptor(value):
+                self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
     # hooks ---------------------------------------------------------------------------------------
 

@@ -257,6 +257,7 @@ class Walk(Containers, Objects, Methods):
             write.identity(place, x)
         if isinstance(x, Tensor):
             self._tensor(x, place, given)
+            self.marks(x, place, depth)
         elif isinstance(x, StagedNumber):
             self.reusable = False
         elif isinstance(x, ModuleType):

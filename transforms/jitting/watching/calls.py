@@ -191,6 +191,7 @@ class Calling(Reading):
             return
         if f is setattr or f is delattr or name in ("__setattr__", "__delattr__"):
             if len(args) > 1 and isinstance(args[1], str):
+                self.marks(frame, args[0], args[1])
                 self.touched.written.add((id(args[0]), args[1]))
             return
         owner = getattr(f, "__self__", None)

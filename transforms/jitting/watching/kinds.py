@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict, defaultdict, deque
 from enum import Enum
+from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
@@ -18,12 +19,14 @@ from fx.transforms.jitting.watching.operands import NOTHING
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), CodeType, slice, range)
 CONTAINERS = (list, tuple, dict, set, frozenset)
-IGNORED, CONTAINER, INSTANCE, OWNER, OPAQUE = range(5)
+IGNORED, CONTAINER, INSTANCE, OWNER, OPAQUE, MARKED = range(6)
 
 
 def kind_of(cls: type) -> int:
-    if cls in _PLAIN or cls is type(NOTHING) or issubclass(cls, Tensor):
+    if cls in _PLAIN or cls is type(NOTHING):
         return IGNORED
+    if issubclass(cls, Tensor):  # a parameter may carry attributes of the user's
+        return MARKED if cls.__dictoffset__ else IGNORED
     if cls is FunctionType or issubclass(cls, type | ModuleType):
         return OWNER
     if cls in CONTAINERS:
@@ -71,3 +74,10 @@ def slots_of(cls: type) -> tuple[str, ...]:
         names = vars(base).get("__slots__", ())
         found += (names,) if isinstance(names, str) else names
     return tuple([n for n in found if n not in ("__dict__", "__weakref__")])
+
+
+@lru_cache(maxsize=4096)
+def is_mark(cls: type, name: str) -> bool:
+    """Whether an attribute of tensors of a class is none of fx's own."""
+    found = next((base for base in cls.__mro__ if name in vars(base)), None)
+    return name == "__dict__" or found is None or origin_of_module(found.__module__) != "fx"

@@ -21,8 +21,10 @@ from fx.transforms.jitting.watching.kinds import (
     CONTAINERS,
     IGNORED,
     INSTANCE,
+    MARKED,
     OPAQUE,
     OWNER,
+    is_mark,
     kind_of,
     slots_of,
 )
@@ -70,6 +72,13 @@ class Reading:
             return
         touched = self.touched
         key = id(x)
+        if kind == MARKED:
+            if is_mark(type(x), name):
+                touched.ids.add(key)
+                touched.names.setdefault(key, set()).add(name)
+                if name == "__dict__":
+                    touched.whole.add(key)
+            return
         if type(x) is list and name in PUTTERS:
             return
         if kind == OPAQUE and name in _HARMLESS:
@@ -91,6 +100,7 @@ class Reading:
 
     def store(self, frame: FrameType, name: str, count: int) -> None:
         x = operands(frame, 1)[0]
+        self.marks(frame, x, name)
         if self.kind(x) in (INSTANCE, OWNER):
             place = id(x), name
             self.touched.written.add(place)
@@ -100,10 +110,16 @@ class Reading:
 
     def delete(self, frame: FrameType, name: str, count: int) -> None:
         x = operands(frame, 1)[0]
+        self.marks(frame, x, name)
         if self.kind(x) in (INSTANCE, OWNER):
             self.touched.written.add((id(x), name))
             self.given.discard((id(x), name))
             self.touched.names.setdefault(id(x), set()).add(name)
+
+    def marks(self, frame: FrameType, x: Any, name: str) -> None:
+        """An attribute gets a value or goes: of tensors those of fx alone are followed."""
+        if self.kind(x) == MARKED and is_mark(type(x), name):
+            self.give_up(frame, f"it changes the attribute {name!r} of a tensor")
 
     def store_global(self, frame: FrameType, name: str, count: int) -> None:
         self.touched.written.add((id(frame.f_globals), name))
@@ -242,8 +258,9 @@ class Reading:
                 self.touched.whole.add(id(x))
                 self.touched.owners[id(x)] = ref(x)
                 continue
-            if kind == INSTANCE:
+            if kind in (INSTANCE, MARKED):
                 self.touched.whole.add(id(x))
+            if kind == INSTANCE:
                 self.touched.identity.add(id(x)) if type(x).__eq__ is object.__eq__ else None
                 below += getattr(x, "__dict__", {}).values()
                 below += [getattr(x, n, None) for n in slots_of(type(x))]
