@@ -21,7 +21,7 @@ _NO_SHAPE = (
 class _Uninitialized(Cell):
     """What the two share: a dtype and a device, and no values."""
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # laid out as what it becomes
     cls_to_become: ClassVar[type]
 
     def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
