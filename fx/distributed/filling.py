@@ -152,7 +152,7 @@ def into(listed: Any, name: str) -> Callable[[Any], list[Tensor]]:
     places = [Place(x, name) for x in listed]
 
     def fill(arrays: Any) -> list[Tensor]:
-        out = [place.filled(np.ascontiguousarray(a)) for place, a in zip(places, arrays)]
+        out = [place.filled(np.asarray(a, order="C")) for place, a in zip(places, arrays)]
         if isinstance(listed, list):
             listed[:] = out
         return out

@@ -179,8 +179,24 @@ def operation(name: str, dtype: Any) -> Any:
         return None
     if dtype in dtypes.FLOATING and name in ("band", "bor", "bxor"):
         return None
+    if dtype in dtypes.FLOATING and name in ("min", "max"):
+        return _with_nan(name)
     found = (_OF_BOOLS if dtype == dtypes.bool_ else _OPERATIONS).get(name)
     return None if found is None else getattr(start(), found)
+
+
+@cache
+def _with_nan(name: str) -> Any:
+    """The ``MPI.Op`` of ``min`` or ``max`` that NaN wins: MPI's own loses it in some orders."""
+    MPI = start()
+    pick: Any = np.minimum if name == "min" else np.maximum
+
+    def reduce(given: Any, kept: Any, datatype: Any) -> None:
+        dtype = np.float32 if datatype.Get_size() == 4 else np.float64
+        into = np.frombuffer(kept, dtype)
+        pick(np.frombuffer(given, dtype), into, out=into)
+
+    return MPI.Op.Create(reduce, commute=True)
 
 
 def buffer(array: np.ndarray[Any, Any]) -> list[Any]:

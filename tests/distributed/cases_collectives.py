@@ -91,6 +91,32 @@ def case_reduce_and_reduce_scatter_of_every_dtype_and_operation():
         )
 
 
+def case_nan_wins_in_every_rank_and_length():
+    for dtype in (fx.float16, fx.float32, fx.float64):
+        for length in (1, 100, 100_000):
+            for of_nan in range(size):
+                x = np.full(length, float(rank), dtype)
+                x[0] = np.nan if rank == of_nan else rank
+                for op, want in ((ReduceOp.MAX, size - 1), (ReduceOp.MIN, 0)):
+                    for way in (dist.all_reduce, fx.jit(dist.all_reduce)):
+                        got = way(fx.asarray(x), op).numpy()
+                        assert np.isnan(got[0]) and (got[1:] == want).all(), (op, got)
+
+
+def case_lists_of_single_numbers():
+    x = fx.asarray(rank + 0.5)
+    want = [r + 0.5 for r in range(size)]
+    rooms = [fx.asarray(0.0) for _ in range(size)]
+    assert [t.item() for t in dist.all_gather(rooms, x)] == want
+    assert all(t.shape == () for t in dist.all_gather(rooms, x))
+    got = dist.gather(x, rooms if rank == 0 else None)
+    assert got is None or [t.item() for t in got] == want
+    parts = [fx.asarray(rank + 10.0 * r) for r in range(size)]
+    want = [r + 10.0 * rank for r in range(size)]
+    assert [t.item() for t in dist.all_to_all(rooms, parts)] == want
+    assert dist.reduce_scatter(rooms[0], parts).item() == sum(want)
+
+
 def case_a_sum_with_a_factor():
     out = dist.all_reduce(fx.ones(3) * rank, ReduceOp.PREMUL_SUM(0.5))
     same(out, np.full(3, 0.5 * sum(range(size)), np.float32))

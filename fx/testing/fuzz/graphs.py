@@ -33,7 +33,8 @@ SMOOTH = (
 )  # fmt: skip
 JUMPS = (
     "fx.floor({0})", "fx.ceil({0})", "fx.round({0})", "fx.trunc({0})", "fx.sign({0})",
-    "fx.isnan({0})", "fx.isinf({0})", "fx.isfinite({0})", "fx.signbit({0})", "fx.logical_not({0})",
+    "fx.isnan({0})", "fx.isinf({0})", "fx.isfinite({0})", "fx.signbit(fx.nan_to_num({0}))",
+    "fx.logical_not({0})",  # above: which sign a NaN has that was computed, nothing says
     "{0} > 0", "{0} == 1", "{0} != {0}", "fx.argmax({0}, axis=-1)", "fx.argmin({0}, axis=0)",
     "fx.argmax({0})", "fx.argsort({0}, axis=-1)", "fx.count_nonzero({0}, axis=0)",
     "fx.any({0}, axis=-1)", "fx.all({0})", "fx.all({0}, axis=0)", "fx.any({0} > 1)",
@@ -82,7 +83,7 @@ PAIRS = (
 )  # fmt: skip
 JUMPING_PAIRS = (
     "{0} < {1}", "{0} == {1}", "fx.where({0} == {1}, {0}, {1})", "fx.remainder({0}, {1})",
-    "{0} // {1}", "fx.copysign({0}, {1})", "{0} & {1}", "{0} | {1}", "{0} ^ {1}",
+    "{0} // {1}", "fx.copysign({0}, fx.nan_to_num({1}))", "{0} & {1}", "{0} | {1}", "{0} ^ {1}",
     "fx.isin({0}, {1})", "{0} >= {1}", "fx.logical_and({0}, {1})",
     "fx.searchsorted(fx.sort({0}.reshape(-1)), {1})", "fx.fmod({0}, {1})",
     "fx.where({0} > 0, {0}, {1})", "fx.nextafter({0}, {1})",
