@@ -19,6 +19,7 @@ import sys
 from typing import Any
 
 import fx.prims.shape as shape_prims
+from fx.config import modes
 from fx.primitive import NOT_DIFFERENTIABLE, Primitive
 from fx.staged_number import StagedNumber
 from fx.tensor import Tensor, new_tensor
@@ -79,7 +80,20 @@ class _Tensor:
 
 _TENSOR = _Tensor()
 
-debug_print = Primitive(  # no results: it is kept for its effect
+
+class _Staged(Primitive):
+    """One that is staged where its arguments are known, too: it has its effect in each call."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Bind."""
+        if modes.stage is not None and all(type(x) is Tensor for x in args):
+            return modes.stage.emit(self, args, params)
+        return super().__call__(*args, **params)
+
+
+debug_print = _Staged(  # no results: it is kept for its effect
     "debug_print", cpu=_show, multiple=True, effectful="print", differentiable=False,
     spec=lambda *specs, **params: (),
     jvp=NOT_DIFFERENTIABLE,

@@ -11,13 +11,13 @@ recorded run computed them: those of the body itself would have the rule for a d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fx.backward_pass import backward_pass
 from fx.config import modes
 from fx.graph.bodies import Specs, extract, live_nodes, out_specs
 from fx.graph.cost import cheap
-from fx.graph.ir import Graph, Value
+from fx.graph.ir import Graph, Node, Value
 from fx.graph.passes.effects import effectful, is_effectful
 from fx.levels import Level
 from fx.slotted import slotted
@@ -126,14 +126,17 @@ def _split(
     again: bool,
 ) -> Split:
     wanted = every.outputs[results:]
-    joint = Graph(every.inputs, live_nodes(every, wanted), wanted, every.name)
+    effects = list(effectful(every))
+    early, late = effects[:ahead], dict.fromkeys(effects[ahead:])
+    nodes = live_nodes(every, wanted, effects=late)
+    joint = Graph(every.inputs, nodes, wanted, every.name)
     inputs = joint.inputs[:count]
     free = {v for v, f in zip(inputs, at_hand) if f}
     still = {v for v, f in zip(inputs, fixed) if f}
     moving = set(joint.inputs[count:])  # what depends on cotangents
     again_from = set(free) | (set(inputs) if again else set())  # what can be computed again
     for node in joint.nodes:
-        if not moving.isdisjoint(node.inputs):
+        if node in late or not moving.isdisjoint(node.inputs):
             moving.update(node.outs)
             continue
         known = all(v.constant is not None or v in again_from for v in node.inputs)
@@ -142,11 +145,11 @@ def _split(
             still.update(node.outs)
         if again or unmoved or (known and cheap(node)):
             again_from.update(node.outs)
-    stored = _residuals(joint, moving, again_from)
+    stored = _residuals(joint, moving, again_from, late)
     if again:
-        reached = _reached(joint, stored)
+        reached = _reached(joint, stored, late)
         stored = {v: None for v in inputs if v in reached and v not in free}
-    backward_nodes = live_nodes(joint, joint.outputs, stored)
+    backward_nodes = live_nodes(joint, joint.outputs, stored, effects=late)
     reads = {v for node in backward_nodes for v in node.inputs} | set(joint.outputs)
     used = [i for i, v in enumerate(inputs) if v in free and v in reads]
     kept = list(stored)
@@ -156,21 +159,27 @@ def _split(
     )  # fmt: skip
     forward = extract(inputs, live_nodes(joint, kept), kept, f"residuals of {joint.name}")
     given = [*every.outputs[:results], *kept]
-    effects = list(effectful(every))[:ahead]
-    whole = extract(inputs, live_nodes(every, given, effects=effects), given, forward.name)
+    whole = extract(inputs, live_nodes(every, given, effects=early), given, forward.name)
     places = {v: i for i, v in enumerate(inputs)}
     where = tuple([places.get(v) for v in kept])
     return Split(forward, whole, backward, where, tuple(used), gradients)
 
 
-def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict[Value, None]:
-    """What nodes that depend on cotangents need and cannot compute again from what is there."""
+def _residuals(
+    joint: Graph, moving: set[Value], again_from: set[Value], late: Collection[Node]
+) -> dict[Value, None]:
+    """What nodes that depend on cotangents need and cannot compute again from what is there.
+
+    Args:
+        late: the pullback's nodes with effects, which belong to these.
+    """
     reads: dict[Value, None] = {}
     wanted = set(joint.outputs)
     for v in joint.outputs:
         reads[v] = None
     for node in reversed(joint.nodes):
-        if wanted.isdisjoint(node.outs) or moving.isdisjoint(node.outs):
+        needed = not (wanted.isdisjoint(node.outs) or moving.isdisjoint(node.outs))
+        if not needed and node not in late:
             continue
         wanted.update(node.inputs)
         reads.update(dict.fromkeys(node.inputs))
@@ -195,8 +204,8 @@ def _residuals(joint: Graph, moving: set[Value], again_from: set[Value]) -> dict
     return stored
 
 
-def _reached(joint: Graph, stored: dict[Value, None]) -> set[Value]:
-    nodes = live_nodes(joint, joint.outputs)
+def _reached(joint: Graph, stored: dict[Value, None], late: Collection[Node]) -> set[Value]:
+    nodes = live_nodes(joint, joint.outputs, effects=late)
     return {v for node in nodes for v in node.inputs} | set(joint.outputs) | set(stored)
 
 
