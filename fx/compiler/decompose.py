@@ -12,7 +12,7 @@ from fx import limits
 from fx.compiler.kinds import REDUCTIONS, kind_of
 from fx.compiler.maps import VIEWS
 from fx.compiler.target import Target
-from fx.dtypes import FLOATING, INTEGRAL
+from fx.dtypes import COMPLEX, FLOATING, INTEGRAL
 from fx.graph.ir import Graph, Node, Rewriter, Value, constant_value
 from fx.graph.key import foldable
 from fx.graph.passes.decomposition import by_formula
@@ -33,12 +33,13 @@ def decompose(graph: Graph, target: Target) -> Graph:
         return graph
     rewriter = Rewriter(graph)
     checks = dict(graph.cache.get("checks", {}))
+    parts: dict[Value, tuple[Value, Value]] = {}
     for node in graph.nodes:
         rule = _rule(node, target)
         made = None
         if rule is not None:
             inputs = [rewriter.get(v) for v in node.inputs]
-            made = rule(_Writer(rewriter, node, checks), *inputs, **node.params)
+            made = rule(_Writer(rewriter, node, checks, parts), *inputs, **node.params)
         if made is None:
             rewriter.keep(node)
         else:
@@ -53,6 +54,9 @@ def decompose(graph: Graph, target: Target) -> Graph:
 def _rule(node: Node, target: Target) -> Callable[..., Any] | None:
     """What writes a node out; None if it stays as it is."""
     name = node.primitive.name
+    if node.inputs and node.inputs[0].spec.dtype in COMPLEX and name in _BY_PARTS:
+        rule: Any = _BY_PARTS[name]
+        return rule if all(v.spec.size for v in (*node.inputs, *node.outs)) else None
     rule = _rules().get(name)
     if name in REDUCTIONS:
         shape = node.inputs[0].spec.shape
@@ -77,7 +81,20 @@ class _LooseMax:
         return registry["max"](x, **params)
 
 
+class _Join:
+    """Complex numbers of their parts."""
+
+    name, multiple = "complex", False
+    kind, weight, formula = "elementwise", 1, None
+    commutative = no_minus_zero = partial = False
+
+    def spec(self, real: Any, imaginary: Any) -> Any:
+        """Of the dtype whose parts they are."""
+        return real.with_(dtype=np.result_type(real.dtype, np.complex64))
+
+
 _LOOSE_MAX = _LooseMax()
+_INTERNAL = {one.name: one for one in (_LOOSE_MAX, _Join())}
 # what they subtract is their largest element, and a NaN reaches every result by a sum
 _SHIFTED = ("softmax", "log_softmax", "logsumexp")
 
@@ -85,12 +102,18 @@ _SHIFTED = ("softmax", "log_softmax", "logsumexp")
 class _Writer:
     """Adds nodes in the place of one."""
 
-    def __init__(self, rewriter: Rewriter, node: Node, checks: dict[Any, Any]) -> None:
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        node: Node,
+        checks: dict[Any, Any],
+        parts: dict[Value, tuple[Value, Value]],
+    ) -> None:
         self.rewriter, self.node, self.line = rewriter, node, node.line
-        self.checks = checks
+        self.checks, self.known_parts = checks, parts
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        primitive = _LOOSE_MAX if name == "loose_max" else registry[name]
+        primitive = _INTERNAL.get(name) or registry[name]
         return lambda *inputs, **params: self.rewriter.add(
             primitive, *inputs, line=self.line, **params
         )
@@ -223,6 +246,46 @@ def _is_zeros(x: Value) -> bool:
 
 def _kept(x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.spec.shape) if i not in axes])
+
+
+# complex numbers by their parts ------------------------------------------------------------------
+
+
+def _parts(w: _Writer, x: Value) -> tuple[Value, Value]:
+    """The real and the imaginary part; those of a view are views of parts, which others share."""
+    found = w.known_parts.get(x)
+    if found is None:
+        node = x.node
+        if node is not None and node.primitive.name in ("transpose", "reshape", "broadcast_to"):
+            over = [w.rewriter.add(node.primitive, part, line=w.line, **node.params)
+                    for part in _parts(w, node.inputs[0])]  # fmt: skip
+            found = over[0], over[1]
+        elif node is not None and node.primitive.name == "conj":
+            found = w.part(node.inputs[0], turn=0), w.part(node.inputs[0], turn=3)
+        else:
+            found = w.part(x, turn=0), w.part(x, turn=1)
+        w.known_parts[x] = found
+    return found
+
+
+def _linear(w: _Writer, x: Value, **params: Any) -> Value:
+    """A linear function with real coefficients."""
+    real, imaginary = [getattr(w, w.node.primitive.name)(p, **params) for p in _parts(w, x)]
+    return w.complex(real, imaginary)
+
+
+def _bilinear(w: _Writer, x: Value, y: Value, **params: Any) -> Value:
+    """A product of some kind: four of real numbers."""
+    (a, b), (c, d) = _parts(w, x), _parts(w, y)
+    product = getattr(w, w.node.primitive.name)
+    real = w.subtract(product(a, c, **params), product(b, d, **params))
+    return w.complex(real, w.add(product(a, d, **params), product(b, c, **params)))
+
+
+_BY_PARTS: dict[str, Callable[..., Value]] = {
+    **dict.fromkeys(("matmul", "conv", "conv_input_grad", "conv_weight_grad"), _bilinear),
+    **dict.fromkeys(("window_sum", "window_sum_transpose", "cumsum"), _linear),
+}
 
 
 # divisors of integers ---------------------------------------------------------------------------

@@ -23,10 +23,11 @@ PyTorch and NumPy do; quotients follow R. L. Smith, Algorithm 116, Comm. of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fx.compiler import pair_functions
 from fx.compiler.nest import Nest
+from fx.compiler.real_terms import Parts, Real
 from fx.dtypes import COMPLEX, bool_, real_of
 
 PARTS = ("re", "im")  # how loads name them
@@ -37,71 +38,6 @@ class Pair(NamedTuple):
 
     re: int
     im: int
-
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """An expression of a nest, with the operators of numbers and of truth values."""
-
-    nest: Nest
-    e: int
-
-    @property
-    def dtype(self) -> Any:
-        """Of its value."""
-        return self.nest.exprs[self.e].dtype
-
-    def __call__(self, name: str, *others: Any, dtype: Any = None, params: Any = ()) -> Real:
-        """A primitive of it and of others, which may be numbers."""
-        args = [self.e, *[self.like(x).e for x in others]]
-        return Real(self.nest, self.nest.op(name, args, dtype or self.dtype, params))
-
-    def like(self, value: Any) -> Real:
-        """A number in its dtype, or an expression itself."""
-        if isinstance(value, Real):
-            return value
-        return Real(self.nest, self.nest.constant(value, self.dtype))
-
-    def __add__(self, y: Any) -> Real:
-        return self("add", y)
-
-    def __sub__(self, y: Any) -> Real:
-        return self("subtract", y)
-
-    def __mul__(self, y: Any) -> Real:
-        return self("multiply", y)
-
-    def __truediv__(self, y: Any) -> Real:
-        return self("divide", y)
-
-    def __neg__(self) -> Real:
-        return self("negative")
-
-    def __abs__(self) -> Real:
-        return self("abs")
-
-    def is_(self, relation: str, y: Any) -> Real:
-        """Whether ``less``, ``equal``, ... than another."""
-        return self(relation, y, dtype=bool_)
-
-    def __and__(self, y: Real) -> Real:
-        return self("logical_and", y)
-
-    def __or__(self, y: Real) -> Real:
-        return self("logical_or", y)
-
-    def pick(self, x: Real, y: Any) -> Real:
-        """x where it holds, y elsewhere."""
-        return Real(self.nest, self.nest.op("where", (self.e, x.e, x.like(y).e), x.dtype))
-
-    def cast(self, dtype: Any) -> Real:
-        """In another dtype."""
-        return self if dtype == self.dtype else self(
-            "astype", dtype=dtype, params=(("dtype", dtype),)
-        )  # fmt: skip
-
-
-Parts = tuple[Real, Real]
 
 
 def computed(nest: Nest, name: str, args: list[Any], dtype: Any, params: Mapping[str, Any]) -> Any:
@@ -219,8 +155,11 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "divide": _divide,
     "reciprocal": _reciprocal,
     "square": _square,
+    **{name: getattr(pair_functions, name) for name in pair_functions.NAMES},
+    "rsqrt": lambda z: _reciprocal(pair_functions.sqrt(z)),
     "abs": lambda z: z[0]("hypot", z[1]),
     "astype": _astype,
+    "complex": lambda x, y: (x, y),  # of decompose.py
     "where": lambda test, z, w: (test.pick(z[0], w[0]), test.pick(z[1], w[1])),
     "equal": lambda z, w: z[0].is_("equal", w[0]) & z[1].is_("equal", w[1]),
     "not_equal": lambda z, w: z[0].is_("not_equal", w[0]) | z[1].is_("not_equal", w[1]),

@@ -8,6 +8,7 @@ import torch
 
 import fx
 from fx.backends.cpu.llvm.driver import compile_graph
+from fx.compiler import pair_functions
 from fx.primitive import registry
 from fx.testing.case import draw, in_complex
 from fx.testing.compiled import compiled_in
@@ -100,6 +101,66 @@ def test_special_values_of_two(name, dtype):
 def test_special_values_of_one(name, dtype):
     x = fx.asarray(GRID.astype(dtype))
     same(native(getattr(fx, name), x), getattr(fx, name)(x).numpy())
+
+
+FUNCTIONS = pair_functions.NAMES
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero", "ignore:overflow")
+def test_special_values_of_functions(name, dtype):
+    large = np.finfo(dtype).max / 2
+    x = np.concatenate([GRID, [large + 1j, 1j * large, large * (1 + 1j), 89 + 1j, 1j - 89]])
+    x = fx.asarray(x.astype(dtype))
+    got, want = native(getattr(fx, name), x), getattr(fx, name)(x).numpy()
+    if name == "sign":  # NumPy takes |z| for infinite where it is beyond the largest number
+        got, want = np.delete(got, len(GRID) + 2), np.delete(want, len(GRID) + 2)
+    for part in (np.real, np.imag):
+        x, y = part(got), part(want)
+        open_ = np.isnan(want) & np.isinf(y)  # C99 leaves the sign of infinity beside NaN open
+        x, y = np.where(open_, abs(x), x), np.where(open_, abs(y), y)
+        np.testing.assert_allclose(x, y, rtol=32 * np.finfo(dtype).eps)
+
+
+def points():
+    """Complex numbers of all sizes, near the unit circle, and near the axes."""
+    a, b = rng.standard_normal((2, 4000))
+    wide = [np.sign(c) * 10 ** rng.uniform(-6, 1.9, 4000) for c in (a, b)]
+    near = np.exp(1j * np.pi * a) * (1 + 10 ** rng.uniform(-7, -1, 4000) * np.sign(b))
+    axes = [a + 1e-7j * b, 1e-7 * a + 1j * b]
+    return np.concatenate([a + 1j * b, wide[0] + 1j * wide[1], near, *axes])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_functions_are_exact_to_a_few_units(name):
+    f, x = getattr(fx, name), points().astype("complex64")
+    want = f(fx.asarray(x.astype("complex128"))).numpy()
+    there = (abs(want) < 1e37) & (abs(want) > 1e-37)
+    error = abs(native(f, fx.asarray(x)) - want)[there] / abs(want)[there]
+    units = 20 if name == "exp2" else 3  # what it turns by is up to 80 and rounded first
+    assert error.max() < units * np.finfo("float32").eps
+    x = points()
+    got, want = native(f, fx.asarray(x)), f(fx.asarray(x)).numpy()
+    there = np.isfinite(want)
+    assert (abs(got - want)[there] / abs(want)[there]).max() < 2 * units * np.finfo("float64").eps
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 7), (64, 33)])
+def test_a_network_of_complex_numbers_is_one_native_call(rows, columns):
+    x, w = numbers((rows, 20), "complex64"), numbers((20, columns), "complex64")
+
+    def loss(x, w):
+        return fx.mean(fx.abs(fx.tanh(x @ fx.conj(w))) ** 2)
+
+    step = fx.grad(loss, argnums=(0, 1))
+    program = compile_graph(fx.make_graph(step)(fx.asarray(x), fx.asarray(w)))
+    assert "python:" not in program.schedule
+    for got, want in zip(
+        fx.jit(step)(fx.asarray(x), fx.asarray(w)), step(fx.asarray(x), fx.asarray(w)), strict=True
+    ):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def native2(f, x, y):

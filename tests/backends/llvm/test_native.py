@@ -25,7 +25,7 @@ COMPLEX = {"complex64"}
 # the Python steps there are, and why
 KNOWN = [
     (
-        "functions of complex numbers by NumPy and SciPy",
+        "some functions of complex numbers are NumPy's and SciPy's",
         (
             "arccos",
             "arccosh",
@@ -33,30 +33,15 @@ KNOWN = [
             "arcsinh",
             "arctan",
             "arctanh",
-            "cos",
-            "cosh",
             "erf",
             "erfc",
-            "exp",
-            "exp2",
             "expm1",
-            "log",
-            "log10",
             "log1p",
-            "log2",
             "power",
-            "rsqrt",
-            "sign",
-            "sin",
-            "sinh",
-            "sqrt",
-            "tan",
-            "tanh",
         ),
         COMPLEX,
     ),
-    ("products and windows of complex numbers", ("matmul", *CONVOLUTIONS, *WINDOWS), COMPLEX),
-    ("what goes along complex numbers", ("cumprod", "cumsum", "prod", "recurrence"), COMPLEX),
+    ("products along complex numbers", ("cumprod", "prod", "recurrence"), COMPLEX),
     ("lanes are gone before code is made", LANES, COMPLEX),
     ("SciPy gives no address of zeta", ("polygamma", "zeta"), REAL),
     ("Airy's functions are four at once", ("airy_ai", "airy_ai_slope"), REAL),
@@ -78,8 +63,8 @@ def test_the_list_of_python_steps_is_short_and_known(name):
 
 
 def test_the_command_prints_both():
-    lines = [line.split()[:2] for line in table(["tanh", "polygamma"]).splitlines()]
-    assert lines == [["tanh", "native"], ["tanh", "Python"], ["polygamma", "Python"]]
+    lines = [line.split()[:2] for line in table(["erf", "polygamma"]).splitlines()]
+    assert lines == [["erf", "native"], ["erf", "Python"], ["polygamma", "Python"]]
 
 
 @pytest.fixture
