@@ -7,9 +7,11 @@ several orders. Jitted equals plain in every call; or runs uncompiled, and says 
 import itertools
 import warnings
 
+import numpy as np
 import pytest
 
 import fx
+from fx.transforms.jitting.watching.impure import is_of_numpy, numpy_settings
 
 X = fx.tensor([1.0, 2.0])
 
@@ -267,3 +269,14 @@ def test_the_class_of_a_layer_is_noticed():
     for cls in (fx.nn.Tanh, fx.nn.Sigmoid, fx.nn.Tanh):
         layer[1].__class__ = cls
         assert f(X).tolist() == pytest.approx(layer(X).tolist(), rel=1e-5)
+
+
+def test_what_numpy_is_set_to_is_one_text_that_is_made_once():
+    first = numpy_settings()
+    assert numpy_settings() is first
+    with np.printoptions(precision=3):
+        assert numpy_settings() != first
+    with np.errstate(divide="raise"):
+        assert numpy_settings() != first
+    assert numpy_settings() == first
+    assert is_of_numpy(np.float32(1)) and not is_of_numpy(np.dtype("float32"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import random
+import sys
 from contextvars import ContextVar
-from functools import lru_cache
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
@@ -99,21 +99,29 @@ def is_asked(f: Any) -> bool:
 
 
 def is_of_numpy(f: Any) -> bool:
-    """Whether what is called, or worked on, is NumPy's, which has settings."""
+    """Whether what is called, or worked on, is NumPy's and obeys its settings: dtypes do not."""
+    if isinstance(f, np.dtype):
+        return False
     module = getattr(f, "__module__", None) if isinstance(f, FunctionType) else None
     return (module or type(f).__module__).partition(".")[0] == "numpy"
 
 
-def numpy_settings() -> tuple[object, ...]:
-    """What NumPy does where a result is not finite, and how it shows arrays."""
-    return _float_errors(_ERRORS.get()), *np.get_printoptions().items()
+def numpy_settings() -> str:
+    """What NumPy does where a result is not finite, and how it shows arrays.
+
+    One text, since guards look at every item of what they ask for, in each call.
+    """
+    global _seen
+    errors, options = _ERRORS.get(), _PRINTING()
+    if errors is not _seen[0] or options is not _seen[1]:  # what is set is another object
+        _seen = errors, options, f"{np.geterr()} {options}"
+    return _seen[2]
 
 
-@lru_cache(maxsize=64)
-def _float_errors(state: object) -> tuple[str, ...]:
-    return tuple(np.geterr().values())  # ten times as long as looking at who holds them
-
-
+_seen: tuple[object, object, str] = (None, None, "")
+# what holds the options, which ``get_printoptions`` copies; before NumPy 2.2 nothing does
+_PRINTING: Any = getattr(sys.modules.get("numpy._core.printoptions"), "format_options", None)
+_PRINTING = np.get_printoptions if _PRINTING is None else _PRINTING.get
 _ERRORS: ContextVar[object] = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 
 
