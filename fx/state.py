@@ -146,6 +146,8 @@ class Cell(Held, Tensor):
         """The tensor that the cell would hold: these values, with its own leaf."""
         hosted = writing.hosted
         array = value._a
+        if type(array) is not ndarray and hasattr(array, "held_as"):
+            array = array.held_as(getattr(getattr(self, "value", None), "_a", None))
         held = new_tensor(array if hosted is None or not hosted(array) else array.copy())
         held._node = self.leaf if self.leaf is None or not self.leaf.level else self._leaf_on(0)
         return held

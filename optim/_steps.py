@@ -10,6 +10,7 @@ from fx.config import modes
 from fx.optim import _fused
 from fx.optim._held import Slots
 from fx.optim._rule import Clock, Rule, begun, first_count, updated
+from fx.prims.placing import placements_of, redistribute
 from fx.state import Cell, lasting, rebind_all
 from fx.tensor import Tensor
 
@@ -56,6 +57,11 @@ def make_steps(steps: list[Step], rule: Rule) -> None:
         names = step.names
         for p, g, held_slots, clock in step.ready:
             x = p.read()
+            placed = placements_of(p.value)
+            if (
+                placed is not None
+            ):  # its slots will lie so, and what they are made from is sent once
+                g = redistribute(g, mesh=placed[0], placements=placed[1])
             if not rule.elementwise:
                 names = rule.slots(step.group, p)
             slots = {name: _slot(held_slots, name).read() for name in names}

@@ -89,6 +89,7 @@ class Mesh:
         self._sizes = tuple(ranks.shape)
         self._ranks = tuple(flat)
         self._axes: tuple[MeshAxis, ...] = ()
+        self._place: tuple[int, ...] = ()  # of this rank; of others nothing
         self._here = True
         if not lanes:
             self._axes = self._connected(ranks)
@@ -114,7 +115,7 @@ class Mesh:
         if self._here:
             from fx.distributed.ranks import Ranks, known
 
-            place = [int(i[0]) for i in np.nonzero(ranks == rank)]
+            self._place = place = tuple([int(i[0]) for i in np.nonzero(ranks == rank)])
             for k, axis in enumerate(axes):
                 if axis.number not in known:
                     line = tuple(slice(None) if i == k else p for i, p in enumerate(place))
@@ -136,6 +137,38 @@ class Mesh:
         """The ranks."""
         return np.asarray(self._ranks).reshape(self._sizes)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes, in their order."""
+        return self._sizes
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Where this rank is, a number for each axis.
+
+        Raises:
+            DistError: if it is not in the mesh.
+        """
+        if not self._place:
+            raise DistError(
+                f"{self!r} has lanes of one process for ranks, which hold no parts of tensors"
+                if self.lanes
+                else f"rank {world()[1]} is not in {self!r}, which has the ranks {self._ranks}"
+            )
+        return self._place
+
+    def ranks(self, axis: int) -> Any:
+        """The ranks along an axis to whom this rank belongs (``ranks.py``)."""
+        from fx.distributed.ranks import known
+
+        return self.place and known[self._axes[axis].number]
+
+    def placed(self, local: Any, shape: tuple[int, ...], placements: Any) -> Any:
+        """The array of which this rank has a part (``placed.py``)."""
+        from fx.distributed.placed import Placed
+
+        return Placed(local, shape, self, placements)
+
     def axis(self, name: Hashable, what: str) -> int:
         """The place of an axis.
 
@@ -151,7 +184,7 @@ class Mesh:
         return f"Mesh({sizes}{', lanes' if self.lanes else ''})"
 
     def __eq__(self, other: Any) -> bool:
-        return type(other) is Mesh and self._told() == other._told()
+        return isinstance(other, Mesh) and self._told() == other._told()
 
     def __hash__(self) -> int:
         return hash(self._told())

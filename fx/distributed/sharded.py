@@ -176,7 +176,7 @@ def _check_cut(x: Tensor, cuts: Cuts, mesh: Mesh, local: bool) -> None:
 def _count(names: tuple[Hashable, ...], mesh: Mesh) -> int:
     count = 1
     for name in names:
-        count *= mesh.shape[name]
+        count *= mesh.sizes[mesh.axis(name, "")]
     return count
 
 

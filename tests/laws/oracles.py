@@ -367,7 +367,8 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPEC
     "broadcast_to": broadcast_to, "concatenate": concatenate, "cummax": records(operator.gt),
     "cummin": records(operator.lt), "cumprod": accumulated(operator.mul),
     "conj": lambda x: x, "cumsum": accumulated(operator.add), "flip": flip,
-    "device_put": lambda x, device: x,
+    "device_put": lambda x, device: x, "redistribute": lambda x, **placed: x,
+    "from_local": lambda x, **placed: x, "to_local": lambda x, **placed: x,
     "full": lambda *, shape, value, dtype, device: broadcast_to(
         np.asarray(value, dtype), shape=shape
     ),

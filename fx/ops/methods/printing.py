@@ -148,7 +148,12 @@ def _described(array: Any, device: str, history: list[str]) -> str:
     else:
         if not _options.edgeitems:
             suffixes.append(f"size={shape}")
-        content = _content(backend(device).to_numpy(array), len("tensor("))
+        if hasattr(array, "shown"):  # not all of it is here
+            values, told = array.shown()
+            suffixes += told
+        else:
+            values = backend(device).to_numpy(array)
+        content = _content(values, len("tensor(")) if values.size else "[]"
     if dtype not in usual:
         suffixes.append(f"dtype={face()}.{dtype.name}")
     return _joined("tensor(" + content, suffixes + history, len("tensor("))

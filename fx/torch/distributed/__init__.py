@@ -25,14 +25,15 @@ _SAME = """
     PrefixStore ProcessGroup GroupMember group default_pg_timeout is_initialized new_group
     new_subgroups new_subgroups_by_enumeration split_group destroy_process_group get_rank
     get_world_size get_backend get_backend_config get_process_group_ranks get_global_rank
-    get_group_rank get_pg_count get_node_local_rank init_process_group P2POp batch_isend_irecv"""
+    get_group_rank get_pg_count get_node_local_rank init_process_group P2POp batch_isend_irecv
+    DeviceMesh init_device_mesh"""
 _COLLECTIVES = """
     all_reduce reduce broadcast all_gather all_gather_into_tensor gather scatter reduce_scatter
     reduce_scatter_tensor all_to_all all_to_all_single barrier monitored_barrier
     all_reduce_coalesced all_gather_coalesced isend irecv send recv all_gather_object gather_object
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
 
-_ROOMS = ("checkpoint", "optim", "pipelining", "rpc")
+_ROOMS = ("checkpoint", "device_mesh", "optim", "pipelining", "rpc", "tensor")
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
 _coalescing_manager = _collectives.Coalesced

@@ -47,6 +47,11 @@ KNOWN = [
     ("Airy's functions are four at once", ("airy_ai", "airy_ai_slope"), REAL),
     ("lanes are gone before code is made", LANES, REAL | INTEGERS),
     ("outside of a mesh there is one rank", ("mesh_index",), {"as drawn"}),
+    (
+        "tensors on a mesh are computed kernel by kernel",
+        ("from_local", "redistribute", "to_local"),
+        REAL | INTEGERS | COMPLEX,
+    ),
     ("windows of 16 bits and of integers", CONVOLUTIONS + WINDOWS, HALF | INTEGERS),
     ("neighbours of 16-bit numbers", ("nextafter",), HALF),
     ("products of integers", ("matmul",), INTEGERS),

@@ -1,0 +1,331 @@
+"""The device ``"mesh"``: an array of which each rank has a part, and what its kernels are.
+
+A kernel asks the sharding rule of its primitive (``fx/prims/factors.py``), chooses the placements
+of the operands for which the fewest bytes are sent, sends them, runs the kernel of the CPU on the
+parts, and knows the placements of the results. ``placements.md`` shows it by an example.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fx.devices import backend, register_backend
+from fx.distributed.placements import (
+    REPLICATE,
+    Partial,
+    Placement,
+    Placements,
+    Shard,
+    local_shape,
+)
+from fx.distributed.redistribution import cost, redistributed
+from fx.errors import DeviceError
+from fx.prims.collective import MESSAGES
+from fx.prims.factors import Factors, alike, factors_of
+from fx.spec import TensorSpec
+
+DEVICE = "mesh"
+Shape = tuple[int, ...]
+_PLUS = Partial("sum")
+
+
+class Placed:
+    """An array of which this rank has a part.
+
+    Args:
+        local: the part.
+        shape: of the whole.
+        mesh: the ranks; None for a whole that is the same on any: a number, zeros.
+        placements: one an axis of the mesh.
+
+    Attributes:
+        settled: of addends the sum, from when it was first wanted: it is not sent twice.
+    """
+
+    __slots__ = ("dtype", "local", "mesh", "ndim", "placements", "settled", "shape")
+
+    def __init__(
+        self, local: np.ndarray, shape: Shape, mesh: Any = None, placements: Placements = ()
+    ) -> None:
+        self.local, self.shape, self.mesh, self.placements = local, shape, mesh, placements
+        self.dtype, self.ndim = local.dtype, len(shape)
+        self.settled: Placed | None = None
+
+    def whole(self) -> bool:
+        """Whether this rank has all of it."""
+        return all(p.is_replicate() for p in self.placements)
+
+    def moved(self, mesh: Any, placements: Placements) -> Placed:
+        """By other placements."""
+        if self.mesh is None:
+            source: Placements = (REPLICATE,) * len(placements)
+        elif self.mesh == mesh:
+            source = self.placements
+        elif self.whole():
+            source = (REPLICATE,) * len(placements)
+        else:
+            raise DeviceError(
+                f"a tensor on {self.mesh!r} meets another on {mesh!r}; bring them to one mesh: "
+                f"x.full_tensor(), then distribute_tensor(x, mesh, placements)"
+            )
+        if self.settled is not None and not any(p.is_partial() for p in placements):
+            return self.settled.moved(mesh, placements)
+        local = redistributed(self.local, self.shape, mesh, source, placements)
+        out = Placed(local, self.shape, mesh, placements)
+        if any(p.is_partial() and not q.is_partial() for p, q in zip(source, placements)):
+            self.settled = out
+        return out
+
+    def held_as(self, before: Any) -> Placed:
+        """What a cell holds that held ``before``: its placements stay."""
+        kept = type(before) is Placed and before.mesh is not None and before.shape == self.shape
+        return self.moved(before.mesh, before.placements) if kept else self
+
+    def shown(self) -> tuple[np.ndarray, list[str]]:
+        """What is printed: the part of this rank, and what is to know besides."""
+        if self.mesh is None:
+            return self.local, []
+        of = [] if self.local.shape == self.shape else [f"part of {self.shape}"]
+        return self.local, [*of, f"placements={self.placements}", f"mesh={self.mesh!r}"]
+
+
+# the backend ------------------------------------------------------------------------------------
+
+ARRAY = Placed
+
+
+def from_numpy(array: np.ndarray) -> Placed:
+    """The same on all ranks."""
+    return Placed(array.copy(), array.shape)
+
+
+def to_numpy(array: Placed) -> np.ndarray:
+    """The values, where this rank has all of them.
+
+    Raises:
+        DeviceError: if it has not: nothing is sent by asking for values.
+    """
+    if not array.whole():
+        raise DeviceError(
+            f"this rank has only its part of a tensor of shape {array.shape} with placements "
+            f"{array.placements}; on all ranks write x.full_tensor(), which sends messages, or "
+            f"x.to_local() for the part"
+        )
+    return array.local.copy()
+
+
+def kernel_for(primitive: Any) -> Any:
+    """The kernel of the CPU on the parts."""
+
+    def kernel(*arrays: Placed, **params: Any) -> Any:
+        return _run(primitive, arrays, params)
+
+    return kernel
+
+
+def _run(primitive: Any, arrays: Sequence[Placed], params: dict[str, Any]) -> Any:
+    mesh = next((a.mesh for a in arrays if a.mesh is not None), None)
+    if "device" in params:
+        params = {**params, "device": "cpu"}
+    if primitive.effectful:
+        _check_effect(primitive, params)
+    if all(a.whole() for a in arrays):
+        out = primitive.cpu(*[a.local for a in arrays], **params)
+        placed = () if mesh is None else (REPLICATE,) * len(mesh.axis_names)
+        made = [Placed(np.asarray(a), np.shape(a), mesh, placed) for a in _several(out)]
+        return tuple(made) if primitive.multiple else made[0]
+    arrays = [a.settled or a for a in arrays]
+    specs = [TensorSpec(a.shape, a.dtype) for a in arrays]
+    told = factors_of(primitive, specs, params)
+    wanted = _several(primitive.spec(*specs, **params))
+    ways = _chosen(told, arrays, wanted, mesh)
+    moved = [a.moved(mesh, tuple([w.operands[i] for w in ways])) for i, a in enumerate(arrays)]
+    placements = [tuple([w.results[i] for w in ways]) for i in range(len(wanted))]
+    shapes = [
+        local_shape(s.shape, p, mesh.sizes, mesh.place)
+        for s, p in zip(wanted, placements, strict=True)
+    ]
+    found = _computed(primitive, told, ways, moved, params, wanted, shapes)
+    made = [Placed(a, s.shape, mesh, p) for a, s, p in zip(found, wanted, placements, strict=True)]
+    return tuple(made) if primitive.multiple else made[0]
+
+
+def _several(out: Any) -> tuple[Any, ...]:
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _check_effect(primitive: Any, params: dict[str, Any]) -> None:
+    effect = primitive.effectful(**params) if callable(primitive.effectful) else primitive.effectful
+    if effect == MESSAGES:
+        raise DeviceError(
+            f"{primitive.name} is a message of parts, and this tensor is the whole of all ranks; "
+            f"take x.to_local(), or let placements send: x.redistribute(mesh, placements)"
+        )
+
+
+def _computed(
+    primitive: Any,
+    told: Factors,
+    ways: Sequence[Way],
+    moved: Sequence[Placed],
+    params: dict[str, Any],
+    wanted: Sequence[TensorSpec],
+    shapes: Sequence[Shape],
+) -> list[np.ndarray]:
+    """The results of the kernel on the parts; of parts without an element what changes nothing."""
+    summed = [w.letter for w in ways if w.letter and told.summed(w.letter)]
+    empty = [
+        c for a, n in zip(moved, told.operands) for c, size in zip(n, a.local.shape) if not size
+    ]
+    if any(c in summed for c in empty):
+        return [_neutral(told.op, n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]
+    if all(0 in n for n in shapes):
+        return [np.empty(n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]
+    if told.local is not None:
+        params = told.local(params, [a.local.shape for a in moved], list(shapes))
+    return [np.asarray(a) for a in _several(primitive.cpu(*[a.local for a in moved], **params))]
+
+
+def _neutral(op: str, shape: Shape, dtype: Any) -> np.ndarray:
+    if op in ("sum", "product"):
+        return np.full(shape, op == "product", dtype)
+    if dtype.kind == "b":
+        return np.full(shape, op == "min", dtype)
+    if dtype.kind not in "iu":
+        return np.full(shape, -np.inf if op == "max" else np.inf, dtype)
+    found = np.iinfo(dtype)
+    return np.full(shape, found.min if op == "max" else found.max, dtype)
+
+
+# the choice -------------------------------------------------------------------------------------
+
+
+class Way:
+    """How an operation goes along one axis of the mesh: by a factor, by addends, or whole."""
+
+    __slots__ = ("letter", "operands", "results")
+
+    def __init__(
+        self, operands: Sequence[Placement], results: Sequence[Placement], letter: str = ""
+    ) -> None:
+        self.operands, self.results, self.letter = operands, results, letter
+
+
+def _chosen(
+    told: Factors, arrays: Sequence[Placed], wanted: Sequence[TensorSpec], mesh: Any
+) -> list[Way]:
+    """For each axis of the mesh the way for which the fewest bytes are sent; the first of equals.
+
+    A cut that no operand has is not considered: it would come out of addends for half the bytes of
+    a whole, but who uses the result would gather it again. All ranks choose alike, since they ask
+    for nothing but shapes and placements.
+    """
+    chosen: list[Way] = []
+    for m, count in enumerate(mesh.sizes):
+        now = [REPLICATE if a.mesh is None else a.placements[m] for a in arrays]
+        sizes = [_bytes_here(a, m) for a in arrays]
+        best: Way | None = None
+        least = 0.0
+        for way in _ways(told, now, arrays, wanted, [*chosen], mesh, m):
+            price = sum(
+                [cost(p, q, count, n) for p, q, n in zip(now, way.operands, sizes, strict=True)]
+            )
+            if best is None or price < least:
+                best, least = way, price
+        assert best is not None
+        chosen.append(best)
+    return chosen
+
+
+def _bytes_here(array: Placed, m: int) -> float:
+    """The bytes of what the other axes of the mesh leave of it."""
+    size = float(array.dtype.itemsize)
+    for n in array.shape:
+        size *= n
+    if array.mesh is not None:
+        for k, (p, count) in enumerate(zip(array.placements, array.mesh.sizes)):
+            if k != m and p.is_shard():
+                size /= count
+    return size
+
+
+def _ways(
+    told: Factors,
+    now: Sequence[Placement],
+    arrays: Sequence[Placed],
+    wanted: Sequence[TensorSpec],
+    before: Sequence[Way],
+    mesh: Any,
+    m: int,
+) -> Iterator[Way]:
+    whole = Way([REPLICATE] * len(now), [REPLICATE] * len(wanted))
+    if all(p.is_replicate() for p in now):
+        yield whole
+        return
+    if any(isinstance(p, Partial) and p != _PLUS for p in now):
+        linear: tuple[Any, ...] = ()
+    else:
+        linear = told.linear
+    for letter in told.letters():
+        if _may_cut(told, letter, now, arrays, wanted, before, mesh, m):
+            yield _by_factor(told, letter)
+    for group in linear:
+        if any(now[i] == _PLUS for i in group):
+            placed = [_PLUS if i in group else REPLICATE for i in range(len(now))]
+            yield Way(placed, [_PLUS] * len(wanted))
+    yield whole
+
+
+def _by_factor(told: Factors, letter: str) -> Way:
+    summed = told.summed(letter)
+    operands = [
+        Shard(names.index(letter)) if letter in names
+        else Partial(told.op) if summed and i in told.added
+        else REPLICATE
+        for i, names in enumerate(told.operands)
+    ]  # fmt: skip
+    results = [
+        Shard(names.index(letter)) if letter in names
+        else Partial(told.op) if summed
+        else REPLICATE
+        for names in told.results
+    ]  # fmt: skip
+    return Way(operands, results, letter)
+
+
+def _may_cut(
+    told: Factors,
+    letter: str,
+    now: Sequence[Placement],
+    arrays: Sequence[Placed],
+    wanted: Sequence[TensorSpec],
+    before: Sequence[Way],
+    mesh: Any,
+    m: int,
+) -> bool:
+    """Whether an operand is cut along a factor, and so all that have it can be."""
+    sides = [*zip(told.operands, arrays), *zip(told.results, wanted)]
+    sizes = [n for names, a in sides for c, n in zip(names, a.shape) if c == letter]
+    counts = [n for w, n in zip(before, mesh.sizes) if w.letter == letter] + [mesh.sizes[m]]
+    total = int(np.prod(counts))
+    held = any(
+        p == Shard(d)
+        for p, names in zip(now, told.operands)
+        for d, c in enumerate(names)
+        if c == letter
+    )
+    if not held:
+        return False
+    partly = 0 < sum(letter in names for names in told.results) < len(told.results)
+    if partly and sizes[0] % total:
+        return False  # a part without an element knows nothing of the other results
+    same = all(n == sizes[0] for n in sizes)
+    return same or (len(counts) == 1 and alike(sizes, total)) or not any(n % total for n in sizes)
+
+
+register_backend(DEVICE, sys.modules[__name__])
+backend(DEVICE)

@@ -1,0 +1,23 @@
+"""``torch.distributed.tensor``: tensors of which each rank has a part."""
+
+from fx.distributed.device_mesh import DeviceMesh, init_device_mesh
+from fx.distributed.tensor import (
+    DTensor,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
+
+__all__ = [
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module",
+    "distribute_tensor", "empty", "full", "init_device_mesh", "ones", "rand", "randn", "zeros",
+]  # fmt: skip
