@@ -22,6 +22,7 @@ from fx.distributed.pipelining import (
     build_stage,
     get_schedule_class,
     pipeline,
+    prove,
     split_evenly,
 )
 from fx.nn.parallel import DistributedDataParallel
@@ -368,6 +369,77 @@ def case_a_schedule_of_ones_own():
     whole = nn.Sequential(*[block(i) for i in range(size)])
     loss_fn(whole(x), y).backward()
     assert near(gradients(module), gradients(whole[rank]))
+
+
+def case_ends_that_are_tied_and_differ():
+    n = 2 * size
+    modules = {i: Ends(normal(i, WIDTH, WIDTH), i > 0) for i in (rank, rank + size)}
+    tied = [{0: "weight", n - 1: "weight"}]
+    stages = [PipelineStage(m, i, n, tied=tied) for i, m in modules.items()]
+    schedule = ScheduleLoopedBFS(stages, COUNT, loss_fn=loss_fn)
+    refused("do not begin with the same values", schedule.step, x, target=y)
+
+
+def case_activations_are_held_as_the_proof_says():
+    for name, counts in SCHEDULES.items():
+        n = size * counts[-1]
+        mine = places(name, size, counts[-1])[rank]
+        stages = [PipelineStage(block(s), s, n, compiled=False) for s in mine]
+        kind = get_schedule_class(name)
+        schedule = kind(stages if counts[-1] > 1 or "Zero" in name else stages[0], COUNT, loss_fn)
+        held = []
+        for stage in stages:
+
+            def forward_one(*args, stages=stages, held=held, forward_one=stage.forward_one):
+                out = forward_one(*args)
+                held.append(sum([len(s._held) for s in stages]))
+                return out
+
+            stage.forward_one = forward_one
+        schedule.step(*([x] if 0 in mine else []), target=y if n - 1 in mine else None)
+        assert max(held) == prove(schedule._whole, n, COUNT).live[rank], name
+        assert not any(s._held for s in stages)
+
+
+def case_narrow_and_complex_numbers():
+    class Spectrum(nn.Module):
+        def __init__(self, i):
+            super().__init__()
+            self.weight = nn.Parameter(normal(i, WIDTH) + 1j * normal(i + 50, WIDTH))
+
+        def forward(self, x):
+            return x * self.weight
+
+    class Power(Spectrum):
+        def forward(self, x):
+            return (super().forward(x).abs() ** 2) * 0.25
+
+    make = lambda i: Power(i) if i == size - 1 else Spectrum(i)
+    whole = nn.Sequential(*[make(i) for i in range(size)])
+    loss_fn(whole(x), y).backward()
+    for compiled in (True, False):
+        module = make(rank)
+        stage = PipelineStage(module, rank, size, compiled=compiled)
+        schedule = ScheduleInterleavedZeroBubble([stage], COUNT, loss_fn=loss_fn)
+        schedule.step(*([x] if rank == 0 else []), target=y if rank == size - 1 else None)
+        assert near(gradients(module), gradients(whole[rank])), compiled
+    module = block(rank).to(fx.bfloat16)
+    schedule = Schedule1F1B(PipelineStage(module, rank, size), COUNT, loss_fn=loss_fn)
+    a, b = x.astype(fx.bfloat16), y.astype(fx.bfloat16)
+    schedule.step(*([a] if rank == 0 else []), target=b if rank == size - 1 else None)
+    whole = nn.Sequential(*[block(i).to(fx.bfloat16) for i in range(size)])
+    loss_fn(whole(a), b).backward()
+    for p, q in zip(module.parameters(), whole[rank].parameters(), strict=True):
+        p, q = p.grad.astype(fx.float32), q.grad.astype(fx.float32)
+        assert float((p - q).abs().max()) < 0.05 * (1e-3 + float(q.abs().max()))
+
+
+def case_results_that_nobody_asks_for():
+    schedule = ScheduleGPipe(PipelineStage(block(rank), rank, size), COUNT, loss_fn=loss_fn)
+    target, losses = (y if rank == size - 1 else None), []
+    args = [x] if rank == 0 else []
+    assert schedule.step(*args, target=target, losses=losses, return_outputs=False) is None
+    assert len(losses) == (COUNT if rank == size - 1 else 0)
 
 
 def case_what_does_not_fit_is_refused():

@@ -100,7 +100,12 @@ class Channel:
             if size:
                 head = self._take([((size,), np.uint8)], peer, self._tag(stage, 0))[0]
                 self.said.heard[stage, number] = head.tobytes().decode()
-            text = self.said.heard[stage, number]
+            text = self.said.heard.get((stage, number))
+            if text is None:
+                raise DistError(
+                    f"rank {self.group.ranks[peer]} goes on with a schedule of which this rank has "
+                    f"made another; make the schedules anew in all ranks"
+                )
             self.results[stage] = tuple([Passed(tuple(a), b, c) for a, b, c in json.loads(text)])
         specs = [(p.shape, as_dtype(p.dtype)) for p in self.results[stage]]
         return [new_tensor(a) for a in self._take(specs, peer, self._tag(stage, 0, microbatch))]

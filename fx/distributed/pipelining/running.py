@@ -31,6 +31,7 @@ class Step:
         targets: of each micro-batch, where the loss is computed.
         loss: the function and its keyword arguments; None: there is no loss.
         trains: whether there is a way back.
+        keeps: whether results are kept.
 
     Attributes:
         outputs, losses: of each micro-batch, in the rank of the last stage.
@@ -45,10 +46,11 @@ class Step:
         targets: Sequence[Any] | None,
         loss: tuple[Callable[..., Any], dict[str, Any]] | None,
         trains: bool,
+        keeps: bool,
     ) -> None:
         self.stages, self.channel = stages, channel
         self.args, self.kwargs, self.targets = args, kwargs, targets
-        self.loss, self.trains = loss, trains
+        self.loss, self.trains, self.keeps = loss, trains, keeps
         self.outputs: dict[int, Any] = {}
         self.losses: dict[int, Tensor] = {}
         self._results: dict[tuple[int, int], Sequence[Tensor]] = {}  # that a stage waits for
@@ -90,7 +92,8 @@ class Step:
             m, args, self.kwargs[m], wanted, loss, self.trains
         )
         if stage.is_last:
-            self.outputs[m] = out
+            if self.keeps:
+                self.outputs[m] = out
             if value is not None:
                 self.losses[m] = value
             return

@@ -7,10 +7,12 @@ results together. A schedule of one's own is a file of actions: ``_load_csv``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, ClassVar
 
 from fx.config import is_grad_enabled, no_grad
 from fx.distributed.errors import DistError
+from fx.distributed.filling import array_of
 from fx.distributed.messages import all_gather_object
 from fx.distributed.pipelining import orders
 from fx.distributed.pipelining.actions import (
@@ -185,8 +187,9 @@ class _Schedule:
         targets = None if target is None else split_tensor(target, 0, count, "target")
         self._compare(trains)
         loss = None if self._loss_fn is None else (self._loss_fn, loss_kwargs or {})
+        keeps = last and return_outputs
         channel = Channel(self.group, self._home, count, self._said)
-        step = Step(self._stages, channel, cut_args, cut_kwargs, targets, loss, trains)
+        step = Step(self._stages, channel, cut_args, cut_kwargs, targets, loss, trains, keeps)
         before = self._set_aside() if trains else []
         try:
             step.run((self._whole if trains else self._ahead)[self.rank])
@@ -198,7 +201,7 @@ class _Schedule:
             self._add_back(before)
         if losses is not None and last:
             losses[:] = [step.losses[m] for m in sorted(step.losses)]
-        if not (last and return_outputs):
+        if not keeps:
             return None
         return merge_chunks([step.outputs[m] for m in range(count)], self._output_merge_spec)
 
@@ -206,18 +209,37 @@ class _Schedule:
         """Refuse ranks that run other schedules; once for each kind of step."""
         if trains in self._compared:
             return
-        mine = (type(self).__name__, self._n_microbatches, self._num_stages, trains)
+        mine = (*self._kind(trains), self._tied_values())
         everyone: list[Any] = [mine]
         if self.group.size() > 1:
             everyone = [None] * self.group.size()
             all_gather_object(everyone, mine, self.group)
         for rank, other in zip(self.group.ranks, everyone):
-            if other != everyone[0]:
+            if other[:-1] != everyone[0][:-1]:
                 raise DistError(
                     f"the ranks run different steps: rank {self.group.ranks[0]} "
-                    f"{_said_of(everyone[0])}, and rank {rank} {_said_of(other)}"
+                    f"{_said_of(*everyone[0])}, and rank {rank} {_said_of(*other)}"
+                )
+        for number, names in enumerate(self._tied):
+            values = {v for *_, told in everyone for n, v in told if n == number}
+            if len(values) > 1:
+                raise DistError(
+                    f"the parameters tied as {names} do not begin with the same values; copy them "
+                    f"from one stage to the others"
                 )
         self._compared.add(trains)
+
+    def _kind(self, trains: bool) -> tuple[str, int, int, bool]:
+        return type(self).__name__, self._n_microbatches, self._num_stages, trains
+
+    def _tied_values(self) -> list[tuple[int, str]]:
+        """The numbers of what is tied here, with hashes of the values."""
+        return [
+            (number, sha256(array_of(self._stages[s].parameter(name), "tied")).hexdigest())
+            for number, names in enumerate(self._tied)
+            for s, name in names.items()
+            if s in self._stages
+        ]
 
     # gradients ------------------------------------------------------------------------------------
 
@@ -265,11 +287,11 @@ class _Schedule:
         ranks = list(dict.fromkeys([self._home[s] for s in sorted(names)]))
         total = channel.sum_over(ranks, number, total)
         for p in once:
-            p.grad = total
+            if p.requires_grad:
+                p.grad = total
 
 
-def _said_of(what: tuple[str, int, int, bool]) -> str:
-    name, count, stages, trains = what
+def _said_of(name: str, count: int, stages: int, trains: bool, *_: Any) -> str:
     verb = "trains" if trains else "only goes forward"
     return f"{verb} by {name} with {count} microbatches and {stages} stages"
 

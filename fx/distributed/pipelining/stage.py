@@ -119,7 +119,7 @@ class PipelineStage:
         }
         self._held: dict[int, _Held] = {}
         self._compiled = compiled
-        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[int, Callable[..., Any]] = {}  # by the loss, which each holds
 
     @property
     def is_first(self) -> bool:
@@ -246,7 +246,7 @@ class PipelineStage:
 
     def _function(self, loss_fn: Any) -> Callable[..., Any]:
         """The module, and the loss of what it gives where there is a function for it."""
-        function = self._functions.get(loss_fn)
+        function = self._functions.get(id(loss_fn))
         if function is None:
             module = self._module
 
@@ -258,7 +258,7 @@ class PipelineStage:
                 return out, loss_fn(out, target, **more)
 
             function = forward if loss_fn is None else forward_and_loss
-            function = self._functions[loss_fn] = jit(function) if self._compiled else function
+            function = self._functions[id(loss_fn)] = jit(function) if self._compiled else function
         return function
 
     def _passing(self, out: Any) -> tuple[Tensor, ...]:
