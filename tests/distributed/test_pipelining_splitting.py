@@ -193,7 +193,10 @@ def test_faults_are_named():
         pipeline(model, (X,), split_spec={}, split_policy=len)
     with pytest.raises(ArgumentError, match=r"split_policy gave \[3, 2\]"):
         pipeline(model, (X,), split_policy=lambda graph: [3, 2])
-    model.spare = nn.Linear(1, 1)
+    with pytest.raises(ArgumentError, match="split_policy cuts between random draws"):
+        draws = nn.Sequential(nn.Dropout(0.5), nn.ReLU(), nn.Dropout(0.5))
+        half = lambda graph: [[n.primitive.name for n in graph.nodes].index("relu")]
+        pipeline(draws, (X,), split_policy=half)
     with pytest.raises(ArgumentError, match="split_spec names other, which forward does not call"):
         other = Skips().double()
         other.other = nn.ReLU()

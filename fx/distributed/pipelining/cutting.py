@@ -239,8 +239,12 @@ def _homes_of_changing(
     for v, cell in staged.read_at.items():
         if v not in outside:
             using = [k for k, values in enumerate(wanted) if v in values]
-            home[v] = using[0]
-            users[id(cell)][1].update(using)
+            if using:
+                home[v] = using[0]
+            if cell is current_generator().cell:
+                _one_draws(staged, using)
+            else:
+                users[id(cell)][1].update(using)
     for cell, stages in users.values():
         if len(stages) > 1 and cell is not current_generator().cell:
             raise ArgumentError(
@@ -249,6 +253,20 @@ def _homes_of_changing(
                 f"one stage has it"
             )
     return home
+
+
+def _one_draws(staged: _Cutting, using: list[int]) -> None:
+    """Refuse stages that draw from a state of the generator that another one moves on.
+
+    Raises:
+        ArgumentError: the next micro-batch would get the same numbers.
+    """
+    moved = [id(current_generator().cell) in staged.rebound[k] for k in using]
+    if len(using) > 1 or not all(moved):
+        raise ArgumentError(
+            f"{staged.name}: split_policy cuts between random draws, whose stages would draw from "
+            f"one state; split with split_spec or pipe_split()"
+        )
 
 
 def _free(staged: _Cutting, outside: set[Value]) -> dict[Value, Node]:
