@@ -20,7 +20,7 @@ from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Work
 from fx.dtypes import INEXACT
 from fx.errors import ArgumentError
-from fx.nn.distributed import DistributedDataParallel
+from fx.nn.parallel import DistributedDataParallel
 from fx.prims.creation import zeros_like_spec
 from fx.tensor import Tensor, new_tensor
 from fx.transforms.jitting import jit
@@ -226,9 +226,18 @@ class PipelineStage:
     # at the end of a step -------------------------------------------------------------------------
 
     def average(self) -> None:
-        """Average the gradients over the ranks that have this stage, if it is data parallel."""
+        """Average the gradients over the ranks that have this stage, if it is data parallel.
+
+        Raises:
+            DistError: if it has a communication hook, which a pipeline does not call.
+        """
         if self._parallel is None:
             return
+        if getattr(self._parallel._reducer, "hook", None) is not None:
+            raise DistError(
+                f"stage {self.stage_index} has a communication hook, which a pipeline does not "
+                f"call; leave register_comm_hook out"
+            )
         group, by_dtype = self._parallel.process_group, dict[Any, list[Any]]()
         for p in self._module.parameters():
             if p.grad is not None:
