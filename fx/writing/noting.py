@@ -266,7 +266,7 @@ def _moves(family: Family, path: Any, before: Any, after: Any) -> bool:
     Args:
         before, after: what it makes of the array here.
     """
-    if before.size == 1:
+    if prod(before.shape) == 1:
         return False
     if lies_as_told(family, before):
         return not shares(before, after)

@@ -25,6 +25,7 @@ from fx.testing import all_primitives, draw
 from fx.testing.compiled import compiled_in
 from tests.compiler.schedules import run_schedule
 from tests.compiler.test_schedule_random import Program
+from tests.thorough import THOROUGH
 
 WIDE = np.lib.stride_tricks.as_strided
 # of a dense array one with the same shape that lies otherwise, and ends or begins where its memory
@@ -82,9 +83,19 @@ FUNCTIONS = {
 SIZES = (1, 2, 3, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100)
 
 
+def left_out(side, number):
+    """Whether the quick profile leaves a program out: most of those guarded at the beginning.
+
+    A loop that goes too far does so at the end; one that runs backwards is rare.
+    """
+    return side == "begin" and number % 3 != 0 and not THOROUGH
+
+
 def laws(side):
     """Every primitive, compiled, on a drawn sample; cut up to the smallest tasks at one side."""
     for seed, (name, primitive) in enumerate(all_primitives().items()):
+        if left_out(side, seed):
+            continue
         print("law:", name, flush=True)
         dtype = (np.float32, np.float64, bfloat16)[seed % 3]
         sample = draw(primitive, random.Random(side))
@@ -114,7 +125,9 @@ def steps(side):
 def layouts(side):
     """Functions of operands in every layout, compiled and eager."""
     source = random.Random(side)
-    for name, function in FUNCTIONS.items():
+    for number, (name, function) in enumerate(FUNCTIONS.items()):
+        if left_out(side, number):
+            continue
         in_layouts(f"layouts: {name} 1 17", function, 1, 17)
         m, n = source.choice(SIZES), source.choice(SIZES)
         with limits.tiny():
