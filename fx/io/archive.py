@@ -31,12 +31,14 @@ _END = struct.Struct("<4s4H2LH")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
 _PADDING = 0x4246  # the extra field "FB" that moves a record to its alignment
+_UTF8 = 0x800  # the flag of names that are not in code page 437
 _WIDE = 0xFFFFFFFF  # stands where a number is in a field of 64 bits instead
 _OF_ZIPFILE = (  # what it raises at damaged directories; a signal handler may raise others
     zipfile.BadZipFile, zipfile.LargeZipFile, ArithmeticError, AssertionError, EOFError,
     LookupError, RuntimeError, TypeError, ValueError, struct.error, zlib.error,
 )  # fmt: skip
 _LIMIT = _WIDE  # numbers from here on are
+_MANY = 0xFFFF  # and this stands where a number of records is
 
 
 END_SIZE = _END.size  # of what follows the directory, without the comment
@@ -150,14 +152,25 @@ class ArchiveReader:
                 entries = archive.infolist()
                 self._end = archive.start_dir
                 self.comment = archive.comment
+            whole = self._counted(file) in (len(entries), _MANY)
         except (OSError, MemoryError):
             raise
         except _OF_ZIPFILE as error:
             raise FileFormatError(f"{what}: the zip directory is damaged ({error})") from None
+        if not whole:
+            raise FileFormatError(
+                f"{what}: the zip directory has lost records: it has {len(entries)}"
+            )
         self.allowance = Allowance(self.size)
         self.entries = {entry.filename: entry for entry in entries}
         self._limits = self._checked(entries)
         self._fd = descriptor(file)
+
+    def _counted(self, file: Any) -> int:
+        """How many records the end of the directory tells; ``_MANY`` where it is told elsewhere."""
+        file.seek(self.size - _END.size - len(self.comment))
+        _, _, _, _, count, *_ = _END.unpack(file.read(_END.size))
+        return int(count)
 
     def _checked(self, entries: list[zipfile.ZipInfo]) -> dict[str, int]:
         """Where the bytes of each record must end; records may not overlap."""
@@ -251,6 +264,11 @@ class ArchiveReader:
         magic, *_, name_size, extra_size = _LOCAL.unpack(head)
         start = entry.header_offset + _LOCAL.size + name_size + extra_size
         if magic != b"PK\3\4" or start + entry.compress_size > self._limits[name]:
+            raise self.damaged(name, "is not where the directory says")
+        known = entry.orig_filename.encode("utf-8" if entry.flag_bits & _UTF8 else "cp437")
+        called = bytearray(name_size)
+        self._read_into(memoryview(called), entry.header_offset + _LOCAL.size, name)
+        if called != known:
             raise self.damaged(name, "is not where the directory says")
         if entry.flag_bits & 1:
             raise self.damaged(name, "is encrypted")
