@@ -4,6 +4,7 @@ A program is a place where something is defined, a way to use it, and the ways t
 else there, on the class, a base class, the object, or in front of a builtin.
 """
 
+import enum
 import itertools
 import sys
 import types
@@ -199,3 +200,40 @@ def test_in_turn(use):
 @pytest.mark.parametrize("use", OTHERS)
 def test_under_a_name(use):
     agree(*OTHERS[use])
+
+
+def test_what_a_class_is_derived_from():
+    class Twice:
+        def factor(self):
+            return 2.0
+
+    class Thrice:
+        def factor(self):
+            return 3.0
+
+    class Own(Twice):
+        pass
+
+    own = Own()
+    asks = [
+        lambda x: x * own.factor(),
+        lambda x: x * (1 if isinstance(own, Twice) else 5),
+        lambda x: x * (1 if issubclass(type(own), Thrice) else 7),
+    ]
+    jitted = [fx.jit(f) for f in asks]
+    for base in (Twice, Thrice, Twice, Thrice):
+        Own.__bases__ = (base,)
+        for f, g in zip(asks, jitted):
+            assert g(X).tolist() == f(X).tolist()
+
+
+def test_what_a_member_of_an_enumeration_keeps():
+    class Way(enum.Enum):
+        LEFT = 2
+
+    asks = [lambda x: x * Way.LEFT.value, lambda x: x * len(Way.LEFT.name)]
+    jitted = [fx.jit(f) for f in asks]
+    for value, name in ((2, "LEFT"), (7, "LEFT"), (7, "LEFTMOST"), (2, "LEFT")):
+        Way.LEFT._value_, Way.LEFT._name_ = value, name
+        for f, g in zip(asks, jitted):
+            assert g(X).tolist() == f(X).tolist()

@@ -47,6 +47,7 @@ class Methods:
         supers: set[str] = set()
         users = [base for base in cls.__mro__ if origin_of_module(base.__module__) == "user"]
         for base in users:
+            self._bases(base)
             todo += [n for n in vars(base) if n[:2] == "__" == n[-2:] and n not in _UNCALLED]
             todo += vars(base) if read.any else ()
         while todo:
@@ -76,6 +77,14 @@ class Methods:
                 todo += [n for base in users for n in vars(base) if n in self.names]
                 todo = [n for n in todo if n not in done]
         return found
+
+    def _bases(self, cls: type) -> None:
+        """Guard what a class is derived from: a program may assign to that."""
+        bases = cls.__bases__
+        if bases != (object,) and ("bases", cls) not in self.slots:
+            self.slots["bases", cls] = None
+            k = self.writer.name("k", bases)
+            self.writer.require(self.class_place(cls), f"{{}}.__bases__ is {k}", "the same bases")
 
     def _method(self, cls: type, name: str, f: FunctionType) -> Place:
         """Where a method is found."""

@@ -45,6 +45,10 @@ _VALUE_MODULES = frozenset(
 )
 
 
+# what a member of an enumeration keeps, and the attribute that reads it
+_READ_BY = {"_value_": "value", "_name_": "name"}
+
+
 class Walk(Containers, Objects, Methods):
     """One walk.
 
@@ -294,7 +298,8 @@ class Walk(Containers, Objects, Methods):
             return
         reads = self.methods(type(x), self.read(("object", id(x)), reads))
         for name, value in vars(x).items():
-            if (name == "_value_" and type(value) not in PLAIN) or name in reads.parts:
+            held = name == "_value_" and type(value) not in PLAIN
+            if held or name in reads.parts or _READ_BY.get(name) in reads.parts:
                 self.value(value, attribute(place, name), self._part(x, reads, name), depth + 1)
 
     def found_anew(self, x: Any, place: Place) -> None:
