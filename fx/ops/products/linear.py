@@ -45,8 +45,9 @@ def matmul(x: Any, other: Any) -> Tensor:
     """
     if modes.autocast is not None:
         x, other = lowered(x, other)
-    x, other = operands("matmul", x, other)
-    if type(x) is Tensor and type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
+    if not (type(x) is type(other) is Tensor and x._a.dtype is other._a.dtype):
+        x, other = operands("matmul", x, other)
+    if type(x) is type(other) is Tensor and x._a.ndim > 1 and other._a.ndim > 1:
         return prims.matmul(x, other)
     return _product("matmul", x, other)
 
