@@ -183,9 +183,10 @@ class Maker(State):
         if draw < 0.15 and thing.writable():
             return path
         made = self.viewed(thing) if draw < 0.3 else None
-        if made is not None and not Thing(made[1], []).writable():
-            made = None
-        return f"({path} * 1).contiguous()" if made is None else forms.behind(path, made[0])
+        if made is not None and Thing(made[1], []).writable():
+            own = not np.may_share_memory(made[1], thing.array)  # a copy, which lies densely here
+            return forms.behind(path, f"{made[0]}.contiguous()" if own else made[0])
+        return f"({path} * 1).contiguous()"
 
     def call(self) -> Op | None:
         """A call of a function, with tensors of the shapes that it was made for."""
