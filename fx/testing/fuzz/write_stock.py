@@ -201,8 +201,7 @@ class Stock:
             thing = rng.choice(near)
             path = self.path(text, thing)
             form = rng.choice(forms.SAME_SHAPE)
-            shared = away is not None and np.may_share_memory(thing.array, away)
-            if form == "{}" and shared:
+            if form == "{}" and away is not None and self.perhaps_shared(thing, away):
                 form = "{}.clone()"
             return form.replace("{}", path), thing.grad
         thing = self.thing(lambda t: t.kind == "f")
@@ -210,6 +209,12 @@ class Stock:
             path = self.path(text, thing)
             return rng.choice(forms.TO_SCALAR).replace("{}", path), thing.grad
         return f"torch.full({tuple(shape)}, {rng.choice(FLOATS)})", False
+
+    def perhaps_shared(self, thing: Thing, array: np.ndarray) -> bool:
+        """Whether an array lies in the memory of a tensor, or might: one of them was returned."""
+        if thing.given or np.may_share_memory(thing.array, array):
+            return True
+        return any(t.given and np.may_share_memory(t.array, array) for t in self.things)
 
     def viewed(self, thing: Thing) -> tuple[str, np.ndarray, bool] | None:
         """A view of a tensor: what is written behind it, its array, whether it is detached."""
