@@ -17,7 +17,7 @@ from fx.nn import init
 from fx.nn.base.factory import parameter
 from fx.nn.base.module import Module
 from fx.nn.functional.recurrence import recurrence
-from fx.nn.utils.packing import Layout
+from fx.nn.utils.packing import Layout, layout_of
 from fx.nn.utils.rnn import PackedSequence
 from fx.ops.autocasting import cast_to, recurrent_dtype, rounded
 from fx.ops.operands import argument
@@ -187,7 +187,7 @@ class RNNBase(Module):
                 f"{data.shape}"
             )
         data = self._check_input(data)
-        layout = Layout(input.batch_sizes, data.shape[0], data.device)
+        layout = layout_of(input.batch_sizes, data.shape[0], data.device)
         states = self._states(data, hx, layout.batch, False)
         if input.sorted_indices is not None and hx is not None:
             states = [indexing.take(s, input.sorted_indices, axis=1) for s in states]

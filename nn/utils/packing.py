@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from numpy import frombuffer, ndarray
+
 import fx.prims.compare as compare
 import fx.prims.creation as creation
 import fx.prims.indexing as indexing
+from fx.config import modes
 from fx.devices import Device
 from fx.dtypes import int64
 from fx.ops.indexing.searching import searchsorted
 from fx.ops.operands import argument, cast
 from fx.ops.reductions.cumulative import cumsum
 from fx.prims.shape import broadcast_to, reshape
-from fx.tensor import Tensor
+from fx.tensor import Tensor, new_tensor
 
 
 class Layout:
@@ -51,6 +56,19 @@ class Layout:
         """(time, batch, ...) to (rows, ...)."""
         flat = reshape(x, shape=(self.time * self.batch, *x.shape[2:]))
         return indexing.take(flat, self.back, axis=0)
+
+
+def layout_of(batch_sizes: Tensor, rows: int, device: Device) -> Layout:
+    """The layout of these sizes: of a batch one, though it is packed, run through and padded."""
+    known = type(batch_sizes) is Tensor and type(batch_sizes._a) is ndarray and modes.stage is None
+    if known and batch_sizes._a.dtype is int64:
+        return _kept(batch_sizes._a.tobytes(), rows, device.name)
+    return Layout(batch_sizes, rows, device)
+
+
+@lru_cache(maxsize=16)
+def _kept(batch_sizes: bytes, rows: int, device: str) -> Layout:
+    return Layout(new_tensor(frombuffer(batch_sizes, int64)), rows, Device(device))
 
 
 def count(size: int, device: Device) -> Tensor:

@@ -15,7 +15,7 @@ import fx.prims.creation as creation
 import fx.prims.indexing as indexing
 from fx.dtypes import int64
 from fx.errors import ShapeError
-from fx.nn.utils.packing import Layout, count
+from fx.nn.utils.packing import count, layout_of
 from fx.ops.convert import as_tensor
 from fx.ops.operands import argument, cast
 from fx.ops.shapes.joining import stack
@@ -197,7 +197,7 @@ def pack_padded_sequence(
     step = reshape(count(longest, lens.device), shape=(longest, 1))
     runs = broadcast_to(step, shape=(longest, batch)) < broadcast_to(lens, shape=(longest, batch))
     sizes = cast(runs, int64).sum(1)
-    layout = Layout(sizes, int(lens.sum()), x.device)
+    layout = layout_of(sizes, int(lens.sum()), x.device)
     if longest < time:
         x = x[:longest]
     if order is not None and order.device != x.device:
@@ -236,7 +236,7 @@ def pad_packed_sequence(
             f"pad_packed_sequence(pack_padded_sequence(x, lengths))"
         )
     data, batch_sizes, _, unsorted = sequence
-    layout = Layout(batch_sizes, data.shape[0], data.device)
+    layout = layout_of(batch_sizes, data.shape[0], data.device)
     if total_length is not None and total_length < layout.time:
         raise ValueError(
             f"pad_packed_sequence: total_length={total_length} is less than the {layout.time} "

@@ -160,8 +160,9 @@ class Lines(Arrays):
         path, thing, array = found
         other = self.thing(lambda t: fits(t.shape, array.shape)) if rng.random() < 0.05 else None
         held = [t.array for t in self.things if t.parameter and not self.no_grad]
-        if other is not None:
-            held.append(other.array)  # and `p.data` has no history here
+        if other is not None and self.perhaps_shared(other, array):
+            other = None
+        # and `p.data` has no history here
         if other is not None and not any(np.may_share_memory(a, array) for a in held):
             line = kinds.CASTS[array.dtype.kind].replace("{t}", path)
             if array.dtype.kind != "i" or other.kind == "f":
