@@ -1,7 +1,8 @@
 """``python -m benchmarks distributed [name ...]``: two ranks of fx beside torch with gloo.
 
 Both libraries live in the same two processes, and take turns; each cell is the median of the ratios
-of the turns. Training steps are those of ``DistributedDataParallel``, eager and under jit.
+of the turns. Training steps are those of ``DistributedDataParallel``, eager and under jit. Rows
+``simulated`` hold a jitted step's time, what ``fx.distributed.simulate`` predicts, and their ratio.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ def _rank(place: str, names: list[str]) -> None:
 
     import fx
     import fx.distributed
+    from fx.distributed.simulator import measure
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
@@ -119,12 +121,45 @@ def _rank(place: str, names: list[str]) -> None:
                 "jit": _step("fx", *case, jit=True),
             })  # fmt: skip
             _show(rank, name, found)
+    cluster = measure()
+    for name, case in MODELS.items():
+        if wanted(f"simulated {name}"):
+            _simulated(rank, name, cluster, *case)
     for nbytes in MESSAGES:
         name = f"all_reduce of {nbytes} bytes"
         if wanted(name):
             runs = {"torch": _reduction("torch", nbytes), "eager": _reduction("fx", nbytes)}
             _show(rank, name, _compare(torch, runs))
     torch.distributed.destroy_process_group()
+
+
+def _simulated(rank: int, name: str, cluster: Any, build: Any, xs: Any, y: Any) -> None:
+    """A step's predicted time beside the one that is measured."""
+    import fx
+    from fx.distributed.simulator import Strategy, layers_of, simulate
+
+    class Whole(fx.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.criterion = build(fx.nn), fx.nn.CrossEntropyLoss()
+
+        def forward(self, *xs: Any) -> Any:
+            return self.criterion(self.model(*xs[:-1]), xs[-1])
+
+    layers = layers_of([Whole()], *[fx.tensor(x) for x in (*xs, y)], measure=True)
+    sharing = Strategy(data=2, overlap=False, bucket=float("inf"))
+    predicted = simulate(layers, sharing, cluster, slots=1).step_time
+    step = _step("fx", build, xs, y, jit=True)
+    taken = []
+    for _ in range(60):
+        fx.distributed.barrier()
+        began = perf_counter()
+        step()
+        taken.append(perf_counter() - began)
+    found = median(taken[10:])
+    if rank == 0:
+        cells = f"{found * 1e6:.0f} µs | {predicted * 1e6:.0f} µs | {predicted / found:.2f}"
+        print(f"| simulated {name} | {cells} |", flush=True)
 
 
 def _show(rank: int, name: str, found: dict[str, tuple[float, float]]) -> None:

@@ -1,13 +1,13 @@
 """What an order does, without computing: that it is whole, that it ends, and how long it takes.
 
 ``prove`` refuses an order that would hang, or would leave something out, and names the action.
-Every action starts as soon as its rank is free and what it needs is there; messages take no time.
+Every action starts as soon as its rank is free and what it needs is there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from fx.distributed.pipelining.actions import (
@@ -48,9 +48,11 @@ class Proof(NamedTuple):
 
 
 def prove(
-    order: Order, stages: int, microbatches: int, costs: Mapping[str, float] = COSTS
+    order: Order, stages: int, microbatches: int, cost: Callable[[Action], float] | None = None
 ) -> Proof:
     """Run an order with messages by the times that its actions take.
+
+    Without ``cost`` passes take the times ``COSTS`` and messages none.
 
     Raises:
         ArgumentError: if something is missing or there twice, comes before what it needs, or waits
@@ -58,6 +60,7 @@ def prove(
     """
     home = homes(order)
     _complete(order, stages, microbatches)
+    cost = cost or (lambda action: COSTS.get(action.kind, 0.0))
     ends: dict[Action, float] = {}
     clock = [0.0] * len(order)
     busy = [0.0] * len(order)
@@ -71,12 +74,13 @@ def prove(
                 needs = _needs(action, stages, home)
                 if not all(n in ends for n in needs):
                     break
-                cost = costs.get(action.kind, 0.0)
-                clock[rank] = max([clock[rank], *[ends[n] for n in needs]]) + cost
-                busy[rank] += cost
-                ends[action] = clock[rank]
+                taken = cost(action)
+                ends[action] = max([clock[rank], *[ends[n] for n in needs]]) + taken
+                if action.kind in COMPUTES:  # messages pass while the rank goes on
+                    clock[rank] = ends[action]
+                    busy[rank] += taken
                 if action.kind == FULL:
-                    ends[Action(action.stage, INPUT, action.microbatch)] = clock[rank]
+                    ends[Action(action.stage, INPUT, action.microbatch)] = ends[action]
                 at[rank] += 1
                 moved = True
     waiting = [
