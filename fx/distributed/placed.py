@@ -181,7 +181,8 @@ def _computed(
     empty = [
         c for a, n in zip(moved, told.operands) for c, size in zip(n, a.local.shape) if not size
     ]
-    if any(c in summed for c in empty):
+    cut = all(any(c in names for c in summed) for names in told.operands)
+    if cut and any(c in summed for c in empty):  # where an operand is whole, it counts
         return [_neutral(told.op, n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]
     if all(0 in n for n in shapes):
         return [np.empty(n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]

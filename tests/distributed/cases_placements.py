@@ -139,6 +139,17 @@ def case_parts_of_an_index_add_up_once():
                 close(found, want)
 
 
+def case_a_whole_counts_where_a_rank_has_no_update():
+    x = draws(7, 3)
+    for n in (0, 1, 2):
+        updates, places = draws(n, 3, seed=1), fx.asarray([0, 3][:n], dtype=fx.int64)
+        for a, whole in ((on(x, R), x), (DTensor.from_local(x, mesh, [P]), x * size)):
+            i, u = on(places, S(0)), on(updates, S(0))
+            close(a.index_add(0, i, u), whole.index_add(0, places, updates))
+            want = whole.index_reduce(0, places, updates, "amax")
+            close(a.index_reduce(0, i, u, "amax"), want)
+
+
 def case_a_cut_that_does_not_fit_the_new_shape_is_none():
     for shape, new in (((6,), (3, 2)), ((3, 2), (6,)), ((2, 3, 4), (6, 4)), ((5, 4), (20,))):
         x = draws(*shape)
