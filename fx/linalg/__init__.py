@@ -5,8 +5,11 @@ are the last two axes of float32, float64, complex64 or complex128; leading axes
 """
 
 from fx.errors import LinAlgError
+from fx.linalg import equations, factors, matrix_functions, named_matrices
 from fx.linalg.cholesky import CholeskyEx, cholesky, cholesky_ex
 from fx.linalg.determinants import SlogdetResult, det, logdet, slogdet
+from fx.linalg.equations import *
+from fx.linalg.factors import *
 from fx.linalg.functions import householder_product, matrix_exp, matrix_rank, pinv
 from fx.linalg.least_squares import Lstsq, lstsq
 from fx.linalg.lu import (
@@ -19,6 +22,8 @@ from fx.linalg.lu import (
     lu_solve,
     lu_unpack,
 )
+from fx.linalg.matrix_functions import *
+from fx.linalg.named_matrices import *
 from fx.linalg.norms import cond, matrix_norm, norm, vector_norm
 from fx.linalg.orthogonal import QR, qr
 from fx.linalg.products import (
@@ -76,7 +81,8 @@ __all__ = [
     "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack", "matmul", "matrix_exp", "matrix_norm",
     "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
     "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot",
-    "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm",
+    "tensorinv", "tensorsolve", "trace", "vander", "vecdot", "vector_norm", *equations.__all__,
+    *factors.__all__, *matrix_functions.__all__, *named_matrices.__all__,
 ]  # fmt: skip
 
 

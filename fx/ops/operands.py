@@ -172,6 +172,15 @@ def operands(name: str, x: Any, y: Any, float_only: bool = False) -> tuple[Tenso
     return promote(argument(name, x), argument(name, y), float_only)
 
 
+def alike(name: str, *xs: Any) -> list[Tensor]:
+    """All operands in their common floating dtype, Python scalars being weak."""
+    lead = xs[0]
+    for x in xs[1:]:
+        lead = operands(name, lead, x, True)[0]
+    lead = floating(name, lead)
+    return [operands(name, x, lead, True)[0] for x in xs]
+
+
 def partner(name: str, word: str, value: Any, x: Tensor) -> Tensor:
     """An argument that takes the dtype of ``x``: a tensor, an array or a weak scalar.
 

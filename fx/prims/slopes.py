@@ -11,6 +11,11 @@ The side on which w falls from s = 0 on is taken: above for z >= a, below for z 
 w is about exp(-40) and summed by Gauss and Legendre's rule. At a sample z this is d(log z)/da at a
 fixed value of P, the derivative of the sample.
 
+The beta distribution's I(a, b, x) likewise, in s = logit t - logit x:
+
+    (dI/da) / (x^a (1 - x)^b / B(a, b)) = int_{s<0} w(s) (log t - digamma(a) + digamma(a + b)) ds,
+    log w(s) = a s - (a + b) (softplus(u + s) - softplus(u)), u = logit x.
+
 Source: Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", NeurIPS 2018. Hurwitz's
 zeta function in s: the derivative of Euler and Maclaurin's sum.
 """
@@ -22,9 +27,19 @@ from typing import Any
 
 import numpy as np
 
-from fx.prims.compare import greater_equal, stop_gradient, where
+from fx.prims.compare import greater_equal, less, stop_gradient, where
 from fx.prims.creation import constant_like, constants_like
-from fx.prims.elementwise import exp, expm1, log, log1p, minimum, sqrt
+from fx.prims.elementwise import (
+    exp,
+    expm1,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    sigmoid,
+    softplus,
+    sqrt,
+)  # fmt: skip
 from fx.prims.reduction import sum as total
 from fx.prims.shape import reshape
 from fx.tensor import Tensor
@@ -61,6 +76,40 @@ def gamma_log_slope(a: Tensor, log_z: Tensor, digamma: Tensor) -> Tensor:
     w = exp(reshape(a, shape=along) * s - reshape(z, shape=along) * expm1(s))
     middle = reshape(log_z - digamma, shape=along)
     return reach * total(w * (middle + s) * weights, axes=(z.ndim,), keepdims=False)
+
+
+def beta_slope(a: Tensor, b: Tensor, log_x: Tensor, log_rest: Tensor, mean: Tensor) -> Tensor:
+    """dI/da of the incomplete beta function, over x^a (1 - x)^b / B(a, b).
+
+    Args:
+        a, b: positive parameters.
+        log_x, log_rest: log(x) and log(1 - x), of the same shape.
+        mean: that of log t, digamma(a) - digamma(a + b).
+    """
+    u = log_x - log_rest
+    above = less(a * exp(log_rest), b * exp(log_x))  # beyond the mode in s: the other end is near
+    side = where(above, constant_like(-1.0, u), constant_like(1.0, u))
+    first, both = where(above, b, a), a + b
+    u = u * side
+    level = softplus(u)
+    # log w is concave and grows: from its asymptote on Newton's steps stay below where it is -40
+    s = stop_gradient(-(both * level + _CUT) / first)
+    for _ in range(8):
+        value = first * s - both * (softplus(u + s) - level) + _CUT
+        s = stop_gradient(s - value / (first - both * sigmoid(u + s)))
+    along = (*u.shape, 1)
+    places, weights = (constants_like(v, u) for v in _rule())
+    lift = lambda x: reshape(x, shape=along)
+    middle = maximum(s, constant_like(-8.0, s))
+    out = constant_like(0.0, u)
+    for start, end in ((s * 0.0, middle), (middle, s)):
+        length = end - start
+        at = lift(start) + lift(length) * (places * places)  # (..., points)
+        w = exp(lift(first) * at - lift(both) * (softplus(lift(u) + at) - lift(level)))
+        logs = -softplus(lift(side) * -(lift(u) + at))  # log t
+        summed = total(w * (logs - lift(mean)) * (places * weights), axes=(u.ndim,), keepdims=False)
+        out = out - length * 2.0 * summed
+    return out * side
 
 
 _TERMS = 12  # before the tail, of which the coefficients B_2k / (2k)! follow

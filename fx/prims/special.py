@@ -21,7 +21,7 @@ from fx.prims.families import (
 )  # fmt: skip
 from fx.prims.sampling import Sample
 from fx.prims.shape import stretched
-from fx.prims.slopes import gamma_log_slope, zeta_order_slope
+from fx.prims.slopes import beta_slope, gamma_log_slope, zeta_order_slope
 
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -89,30 +89,34 @@ def _polygamma_vjp(needs, n, x):
 # several arguments ------------------------------------------------------------------------------
 
 
-def _by_slopes(name, sample, **slopes):
-    """An elementwise function by the slope for each argument; None refuses its derivative."""
-    words, rules = tuple(slopes), tuple(slopes.values())
-    prim = None
+def slope_rules(get, table):
+    """The jvp and vjp of an elementwise function by the slope for each argument.
 
-    def check(wanted):
-        for word, rule, want in zip(words, rules, wanted, strict=True):
+    ``table`` gives, of the primitive's parameters, its name and the slopes; None in place of one
+    refuses that derivative.
+    """
+
+    def checked(wanted, params):
+        name, rules = table(**params)
+        for place, (rule, want) in enumerate(zip(rules, wanted, strict=True), 1):
             if want is not None and rule is None:
                 raise ArgumentError(
-                    f"fx has no derivative of {name} with respect to {word}; for a constant write "
-                    f"{word}.detach()"
+                    f"fx has no derivative of {name} with respect to its argument {place}; for a "
+                    f"constant write x.detach()"
                 )
+        return rules
 
-    def jvp(primals, tangents):
-        check(tangents)
+    def jvp(primals, tangents, **params):
+        rules = checked(tangents, params)
         pairs = zip(tangents, rules, strict=True)
         terms = [t * rule(*primals) for t, rule in pairs if t is not None]
-        out, total = prim(*primals), terms[0]
+        out, total = get()(*primals, **params), terms[0]
         for term in terms[1:]:
             total = total + term
         return out, spread(total, out.shape)
 
-    def vjp(needs, *primals):
-        check(needs)
+    def vjp(needs, *primals, **params):
+        rules = checked(needs, params)
 
         def pullback(ct):
             return tuple([
@@ -122,6 +126,13 @@ def _by_slopes(name, sample, **slopes):
 
         return pullback
 
+    return jvp, vjp
+
+
+def _by_slopes(name, sample, *slopes):
+    """An elementwise function by the slope for each argument."""
+    prim = None
+    jvp, vjp = slope_rules(lambda: prim, lambda: (name, slopes))
     prim = define(
         name, kind="elementwise", weight=200, spec=elementwise_spec(name, takes=FLOATING), jvp=jvp,
         vjp=vjp, batch=elementwise_batch(lambda: prim), sample=sample,
@@ -129,26 +140,62 @@ def _by_slopes(name, sample, **slopes):
     return prim
 
 
-def _gamma_density(a, x):
+def gamma_density(a, x):
     return exp((a - 1.0) * log(x) - x - lgamma(a))
 
 
-def _beta_density(a, b, x):
+def beta_density(a, b, x):
     scale = lgamma(a) + lgamma(b) - lgamma(a + b)
     return exp((a - 1.0) * log(x) + (b - 1.0) * log1p(-x) - scale)
 
 
-def _gammainc_by_order(a, x):
-    """dP/da; float16 and bfloat16 by float32."""
-    if x.dtype.itemsize < 4:
-        a, x, narrow = astype(a, dtype=float32), astype(x, dtype=float32), x.dtype
-        return astype(_gammainc_by_order(a, x), dtype=narrow)
-    shape = broadcast_shapes("gammainc", a.shape, x.shape)
-    a, x = stretched(a, shape), stretched(x, shape)
-    inside = logical_and(less(constant_like(0.0, x), x), less(x, constant_like(math.inf, x)))
-    logs = log(where(inside, x, constant_like(1.0, x)))  # at both ends P is 0 or 1 for every a
+def _wide_enough(rule):
+    """A rule whose digits float16 and bfloat16 have not: by float32."""
+
+    def narrowed(*args):
+        dtype = args[0].dtype
+        if dtype.itemsize >= 4:
+            return rule(*args)
+        return astype(rule(*[astype(x, dtype=float32) for x in args]), dtype=dtype)
+
+    return narrowed
+
+
+def _inside(name, x, end, *orders):
+    """Where 0 < x < end, and orders and x of the common shape, with x inside everywhere."""
+    shape = broadcast_shapes(name, *[y.shape for y in orders], x.shape)
+    *orders, x = [stretched(y, shape) for y in (*orders, x)]
+    inside = logical_and(less(constant_like(0.0, x), x), less(x, constant_like(end, x)))
+    return inside, *orders, where(inside, x, constant_like(min(end, 2.0) / 2, x))
+
+
+@_wide_enough
+def gammainc_by_order(a, x):
+    """dP/da; at both ends P is 0 or 1 for every a."""
+    inside, a, x = _inside("gammainc", x, math.inf, a)
+    logs = log(x)
     slope = gamma_log_slope(a, logs, digamma(a)) * exp(a * logs - exp(logs) - lgamma(a))
     return where(inside, -slope, constant_like(0.0, x))
+
+
+@_wide_enough
+def betainc_by_first(a, b, x):
+    """dI/da; at both ends I is 0 or 1 for all a and b."""
+    inside, a, b, x = _inside("betainc", x, 1.0, a, b)
+    return where(inside, _betainc_slope(a, b, log(x), log1p(-x)), constant_like(0.0, x))
+
+
+@_wide_enough
+def betainc_by_second(a, b, x):
+    """dI/db: I(a, b, x) = 1 - I(b, a, 1 - x)."""
+    inside, a, b, x = _inside("betainc", x, 1.0, a, b)
+    return where(inside, -_betainc_slope(b, a, log1p(-x), log(x)), constant_like(0.0, x))
+
+
+def _betainc_slope(a, b, log_x, log_rest):
+    scale = lgamma(a) + lgamma(b) - lgamma(a + b)
+    mean = digamma(a) - digamma(a + b)
+    return beta_slope(a, b, log_x, log_rest, mean) * exp(a * log_x + b * log_rest - scale)
 
 
 def _two_positive(d):
@@ -158,20 +205,19 @@ def _two_positive(d):
 zeta = _by_slopes(  # Hurwitz's: sum over k of (q + k)^-s
     "zeta",
     lambda d: Sample([d.floats(s := d.shape(), 1.5, 4.0), d.floats(s, 0.5, 3.0)]),
-    s=zeta_order_slope, q=lambda s, q: -s * zeta(s + 1.0, q),
+    zeta_order_slope, lambda s, q: -s * zeta(s + 1.0, q),
 )  # fmt: skip
-gammainc = _by_slopes("gammainc", _two_positive, a=_gammainc_by_order, x=_gamma_density)
+gammainc = _by_slopes("gammainc", _two_positive, gammainc_by_order, gamma_density)
 gammaincc = _by_slopes(
     "gammaincc", _two_positive,
-    a=lambda a, x: -_gammainc_by_order(a, x), x=lambda a, x: -_gamma_density(a, x),
+    lambda a, x: -gammainc_by_order(a, x), lambda a, x: -gamma_density(a, x),
 )  # fmt: skip
 betainc = _by_slopes(
     "betainc",
     lambda d: Sample(
-        [d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.5, 3.0), d.floats(s, 0.1, 0.9)],
-        fixed=(0, 1),
+        [d.floats(s := d.shape(), 0.5, 3.0), d.floats(s, 0.5, 3.0), d.floats(s, 0.1, 0.9)]
     ),
-    a=None, b=None, x=_beta_density,
+    betainc_by_first, betainc_by_second, beta_density,
 )  # fmt: skip
 
 

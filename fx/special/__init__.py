@@ -1,7 +1,7 @@
 """Special functions: ``scipy.special``'s and ``torch.special``'s names.
 
-A derivative that fx does not have (with respect to the parameters of an incomplete beta function)
-is refused when it is asked for; it is never 0 in silence.
+A derivative that fx does not have (with respect to the order of a Bessel function) is refused when
+it is asked for; it is never 0 in silence.
 """
 
 from fx.ops.pointwise.activations import log_softmax, softmax
@@ -27,18 +27,25 @@ from fx.special.bessel import (
     i1,
     i1e,
     iv,
+    ivp,
     j0,
     j1,
     jn,
+    jv,
+    jvp,
     k0,
     k0e,
     k1,
     k1e,
     kn,
+    kv,
+    kvp,
     spherical_j0,
     y0,
     y1,
     yn,
+    yv,
+    yvp,
 )  # fmt: skip
 from fx.special.compositions import (
     binom,
@@ -82,6 +89,8 @@ from fx.special.functions import (
     xlog1py,
     zeta,
 )  # fmt: skip
+from fx.special.more import *
+from fx.special.named import *
 from fx.special.polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,

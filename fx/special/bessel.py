@@ -1,4 +1,4 @@
-"""Bessel functions of whole orders, and Airy's first."""
+"""Bessel functions, of whole orders by code of our own, of others by SciPy's; and Airy's first."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import fx.prims.bessel as prims
 from fx import dtypes
 from fx.ops.axes import integer
 from fx.ops.indexing.searching import where
-from fx.ops.operands import cast, floating
+from fx.ops.operands import alike, cast, floating
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import sin
 from fx.ops.pointwise.torch_names import sinc
+from fx.prims.scipy_functions import named
 from fx.tensor import Tensor
 
 _SAYS = {
@@ -47,7 +48,38 @@ def _any(kind: str, name: str) -> Any:
 j0, j1, y0, y1 = [_fixed(k, n, f"{k}{n}") for k in "jy" for n in (0, 1)]
 i0, i1, k0, k1 = [_fixed(k, n, f"{k}{n}") for k in "ik" for n in (0, 1)]
 i0e, i1e, k0e, k1e = [_fixed(f"{k}e", n, f"{k}{n}e") for k in "ik" for n in (0, 1)]
-jn, yn, iv, kn = [_any(k, name) for k, name in zip("jyik", ("jn", "yn", "iv", "kn"), strict=True)]
+jn, yn, kn = [_any(k, name) for k, name in zip("jyk", ("jn", "yn", "kn"), strict=True)]
+
+
+def _real(kind: str, name: str) -> Any:
+    whole = _any(kind, name)
+
+    def function(v: Any, x: Any) -> Tensor:
+        return whole(v, x) if type(v) is int else named(name, *alike(name, v, x))  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{_SAYS[kind]}, of order v; differentiable in x to any order."
+    return function
+
+
+jv, yv, iv, kv = [_real(k, f"{k}v") for k in "jyik"]
+
+
+def _derived(name: str, function: Any, signs: tuple[float, float]) -> Any:
+    def derivative(v: Any, z: Any, n: int = 1) -> Tensor:
+        order = integer(name, "n", n)
+        if order == 0:
+            return function(v, z)  # type: ignore[no-any-return]
+        pair = [derivative(v + step, z, order - 1) for step in (-1, 1)]
+        return pair[0] * signs[0] + pair[1] * signs[1]  # type: ignore[no-any-return]
+
+    derivative.__name__ = derivative.__qualname__ = name
+    derivative.__doc__ = f"The derivative of order n of ``{name[:-1]}(v, z)`` in z."
+    return derivative
+
+
+jvp, yvp = [_derived(f"{f.__name__}p", f, (0.5, -0.5)) for f in (jv, yv)]
+ivp, kvp = _derived("ivp", iv, (0.5, 0.5)), _derived("kvp", kv, (-0.5, -0.5))
 
 
 def spherical_j0(x: Any) -> Tensor:

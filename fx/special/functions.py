@@ -9,7 +9,7 @@ import fx.prims.special as prims
 from fx.dtypes import float64
 from fx.errors import ArgumentError
 from fx.ops.indexing.searching import where
-from fx.ops.operands import cast, floating, operands
+from fx.ops.operands import alike, cast, floating, operands
 from fx.ops.pointwise.elementwise import abs as absolute
 from fx.ops.pointwise.elementwise import (
     copysign,
@@ -127,15 +127,8 @@ def gammaincc(a: Any, x: Any) -> Tensor:
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:
-    """The regularised incomplete beta function; differentiable in x.
-
-    Raises:
-        ArgumentError: for a derivative with respect to a or b.
-    """
-    a, b = operands("betainc", a, b, True)
-    a, x = operands("betainc", a, x, True)
-    b, x = operands("betainc", b, x, True)
-    return prims.betainc(*operands("betainc", a, b, True), x)  # type: ignore[no-any-return]
+    """The regularised incomplete beta function; differentiable in all three."""
+    return prims.betainc(*alike("betainc", a, b, x))  # type: ignore[no-any-return]
 
 
 def xlog1py(x: Any, y: Any) -> Tensor:

@@ -164,8 +164,8 @@ _ROOMS = frozenset(
 _WINDOWS = [f"{_name}_window" for _name in ["bartlett", "blackman", "hamming", "hann", "kaiser"]]
 _OF_ROOMS = {
     "_factors": """
-        frobenius_norm lu lu_unpack norm_except_dim nuclear_norm orgqr ormqr pca_lowrank pinverse
-        qr svd svd_lowrank""",
+        frobenius_norm geqrf lobpcg lu lu_unpack norm_except_dim nuclear_norm orgqr ormqr
+        pca_lowrank pinverse qr svd svd_lowrank""",
     "_numbered": """
         affine_grid_generator alpha_dropout_ binary_cross_entropy_with_logits convolution
         cosine_embedding_loss ctc_loss dropout_ embedding_bag feature_alpha_dropout_

@@ -120,11 +120,6 @@ KINDS = (
 ALONE = {
     "from_file": "write torch.from_numpy(numpy.memmap(...))",
     "embedding_renorm_": "write F.embedding(x, weight, max_norm=...)",
-    "geqrf": "LAPACK's packed reflectors are not given; write torch.linalg.qr",
-    "lobpcg": "write torch.linalg.eigh, or scipy.sparse.linalg.lobpcg",
-    "ldl_factor": "write torch.linalg.cholesky or torch.linalg.lu_factor",
-    "ldl_factor_ex": "write torch.linalg.cholesky_ex or torch.linalg.lu_factor_ex",
-    "ldl_solve": "write torch.linalg.solve",
     "chalf": "there are no complex numbers of 16 bits",
     **dict.fromkeys(
         ("MaskedTensor", "masked_tensor", "as_masked_tensor", "is_masked_tensor"),

@@ -77,6 +77,43 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     return other - ((other @ v) @ t) @ v.mH  # type: ignore[no-any-return]
 
 
+def geqrf(input: Any) -> linalg.Reflectors:
+    """``torch.geqrf``: R, and below it the reflectors; ``tau`` has their factors."""
+    return linalg.geqrf(input)
+
+
+def lobpcg(
+    A: Any,
+    k: int | None = None,
+    B: Any = None,
+    X: Any = None,
+    n: int | None = None,
+    iK: Any = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """``torch.lobpcg``: the k largest or smallest eigenvalues of A v = w B v, with their vectors.
+
+    All come at once by ``eigh``: ``X`` and ``n`` tell k where it is not given, and of ``iK``,
+    ``niter``, ``tol`` and ``method``, which are about an iteration, nothing depends.
+
+    Raises:
+        ValueError: where A has fewer than 3 k rows, or the method is unknown, as in PyTorch.
+    """
+    del iK, niter, tol
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    if method not in (None, "basic", "ortho"):
+        raise ValueError(f"lobpcg: method is 'basic' or 'ortho', got {method!r}")
+    if A.shape[-1] < 3 * (k if n is None else n):
+        raise ValueError(
+            f"LPBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is "
+            f"smaller than 3 x the number of requested eigenpairs (={k if n is None else n})"
+        )
+    return linalg.lobpcg(A, k, B, largest is None or largest)
+
+
 # of low rank: N. Halko, P. G. Martinsson, J. A. Tropp, Finding structure with randomness, 2009 ----
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from fx.tensor import Tensor
 
 NAMES = """
-    as_strided_scatter frexp lu matrix_exp narrow_copy nonzero_static orgqr ormqr pinverse prelu qr
-    svd unsafe_chunk unsafe_split unsafe_split_with_sizes"""
+    as_strided_scatter frexp geqrf lu matrix_exp narrow_copy nonzero_static orgqr ormqr pinverse
+    prelu qr svd unsafe_chunk unsafe_split unsafe_split_with_sizes"""
 
 
 def _method(name: str) -> Any:

@@ -180,6 +180,23 @@ def slogdet(A: Any) -> linalg.SlogdetResult:
     return linalg.slogdet(A)
 
 
+def ldl_factor(A: Any, *, hermitian: bool = False) -> linalg.LDLFactor:
+    """Triangles and a block diagonal of symmetric matrices, in one matrix."""
+    return linalg.ldl_factor(A, hermitian=hermitian)
+
+
+def ldl_factor_ex(
+    A: Any, *, hermitian: bool = False, check_errors: bool = False
+) -> linalg.LDLFactorEx:
+    """``ldl_factor`` with ``info``."""
+    return linalg.ldl_factor_ex(A, hermitian=hermitian, check_errors=check_errors)
+
+
+def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Tensor:
+    """The solution of A X = B by what ``ldl_factor`` gives of A."""
+    return linalg.ldl_solve(LD, pivots, B, hermitian=hermitian)
+
+
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """The inverse of ``tensordot`` with A."""
     return linalg.tensorinv(A, ind)
@@ -204,7 +221,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex",
+    "ldl_solve", "lstsq", "lu", "lu_factor",
     "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
     "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
     "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",

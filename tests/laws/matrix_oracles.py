@@ -110,7 +110,99 @@ def pinv(x, *, rtol, atol):
     return np.linalg.solve(x.T @ x, x.T) if tall else np.linalg.solve(x @ x.T, x).T, rank
 
 
+@each_matrix
+def matrix_function(x, *, function):
+    w, v = np.linalg.eig(x)
+    f = {"sqrtm": np.emath.sqrt, "logm": np.emath.log}[function]
+    return (v * f(w) @ np.linalg.inv(v)).real
+
+
+@each_matrix
+def sylvester(a, b, q):
+    whole = np.kron(a, np.eye(len(b))) + np.kron(np.eye(len(a)), b.T)
+    return np.linalg.solve(whole, q.reshape(-1)).reshape(q.shape)
+
+
+@each_matrix
+def solve_banded(bands, b, *, upper):
+    (k, n) = bands.shape
+    whole = np.zeros((n, n))
+    for i in range(n):
+        for j in range(max(0, i + upper + 1 - k), min(n, i + upper + 1)):
+            whole[i, j] = bands[upper + i - j, j]
+    return np.linalg.solve(whole, b)
+
+
+@each_matrix
+def decomposition(x, *, kind):
+    if kind != "geqrf":  # seen put together
+        return x, np.eye(len(x))
+    a, tau = x.copy(), np.zeros(min(x.shape))
+    for j in range(len(tau)):
+        size = np.linalg.norm(a[j:, j])
+        if np.any(a[j + 1 :, j]):
+            beta = -np.copysign(size, a[j, j])
+            tau[j] = (beta - a[j, j]) / beta
+            v = np.r_[1.0, a[j + 1 :, j] / (a[j, j] - beta)]
+            a[j:, j:] -= tau[j] * np.outer(v, v @ a[j:, j:])
+            a[j + 1 :, j] = v[1:]
+    return a, tau
+
+
+@each_matrix
+def ldl(a, *, hermitian):
+    """Bunch and Kaufman's choice of pivots, on whole symmetric matrices."""
+    a = np.tril(a) + np.tril(a, -1).T
+    n, k, alpha = len(a), 0, (1 + 17**0.5) / 8
+    packed, pivots = np.zeros((n, n)), np.zeros(n, np.int32)
+    while k < n:
+        size, width, p = abs(a[k, k]), 1, k
+        column = np.abs(a[k + 1 :, k])
+        if column.size and size < alpha * column.max():
+            m = k + 1 + column.argmax()
+            row = max(np.abs(np.delete(a[m, k:], m - k)))
+            if size < alpha * column.max() ** 2 / row:
+                p, width = m, 1 if abs(a[m, m]) >= alpha * row else 2
+        at = k + width - 1
+        a[[at, p], k:] = a[[p, at], k:]
+        a[k:, [at, p]] = a[k:, [p, at]]
+        pivots[k : k + width] = p + 1 if width == 1 else -(p + 1)
+        block, rest = a[k : k + width, k : k + width], slice(k + width, n)
+        low = np.linalg.solve(block, a[k : k + width, rest]).T
+        packed[k : k + width, k : k + width] = np.tril(block)
+        packed[rest, k : k + width] = low
+        a[rest, rest] -= low @ block @ low.T
+        k += width
+    return packed, pivots, np.int32(0)
+
+
+def ldl_order(pivots):
+    n, lead = pivots.shape[-1], pivots.shape[:-1]
+    order, places = np.zeros((*lead, n), int), np.zeros((*lead, n, n), int)
+    blocks = np.zeros((*lead, n), int)
+    for at in np.ndindex(lead):
+        starts = [*range(n)]
+        for k in range(n):
+            if pivots[at][k] < 0 and k and starts[k - 1] == k - 1 and pivots[at][k - 1] < 0:
+                starts[k] = k - 1
+        columns = [[*range(n)] for _ in range(n + 1)]
+        for k in range(n):
+            if k + 1 < n and starts[k + 1] == k:  # the exchange of a pair is that of its second
+                continue
+            p = abs(pivots[at][k]) - 1
+            for j in [*range(starts[k]), n]:
+                columns[j][k], columns[j][p] = columns[j][p], columns[j][k]
+        order[at], places[at], blocks[at] = columns[n], np.transpose(columns[:n]), starts
+    return order, places, blocks
+
+
 MATRICES = {
+    "decomposition": decomposition,
+    "ldl": ldl,
+    "ldl_order": ldl_order,
+    "matrix_function": matrix_function,
+    "solve_banded": solve_banded,
+    "sylvester": sylvester,
     "matrix_exp": matrix_exp,
     "pinv": pinv,
     "cholesky": cholesky,

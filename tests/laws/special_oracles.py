@@ -76,7 +76,51 @@ def _each(function):
     return np.vectorize(function, otypes="d")
 
 
+def _mpmaths():
+    """The functions that fx takes from SciPy, by mpmath's names."""
+    import mpmath as m
+
+    kelvins = {n: getattr(m, n) for n in ("ber", "bei", "ker", "kei")}
+    invert = lambda f, low, high: m.findroot(f, (low, high), solver="ridder", tol=1e-20)
+    student = lambda v, t: 1 - m.betainc(v / 2, 0.5, 0, v / (v + t * t), regularized=True) / 2
+    side = lambda v, t: student(v, t) if t >= 0 else 1 - student(v, t)
+    spherical = lambda f, sign=1: lambda n, x: m.sqrt(m.pi / (2 * x)) * f(n + 0.5, x) * sign
+    return {
+        "expi": m.ei, "exp1": m.e1, "expn": m.expint, "sici.0": m.si, "sici.1": m.ci,
+        "shichi.0": m.shi, "shichi.1": m.chi, "fresnel.0": m.fresnels, "fresnel.1": m.fresnelc,
+        "dawsn": lambda x: m.exp(-x * x) * m.erfi(x) * m.sqrt(m.pi) / 2, "erfi": m.erfi,
+        "spence": lambda x: m.polylog(2, 1 - x).real, "wrightomega": lambda x: m.lambertw(m.exp(x)),
+        "ellipk": m.ellipk, "ellipe": m.ellipe, "ellipkm1": lambda p: m.ellipk(1 - p),
+        "ellipkinc": m.ellipf, "ellipeinc": m.ellipe, "hyp0f1": m.hyp0f1, "hyp1f1": m.hyp1f1,
+        "hyp2f1": m.hyp2f1, "hyperu": m.hyperu, "jv": m.besselj, "yv": m.bessely,
+        "iv": m.besseli, "kv": m.besselk, "ive": lambda v, x: m.besseli(v, x) * m.exp(-abs(x)),
+        "kve": lambda v, x: m.besselk(v, x) * m.exp(x), "spherical_jn": spherical(m.besselj),
+        "spherical_yn": spherical(m.bessely), "spherical_in": spherical(m.besseli),
+        "spherical_kn": spherical(m.besselk), "struve": m.struveh, "modstruve": m.struvel,
+        **{n: (lambda x, f=f: f(0, x)) for n, f in kelvins.items()},
+        **{f"{n}p": (lambda x, f=f: m.diff(lambda y: f(0, y), x)) for n, f in kelvins.items()},
+        "airy.2": m.airybi, "airy.3": lambda x: m.airybi(x, derivative=1),
+        "eval_genlaguerre": m.laguerre, "eval_gegenbauer": m.gegenbauer, "eval_jacobi": m.jacobi,
+        "owens_t": lambda h, a: m.quad(
+            lambda t: m.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * m.pi),
+        "ndtri_exp": lambda y: invert(lambda x: m.log(m.ncdf(x)) - y, -9, 9),
+        "gammaincinv": lambda a, p: invert(
+            lambda x: m.gammainc(a, 0, x, regularized=True) - p, 1e-9, 40),
+        "gammainccinv": lambda a, p: invert(
+            lambda x: m.gammainc(a, x, regularized=True) - p, 1e-9, 40),
+        "betaincinv": lambda a, b, p: invert(
+            lambda x: m.betainc(a, b, 0, x, regularized=True) - p, 1e-12, 1 - 1e-12),
+        "stdtr": side, "stdtrit": lambda v, p: invert(lambda t: side(v, t) - p, -30, 30),
+    }  # fmt: skip
+
+
+def scipy_function(*args, function):
+    f = _mpmaths()[function]
+    return np.vectorize(lambda *at: float(f(*map(float, at)).real), otypes="d")(*args)
+
+
 SPECIAL = {
+    "scipy_function": scipy_function,
     "airy_ai": _each(lambda x: airy(x, False)),
     "airy_ai_slope": _each(lambda x: airy(x, True)),
     "bessel": bessel,

@@ -206,7 +206,7 @@ def test_slopes_in_the_order(name):
 
 def test_a_slope_that_is_missing_is_refused():
     x = fx.asarray(X)
-    for f in (lambda a: fx.special.betainc(a, x, 0.5), lambda b: fx.special.betainc(x, b, 0.5)):
+    for f in (lambda a: fx.special.kv(a, x), lambda b: fx.special.hyp1f1(x, b, 0.5)):
         pushed = lambda a, f=f: fx.jvp(f, (a,), (a,))
         for derivative in (fx.grad(lambda a, f=f: f(a).sum()), pushed):
             with pytest.raises(ValueError, match=r"no derivative of .* with respect to"):

@@ -49,10 +49,11 @@ KERNELS = {
     "pool": "max_pool window_sum window_sum_transpose",
     "reduction": "sum prod max min any all argmax argmin logsumexp softmax log_softmax",
     "resampling": "resample spread sample sample_grad",
+    "scipy_linalg": "decomposition ldl ldl_order matrix_function solve_banded sylvester",
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
     "special": """
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
-        gammainc gammaincc bessel airy_ai airy_ai_slope xlogy xlog1py entr""",
+        gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py entr""",
     "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
 }
 # and what makes the kernel of a formula

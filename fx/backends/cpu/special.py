@@ -115,3 +115,15 @@ def _airy(which: int) -> Any:
 
 
 airy_ai, airy_ai_slope = _airy(0), _airy(1)
+
+
+def scipy_function(*arrays: np.ndarray, function: str) -> np.ndarray:
+    """A function of ``fx/prims/scipy_functions.py``, in double precision."""
+    import scipy.special
+
+    name, _, which = function.partition(".")
+    wide = [a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) for a in arrays]
+    if name == "expn":  # of whole orders alone
+        wide[0] = wide[0].astype(np.int64)
+    found = getattr(scipy.special, name)(*wide)
+    return np.asarray(found[int(which)] if which else found).astype(arrays[0].dtype)

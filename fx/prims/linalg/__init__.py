@@ -1,6 +1,7 @@
 """Primitives on stacks of matrices (*B, m, n): a file a family. ``stacks.py`` is common to all."""
 
 from fx.prims.linalg import (
+    by_scipy,
     cholesky,
     det,
     functions,
@@ -9,6 +10,7 @@ from fx.prims.linalg import (
     solve,
     spectral,
     svd,
+    symmetric,
     triangular,
     verified,
 )

@@ -75,17 +75,17 @@ def _exp_spec(x):
     return x
 
 
-def _slope(x, t):
-    """The derivative along t, which is beside exp x in the exponential of [[x, t], [0, x]]."""
+def along(function, x, t):
+    """A function of matrices and its derivative along t: that of [[x, t], [0, x]] has both."""
     n = x._shape[-1]
     upper, lower = beside(x, t), beside(t * constant_like(0, t), x)
-    y = matrix_exp(shape_prims.concatenate(upper, lower, axis=len(x._shape) - 2))
+    y = function(shape_prims.concatenate(upper, lower, axis=len(x._shape) - 2))
     first = rows_of(y, 0, n)
     return columns_of(first, 0, n), columns_of(first, n, 2 * n)
 
 
 def _exp_vjp(needs, x):
-    return lambda ct: (_slope(swap_last(x), ct)[1],)
+    return lambda ct: (along(matrix_exp, swap_last(x), ct)[1],)
 
 
 def _exp_sample(d):
@@ -95,7 +95,7 @@ def _exp_sample(d):
 
 matrix_exp = define(  # x (*B, n, n) -> as x
     "matrix_exp", weight=60, spec=_exp_spec, torch_name="LinalgMatrixExp",
-    jvp=lambda primals, tangents: _slope(*primals, *tangents),
+    jvp=lambda primals, tangents: along(matrix_exp, *primals, *tangents),
     vjp=_exp_vjp,
     sharding=factors.einsum("...__->...__"),
     batch=stacked(lambda: matrix_exp),

@@ -19,6 +19,7 @@ LANES = (
     "all_gather", "all_to_all", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "psum_scatter",
     "unshard",
 )  # fmt: skip
+SCIPYS = ("decomposition", "ldl", "matrix_function", "solve_banded", "sylvester")
 CONVOLUTIONS = ("conv", "conv_input_grad", "conv_weight_grad", "max_pool")
 WINDOWS = ("window_sum", "window_sum_transpose")
 COMPLEX = {"complex64"}
@@ -42,9 +43,12 @@ KNOWN = [
         COMPLEX,
     ),
     ("products along complex numbers", ("cumprod", "prod", "recurrence"), COMPLEX),
+    ("SciPy's functions of matrices", SCIPYS, REAL | COMPLEX),
+    ("exchanges read one by one", ("ldl_order",), {"as drawn"}),
     ("lanes are gone before code is made", LANES, COMPLEX),
     ("SciPy gives no address of zeta", ("polygamma", "zeta"), REAL),
     ("Airy's functions are four at once", ("airy_ai", "airy_ai_slope"), REAL),
+    ("SciPy's ufuncs, of which it gives few addresses", ("scipy_function",), REAL),
     ("lanes are gone before code is made", LANES, REAL | INTEGERS),
     ("outside of a mesh there is one rank", ("mesh_index",), {"as drawn"}),
     (

@@ -1,0 +1,264 @@
+"""``scipy.special``'s functions that are made of others: distributions, counting, polynomials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fx.ops.indexing.searching import where
+from fx.ops.operands import alike, floating
+from fx.ops.pointwise.activations import softplus as _softplus
+from fx.ops.pointwise.elementwise import abs as absolute
+from fx.ops.pointwise.elementwise import exp, floor, lgamma, sign, sin
+from fx.special import named as _named
+from fx.special.compositions import binom
+from fx.special.functions import betainc, gamma, gammainc, gammaincc
+from fx.special.polynomials import eval_chebyt, eval_chebyu, eval_legendre
+from fx.tensor import Tensor
+
+_by = vars(_named)
+
+# distribution functions -------------------------------------------------------------------------
+
+
+def betaincc(a: Any, b: Any, x: Any) -> Tensor:
+    """1 - betainc(a, b, x), without the loss of digits for small x."""
+    a, b, x = alike("betaincc", a, b, x)
+    return betainc(b, a, 1.0 - x)
+
+
+def betainccinv(a: Any, b: Any, y: Any) -> Tensor:
+    """The x with betaincc(a, b, x) = y."""
+    a, b, y = alike("betainccinv", a, b, y)
+    return 1.0 - _by["betaincinv"](b, a, y)  # type: ignore[no-any-return]
+
+
+def bdtr(k: Any, n: Any, p: Any) -> Tensor:
+    """The binomial distribution's function: at most k of n, each of chance p."""
+    k, n, p = alike("bdtr", k, n, p)
+    k = floor(k)
+    last = k >= n
+    found = betainc(where(last, 1.0, n - k), k + 1.0, 1.0 - p)
+    return where(last, 1.0, found)  # type: ignore[no-any-return]
+
+
+def bdtrc(k: Any, n: Any, p: Any) -> Tensor:
+    """1 - bdtr(k, n, p), without the loss of digits."""
+    k, n, p = alike("bdtrc", k, n, p)
+    k = floor(k)
+    last = k >= n
+    return where(last, 0.0, betainc(k + 1.0, where(last, 1.0, n - k), p))  # type: ignore[no-any-return]
+
+
+def nbdtr(k: Any, n: Any, p: Any) -> Tensor:
+    """The negative binomial's function: at most k failures before the n-th success."""
+    k, n, p = alike("nbdtr", k, n, p)
+    return betainc(n, floor(k) + 1.0, p)
+
+
+def nbdtrc(k: Any, n: Any, p: Any) -> Tensor:
+    """1 - nbdtr(k, n, p), without the loss of digits."""
+    k, n, p = alike("nbdtrc", k, n, p)
+    return betainc(floor(k) + 1.0, n, 1.0 - p)
+
+
+def fdtr(dfn: Any, dfd: Any, x: Any) -> Tensor:
+    """The F distribution's function."""
+    dfn, dfd, x = alike("fdtr", dfn, dfd, x)
+    return betainc(dfn * 0.5, dfd * 0.5, dfn * x / (dfd + dfn * x))
+
+
+def fdtrc(dfn: Any, dfd: Any, x: Any) -> Tensor:
+    """1 - fdtr(dfn, dfd, x), without the loss of digits."""
+    dfn, dfd, x = alike("fdtrc", dfn, dfd, x)
+    return betainc(dfd * 0.5, dfn * 0.5, dfd / (dfd + dfn * x))
+
+
+def fdtri(dfn: Any, dfd: Any, p: Any) -> Tensor:
+    """The x with fdtr(dfn, dfd, x) = p."""
+    dfn, dfd, p = alike("fdtri", dfn, dfd, p)
+    y = _by["betaincinv"](dfn * 0.5, dfd * 0.5, p)
+    return dfd * y / (dfn * (1.0 - y))  # type: ignore[no-any-return]
+
+
+def gdtr(a: Any, b: Any, x: Any) -> Tensor:
+    """The gamma distribution's function, of rate a and shape b."""
+    a, b, x = alike("gdtr", a, b, x)
+    return gammainc(b, a * x)
+
+
+def gdtrc(a: Any, b: Any, x: Any) -> Tensor:
+    """1 - gdtr(a, b, x), without the loss of digits."""
+    a, b, x = alike("gdtrc", a, b, x)
+    return gammaincc(b, a * x)
+
+
+def gdtrix(a: Any, b: Any, p: Any) -> Tensor:
+    """The x with gdtr(a, b, x) = p."""
+    a, b, p = alike("gdtrix", a, b, p)
+    return _by["gammaincinv"](b, p) / a  # type: ignore[no-any-return]
+
+
+def chdtri(v: Any, p: Any) -> Tensor:
+    """The x with chdtrc(v, x) = p."""
+    v, p = alike("chdtri", v, p)
+    return _by["gammainccinv"](v * 0.5, p) * 2.0  # type: ignore[no-any-return]
+
+
+def pdtri(k: Any, y: Any) -> Tensor:
+    """The mean m with pdtr(k, m) = y."""
+    k, y = alike("pdtri", k, y)
+    return _by["gammainccinv"](floor(k) + 1.0, y)  # type: ignore[no-any-return]
+
+
+# counting ---------------------------------------------------------------------------------------
+
+
+def comb(N: Any, k: Any) -> Tensor:
+    """In how many ways k of N are chosen; 0 unless 0 <= k <= N."""
+    N, k = alike("comb", N, k)
+    inside = (k <= N) & (k >= 0)
+    return where(inside, binom(where(inside, N, 1.0), where(inside, k, 1.0)), 0.0)  # type: ignore[no-any-return]
+
+
+def perm(N: Any, k: Any) -> Tensor:
+    """In how many orders k of N are taken; 0 unless 0 <= k <= N."""
+    N, k = alike("perm", N, k)
+    inside = (k <= N) & (k >= 0)
+    N, k = where(inside, N, 1.0), where(inside, k, 1.0)
+    return where(inside, exp(lgamma(N + 1.0) - lgamma(N - k + 1.0)), 0.0)  # type: ignore[no-any-return]
+
+
+def factorial2(n: Any) -> Tensor:
+    """The product of every second number up to a whole number n; 0 of negative ones."""
+    n = floating("factorial2", n)
+    below = n < 0
+    half = where(below, 1.0, n) * 0.5
+    odd = (floor(half) != half).astype(n.dtype)
+    scale = exp(half * math.log(2.0) + odd * (0.5 * math.log(2.0 / math.pi)))
+    return where(below, 0.0, scale * gamma(half + 1.0))  # type: ignore[no-any-return]
+
+
+def loggamma(z: Any) -> Tensor:
+    """log(gamma(z)) of real numbers, NaN below 0; ``lgamma`` gives that of the absolute value."""
+    z = floating("loggamma", z)
+    return where(z < 0, math.nan, lgamma(z))  # type: ignore[no-any-return]
+
+
+# angles, roots, means ---------------------------------------------------------------------------
+
+
+def _in_degrees(name: str, function: Any, turn: float) -> Any:
+    def degrees(x: Any) -> Tensor:
+        x = floating(name, x)
+        rest = x - floor(x * (1.0 / 360.0)) * 360.0  # exact at whole multiples
+        return function(rest, turn)  # type: ignore[no-any-return]
+
+    degrees.__name__ = degrees.__qualname__ = name
+    degrees.__doc__ = f"The {name[:3]} of an angle in degrees."
+    return degrees
+
+
+def _sine(x: Tensor, turn: float) -> Tensor:
+    """sin(x + turn), by the quarter that it lies in, so that zeros are zeros."""
+    x = x + turn
+    x = x - floor(x * (1.0 / 360.0)) * 360.0
+    half = x >= 180.0
+    x = where(half, x - 180.0, x)
+    x = where(x > 90.0, 180.0 - x, x)
+    return where(half, -1.0, 1.0) * sin(x * (math.pi / 180.0))  # type: ignore[no-any-return]
+
+
+def _tangent(x: Tensor, turn: float) -> Tensor:
+    return _sine(x, turn) / _sine(x, turn + 90.0)  # type: ignore[no-any-return]
+
+
+sindg, cosdg = _in_degrees("sindg", _sine, 0.0), _in_degrees("cosdg", _sine, 90.0)
+tandg = _in_degrees("tandg", _tangent, 0.0)
+cotdg = _in_degrees("cotdg", lambda x, _: 1.0 / _tangent(x, 0.0), 0.0)
+
+
+def radian(d: Any, m: Any, s: Any) -> Tensor:
+    """Degrees, minutes and seconds as radians."""
+    d, m, s = alike("radian", d, m, s)
+    return (d + (m + s / 60.0) / 60.0) * (math.pi / 180.0)  # type: ignore[no-any-return]
+
+
+def cbrt(x: Any) -> Tensor:
+    """The real cube root."""
+    x = floating("cbrt", x)
+    return sign(x) * absolute(x) ** (1.0 / 3.0)  # type: ignore[no-any-return]
+
+
+def agm(a: Any, b: Any) -> Tensor:
+    """The arithmetic-geometric mean of positive numbers."""
+    a, b = alike("agm", a, b)
+    part = (a - b) / (a + b)
+    return (a + b) * (math.pi / 4) / _by["ellipk"](part * part)  # type: ignore[no-any-return]
+
+
+def softplus(x: Any) -> Tensor:
+    """log(1 + exp(x)), which neither overflows nor loses small values."""
+    return _softplus(floating("softplus", x))  # type: ignore[no-any-return]
+
+
+def voigt_profile(x: Any, sigma: Any, gamma: Any) -> Tensor:
+    """The density of the sum of a normal and a Cauchy variable; positive sigma."""
+    x, sigma, gamma = alike("voigt_profile", x, sigma, gamma)
+    scale = 1.0 / (sigma * math.sqrt(2.0))
+    z = (x + gamma * 1j) * scale
+    return _named.wofz(z).real * (scale * (1.0 / math.sqrt(math.pi)))  # type: ignore[no-any-return]
+
+
+def diric(x: Any, n: int) -> Tensor:
+    """Dirichlet's function of n terms, sin(n x / 2) / (n sin(x / 2))."""
+    x = floating("diric", x)
+    below = sin(x * 0.5)
+    whole = absolute(below) < 1e-9
+    turns = (x * (0.5 / math.pi)).round()
+    at = where(turns * ((n - 1) % 2) % 2.0 != 0, -1.0, 1.0)
+    return where(whole, at, sin(x * (n * 0.5)) / (where(whole, 1.0, below) * n))  # type: ignore[no-any-return]
+
+
+# polynomials of other intervals -----------------------------------------------------------------
+
+
+def eval_chebyc(n: Any, x: Any) -> Tensor:
+    """2 eval_chebyt(n, x / 2)."""
+    return eval_chebyt(n, floating("eval_chebyc", x) * 0.5) * 2.0  # type: ignore[no-any-return]
+
+
+def eval_chebys(n: Any, x: Any) -> Tensor:
+    """eval_chebyu(n, x / 2)."""
+    return eval_chebyu(n, floating("eval_chebys", x) * 0.5)  # type: ignore[no-any-return]
+
+
+def eval_sh_chebyt(n: Any, x: Any) -> Tensor:
+    """eval_chebyt(n, 2 x - 1)."""
+    return eval_chebyt(n, floating("eval_sh_chebyt", x) * 2.0 - 1.0)  # type: ignore[no-any-return]
+
+
+def eval_sh_chebyu(n: Any, x: Any) -> Tensor:
+    """eval_chebyu(n, 2 x - 1)."""
+    return eval_chebyu(n, floating("eval_sh_chebyu", x) * 2.0 - 1.0)  # type: ignore[no-any-return]
+
+
+def eval_sh_legendre(n: Any, x: Any) -> Tensor:
+    """eval_legendre(n, 2 x - 1)."""
+    return eval_legendre(n, floating("eval_sh_legendre", x) * 2.0 - 1.0)  # type: ignore[no-any-return]
+
+
+def eval_sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Tensor:
+    """Jacobi's polynomial of (p - q, q - 1) at 2 x - 1, over binom(2 n + p - 1, n)."""
+    n, p, q, x = alike("eval_sh_jacobi", n, p, q, x)
+    found = _by["eval_jacobi"](n, p - q, q - 1.0, x * 2.0 - 1.0)
+    return found / binom(n * 2.0 + p - 1.0, n)  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "betaincc", "betainccinv", "bdtr", "bdtrc", "nbdtr", "nbdtrc", "fdtr", "fdtrc", "fdtri",
+    "gdtr", "gdtrc", "gdtrix", "chdtri", "pdtri", "comb", "perm", "factorial2", "loggamma",
+    "sindg", "cosdg", "tandg", "cotdg", "radian", "cbrt", "agm", "softplus", "voigt_profile",
+    "diric", "eval_chebyc", "eval_chebys", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_legendre",
+    "eval_sh_jacobi",
+]  # fmt: skip
