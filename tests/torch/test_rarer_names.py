@@ -179,6 +179,9 @@ x.detach().as_strided_scatter(y[:2, :3], (2, 3), (4, 1), 1)
 (x * 9).frexp()
 sq.lu()
 sq.matrix_exp()
+sq.detach().geqrf()[0]
+torch.geqrf(sq.detach())[1]
+torch.lobpcg(sq @ sq.T, niter=200, tol=1e-12)[0]
 x.narrow_copy(1, 1, 2)
 m.nonzero_static(size=2)
 (sq @ sq.T).qr()[1].abs()

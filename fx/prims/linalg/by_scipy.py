@@ -253,7 +253,7 @@ def _decomposed_sample(d):
 decomposition = define(
     "decomposition", weight=90, multiple=True, spec=_decomposed_spec,
     jvp=_refused,
-    vjp=_refused,
+    vjp=lambda needs, x, *, kind: lambda cts: _refused(kind=kind),
     batch=stacked(lambda: decomposition),
     sample=_decomposed_sample,
     sharding=_decomposed_sharding,
