@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from fx.data.sampler import Sampler
+from fx.errors import StateError
 from fx.random import Generator, next_key, permutation
 
 
 class DistributedSampler(Sampler[int]):
     """Every ``num_replicas``-th index, from ``rank`` on, of an order that all replicas share.
 
-    Call ``set_epoch(epoch)`` before each epoch: the order follows from ``seed + epoch``.
+    Call ``set_epoch(epoch)`` before each epoch: the order follows from ``seed + epoch``. A
+    ``DataLoader`` resumes with it in the middle of an epoch, also with another number of replicas:
+    what is left is shared out among those.
 
     Args:
         dataset: what has a length.
@@ -69,21 +72,66 @@ class DistributedSampler(Sampler[int]):
         size = len(dataset)
         self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
         self.total_size = self.num_samples * num_replicas
+        self._start = 0  # where the next iteration begins in the order of all replicas
+        self._passed = 0  # what the running one has given out, in that order
+        self._turn = 0  # iterations so far
 
     def __iter__(self) -> Iterator[int]:
+        start, self._start = self._start, 0
+        self._passed, self._turn = start, self._turn + 1
+        return self._given(self._order(start)[self.rank :: self.num_replicas], self._turn)
+
+    def _given(self, indices: list[int], turn: int) -> Iterator[int]:
+        """An iteration; while it lives, and no later one has begun, it says how far it is."""
+        try:
+            for index in indices:
+                if turn == self._turn:
+                    self._passed += self.num_replicas
+                yield index
+        finally:
+            if turn == self._turn:
+                self._passed = 0
+
+    def _order(self, start: int) -> list[int]:
+        """What is left for all replicas, a number that divides among them."""
         size = len(self.dataset)
         if self.shuffle:
             generator = Generator("cpu").manual_seed(self.seed + self.epoch)
             order = permutation(next_key(generator, "cpu"), size).tolist()
         else:
             order = list(range(size))
-        while order and len(order) < self.total_size:
-            order += order[: self.total_size - len(order)]
-        return iter(order[self.rank : self.total_size : self.num_replicas])
+        left, n = max(size - start, 0), self.num_replicas
+        end = start + (left // n if self.drop_last else -(-left // n)) * n
+        while order and len(order) < end:
+            order += order[: end - len(order)]
+        return order[start:end]
 
     def __len__(self) -> int:
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch comes: it has an order of its own."""
+        if epoch != self.epoch:
+            self._start = self._passed = 0
         self.epoch = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the running iteration stands, the same in all replicas: small, plain data."""
+        about = {"seed": self.seed, "shuffle": self.shuffle, "size": len(self.dataset)}
+        return {"epoch": self.epoch, "passed": self._start or self._passed, **about}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next iteration go on where the state was taken.
+
+        Raises:
+            StateError: if the state is of another order.
+        """
+        about = {"seed": self.seed, "shuffle": self.shuffle, "size": len(self.dataset)}
+        for name, here in about.items():
+            if name not in state_dict or state_dict[name] != here:
+                raise StateError(
+                    f"DistributedSampler.load_state_dict: the state has {name}="
+                    f"{state_dict.get(name)!r}, this sampler {here!r}; make it as it was made then"
+                )
+        self.epoch = state_dict["epoch"]
+        self._start = self._passed = state_dict["passed"]

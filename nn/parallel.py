@@ -12,7 +12,7 @@ from fx.nn.base.module import Module
 
 def __getattr__(name: str) -> Any:
     if name == "DistributedDataParallel":
-        from fx.nn.distributed import DistributedDataParallel
+        from fx.nn.data_parallel import DistributedDataParallel
 
         return DistributedDataParallel
     raise AttributeError(f"module 'fx.nn.parallel' has no attribute {name!r}")

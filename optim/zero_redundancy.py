@@ -11,7 +11,7 @@ from fx.distributed.filling import refuse_staging
 from fx.distributed.groups import world
 from fx.distributed.messages import gather_object
 from fx.errors import ArgumentError
-from fx.nn.distributed import take
+from fx.nn.data_parallel.values import take
 from fx.optim.lbfgs import LBFGS
 from fx.optim.optimizer import Optimizer, with_hooks
 from fx.transaction import whole

@@ -81,6 +81,11 @@ def reduce_all(group: Any, xs: Sequence[Tensor], op: ReduceOp) -> list[Tensor]:
         return out
 
 
+def summed(group: Any, xs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The sums of all ranks' ``xs``, which are of one dtype, in each: gradients flow through."""
+    return prims.psum(*xs, **_axis(group)) if _moves(group) else xs  # type: ignore[no-any-return]
+
+
 def _by_dtype(xs: Sequence[Tensor]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for i, x in enumerate(xs):
@@ -91,7 +96,7 @@ def _by_dtype(xs: Sequence[Tensor]) -> list[list[int]]:
 def _reduced(group: Any, xs: list[Tensor], op: ReduceOp) -> Sequence[Tensor]:
     """The same of one dtype."""
     if group.ordered or mpi.operation(op.work, xs[0].dtype) is None:
-        return _side_by_side(xs, lambda flat: _ordered(group, flat, op))
+        return side_by_side(xs, lambda flat: _ordered(group, flat, op))
     message = _MESSAGES[op.work]
     if message is prims.psum:
         found = message(*xs, **_axis(group))
@@ -120,9 +125,7 @@ def broadcast(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
     if _moves(group):
         with no_grad():
             for places in _by_dtype(xs):
-                found = _side_by_side(
-                    [xs[i] for i in places], lambda flat: _sent(group, flat, root)
-                )
+                found = side_by_side([xs[i] for i in places], lambda flat: _sent(group, flat, root))
                 for i, x in zip(places, found):
                     out[i] = x
     return out
@@ -136,7 +139,7 @@ def _index(group: Any) -> Tensor:
     return mesh_index(axis=_axis(group)["axis"], device="cpu")  # type: ignore[no-any-return]
 
 
-def _side_by_side(xs: list[Tensor], move: Callable[[Tensor], Tensor]) -> list[Tensor]:
+def side_by_side(xs: list[Tensor], move: Callable[[Tensor], Tensor]) -> list[Tensor]:
     """Tensors of one dtype as one."""
     if len(xs) == 1:
         return [move(xs[0])]

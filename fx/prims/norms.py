@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fx.prims.elementwise as elementwise
 from fx.prims.compare import stop_gradient
+from fx.prims.creation import constant_like
 from fx.prims.fused import along, fuse
 from fx.prims.reduction import sum
 from fx.prims.shape import reshape
@@ -16,20 +17,31 @@ def _count(shape):
     return n
 
 
-def centred_and_variance(x, axes):
+def centred_and_variance(x, axes, over_all=None):
     """The mean over ``axes``, x less the mean, and its biased variance; the axes are kept.
+
+    Where others have parts of the same batch, ``over_all(sums)`` gives the sums over all of them,
+    and what comes first is how many elements they have together.
 
     A mean is rounded: where it is 10^6 and the deviation is 1, squares about it would be wrong by
     10^-3. The sum of the gaps is what the rounding left, a number without a derivative.
     """
+    add = over_all or (lambda *sums: sums)
     count = _count([x.shape[i] for i in axes])
-    mean = sum(x, axes=axes, keepdims=True) / count
+    total = sum(x, axes=axes, keepdims=True)
+    if over_all is not None:
+        total, count = add(total, constant_like(count, total))
+    mean = total / count
     gap = x - mean
-    square = sum(elementwise.square(gap), axes=axes, keepdims=True) / count
-    left = stop_gradient(sum(gap, axes=axes, keepdims=True) / count)
+    square, left = add(
+        sum(elementwise.square(gap), axes=axes, keepdims=True),
+        sum(gap, axes=axes, keepdims=True),
+    )
+    square, left = square / count, stop_gradient(left / count)
     mean = mean + left
     excess = elementwise.minimum(elementwise.square(left), square)
-    return mean, x - mean, square - stop_gradient(excess)
+    found = mean, x - mean, square - stop_gradient(excess)
+    return found if over_all is None else (count, *found)
 
 
 def standardised(x, axes, eps):

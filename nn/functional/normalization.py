@@ -80,8 +80,12 @@ def batch_norm_counting(
     momentum: Any,
     eps: Any,
     counts: Sequence[tuple[Cell, Tensor]] = (),
+    over_all: Any = None,
 ) -> Tensor:
-    """``batch_norm`` that rebinds cells of counts along with the statistics: all at once."""
+    """``batch_norm`` that rebinds cells of counts along with the statistics: all at once.
+
+    ``over_all(*sums)`` gives the sums over all who have a part of the batch; None: it is whole.
+    """
     x = floating("batch_norm", input)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
@@ -94,19 +98,19 @@ def batch_norm_counting(
                 f"the input {x.shape}, got {getattr(v, 'shape', v)}"
             )
     if x._dtype.itemsize == 2:
-        given = (weight, bias, training, momentum, eps, counts)
+        given = (weight, bias, training, momentum, eps, counts, over_all)
         return _widened(lambda x: batch_norm_counting(x, running_mean, running_var, *given), x)
     line = (channels, *[1] * (x.ndim - 2))  # broadcasts against (batch, channels, ...)
     if training:
         axes = (0, *range(2, x.ndim))
         count = prod([x._shape[i] for i in axes])
-        if count == 1:
+        if count == 1 and over_all is None:
             raise ShapeError(
                 f"batch_norm: expected more than 1 value per channel when training, got input size "
                 f"{x.shape}; give a larger batch, or call model.eval()"
             )
-        factor = count / max(count - 1, 1)
-        if weight is not None and bias is not None and type(eps) is float:
+        factor: Any = count / max(count - 1, 1)
+        if over_all is None and not (weight is None or bias is None) and type(eps) is float:
             w, b = argument("batch_norm", weight), argument("batch_norm", bias)
             if _plain(x, w, b) and x._dtype == w._dtype == b._dtype:
                 with no_grad():
@@ -119,7 +123,11 @@ def batch_norm_counting(
                     ]
                 )
                 return norms.batch_norm(x, w, b, mean, variance, eps=eps)
-        mean, centred, variance = norms.centred_and_variance(x, axes)
+        if over_all is None:
+            mean, centred, variance = norms.centred_and_variance(x, axes)
+        else:
+            total, mean, centred, variance = norms.centred_and_variance(x, axes, over_all)
+            factor = total / elementwise.maximum(total - 1, constant_like(1, total))
         rebind_all(
             [
                 *_followed("running_mean", running_mean, mean, momentum),
@@ -154,7 +162,7 @@ def _fuses(x: Tensor) -> bool:
 
 
 def _followed(
-    name: str, cell: Any, value: Tensor, momentum: Any, factor: float = 1.0
+    name: str, cell: Any, value: Tensor, momentum: Any, factor: Any = 1.0
 ) -> list[tuple[Cell, Tensor]]:
     """What a running statistic is rebound to: it follows the new one."""
     if cell is None:

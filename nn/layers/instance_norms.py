@@ -125,18 +125,20 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (batch, channels, ...) for models that PyTorch trains in processes.
+    """Batch normalisation of (batch, channels, ...), a part of whose batch each process has.
 
-    There is one process, whose batch is the whole batch: it computes what ``BatchNorm2d`` does, and
-    has the names and the state of ``torch.nn.SyncBatchNorm``.
+    In training the statistics are those of all parts, which may differ in size; gradients flow to
+    all of them. All processes call it alike. Where there is one process it is ``BatchNorm2d``.
 
     Args:
         num_features, eps, momentum, affine, track_running_stats: see ``BatchNorm2d``.
-        process_group: kept, and not used.
+        process_group: the ranks that share a batch; None: all, once there is a process group. The
+            name of an axis of a running ``vmap`` or ``shard_map`` means its lanes or ranks.
         device, dtype, bias: see ``BatchNorm2d``.
 
     Raises:
         ShapeError: if the input has fewer than 2 axes.
+        AxisError: if nothing that runs has an axis of that name.
 
     Example:
         >>> import fx
@@ -165,6 +167,23 @@ class SyncBatchNorm(_BatchNorm):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
         self.process_group = process_group
+
+    def _over_all(self) -> Any:
+        from fx.distributed import groups
+
+        group = self.process_group
+        if isinstance(group, str):
+            from fx.transforms.collectives import psum
+
+            return lambda *sums: psum(sums, group)
+        if group is None and not groups.is_initialized():
+            return None
+        group = groups.world(group)
+        if group.size() == 1:
+            return None
+        from fx.distributed import staged
+
+        return lambda *sums: staged.summed(group, sums)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -115,7 +115,12 @@ class _BatchNorm(_NormBase):
             0.0 if momentum is None else momentum,
             self.eps,
             counts,
+            self._over_all() if training else None,
         )
+
+    def _over_all(self) -> Any:
+        """What adds up over all who have a part of the batch; None where it is whole."""
+        return None
 
 
 class BatchNorm1d(_BatchNorm):

@@ -296,3 +296,36 @@ def test_a_state_that_does_not_fit_is_refused_where_the_loop_begins():
     with pytest.raises(StateError, match=r"the state is of 1 workers.*give num_workers=1"):
         iter(other)
     assert children() <= before  # nothing was started
+
+
+@pytest.mark.parametrize("later", [1, 2, 3, 4])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_distributed_epoch_goes_on_with_other_numbers_of_replicas(later, drop_last):
+    def loaders(n):
+        samplers = [DistributedSampler(range(48), n, r, True, 5, drop_last) for r in range(n)]
+        return [DataLoader(range(48), 4, sampler=sampler) for sampler in samplers]
+
+    given, state = [], None
+    for loader in loaders(2):
+        loader.sampler.set_epoch(3)
+        batches = iter(loader)
+        given += [int(i) for _ in range(3) for i in next(batches)]
+        before, state = state, loader.state_dict()
+        assert before is None or before["sampler"] == state["sampler"]
+    assert state["sampler"]["passed"] == 24
+    whole = DistributedSampler(range(48), 1, 0, True, 5)
+    whole.set_epoch(3)
+    assert sorted(given) == sorted(list(whole)[:24])
+    for loader in loaders(later):
+        loader.load_state_dict(state)
+        given += [int(i) for batch in loader for i in batch]
+        loader.sampler.set_epoch(4)
+        assert len(list(loader)) == -(-48 // later // 4)  # the next epoch is whole
+    assert sorted(given) == list(range(48))
+
+
+def test_a_state_of_another_order_is_refused():
+    state = DistributedSampler(range(9), 2, 0, seed=1).state_dict()
+    for other in (DistributedSampler(range(8), 2, 0, seed=1), DistributedSampler(range(9), 2, 0)):
+        with pytest.raises(StateError, match="make it as it was made then"):
+            other.load_state_dict(state)

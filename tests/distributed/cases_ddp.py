@@ -3,6 +3,8 @@
 import warnings
 from datetime import timedelta
 
+import numpy as np
+
 import fx
 import fx.distributed as dist
 from fx import nn
@@ -143,3 +145,37 @@ def case_who_is_through_first_raises_in_all():
                 wrapped(batch(rank)).sum().backward()
 
     refused("at least one rank that exhausted inputs", run)
+
+
+def normalised(synchronised, seed=3):
+    fx.manual_seed(seed)
+    plain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+    return nn.SyncBatchNorm.convert_sync_batchnorm(plain) if synchronised else plain
+
+
+def uneven(r):
+    return fx.random.normal(fx.random.key(r), (4 + 2 * r, 3)) * 3 + 50 * r
+
+
+def case_synchronised_batch_norm_is_that_of_the_whole_batch():
+    whole = normalised(False)
+    for _ in range(2):
+        whole.zero_grad()
+        (whole(fx.concat([uneven(r) for r in range(size)])) ** 2).sum().backward()
+    for jitted in (False, True):
+        wrapped = DistributedDataParallel(normalised(True))
+
+        def step(x, wrapped=wrapped):
+            wrapped.zero_grad()
+            (wrapped(x) ** 2).sum().backward()
+
+        for _ in range(2):
+            (fx.jit(step) if jitted else step)(uneven(rank))
+        for mean, expected in zip(gradients(wrapped.module), gradients(whole)):
+            assert np.allclose(mean * size, expected, 1e-4, 1e-4), (jitted, mean, expected)
+        for ours, theirs in zip(wrapped.module.buffers(), whole.buffers()):
+            assert np.allclose(ours.numpy(), theirs.numpy(), 1e-5, 1e-6), jitted
+    evaluated = wrapped.module.eval()(uneven(rank))
+    assert np.allclose(
+        evaluated.detach().numpy(), whole.eval()(uneven(rank)).detach().numpy(), 1e-4, 1e-4
+    )

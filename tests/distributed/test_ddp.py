@@ -10,6 +10,11 @@ def test_of_ranks(outcomes, case):
     assert not outcomes("cases_ddp.py", 2)[case]
 
 
+@pytest.mark.parametrize("case", cases("cases_hooks.py"))
+def test_of_hooks(outcomes, case):
+    assert not outcomes("cases_hooks.py", 3)[case]
+
+
 @pytest.mark.parametrize("case", cases("cases_staged.py"))
 @pytest.mark.parametrize("size", [2, 3])
 def test_of_compiled_functions(outcomes, case, size):

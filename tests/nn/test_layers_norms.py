@@ -115,3 +115,18 @@ def test_refusals_of_the_last_axes():
         F.rms_norm(fx.ones((2, 3)), 3, fx.ones(2))
     with pytest.raises(ShapeError, match=r"SyncBatchNorm takes \(batch, channels, \.\.\.\)"):
         fx.nn.SyncBatchNorm(3)(fx.ones(3))
+
+
+def test_synchronised_batch_norm_over_lanes_is_that_of_the_whole_batch():
+    x = fx.random.normal(fx.random.key(0), (3, 5, 4)) * 2 + 70
+    w = fx.random.normal(fx.random.key(1), (3, 5, 4))
+    lanes, whole = fx.nn.SyncBatchNorm(4, process_group="i"), fx.nn.BatchNorm1d(4)
+    ours = lambda x: fx.vmap(lambda x: lanes(x), axis_name="i")(x)
+    theirs = lambda x: whole(x.reshape(15, 4)).reshape(3, 5, 4)
+    for f in (lambda g: g(x).detach(), lambda g: fx.grad(lambda x: (g(x) * w).sum())(x).detach()):
+        a, b = f(ours).numpy(), f(theirs).numpy()
+        assert np.allclose(a, b, 1e-5, 1e-5) and np.abs(b).max() > 0.1
+    for a, b in zip(lanes.buffers(), whole.buffers()):
+        assert np.allclose(a.numpy(), b.numpy(), 1e-6)
+    with pytest.raises(fx.errors.AxisError):
+        lanes(x[0])

@@ -1,0 +1,1 @@
+"""``torch.distributed.algorithms``: other ways to send gradients, and means of models."""

@@ -1,0 +1,4 @@
+"""``torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook``: matrices of low rank."""
+
+from fx.nn.data_parallel.power_sgd import PowerSGDState as PowerSGDState
+from fx.nn.data_parallel.power_sgd import powerSGD_hook as powerSGD_hook

@@ -1,0 +1,3 @@
+"""``torch.distributed.algorithms.model_averaging.averagers``: means every some steps."""
+
+from fx.nn.data_parallel.local_sgd import PeriodicModelAverager as PeriodicModelAverager

@@ -1,0 +1,228 @@
+"""``DistributedDataParallel``: a model in every rank, and the mean of their gradients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from fx.config import is_grad_enabled, modes
+from fx.distributed.errors import DistError
+from fx.distributed.filling import refuse_staging
+from fx.distributed.groups import world
+from fx.errors import ArgumentError
+from fx.nn.base.module import Module
+from fx.nn.data_parallel.joining import Joining
+from fx.nn.data_parallel.reducer import Reducer
+from fx.nn.data_parallel.values import NAME, same_models, take
+
+_BUCKET = 25  # MB of gradients that are averaged together
+
+
+class DistributedDataParallel(Module):
+    """A module in each rank of a group: the same parameters, and the mean of all gradients.
+
+    Each rank gives it batches of its own. ``.backward()`` averages the gradients over the ranks, so
+    that the same optimizer step in each keeps them equal. All begin with what rank 0 has.
+
+    Args:
+        module: the model; ``state_dict`` has ``module.`` in front of its names.
+        process_group: the ranks; None: all.
+        broadcast_buffers: before each forward pass that follows one whose gradients are averaged,
+            take the buffers of rank 0. Also called ``forward_sync_buffers``.
+        init_sync: begin with what rank 0 has, and see that the models are alike.
+        bucket_cap_mb: how many MB of gradients are averaged together.
+        find_unused_parameters: look which parameters have no part in a forward pass.
+        static_graph: the same parameters take part in every pass as in the first.
+        device_ids, output_device: None; modules are on the CPU.
+        dim, check_reduction, gradient_as_bucket_view, batched_grad_copy: accepted; they change
+            nothing here.
+
+    Raises:
+        RuntimeError: if no parameter requires grad; in a forward pass, naming the parameters, if
+            the pass before left some without a gradient.
+        DistError: if the models of the ranks differ.
+
+    Example:
+        >>> import fx, fx.distributed as dist
+        >>> dist.init_process_group("fake", rank=0, world_size=2)
+        >>> model = fx.nn.parallel.DistributedDataParallel(fx.nn.Linear(3, 1))
+        >>> model(fx.ones((4, 3))).sum().backward()
+        >>> model.module.bias.grad
+        tensor([4.])
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: Any = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ("device_ids", device_ids),
+            ("output_device", output_device),
+            ("delay_all_reduce_named_params", delay_all_reduce_named_params),
+            ("param_to_hook_all_reduce", param_to_hook_all_reduce),
+            ("mixed_precision", mixed_precision),
+            ("device_mesh", device_mesh),
+            ("skip_all_reduce_unused_params", skip_all_reduce_unused_params),
+            ("bucket_cap_mb_list", bucket_cap_mb_list),
+        ):
+            if value:
+                raise ArgumentError(f"{NAME}: {name} is not for modules on the CPU; leave it out")
+        left_out = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(n, p) for n, p in module.named_parameters() if n not in left_out]
+        trained = [(n, p) for n, p in named if p.requires_grad]
+        if not trained:
+            raise ArgumentError(
+                f"{NAME} is not needed when a module doesn't have any parameter that requires a "
+                f"gradient."
+            )
+        self.module = module
+        self.process_group = world(process_group)
+        self.static_graph = static_graph
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view  # gradients are views anyway
+        self.batched_grad_copy = batched_grad_copy
+        if check_reduction:
+            warnings.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. "
+                "Please avoid using it.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True  # whether the pass before was one that averages
+        sync = broadcast_buffers if forward_sync_buffers is None else forward_sync_buffers
+        self.broadcast_buffers = True if sync is None else bool(sync)
+        self._ignored = left_out
+        if init_sync:
+            same_models(self.process_group, named)
+            take(self.process_group, [p for _, p in named] + self._synced(), 0)
+        cap = int((_BUCKET if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
+        looks = find_unused_parameters or static_graph
+        self._reducer = Reducer(self.process_group, trained, cap, looks)
+        self._joining: Joining | None = None
+        self._hook_compiles = True
+
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Let a function send the gradients, once a bucket: ``hook(state, bucket)``, once.
+
+        Args:
+            state: what the hook is given first; None for its process group means all ranks.
+            hook: takes the state and a ``GradBucket``, and gives a ``Future`` of the tensor that
+                every parameter's mean is cut of. ``fx.torch.distributed.algorithms.ddp_comm_hooks``
+                has some. Those that keep no state compile under ``jit``; with others the step runs
+                uncompiled.
+
+        Raises:
+            TypeError: if the hook is not callable.
+            RuntimeError: if there is one already.
+        """
+        if not callable(hook):
+            raise TypeError(f"Communication hook must be callable, got {type(hook).__name__}")
+        if self._reducer.hook is not None:
+            raise DistError("register_comm_hook can only be called once: there is a hook already")
+        self._reducer.hook = partial(hook, state)
+        self._hook_compiles = bool(getattr(hook, "keeps_no_state", False))
+
+    def _synced(self) -> list[Any]:
+        return [b for n, b in self.module.named_buffers() if n not in self._ignored]
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        reducer = self._reducer
+        stage = modes.stage
+        if stage is not None and (reducer.looks or self._joining is not None):
+            refuse_staging(stage, NAME)  # what the ranks tell each other chooses what they do
+        if stage is not None and not self._hook_compiles:
+            refuse_staging(stage, f"a communication hook of {NAME}")  # it may keep a state
+        syncs = is_grad_enabled() and self.require_backward_grad_sync
+        if syncs:
+            reducer.check_last()
+        if self._joining is not None:
+            self._joining.tell(syncs)
+        before = self.require_forward_param_sync
+        if stage is not None:
+            before = reducer.synced.get(stage, before)
+        if before and self.broadcast_buffers:
+            take(self.process_group, self._synced(), self._first())
+        out = self.module(*inputs, **kwargs)
+        reducer.armed = syncs
+        if syncs:
+            reducer.prepare(out if reducer.looks else None, self.static_graph)
+        if stage is None:
+            self.require_forward_param_sync = syncs
+        else:
+            reducer.synced[stage] = syncs
+            stage.at_end(partial(self._check_staged, stage))
+        return out
+
+    def _check_staged(self, stage: Any) -> str:
+        """Why a function that was staged cannot be compiled; nothing where it can."""
+        last = self._reducer.synced[stage]
+        if last != self.require_forward_param_sync and self.broadcast_buffers and self._synced():
+            return f"whether the next pass takes buffers changes in it, by {NAME}.no_sync()"
+        return self._reducer.check_staged()
+
+    def _first(self) -> int:
+        """The rank whose buffers all take."""
+        return 0 if self._joining is None else self._joining.first
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A block whose gradients stay this rank's own; the next pass averages their sum."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    @contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[None]:
+        """A block in which ranks may have different numbers of batches.
+
+        A rank that is through takes part with zeros until the last one is; then all take that one's
+        parameters and buffers.
+
+        Args:
+            divide_by_initial_world_size: the mean is over all ranks, not over those that go on.
+            throw_on_early_termination: raise in all ranks when the first is through.
+        """
+        if not enable:
+            yield
+            return
+        joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
+        self._joining = joining
+        try:
+            yield
+            joining.shadow()
+        finally:
+            self._joining = None
+            self._reducer.divisor = None

@@ -1,0 +1,233 @@
+"""The means of gradients: buckets, each sent as soon as its last gradient is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fx import tree
+from fx.config import modes, no_grad
+from fx.distributed import exchange, staged
+from fx.distributed.errors import DistError
+from fx.distributed.filling import array_of
+from fx.distributed.reductions import ReduceOp
+from fx.distributed.work import Future, Work
+from fx.nn.data_parallel.buckets import GradBucket
+from fx.nn.data_parallel.values import NAME, now
+from fx.tape import Select
+from fx.tensor import Tensor, new_tensor
+
+
+class Reducer:
+    """Averages gradients in buckets, each as soon as its last gradient is there, in one order."""
+
+    def __init__(self, group: Any, named: list[tuple[str, Any]], cap: int, looks: bool) -> None:
+        self.group, self.looks = group, looks
+        self.names = [n for n, _ in named]
+        self.params = [p for _, p in named]
+        self.buckets = _cut(self.params, cap)
+        self.divisor: int | None = None  # other than the number of ranks
+        self.armed = False  # whether the next backward pass is averaged
+        self._unused: set[int] = set()  # without a part in this pass
+        self._static: set[int] | None = None  # and in every one
+        self._waiting: set[int] = set()
+        self._works: list[Any] = []  # of the buckets that are sent: works, or futures of a hook
+        self.hook: Callable[[GradBucket], Future] | None = None
+        self._started = False
+        self._staged = False  # whether the pass is one of a function that is being staged
+        self.synced: Any = WeakKeyDictionary()  # by stage: whether its last pass averages
+        for i, p in enumerate(self.params):
+            p.register_post_accumulate_grad_hook(partial(self._ready, i))
+
+    def check_last(self) -> None:
+        """Refuse a new pass where the last one was averaged in part."""
+        if self._staged or not (self.armed and self._started and self._waiting):
+            return
+        self.armed = self._started = False
+        for work in self._works:
+            work.wait()
+        names = ", ".join(self.names[i] for i in sorted(self._waiting))
+        raise DistError(
+            "Expected to have finished reduction in the prior iteration before starting a new one: "
+            f"no gradient came for {names}; "
+            + (
+                "with static_graph=True every pass has the parts of the first"
+                if self._static is not None
+                else f"write {NAME}(module, find_unused_parameters=True)"
+            )
+        )
+
+    def prepare(self, out: Any, static: bool) -> None:
+        """Await the gradients of a pass, whose result tells which (None: all)."""
+        if static and self._static is not None:
+            self._unused = self._static
+        else:
+            self._unused = set() if out is None else self._without_part(out)
+            if static:
+                self._static = self._unused
+        self._waiting = set(range(len(self.params))) - self._unused
+        self._works, self._started = [], False
+        self._staged = modes.stage is not None
+
+    def check_staged(self) -> str:
+        """Why the averages of a staged function cannot be nodes of it; nothing where they can."""
+        armed, self.armed = self.armed, False
+        if not (armed and self._staged and self._waiting):
+            return ""
+        names = ", ".join(self.names[i] for i in sorted(self._waiting))
+        return f"no gradient comes in it for {names} of a {NAME}"
+
+    def _without_part(self, out: Any) -> set[int]:
+        """The parameters that no tensor of a result was computed from."""
+        nodes = [x._node for x in tree.leaves(out) if isinstance(x, Tensor) and x._node is not None]
+        seen = set(map(id, nodes))
+        while nodes:
+            for parent in nodes.pop().parents:
+                node = parent.of if type(parent) is Select else parent
+                if node is not None and id(node) not in seen:
+                    seen.add(id(node))
+                    nodes.append(node)
+        return {i for i, p in enumerate(self.params) if id(p._node) not in seen}
+
+    def _ready(self, i: int, p: Any) -> None:
+        """The gradient of a parameter is there."""
+        if not self.armed or self._staged != (modes.stage is not None):
+            return
+        if i in self._unused:
+            raise DistError(
+                f"{self.names[i]} has a gradient, and had no part in the "
+                + ("first pass: static_graph=True is wrong here" if self._static is not None
+                   else "result: return every tensor that a loss is made of from forward")
+            )  # fmt: skip
+        self._started = True
+        self._waiting.discard(i)
+        if self._staged:
+            if not self._waiting:
+                self._average()
+            return
+        while len(self._works) < len(self.buckets):
+            bucket = self.buckets[len(self._works)]
+            if not self._waiting.isdisjoint(bucket):
+                break
+            self.begin(bucket)
+        if not self._waiting:
+            self._finish()
+
+    def begin(self, bucket: list[int], zeros: bool = False) -> None:
+        """Average a bucket; one without gradients here takes part with zeros."""
+        params = [self.params[i] for i in bucket]
+        flat = exchange.collective.empty((sum(p.size for p in params),), params[0]._dtype)
+        at = 0
+        for i, p in zip(bucket, params):
+            held = None if zeros or i in self._unused else p.grad
+            here = flat[at : at + p.size]
+            here[...] = 0 if held is None else array_of(held, NAME).reshape(-1)
+            at += p.size
+        if self.hook is not None:
+            self._works.append(self._hooked(bucket, new_tensor(flat)))
+            return
+        op = ReduceOp.AVG if self.divisor is None else ReduceOp.PREMUL_SUM(1 / self.divisor)
+        key = ("gradients", f"bucket {len(self._works)}", flat.dtype.name, flat.size)
+        steps = exchange.checked(self.group, key, exchange.reduce_all(self.group, flat, op), True)
+        self._works.append(
+            Work(self.group, "gradients", steps, lambda out: out, flat.nbytes).begin()
+        )
+
+    def _hooked(self, bucket: list[int], flat: Tensor) -> Future:
+        """What a communication hook makes of a bucket."""
+        assert self.hook is not None
+        number, last = self.buckets.index(bucket), bucket is self.buckets[-1]
+        with no_grad():
+            found = self.hook(GradBucket(number, flat, [self.params[i] for i in bucket], last))
+        if not callable(getattr(found, "wait", None)):
+            raise TypeError(
+                f"Communication hook: return annotation should be torch.futures.Future; it gave "
+                f"{type(found).__name__}, write work.get_future().then(lambda fut: fut.value()[0])"
+            )
+        return found
+
+    def _finish(self) -> None:
+        """Give every parameter its mean."""
+        self.armed = False
+        used = self.used_anywhere()
+        for bucket, work in zip(self.buckets, self._works):
+            out, at = _array(work, bucket, self.params), 0
+            for i in bucket:
+                p, at = self.params[i], at + self.params[i].size
+                if used is not None and not used[i]:
+                    continue
+                value = new_tensor(out[at - p.size : at].reshape(p._shape))
+                with no_grad():
+                    held = p.grad
+                    if held is None:
+                        p.grad = value
+                    else:
+                        held._renew("all_reduce", value)
+
+    def _average(self) -> None:
+        """The means of all gradients as nodes of a function that is being staged."""
+        self.armed = False
+        held = [p.grad for p in self.params]
+        values = [staged.value_of(g, NAME) for g in held]
+        if self.hook is None:
+            means = staged.reduce_all(self.group, values, ReduceOp.AVG)
+        else:
+            means = list(values)
+            for bucket in self.buckets:
+                move = lambda flat, bucket=bucket: self._hooked(bucket, flat).wait()
+                with no_grad():
+                    found = staged.side_by_side([values[i] for i in bucket], move)
+                for i, mean in zip(bucket, found):
+                    means[i] = mean
+        for g, mean in zip(held, means):
+            with no_grad():
+                g._renew("all_reduce", mean)
+
+    def used_anywhere(self, here: bool = True) -> Any:
+        """Which parameters had a part in the pass of some rank; None: all."""
+        if not self.looks:
+            return None
+        mine = [int(here and i not in self._unused) for i in range(len(self.params))]
+        return now(self.group, exchange.reduce_all(self.group, np.array(mine), ReduceOp.MAX))
+
+    def shadow(self) -> None:
+        """Take part in the averages of a pass with zeros."""
+        self._works = []
+        for bucket in self.buckets:
+            self.begin(bucket, zeros=True)
+        self.used_anywhere(here=False)
+        for work in self._works:
+            work.wait()
+
+
+def _array(work: Any, bucket: list[int], params: list[Any]) -> Any:
+    """The means of a bucket, (elements,)."""
+    if isinstance(work, Work):
+        return work._value if work.wait() else None
+    found = work.wait()
+    size = sum(params[i].size for i in bucket)
+    if not isinstance(found, Tensor) or found.shape != (size,):
+        raise TypeError(
+            f"Communication hook: its future gives the bucket's tensor of shape ({size},), got "
+            f"{found!r}; write .then(lambda fut: fut.value()[0])"
+        )
+    return array_of(found, NAME).astype(params[bucket[0]]._dtype, copy=False)
+
+
+def _cut(params: list[Any], cap: int) -> list[list[int]]:
+    """Numbers of parameters in buckets of one dtype and so many bytes, the last ones first."""
+    made: list[list[int]] = []
+    filled: dict[Any, tuple[list[int], int]] = {}
+    for i in reversed(range(len(params))):
+        p = params[i]
+        bucket, size = filled.get(p._dtype, ([], 0))
+        if not bucket or size + p.nbytes > cap:
+            bucket, size = [], 0
+            made.append(bucket)
+        bucket.append(i)
+        filled[p._dtype] = bucket, size + p.nbytes
+    return made
