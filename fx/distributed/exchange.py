@@ -47,8 +47,7 @@ def _print_of(key: Any) -> tuple[Array, bytes]:
 
 def _text_of(key: tuple[Any, ...]) -> str:
     """What a rank calls, in words: the name, then specs (dtype, shape) and texts."""
-    said = [f"{d.name}{list(s)}" for d, s in (k for k in key[1:] if isinstance(k, tuple))]
-    said += [str(k) for k in key[1:] if not isinstance(k, tuple)]
+    said = [f"{k[0].name}{list(k[1])}" if isinstance(k, tuple) else str(k) for k in key[1:]]
     return f"{key[0]}({', '.join(said)})"
 
 
@@ -68,7 +67,7 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
     line = user_line() if _debug() else ""
     least = np.empty(2, np.uint64)
     asked = group.comm.Iallreduce(mine, least, _least())
-    moving = () if line and not later else next(steps)
+    moving = () if line and not later else next(steps, ())
     yield (asked,)
     if least.tobytes() != same:
         yield from _differ(group, key, line, bool(moving))
@@ -77,6 +76,11 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
         return (yield from steps)
     except StopIteration as stop:
         return stop.value
+
+
+def agreed(group: Any, key: tuple[Any, ...]) -> Steps:
+    """Only that all ranks called the same."""
+    return checked(group, key, iter(()))  # type: ignore[arg-type]
 
 
 def _differ(group: Any, key: tuple[Any, ...], line: str, moving: bool) -> Steps:

@@ -15,7 +15,7 @@ from fx.distributed import mpi
 from fx.distributed.filling import Place, refuse_inside
 from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Work
-from fx.dtypes import float32
+from fx.dtypes import float32, float64
 from fx.ops.shapes.joining import concat
 from fx.prims.elementwise import add, astype, maximum, minimum
 from fx.prims.mesh import mesh_index
@@ -79,6 +79,19 @@ def reduce_all(group: Any, xs: Sequence[Tensor], op: ReduceOp) -> list[Tensor]:
             for i, x in zip(places, found):
                 out[i] = x
         return out
+
+
+def native_means(group: Any, dtype: Any) -> Callable[..., Any] | None:
+    """The means over the ranks of any tensors of a dtype, as one native call; None: there is none.
+
+    It compares nothing: ask ``exchange.agreed`` first.
+    """
+    if not _moves(group) or group.ordered or dtype not in (float32, float64):
+        return None
+    from fx.transforms import jit
+
+    axis, size = _axis(group), group.size()
+    return jit(lambda *xs: [x / size for x in prims.psum(*xs, **axis)])
 
 
 def summed(group: Any, xs: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -219,10 +219,10 @@ class DistributedDataParallel(Module):
             yield
             return
         joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
-        self._joining = joining
+        self._joining, self._reducer.joined = joining, True
         try:
             yield
             joining.shadow()
         finally:
-            self._joining = None
+            self._joining, self._reducer.joined = None, False
             self._reducer.divisor = None

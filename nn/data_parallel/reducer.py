@@ -37,6 +37,9 @@ class Reducer:
         self._waiting: set[int] = set()
         self._works: list[Any] = []  # of the buckets that are sent: works, or futures of a hook
         self.hook: Callable[[GradBucket], Future] | None = None
+        self.joined = False  # whether ranks that are through take part with zeros
+        last = self.params[self.buckets[-1][0]]._dtype
+        self._native = staged.native_means(group, last)
         self._started = False
         self._staged = False  # whether the pass is one of a function that is being staged
         self.synced: Any = WeakKeyDictionary()  # by stage: whether its last pass averages
@@ -113,9 +116,26 @@ class Reducer:
             bucket = self.buckets[len(self._works)]
             if not self._waiting.isdisjoint(bucket):
                 break
+            if self._native and bucket is self.buckets[-1] and self._plain():
+                self._mean(bucket)
+                break
             self.begin(bucket)
         if not self._waiting:
             self._finish()
+
+    def _plain(self) -> bool:
+        """Whether every rank has every gradient, and wants their means."""
+        return self.hook is None and not self.looks and not self.joined
+
+    def _mean(self, bucket: list[int]) -> None:
+        """Average the last bucket at once: nothing is left that could go on meanwhile."""
+        held = [self.params[i].grad for i in bucket]
+        key = ("gradients", "the last bucket", *[(g._dtype, g._shape) for g in held])
+        now(self.group, exchange.agreed(self.group, key))
+        with no_grad():
+            means = self._native(*[g.read() for g in held])  # type: ignore[misc]
+            for g, mean in zip(held, means):
+                g._renew("all_reduce", mean)
 
     def begin(self, bucket: list[int], zeros: bool = False) -> None:
         """Average a bucket; one without gradients here takes part with zeros."""

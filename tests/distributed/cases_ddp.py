@@ -179,3 +179,16 @@ def case_synchronised_batch_norm_is_that_of_the_whole_batch():
     assert np.allclose(
         evaluated.detach().numpy(), whole.eval()(uneven(rank)).detach().numpy(), 1e-4, 1e-4
     )
+
+
+def case_a_rank_that_does_something_else_is_named_before_gradients_move():
+    apart = dist.new_group()
+    wrapped = DistributedDataParallel(model(), process_group=apart)
+    (wrapped(batch(rank)) ** 2).sum().backward()
+    before = gradients(wrapped.module)
+    loss = (wrapped(batch(rank)) ** 2).sum()
+    if rank == 0:
+        refused("rank 1: barrier", loss.backward)
+    else:
+        refused("rank 0: gradients(the last bucket", lambda: dist.barrier(group=apart))
+        assert all((a == b).all() for a, b in zip(before, gradients(wrapped.module)))
