@@ -346,7 +346,7 @@ def picture_bytes(kind):
 
 
 SMALL = {"data": np.zeros((2, 3072), np.uint8), "labels": [1, 2], "filenames": ["a", "b"]}
-FILES = thorough.of(10_000, 2_000)
+FILES = thorough.of(10_000, 1_000)
 FUZZED = {
     "idx": (lambda: idx(np.arange(60).reshape(3, 4, 5)), "a", read_idx),
     "idx.gz": (lambda: gzip.compress(idx(np.arange(60))), "a.gz", read_idx),

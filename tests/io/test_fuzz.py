@@ -14,7 +14,7 @@ from tests.io.fuzzing import READERS
 
 SCRIPT = str(Path(__file__).with_name("fuzzing.py"))
 ROOT = Path(__file__).parents[2]
-FILES, PARTS = thorough.of(10_000, 3_000), 2
+FILES, PARTS = thorough.of(10_000, 1_500), 1
 
 
 @pytest.mark.parametrize("part", range(PARTS))

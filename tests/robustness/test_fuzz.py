@@ -14,7 +14,7 @@ from tests import thorough
 
 PROGRAM = Path(__file__).parent / "fuzzer.py"
 PACKAGE = str(Path(fx.__file__).resolve().parent.parent)
-CALLS = thorough.of(4_000, 2_000)
+CALLS = thorough.of(4_000, 1_000)
 
 
 def _attack(program: Path, seed: int, calls: int, folder: Path) -> tuple[int, str]:
