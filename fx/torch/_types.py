@@ -45,10 +45,6 @@ ShortTensor = _of("ShortTensor", dtypes.int16)
 CharTensor = _of("CharTensor", dtypes.int8)
 ByteTensor = _of("ByteTensor", dtypes.uint8)
 BoolTensor = _of("BoolTensor", dtypes.bool_)
-TYPES = (
-    FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, LongTensor, IntTensor, ShortTensor,
-    CharTensor, ByteTensor, BoolTensor,
-)  # fmt: skip
 
 
 dtype = TorchDType

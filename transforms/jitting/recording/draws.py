@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import datetime
 import math
-import operator
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Any
@@ -197,6 +196,3 @@ def put_back_of(error: BaseException) -> None:
         if type(drawn) is Drawn:
             drawn.put_back()
         trace = trace.tb_next
-
-
-item_of = operator.getitem
