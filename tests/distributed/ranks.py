@@ -16,8 +16,13 @@ import time
 import traceback
 from pathlib import Path
 
+from tests.thorough import THOROUGH
+
 ROOT = Path(__file__).parents[2]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
+# how many ranks run each file; two, which the launcher's tests have too, are a case of three: what
+# is right for an odd number, where a rank has a neighbour on each side, is right for them
+SIZES = (2, 3) if THOROUGH else (3,)
 
 
 def cases(name: str) -> list[str]:

@@ -5,11 +5,11 @@ import pytest
 import fx
 from fx.distributed import checkpoint
 from fx.errors import FileFormatError
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 
 @pytest.mark.parametrize("case", cases("cases_checkpoint.py"))
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_checkpoint.py", size)[case]
 

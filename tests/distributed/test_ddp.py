@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.distributed.ranks import cases
+from tests.distributed.ranks import SIZES, cases
 
 
 @pytest.mark.parametrize("case", cases("cases_ddp.py"))
@@ -16,6 +16,6 @@ def test_of_hooks(outcomes, case):
 
 
 @pytest.mark.parametrize("case", cases("cases_staged.py"))
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_compiled_functions(outcomes, case, size):
     assert not outcomes("cases_staged.py", size)[case]

@@ -11,13 +11,13 @@ import pytest
 import fx
 from fx import P
 from tests.distributed import cases_mesh
-from tests.distributed.ranks import MPIEXEC, ROOT, cases
+from tests.distributed.ranks import MPIEXEC, ROOT, SIZES, cases
 
 CASES = cases("cases_mesh.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [*SIZES, 4])
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_mesh.py", size)[case]
 

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from tests.distributed.ranks import MPIEXEC, cases
+from tests.distributed.ranks import MPIEXEC, SIZES, cases
 
 CASES = cases("cases_mpi.py")
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", SIZES)
 def test_of_ranks(outcomes, case, size):
     assert not outcomes("cases_mpi.py", size)[case]
 
