@@ -81,20 +81,8 @@ class _LooseMax:
         return registry["max"](x, **params)
 
 
-class _Join:
-    """Complex numbers of their parts."""
-
-    name, multiple = "complex", False
-    kind, weight, formula = "elementwise", 1, None
-    commutative = no_minus_zero = partial = False
-
-    def spec(self, real: Any, imaginary: Any) -> Any:
-        """Of the dtype whose parts they are."""
-        return real.with_(dtype=np.result_type(real.dtype, np.complex64))
-
-
 _LOOSE_MAX = _LooseMax()
-_INTERNAL = {one.name: one for one in (_LOOSE_MAX, _Join())}
+_INTERNAL = {_LOOSE_MAX.name: _LOOSE_MAX}
 # what they subtract is their largest element, and a NaN reaches every result by a sum
 _SHIFTED = ("softmax", "log_softmax", "logsumexp")
 

@@ -148,7 +148,7 @@ def _square(z: Parts) -> Parts:
 
 
 KNOWN: dict[str, Callable[..., Any]] = {
-    **{name: _each(name) for name in ("add", "subtract", "negative", "round", "stop_gradient")},
+    **{name: _each(name) for name in ("add", "subtract", "negative", "round")},
     "conj": lambda z: (z[0], -z[1]),
     "part": _part,
     "multiply": _multiply,
@@ -159,7 +159,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda z: _reciprocal(pair_functions.sqrt(z)),
     "abs": lambda z: z[0]("hypot", z[1]),
     "astype": _astype,
-    "complex": lambda x, y: (x, y),  # of decompose.py
+    "complex": lambda x, y: (x, y),
     "where": lambda test, z, w: (test.pick(z[0], w[0]), test.pick(z[1], w[1])),
     "equal": lambda z, w: z[0].is_("equal", w[0]) & z[1].is_("equal", w[1]),
     "not_equal": lambda z, w: z[0].is_("not_equal", w[0]) | z[1].is_("not_equal", w[1]),

@@ -380,6 +380,7 @@ ORACLES = ATTENTION | CONTROL | ELEMENTWISE | FOURIER | MATRICES | RANDOM | SPEC
     "logsumexp": reduced(logsumexp),
     "matmul": lambda x, y: np.einsum("...ij,...jk->...ik", x, y), "max": reduced(max),
     "min": reduced(min), "pad": pad,
+    "complex": lambda x, y: x + 1j * y,
     "part": lambda x, *, turn: x * (1 - turn), "pmax": lambda x, *, axis, size: x,
     "pmin": lambda x, *, axis, size: x, "ppermute": ppermute, "prod": reduced(math.prod),
     "psum": lambda *xs, axis, size: tuple([sum([x] * size) for x in xs]),

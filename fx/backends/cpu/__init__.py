@@ -39,7 +39,7 @@ KERNELS = {
         sigmoid softplus relu floor ceil trunc round divisor equal not_equal less less_equal greater
         greater_equal logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit
         bitwise_and bitwise_or bitwise_xor bitwise_not left_shift right_shift where astype
-        stop_gradient conj part""",
+        stop_gradient conj part complex""",
     "counting": "bincount counts_between",
     "classes": "nll nll_grad",
     "index": "wrap_index take take_along_axis scatter scatter_along_axis one_hot",

@@ -122,6 +122,14 @@ def part(x: np.ndarray, *, turn: int) -> np.ndarray:
     return -out if turn & 2 else out
 
 
+def complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x + i y."""
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    out = np.empty(shape, np.complex128 if x.dtype == np.float64 else np.complex64)
+    out.real, out.imag = x, y
+    return out
+
+
 @partial(_without, "b")
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x to the power y. ValueError for an integer to a negative power."""

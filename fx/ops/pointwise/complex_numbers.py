@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import fx.prims.compare as compare
+import fx.prims.complex as complex_prims
 import fx.prims.elementwise as prims
 from fx import dtypes
 from fx.errors import DTypeError, ShapeError
@@ -47,7 +48,7 @@ def complex(real: Any, imag: Any) -> Tensor:
             f"complex takes two floating tensors of one dtype, got {a.dtype.name} and "
             f"{b.dtype.name}"
         )
-    return a + b * 1j  # type: ignore[no-any-return]
+    return complex_prims.complex(a, b)  # type: ignore[no-any-return]
 
 
 @in_float32

@@ -125,6 +125,7 @@ def test_special_values_of_functions(name, dtype):
 
 def points():
     """Complex numbers of all sizes, near the unit circle, and near the axes."""
+    rng = np.random.default_rng(5)
     a, b = rng.standard_normal((2, 4000))
     wide = [np.sign(c) * 10 ** rng.uniform(-6, 1.9, 4000) for c in (a, b)]
     near = np.exp(1j * np.pi * a) * (1 + 10 ** rng.uniform(-7, -1, 4000) * np.sign(b))
@@ -139,7 +140,7 @@ def test_functions_are_exact_to_a_few_units(name):
     want = f(fx.asarray(x.astype("complex128"))).numpy()
     there = (abs(want) < 1e37) & (abs(want) > 1e-37)
     error = abs(native(f, fx.asarray(x)) - want)[there] / abs(want)[there]
-    units = 20 if name == "exp2" else 3  # what it turns by is up to 80 and rounded first
+    units = 40 if name == "exp2" else 3  # what it turns by, up to 55, is rounded first: 32 units
     assert error.max() < units * np.finfo("float32").eps
     x = points()
     got, want = native(f, fx.asarray(x)), f(fx.asarray(x)).numpy()
