@@ -12,9 +12,9 @@ from fx.linalg.operands import inexact, matrices, square
 from fx.linalg.solving import cholesky_solve, inv, promoted, solve, together
 from fx.linalg.spectral import Eigh, eigh, eigvalsh
 from fx.linalg.structured import toeplitz
-from fx.ops.making.patterns import eye
 from fx.ops.shapes.joining import concat, stack
 from fx.prims.linalg import by_scipy as prims
+from fx.prims.linalg.pieces import identity
 from fx.tensor import Tensor
 
 
@@ -53,7 +53,7 @@ solve_lyapunov = solve_continuous_lyapunov
 def solve_discrete_lyapunov(a: Any, q: Any) -> Tensor:
     """The x with a x a^H - x + q = 0, of matrices (*B, n, n), by the bilinear transform."""
     a = square("linalg.solve_discrete_lyapunov", a)
-    one = eye(a.shape[-1], dtype=a.dtype)
+    one = identity(a.shape[-1], a)
     back = inv(a.mH + one)
     b = (a.mH - one) @ back
     return solve_continuous_lyapunov(b.mH, (inv(a + one) @ q @ back) * -2.0)
@@ -64,7 +64,7 @@ _DOUBLINGS = 40
 
 def _doubled(a: Tensor, g: Tensor, h: Tensor) -> Tensor:
     """The stable solution of x = h + a^H x (1 + g x)^-1 a, by doubling."""
-    one = eye(a.shape[-1], dtype=a.dtype)
+    one = identity(a.shape[-1], a)
     for _ in range(_DOUBLINGS):
         left = solve(one + g @ h, a)  # (1 + g h)^-1 a
         middle = solve(one + g @ h, g)
@@ -95,7 +95,7 @@ def solve_continuous_are(a: Any, b: Any, q: Any, r: Any) -> Tensor:
     """
     name = "linalg.solve_continuous_are"
     a, b = square(name, a), matrices(name, b, "B")
-    one, g = eye(a.shape[-1], dtype=a.dtype), b @ solve(r, b.mH)
+    one, g = identity(a.shape[-1], a), b @ solve(r, b.mH)
     speed = (abs(a.detach()).sum((-2, -1), keepdim=True) + 1.0).astype(a.dtype)
     shifted = a - one * speed
     w = shifted.mH + q @ solve(shifted, g)

@@ -84,8 +84,7 @@ _HEAD = """\
 Written by `python -m fx.testing.coverage --write`; `--lists` makes the lists of names anew of the peers
 that are installed (their public functions, no classes). A name is *there* if it can be had where the
 second column says. What is *aside* fx does not mean to have: it says so by name, and each kind has a word
-below. `jax.lax` has no room of its own: its names are looked for in `fx`, where a few (`max`, `min`, `pad`,
-`select`, `sort`) have NumPy's arguments. That a name is there says nothing of how it computes: the tests
+below. That a name is there says nothing of how it computes: the tests
 compare each with its peer, and the laws hold every primitive to every transform (`python -m fx.testing`,
 `python -m fx.testing.native`).
 

@@ -27,7 +27,7 @@ LISTS: dict[str, tuple[str, ...]] = {
     "torch.special": ("fx.torch.special",),
     "torch.masked": ("fx.torch.masked",),
     "jax.numpy": ("fx",),
-    "jax.lax": ("fx",),
+    "jax.lax": ("fx.lax",),
     "jax.scipy": ("fx.{0}", "fx"),
     "scipy.special": ("fx.special",),
     "scipy.linalg": ("fx.linalg",),
