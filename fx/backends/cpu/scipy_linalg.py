@@ -16,6 +16,8 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def stacked(*stacks: Matrix, **params: Any) -> Any:
+        if stacks[0].dtype.itemsize < 4:  # SciPy would convert it, and compiled code has none
+            raise TypeError(f"LAPACK has no {stacks[0].dtype.name}")
         lead = stacks[0].shape[:-2]
         found = [function(*[s[i] for s in stacks], **params) for i in np.ndindex(lead)]
         if not found:

@@ -48,8 +48,14 @@ def _sections(x: Any, sections: int, dim: int = 0) -> Any:
     return _split(x, [size + (i < more) for i in range(sections)], dim)
 
 
+def _equal(x: Any, sections: int, dim: int = 0) -> Any:
+    if x.shape[dim] % sections:
+        raise RuntimeError(f"{x.shape[dim]} at dimension {dim} are not divisible by {sections}")
+    return _sections(x, sections, dim)
+
+
 def _across(x: Any, sections: int) -> Any:
-    return _sections(x, sections, 1 if x.ndim > 1 else 0)
+    return _equal(x, sections, 1 if x.ndim > 1 else 0)
 
 
 def _iterated(x: Any) -> Any:
@@ -58,7 +64,7 @@ def _iterated(x: Any) -> Any:
 
 _SINGLE = {
     "unbind": _unbind, "split": _split, "chunk": _chunk, "__iter__": _iterated,
-    "tensor_split": _sections, "hsplit": _across, "vsplit": _sections,
+    "tensor_split": _sections, "hsplit": _across, "vsplit": _equal,
 }  # fmt: skip
 _SINGLE_OLD: list[tuple[Any, str, Any]] = []
 if importlib.util.find_spec("torch") is not None:
