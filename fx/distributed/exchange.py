@@ -25,7 +25,7 @@ from fx.distributed.work import Steps
 from fx.frames import user_line
 
 collective: Any = backend("cpu").between_ranks()
-_TEXT = 400  # bytes of what a rank says of its call
+_TEXT = 4000  # bytes of what a rank says of its call
 _TAGS = 1 << 13
 
 
@@ -58,24 +58,35 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
         key: what must be the same in every rank: its name, shapes, dtypes.
         later: nobody waits for it now.
 
-    The numbers that are compared travel beside the data. With ``FX_DIST_DEBUG=1`` what is waited
-    for is compared before anything moves, so that the group can go on.
+    The numbers that are compared travel beside the data; after a call that did not fit the group
+    goes on by other communicators. With ``FX_DIST_DEBUG=1`` what is waited for is compared before
+    anything moves.
     """
     if not _moves(group):
         return (yield from steps)
     mine, same = _print_of(key)
     line = user_line() if _debug() else ""
     least = np.empty(2, np.uint64)
-    asked = group.comm.Iallreduce(mine, least, _least())
+    comm, number = group.comm, group.count()
+    asked = comm.Iallreduce(mine, least, _least())
     moving = () if line and not later else next(steps, ())
     yield (asked,)
-    if least.tobytes() != same:
-        yield from _differ(group, key, line, bool(moving))
-    try:
-        yield moving or next(steps)
-        return (yield from steps)
-    except StopIteration as stop:
-        return stop.value
+    fits = least.tobytes() == same
+    if not fits and group.comm is comm:
+        yield from _differ(group, key, line, number, (steps, moving) if moving else ())
+    out = None
+    if fits:
+        try:
+            yield moving or next(steps)
+            out = yield from steps
+        except StopIteration as stop:
+            out = stop.value
+    if not fits or (group.comm is not comm and number > group.spoiled):
+        raise DistError(
+            f"{_text_of(key)} was under way on {group!r} when another call did not fit; what came "
+            f"may be of either"
+        )
+    return out
 
 
 def agreed(group: Any, key: tuple[Any, ...]) -> Steps:
@@ -83,17 +94,22 @@ def agreed(group: Any, key: tuple[Any, ...]) -> Steps:
     return checked(group, key, iter(()))  # type: ignore[arg-type]
 
 
-def _differ(group: Any, key: tuple[Any, ...], line: str, moving: bool) -> Steps:
-    """Raise what shows the calls of all ranks; the group is of no use if data moves already."""
-    text = f"{_text_of(key)} at {line or user_line()}"
+def _differ(
+    group: Any, key: tuple[Any, ...], line: str, number: int, moving: tuple[Any, ...]
+) -> Steps:
+    """Raise what shows the calls of all ranks; where data moves already, the group leaves it."""
+    text = f"{'moving' if moving else ''}\n{_text_of(key)} at {line or user_line()}"
     mine = np.frombuffer(text.encode()[:_TEXT].ljust(_TEXT), np.uint8)
     all_of_them = np.empty((len(group.ranks), _TEXT), np.uint8)
     yield (group.apart.Iallgather(raw(mine), raw(all_of_them)),)
     said = [row.tobytes().decode(errors="replace").rstrip() for row in all_of_them]
-    listed = "\n".join(f"  rank {r}: {text}" for r, text in zip(group.ranks, said))
-    text = f"the ranks of {group!r} do not call the same:\n{listed}"
-    group.broken = text if moving else ""
-    raise DistError(text)
+    told = [text.partition("\n") for text in said]
+    if any(moves for moves, _, _ in told):
+        made = [group.apart.Idup() for _ in range(2)]
+        yield tuple([request for _, request in made])
+        group.leave(number, moving, *[comm for comm, _ in made])
+    listed = "\n".join(f"  rank {r}: {text}" for r, (_, _, text) in zip(group.ranks, told))
+    raise DistError(f"the ranks of {group!r} do not call the same:\n{listed}")
 
 
 def _debug() -> bool:

@@ -41,7 +41,9 @@ class ProcessGroup:
         self._rank = rank
         self.apart: Any = None  # a communicator for steps whose order between calls is not fixed
         self.closed = False
-        self.broken = ""  # by what: a call that did not fit, whose data is under way for ever
+        self.asked = 0  # calls whose like in the other ranks was looked for
+        self.spoiled = 0  # the last of them that did not fit while its data was under way
+        self._left: list[Any] = []  # what MPI may still read and write for ever
         self.ordered = False  # whether all sums are fx's own
         self.calls = 0  # collectives by messages so far: the same number in all ranks
         self.pending: set[Any] = set()  # works that MPI still reads and writes memory for
@@ -75,13 +77,25 @@ class ProcessGroup:
             self.apart = self.comm.Dup()
         return self
 
+    def count(self) -> int:
+        """The number of one more call."""
+        self.asked += 1
+        return self.asked
+
+    def leave(self, number: int, moving: Any, comm: Any, apart: Any) -> None:
+        """Go on by other communicators: on these is the data of a call that did not fit."""
+        self._left.append((moving, self.comm, self.apart))
+        self.comm, self.apart, self.spoiled, self.calls = comm, apart, number, 0
+        if self.axis is not None:
+            self.axis.move(comm, apart)
+
     def close(self) -> None:
         """Give the communicators back."""
         self.closed = True
         if self.axis is not None:
             self.axis.close()
         for comm in (self.apart, self.comm):
-            if comm is not None and comm != mpi.start().COMM_WORLD:
+            if comm is not None:
                 comm.Free()
         self.pending.clear()
 
@@ -143,11 +157,11 @@ def world(group_or_none: Any = None) -> ProcessGroup:
                 "Default process group has not been initialized, please make sure to call "
                 "init_process_group."
             )
-        return _whole(group.WORLD)
+        return group.WORLD
     if isinstance(group_or_none, ProcessGroup):
         if group_or_none.closed:
             raise DistError(f"{group_or_none!r} is destroyed; make another one with new_group")
-        return _whole(group_or_none)
+        return group_or_none
     if group_or_none == GroupMember.NON_GROUP_MEMBER:
         rank = "?" if group.WORLD is None else group.WORLD.rank()
         raise NotInGroup(
@@ -155,15 +169,6 @@ def world(group_or_none: Any = None) -> ProcessGroup:
             f"guard the line with `if fx.distributed.get_rank(group) >= 0:`"
         )
     raise TypeError(f"a group is what new_group gave, not {group_or_none!r}")
-
-
-def _whole(group: ProcessGroup) -> ProcessGroup:
-    if group.broken:
-        raise DistError(
-            f"{group!r} is of no use since a call that did not fit; with FX_DIST_DEBUG=1 it goes "
-            f"on. Then {group.broken}"
-        )
-    return group
 
 
 def is_initialized() -> bool:

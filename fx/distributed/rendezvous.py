@@ -83,7 +83,7 @@ def init_process_group(
         return
     where = place(init_method)
     joined = _join(where, late, world_size, rank, store)
-    comm = mpi.start().COMM_WORLD
+    comm = mpi.start().COMM_WORLD.Dup()  # a call that does not fit must not spoil the next world
     made = groups.ProcessGroup(
         range(comm.size), comm.rank, comm, name, late, group_name or "0", "default_pg"
     )

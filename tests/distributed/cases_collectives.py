@@ -360,12 +360,43 @@ def what_differs_is_shown():
     assert dist.all_reduce(fx.ones(3)).tolist() == [size] * 3  # the group goes on
 
 
-def case_without_debugging_the_group_ends():
-    apart = dist.new_group()
-    words = [f"rank {r}: all_reduce(float32[{3 + r}]" for r in range(size)]
-    raises(dist.DistError, words, dist.all_reduce, fx.ones(3 + rank), group=apart)
-    raises(dist.DistError, "is of no use since", dist.all_reduce, fx.ones(3), group=apart)
-    assert dist.all_reduce(fx.ones(3)).tolist() == [size] * 3
+def goes_on(group):
+    n = 20_000
+    for x in (fx.ones(3) * rank, fx.ones(n) * rank, fx.ones(n, dtype=fx.bfloat16)):
+        for way in (dist.all_reduce, fx.jit(lambda x: dist.all_reduce(x, group=group))):
+            more = {"group": group} if way is dist.all_reduce else {}
+            want = size if x._dtype == fx.bfloat16 else sum(range(size))
+            assert (way(x, **more).numpy() == want).all()
+    got = dist.all_gather([fx.zeros(2)] * size, fx.ones(2) * rank, group=group)
+    assert [g[0].item() for g in got] == list(range(size))
+
+
+def case_a_group_goes_on_after_a_call_that_did_not_fit():
+    for group in (dist.group.WORLD, dist.new_group()):
+        goes_on(group)
+        for n in (3, 20_000, 40_000):  # by MPI, and by pieces
+            x = fx.ones(n + rank)
+            words = [f"rank {r}: all_reduce(float32[{n + r}]" for r in range(size)]
+            raises(dist.DistError, words, dist.all_reduce, x, group=group)
+            goes_on(group)
+        x = fx.ones(20_000)
+        words = ["rank 0: barrier", "rank 1: all_reduce(float32[20000]"]
+        if rank:
+            raises(dist.DistError, words, dist.all_reduce, x, group=group)
+        else:
+            raises(dist.DistError, words, dist.barrier, group=group)
+        goes_on(group)
+
+
+def case_works_around_one_that_did_not_fit():
+    group = dist.new_group()
+    before = dist.all_reduce(fx.ones(20_000), group=group, async_op=True)
+    wrong = dist.all_reduce(fx.ones(3 + rank), group=group, async_op=True)
+    behind = dist.all_reduce(fx.ones(3), group=group, async_op=True)
+    raises(dist.DistError, "do not call the same", wrong.wait)
+    assert (before.value().numpy() == size).all()
+    raises(dist.DistError, "was under way", behind.wait)
+    goes_on(group)
 
 
 def case_what_differs_in_works():

@@ -256,6 +256,48 @@ def case_a_backward_pass_outside_runs_uncompiled():
             assert same(dist.all_reduce(g, ReduceOp.AVG), g)
 
 
+def case_programs_that_differ_are_shown_before_anything_moves():
+    apart = dist.new_group()
+    reduce = lambda x: dist.all_reduce(x, group=apart)
+    both = [lambda x: reduce(dist.broadcast(x, 0, apart) + 1), lambda x: reduce(reduce(x)[:2])]
+    for n in (10, 20):
+        ranks = [f"rank {r}: compiled code(psum(float32[{n + r}]))" for r in range(size)]
+        try:
+            fx.jit(reduce)(mine(n=n + rank))
+        except dist.DistError as error:
+            assert all(words in str(error) for words in ranks), str(error)
+        else:
+            raise AssertionError("nothing was raised")
+        words = f"rank 0: compiled code(pbroadcast(float32[{n}], source=0), psum(float32[{n}]))"
+        refused(words, fx.jit(both[min(rank, 1)]), mine(n=n))
+        words = f"rank 0: compiled code(psum(float32[{n + 5}]))"  # and the others' are not compiled
+        refused(words, reduce if rank else fx.jit(reduce), mine(n=n + 5))
+        x = mine()
+        assert same(fx.jit(reduce)(x), reduce(x))
+
+
+def case_the_same_messages_are_compared_once():
+    f = lambda x: dist.all_reduce(x.sum(0)) + dist.all_reduce(x[0] * 2)
+    g = fx.jit(f)
+    g(mine(n=6).reshape(2, 3))
+    met = len(dist.group.WORLD.axis.met)
+    rows = 2 + 3 * rank  # only some ranks compile again, and stage what is known otherwise
+    h = fx.jit(lambda x: dist.all_reduce(x.sum(0)) + fx.jit(dist.all_reduce)(x[0] * 2))
+    for way in (g, h, fx.jit(lambda x: f(x) + f(x + 1))):
+        x = mine(n=3 * rows).reshape(rows, 3)
+        out = way(x)
+        assert way is not g or same(out, f(x))
+    assert len(dist.group.WORLD.axis.met) == met > 0
+
+
+def case_branches_that_some_ranks_take():
+    pair = dist.new_group()
+    f = fx.jit(lambda x, p: fx.cond(p, lambda: dist.all_reduce(x, group=pair), lambda: x))
+    if rank == 0:
+        f(mine(n=13), False)  # nobody need come
+    assert same(f(mine(n=13), True), dist.all_reduce(mine(n=13), group=pair))
+
+
 def case_waits_end():
     f = fx.jit(lambda x: dist.all_reduce(x))
     f(mine())
