@@ -47,6 +47,13 @@ log_ndtr = unary(  # by erfcx the slope is exact in the tail, where both its par
     "log_ndtr", weight=80, takes=FLOATING,
     from_in=lambda x: math.sqrt(2.0 / math.pi) / erfcx(x * -math.sqrt(0.5)),
 )  # fmt: skip
+logit = unary(
+    "logit", weight=30, takes=FLOATING, domain=(0.1, 0.9), from_in=lambda x: _logit_slope(x)
+)
+gamma = unary(
+    "gamma", weight=80, takes=FLOATING, domain=(0.3, 3.0),
+    from_in=lambda x: gamma(x) * digamma(x),
+)  # fmt: skip
 lgamma = unary(
     "lgamma", weight=60, takes=FLOATING, domain=(0.3, 3.0),
     from_in=lambda x: digamma(x),
@@ -69,6 +76,11 @@ polygamma = define(
         [d.integers(s := d.shape(), 1, 4).astype(d.dtype), d.floats(s, 0.5, 3.0)], fixed=(0,)
     ),
 )  # fmt: skip
+
+
+def _logit_slope(x):
+    d = x * (1.0 - x)
+    return 1.0 / where(d < 0.0, constant_like(math.nan, d), d)  # NaN where the value is
 
 
 def _polygamma_jvp(primals, tangents):

@@ -53,9 +53,7 @@ def gamma(x: Any) -> Tensor:
         >>> fx.special.gamma(fx.tensor([0.5, 5.0, -1.5]))
         tensor([ 1.7725, 24.0000,  2.3633])
     """
-    x = floating("gamma", x)
-    wide = widened(x)
-    return cast(gammasgn(wide) * exp(lgamma(wide)), x._dtype)
+    return prims.gamma(floating("gamma", x))  # type: ignore[no-any-return]
 
 
 def gammasgn(x: Any) -> Tensor:

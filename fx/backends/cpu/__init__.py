@@ -53,7 +53,8 @@ KERNELS = {
     "shape": "reshape transpose broadcast_to sum_to slice pad concatenate flip triangle",
     "special": """
         erf erfc erfinv lgamma digamma trigamma polygamma zeta erfcx erfcinv log_ndtr ndtri betainc
-        gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py entr""",
+        gamma logit gammainc gammaincc bessel airy_ai airy_ai_slope scipy_function xlogy xlog1py
+        entr""",
     "sort": "argsort top_k_indices ranked_indices searchsorted first ranked",
 }
 # and what makes the kernel of a formula

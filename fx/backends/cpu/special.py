@@ -41,9 +41,10 @@ erf, erfc, erfinv = [_special(name, of_formula(name)) for name in ("erf", "erfc"
 _gammaln, digamma = _special("gammaln"), _special("psi", of_formula("digamma"))
 _lgamma, _trigamma, zeta = of_formula("lgamma"), of_formula("trigamma"), _special("zeta")
 xlogy, xlog1py, entr = [_special(name, of_formula(name)) for name in ("xlogy", "xlog1py", "entr")]
-erfcx, erfcinv, log_ndtr, ndtri = [
-    _special(name, of_formula(name)) for name in ("erfcx", "erfcinv", "log_ndtr", "ndtri")
+erfcx, erfcinv, log_ndtr, ndtri, logit = [
+    _special(name, of_formula(name)) for name in ("erfcx", "erfcinv", "log_ndtr", "ndtri", "logit")
 ]
+_gamma = of_formula("gamma")
 gammainc, gammaincc, _betainc = [_special(f) for f in ("gammainc", "gammaincc", "betainc")]
 
 
@@ -57,6 +58,18 @@ def lgamma(x: np.ndarray) -> np.ndarray:
     """log(abs(gamma(x))); +inf at both infinities, as in C."""
     found = _lgamma(x)
     return _gammaln(np.where(x == -np.inf, -x, x)) if found is None else found  # type: ignore[no-any-return]
+
+
+def gamma(x: np.ndarray) -> np.ndarray:
+    """The gamma function; SciPy's is 0 where it would not be normal."""
+    found = _gamma(x)
+    if found is None:
+        import scipy.special as s
+
+        wide = x.astype(np.float64)
+        small = s.gammasgn(wide) * np.exp(s.gammaln(wide))
+        found = np.asarray(np.where(wide < -170.0, small, s.gamma(wide))).astype(x.dtype)
+    return found
 
 
 def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:

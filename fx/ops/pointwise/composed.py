@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -300,11 +299,7 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     if eps is not None:
         low = partner("logit", "eps", eps, x)
         x = clip(x, low, 1.0 - low)
-    out = prims.log(x) - prims.log1p(-x)  # whose slopes at 0 and 1 are infinite, not NaN
-    if type(x) is Tensor and x._node is None:
-        return out
-    outside = compare.where((x < 0) | (x > 1), constant_like(math.nan, x), constant_like(1.0, x))
-    return out * outside  # the slope is NaN where the value is
+    return prims.log(x) - prims.log1p(-x) if x._dtype in COMPLEX else special.logit(x)
 
 
 def xlogy(x: Any, other: Any) -> Tensor:

@@ -17,6 +17,7 @@ from fx.ops.operands import argument, cast, floating, operands, public
 from fx.ops.reductions.norms import norm
 from fx.ops.shapes.manipulation import expand_dims
 from fx.prims.creation import constant_like
+from fx.prims.fused import elements
 from fx.tensor import Tensor
 
 
@@ -130,6 +131,10 @@ def sinc(x: Any) -> Tensor:
     x = floating("sinc", x)
     if x.dtype.itemsize == 2:
         return cast(sinc(cast(x, dtypes.float32)), x.dtype)
+    return _sinc(x)  # type: ignore[no-any-return]
+
+
+def _sinc_in_steps(x: Tensor) -> Tensor:
     t = x * math.pi
     near = prims.abs(t) < 0.25  # where the slope of the quotient is a difference of two like ones
     square = prims.square(compare.where(near, t, constant_like(0, t)))
@@ -138,6 +143,9 @@ def sinc(x: Any) -> Tensor:
         series = (1.0 - series) * square / (2 * k * (2 * k + 1))
     t = compare.where(near, constant_like(1, t), t)
     return compare.where(near, 1.0 - series, prims.sin(t) / t)
+
+
+_sinc = elements("sinc", _sinc_in_steps)
 
 
 def isposinf(x: Any) -> Tensor:

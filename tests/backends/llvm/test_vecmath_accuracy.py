@@ -35,6 +35,7 @@ UNARY = {
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "arcsin": np.arcsin, "arccos": np.arccos,
     "arctan": np.arctan, "arcsinh": np.arcsinh, "arccosh": np.arccosh, "arctanh": np.arctanh,
     "sigmoid": _sigmoid, "softplus": _softplus, "sqrt": np.sqrt,
+    "logit": lambda x: np.log(x / (1 - x)),
     "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
 }  # fmt: skip
 ERROR = {"erf": scipy.special.erf, "erfc": scipy.special.erfc, "erfinv": scipy.special.erfinv}
@@ -76,6 +77,7 @@ SLOW = {  # name: the same in mpmath, where, and the ulp in float64
     "log_ndtr": (lambda x: mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2), (-30, -1, 1, 8), 6),
     "erfcinv": (lambda x: mpmath.erfinv(1 - x), (0.01, 1, 1.99), 6),
     "ndtri": (lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1), (0.005, 0.5, 0.995), 5),
+    "gamma": (mpmath.gamma, (0, 1, 8, 16, 171.5), 4),
     "lgamma": (lambda x: mpmath.log(mpmath.gamma(x)), (0, 1, 3, 8, 150), 5),
     "digamma": (mpmath.digamma, (0, 1, 3, 8, 1000), 10),
     "trigamma": (lambda x: mpmath.polygamma(1, x), (-3, 0, 3, 100), 7),

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, and its first two derivatives; float32 goes by float64.
+"""The gamma function, its logarithm and that one's derivatives; float32 goes by float64.
 
 Small arguments are stepped to where a table or Stirling's series is good, negative ones mirrored.
 The tables are interpolations at Chebyshev's points of values of 45 digits.
@@ -10,7 +10,8 @@ import math
 
 from fx.backends.cpu.llvm.ir import f64
 from fx.backends.cpu.llvm.vecmath.algebra import Num, estrin, polynomial
-from fx.backends.cpu.llvm.vecmath.logarithm import log
+from fx.backends.cpu.llvm.vecmath.exponential import exp_of_pair
+from fx.backends.cpu.llvm.vecmath.logarithm import log, log_pair
 
 # log gamma y = (y - 1) * (y - 2) * p(y - 1.75) for 1 <= y <= 2.5
 _LGAMMA = (
@@ -40,6 +41,14 @@ _SIN = (
     1.8956829192485415e-05, -2.1447169597692547e-07, 1.7069665378821027e-09,
     -1.0077340315799801e-11, 4.588274523967674e-14,
 )  # fmt: skip
+# 1 / gamma(1 + t) = 1 + t * (t - 1) * p(t - 1 / 2) for 0 <= t <= 1
+_INVERSE = (
+    -0.5135166683820503, 0.1646981057811324, 0.05255106857397921, -0.04161568105120782,
+    0.006336833304923994, 0.002157953269256171, -0.0011042580831499755, 0.000148887308180788,
+    2.588862672911073e-05, -1.3881269473509407e-05, 2.1341211068273184e-06,
+    6.22845254166883e-08, -9.01276868758033e-08, 1.6796002705931017e-08,
+)  # fmt: skip
+_HALF_LOG = (0.9189385332046728, -3.878294158067242e-17)  # log(2 pi) / 2
 _TINY = 1e-150  # below it 1 / x ** 2 may be infinite, and is all there is
 _FAR = 8.0  # from here on Stirling's series, in 1 / y ** 2, is good
 _STIRLING = (
@@ -62,6 +71,53 @@ def _sine(r: Num) -> Num:
     return r * polynomial((r * r) * 8.0 - 1.0, _SIN)
 
 
+def _down(y: Num, most: float) -> tuple[Num, Num]:
+    """A number up to 8 by whole steps below ``most``, and the product of all after a step."""
+    product = y.full(1.0)
+    for _ in range(6):
+        down = y >= most
+        y = down.pick(y - 1.0, y)
+        product = down.pick(product * y, product)
+    return y, product
+
+
+def gamma(x: Num) -> Num:
+    """The gamma function; float32 goes by float64.
+
+    At most 0.51 ulp in float32, 4 in float64; below 0 it is mirrored, with 7.
+    """
+    wide = x.to(f64)
+    a = abs(wide)
+    small, far, negative = a < 1.0, a >= _FAR, wide < 0.0
+    y, product = _down(a.smaller(_FAR), 2.0)
+    t = small.pick(a, y - 1.0)  # exact
+    r = (t * (t - 1.0)).mad(estrin(t - 0.5, _INVERSE), 1.0)
+    n = a.rint()
+    sine = _sine(a - n)
+    half = n * 0.5
+    sine = half.ne(half.rint()).pick(sine, -sine)
+    mirror = (math.pi / sine) / small.pick(1.0, a)  # -sin(pi a) in it
+    near = small.pick(negative.pick(r, 1.0 / (a * r)), negative.pick(r / product, product / r))
+    # Stirling's logarithm as a sum of two; of its half below 0, where gamma(a) would overflow
+    b = far.pick(a.smaller(200.0), _FAR)
+    high, low = log_pair(b)
+    over = b - 0.5
+    p = over * high
+    p_low = over.fma(high, -p) + over * low
+    u = p - b
+    p_low = ((p - u) - b) + p_low
+    inverse = 1.0 / b
+    v = u + _HALF_LOG[0]
+    rest = inverse * polynomial(inverse * inverse, _STIRLING) + _HALF_LOG[1]
+    p_low = ((u - v) + _HALF_LOG[0]) + (p_low + rest)
+    e = exp_of_pair(negative.pick(v * -0.5, v), negative.pick(p_low * -0.5, p_low))
+    above = far.pick(e, near)
+    below = far.pick((e * mirror) * e, near * mirror)
+    below = sine.eq(0.0).pick(math.nan, below)
+    found = negative.pick(below, above)
+    return a.eq(0.0).pick(a.full(math.inf).copysign(wide), found).to(x.scalar)
+
+
 def lgamma(x: Num) -> Num:
     """log(abs(gamma(x))).
 
@@ -70,11 +126,7 @@ def lgamma(x: Num) -> Num:
     wide = x.to(f64)
     a = abs(wide)
     small, far = a < 1.0, a >= _FAR
-    y, product = a.smaller(_FAR), a.full(1.0)
-    for _ in range(6):
-        down = y >= 2.5
-        y = down.pick(y - 1.0, y)
-        product = down.pick(product * y, product)
+    y, product = _down(a.smaller(_FAR), 2.5)
     over1, over2 = small.pick(a, y - 1.0), small.pick(a - 1.0, y - 2.0)  # exact
     inner = over1 * over2 * estrin(over1 - 0.75, _LGAMMA)
     logs = log((small | far).pick(a, product))
