@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from fx.distributed.filling import array_of
+from fx.distributed.placements import local_range
 from fx.errors import ArgumentError, ShapeError
 from fx.io.states import state_of
+from fx.prims.placing import placements_of
 from fx.tensor import Tensor, new_tensor
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +68,8 @@ class Leaf:
     Args:
         kind: ``"tensor"``, ``"array"``, ``"bytes"``, ``"plain"`` (a value of JSON) or ``"empty"``.
         value: a C-contiguous array, or a value of JSON.
-        global_shape, offsets: of a Shard; else None.
+        global_shape, offsets: of a Shard, and of a tensor on a mesh; else None.
+        place: mesh and placements of a tensor on a mesh; else None.
     """
 
     path: Path
@@ -74,6 +77,7 @@ class Leaf:
     value: Any
     global_shape: tuple[int, ...] | None = None
     offsets: tuple[int, ...] | None = None
+    place: Any = None
 
     @property
     def name(self) -> str:
@@ -134,6 +138,9 @@ def _leaf(value: Any, path: Path) -> Leaf:
     if isinstance(value, Shard):
         return Leaf(path, "tensor", _held(value.local, name), value.global_shape, value.offsets)
     if isinstance(value, Tensor):
+        place = placements_of(value)
+        if place is not None:
+            return _part(value, path, place)
         return Leaf(path, "tensor", _held(value, name))
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return Leaf(path, "array", value.astype(value.dtype.newbyteorder("="), order="C"))
@@ -147,8 +154,26 @@ def _leaf(value: Any, path: Path) -> Leaf:
     )
 
 
+def _part(x: Tensor, path: Path, place: Any) -> Leaf:
+    """A rank's part of a tensor on a mesh."""
+    mesh, placements = place
+    if any(p.is_partial() for p in placements):
+        raise ArgumentError(
+            f"checkpoint: {name_of(path)} is addends, {placements}; save its sum: "
+            f"x.redistribute(mesh, placements)"
+        )
+    offsets = tuple([a for a, _ in local_range(tuple(x.shape), placements, mesh.sizes, mesh.place)])
+    return Leaf(path, "tensor", _local(x), tuple(x.shape), offsets, place)
+
+
+def _local(x: Tensor) -> Array:
+    return np.asarray(x.detach()._a.local, order="C")
+
+
 def _held(x: Tensor, name: str) -> Array:
     """The elements of a tensor at this moment."""
+    if x.device.name == "mesh":  # the same on any: a number that an optimizer counts
+        return _local(x)
     return array_of(x, f"checkpoint: {name}")
 
 

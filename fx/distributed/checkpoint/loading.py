@@ -8,6 +8,7 @@ from typing import Any
 
 from fx.config import modes
 from fx.distributed.checkpoint.entries import (
+    Leaf,
     Shard,
     leaves_of,
     name_of,
@@ -19,6 +20,7 @@ from fx.distributed.checkpoint.saving import folder_of, group_of
 from fx.distributed.filling import Place, fits
 from fx.errors import ShapeError, StagingError, StateError
 from fx.io.states import restore, restore_random, state_of_random
+from fx.prims.placing import placements_of
 from fx.random.generator import Generator
 from fx.state import Cell
 from fx.tensor import Tensor, new_tensor
@@ -151,7 +153,11 @@ class _Found:
             return [*self._inner(held, items, path), lambda: put(tuple(held))]
         entry = self._entry(path)
         if isinstance(part, Tensor) and not isinstance(part, Shard):
-            return [self._filling(entry, part, put)]
+            placed = placements_of(part)
+            if placed is None:
+                return [self._filling(entry, part, put)]
+            part_of = self._placed(entry, leaves_of({"": part})[0])
+            return [lambda: put(Place(part, "load").given(part_of))]
         value = self._value(entry, part if isinstance(part, Shard) else None)
         return [lambda: put(value)]
 
@@ -181,6 +187,9 @@ class _Found:
             if entry.path[:depth] == path:
                 own = slices.get(name_of(entry.path[depth:]))
                 mine = None
+                if own is not None and own.place is not None:
+                    values.append((entry.path[depth:], self._placed(entry, own)))
+                    continue
                 if own is not None:
                     mine = Shard(new_tensor(own.value), own.global_shape, own.offsets)
                 values.append((entry.path[depth:], self._value(entry, mine)))
@@ -203,6 +212,15 @@ class _Found:
         box = shard.offsets, tuple(shard.local.shape)
         local = new_tensor(self.shards.read(entry, variant, box))
         return Shard(local, shard.global_shape, shard.offsets)
+
+    def _placed(self, entry: Entry, own: Leaf) -> Tensor:
+        """A tensor on a mesh, of which this rank reads its part."""
+        assert own.global_shape is not None and own.offsets is not None
+        found = self._value(entry, Shard(new_tensor(own.value), own.global_shape, own.offsets))
+        if not isinstance(found, Shard):
+            raise StateError(f"{entry.name} is a tensor here, and {found!r} in {self.folder}")
+        mesh, placements = own.place
+        return new_tensor(mesh.placed(found.local._a, own.global_shape, placements))
 
     def _entry(self, path: tuple[Any, ...]) -> Entry:
         entry = self.entries.get(name_of(path))

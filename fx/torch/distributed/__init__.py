@@ -33,7 +33,7 @@ _COLLECTIVES = """
     all_reduce_coalesced all_gather_coalesced isend irecv send recv all_gather_object gather_object
     broadcast_object_list scatter_object_list send_object_list recv_object_list"""
 
-_ROOMS = ("algorithms", "checkpoint", "device_mesh", "optim", "pipelining", "rpc", "tensor")
+_ROOMS = ("algorithms", "checkpoint", "device_mesh", "fsdp", "optim", "pipelining", "rpc", "tensor")
 
 globals().update({_name: getattr(_dist, _name) for _name in _SAME.split()})
 _coalescing_manager = _collectives.Coalesced

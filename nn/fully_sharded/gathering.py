@@ -1,0 +1,108 @@
+"""Parameters made whole by one message, let go of, and made whole again when somebody reads them.
+
+A pullback keeps the whole parameters that its operation took. ``Gathered.release`` takes the arrays
+out of these very tensors and lets them be ``Released``: who reads one, a pullback in the backward
+pass, has all of them gathered again, from the parts of that forward pass. So nobody ever reads what
+is not there, and between the passes a rank holds its parts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from fx.tensor import Tensor, new_tensor
+
+_array = Tensor._a  # the slot itself, which a Released tensor hides
+
+
+class Released(Tensor):
+    """A whole parameter without its values: to read them is to gather them."""
+
+    __slots__ = ()
+
+    @property
+    def _a(self) -> Any:
+        _array.__get__(self).fetch()
+        return _array.__get__(self)
+
+
+class Gathered:
+    """The whole parameters of one forward pass.
+
+    Args:
+        parts: the parameters' values at that moment, tensors on the mesh.
+        axis: of the mesh, along which they are cut.
+        dtype: of the whole floating ones; None: that of the parts.
+
+    Attributes:
+        live: whether the values are here.
+    """
+
+    def __init__(self, parts: Sequence[Any], axis: int, dtype: Any) -> None:
+        self.parts, self.axis, self.dtype = [p._a for p in parts], axis, dtype
+        self.live = False
+        self._tensors: list[Any] = []  # weak references: pullbacks keep what they need
+
+    def of(self, parts: Sequence[Any]) -> bool:
+        """Whether these parameters still have the values that were gathered."""
+        return all(p._a is a for p, a in zip(parts, self.parts, strict=True))
+
+    def hand_out(self, tensors: Sequence[Tensor]) -> None:
+        """Note the tensors that have the values, so that they can be taken back."""
+        self._tensors = [ref(t) for t in tensors]
+        self.live = True
+
+    def arrays(self) -> list[np.ndarray]:
+        """Gather: one message for all."""
+        locals_ = [_cast(a.local, self.dtype) for a in self.parts]
+        ranks = self.parts[0].mesh.ranks(self.axis)
+        rows = [np.zeros((_length(a, ranks.size), *a.shape[1:]), x.dtype)
+                for a, x in zip(self.parts, locals_)]  # fmt: skip
+        for row, x in zip(rows, locals_):
+            row[: x.shape[0]] = x
+        message = np.concatenate([row.reshape(-1).view(np.uint8) for row in rows])
+        everyone = ranks.gather(message)  # (ranks, bytes)
+        out, at = [], 0
+        for a, row in zip(self.parts, rows):
+            here = np.ascontiguousarray(everyone[:, at : at + row.nbytes]).reshape(-1)
+            at += row.nbytes
+            whole = here.view(row.dtype).reshape(ranks.size * row.shape[0], *a.shape[1:])
+            out.append(whole[: a.shape[0]])
+        return out
+
+    def fetch(self) -> None:
+        """Give every tensor that is still needed its values again."""
+        if self.live:
+            return
+        self.live = True
+        for made, array in zip(self._tensors, self.arrays(), strict=True):
+            tensor = made()
+            if tensor is not None:
+                tensor.__class__ = Tensor
+                tensor._a = array
+
+    def release(self) -> None:
+        """Take the values out of the tensors."""
+        if not self.live:
+            return
+        self.live = False
+        for made in self._tensors:
+            tensor = made()
+            if tensor is not None:
+                tensor.__class__ = Released
+                _array.__set__(tensor, self)
+
+
+def _length(array: Any, count: int) -> int:
+    """Rows that the largest part has."""
+    return -(-array.shape[0] // count)  # type: ignore[no-any-return]
+
+
+def _cast(x: np.ndarray, dtype: Any) -> np.ndarray:
+    if dtype is None or x.dtype == dtype or not new_tensor(x).is_floating_point():
+        return x
+    return new_tensor(x).astype(dtype)._a  # type: ignore[no-any-return]

@@ -1,0 +1,294 @@
+"""``fully_shard``: let each rank hold a part of the parameters, gradients and optimizer slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fx import tree
+from fx.config import modes
+from fx.distributed.device_mesh import init_device_mesh
+from fx.distributed.filling import refuse_staging
+from fx.distributed.mesh import Mesh, world
+from fx.distributed.placements import Replicate, Shard
+from fx.distributed.tensor import DTensor, distribute_tensor
+from fx.errors import ArgumentError, DistError
+from fx.nn.base.module import Module
+from fx.nn.fully_sharded.unit import Unit
+from fx.tensor import Tensor
+
+NAME = "fully_shard"
+_running: list[Any] = []  # the modules of units whose forward passes run, the outermost first
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """Dtypes of a unit; parameters, gradients and slots are kept in their own.
+
+    Args:
+        param_dtype: of the whole parameters, and of inputs where ``cast_forward_inputs``.
+        reduce_dtype: in which gradients are sent; None: that of the whole parameters.
+        output_dtype: of what the module gives.
+        cast_forward_inputs: whether floating inputs are cast to ``param_dtype``.
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+class OffloadPolicy:
+    """Parts stay where they are."""
+
+
+class UnshardHandle:
+    """What ``unshard(async_op=True)`` gives: all is there already."""
+
+    def wait(self) -> None:
+        """Nothing is left to wait for."""
+
+
+class FSDPModule:
+    """What a module can do besides, once ``fully_shard`` was called on it."""
+
+    _unit: Unit
+    _reshards: bool | int | None
+    _ahead: list[Any]
+
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
+        """Make the parameters of this unit whole, until ``reshard``."""
+        self._unit.show()
+        return UnshardHandle() if async_op else None
+
+    def reshard(self) -> None:
+        """Hold the parts alone."""
+        self._unit.hide(release=True)
+        self._unit.release()
+
+    def _each(self, recurse: bool) -> list[Any]:
+        found = self.modules() if recurse else [self]  # type: ignore[attr-defined]
+        return [m for m in found if isinstance(m, FSDPModule)]
+
+    def set_requires_gradient_sync(
+        self, requires_gradient_sync: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether backward passes send gradients; those that do not add up, whole, in this rank."""
+        for m in self._each(recurse):
+            m._unit.syncs = requires_gradient_sync
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Accepted: nothing is put off to the last backward pass."""
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Whether the whole parameters are let go of between forward and backward."""
+        for m in self._each(recurse):
+            m._reshards = bool(reshard_after_forward)
+
+    def set_reshard_after_backward(
+        self, reshard_after_backward: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether the whole parameters are let go of behind backward."""
+        for m in self._each(recurse):
+            m._unit.reshard_after_backward = reshard_after_backward
+
+    def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
+        """Gather the parameters of other units right behind those of this one.
+
+        Raises:
+            ArgumentError: if one of them is no unit.
+        """
+        if not all(isinstance(m, FSDPModule) for m in modules):
+            raise ArgumentError(
+                f"set_modules_to_forward_prefetch takes modules of {NAME}, got {modules!r}"
+            )
+        self._ahead = list(modules)
+
+    def set_gradient_divide_factor(self, factor: float) -> None:
+        """Divide the sums of gradients by this instead of the number of ranks."""
+        self._unit.divisor = float(factor)
+
+
+def fully_shard(
+    module: Any,
+    *,
+    mesh: Any = None,
+    reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Callable[[Any], Any] | None = None,
+    mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: Any = None,
+    ignored_params: Iterable[Any] | None = None,
+) -> Any:
+    """Let each rank hold a part of a module's parameters: one unit of those that no unit has yet.
+
+    Called from the inside out, on blocks and then on the whole model. Parameters become tensors on
+    the mesh, cut along their first axis, and stay the same objects. A unit's parameters are whole
+    while its forward and backward passes run; backward leaves the parts of the mean gradients.
+
+    Args:
+        module: changed in place; a list: one unit of several modules is not there.
+        mesh: ranks along one axis, or along two: replicas, each of which is cut. All unless given.
+        reshard_after_forward: whether whole parameters are let go of between forward and backward;
+            None: in all units but the outermost.
+        shard_placement_fn: None, or what gives ``Shard(0)`` for each parameter.
+        mp_policy: dtypes.
+        offload_policy: None.
+        ignored_params: parameters that stay as they are.
+
+    Returns:
+        the module, whose class has the methods of ``FSDPModule`` too.
+
+    Raises:
+        ArgumentError: naming what it cannot do.
+
+    Source: ``torch.distributed.fsdp.fully_shard``.
+
+    Example:
+        >>> import fx, fx.distributed as dist
+        >>> from fx.nn.fully_sharded import fully_shard
+        >>> model = fx.nn.Linear(3, 2)
+        >>> mesh = dist.init_device_mesh("cpu", (1,))  # under fx.run: the number of ranks
+        >>> model = fully_shard(model, mesh=mesh)
+        >>> model(fx.ones((4, 3))).sum().backward()
+        >>> model.bias.grad.placements, model.bias.grad.to_local()
+        ((Shard(dim=0),), tensor([4., 4.]))
+    """
+    if not isinstance(module, Module):
+        raise ArgumentError(f"{NAME} takes one module, got {type(module).__name__}")
+    if isinstance(module, FSDPModule):
+        raise ArgumentError(f"{NAME} was called on this {type(module).__name__} already")
+    if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
+        raise ArgumentError(f"{NAME}: parts lie on the CPU already; leave offload_policy out")
+    if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
+        raise ArgumentError(
+            f"{NAME}: reshard_after_forward is a bool or None; parts on fewer ranks, as "
+            f"{reshard_after_forward!r} asks for, are not there"
+        )
+    policy = mp_policy or MixedPrecisionPolicy()
+    mesh = init_device_mesh("cpu", (world()[0],)) if mesh is None else mesh
+    if not isinstance(mesh, Mesh) or len(mesh.sizes) > 2:
+        raise ArgumentError(
+            f"{NAME}: mesh has one axis, or two, replicas and parts, got {mesh!r}; write "
+            f"init_device_mesh('cpu', (ranks,))"
+        )
+    placements = [Replicate()] * (len(mesh.sizes) - 1) + [Shard(0)]
+    places = _places(module, {id(p) for p in ignored_params or ()})
+    for path, owner, name in places:
+        _cut(path, owner._parameters[name], mesh, placements, shard_placement_fn)
+    unit = Unit(
+        [(owner, name) for _, owner, name in places],
+        len(mesh.sizes) - 1, policy.param_dtype, policy.reduce_dtype,
+    )  # fmt: skip
+    kind = type(module)
+    module.__class__ = type(
+        f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__}
+    )
+    own = module.__dict__
+    own["_unit"], own["_policy"], own["_ahead"] = unit, policy, []
+    own["_reshards"] = reshard_after_forward
+    module.register_forward_pre_hook(_before, prepend=True, with_kwargs=True)
+    module.register_forward_hook(_behind, always_call=True)
+    return module
+
+
+def _places(module: Any, ignored: set[int]) -> list[tuple[str, Any, str]]:
+    """Path, module and name of the parameters of a unit: not below another one."""
+    out = []
+    below: list[tuple[str, Any]] = [("", module)]
+    seen = set()
+    while below:
+        path, m = below.pop()
+        if id(m) in seen or (m is not module and isinstance(m, FSDPModule)):
+            continue
+        seen.add(id(m))
+        out += [
+            (path + name, m, name)
+            for name, p in m._parameters.items()
+            if p is not None and id(p) not in ignored
+        ]
+        below += [(f"{path}{n}.", c) for n, c in reversed(m._modules.items()) if c is not None]
+    return out
+
+
+def _cut(path: str, p: Any, mesh: Any, placements: Any, choose: Any) -> None:
+    """Let this rank have its part of a parameter."""
+    wanted = None if choose is None else choose(p)
+    if wanted is not None and wanted != Shard(0):
+        raise ArgumentError(f"{NAME}: parameters are cut along axis 0, not {wanted!r}: {path}")
+    if isinstance(p, DTensor):
+        if (p.device_mesh, list(p.placements)) != (mesh, placements):
+            raise ArgumentError(
+                f"{NAME}: {path} lies on {p.device_mesh!r} by {p.placements}; parameters that are "
+                f"cut otherwise are not cut again"
+            )
+        return
+    if not p.ndim:
+        raise ArgumentError(
+            f"{NAME} doesn't support scalar parameters. Change {path} to a 1D tensor with numel "
+            f"equal to 1."
+        )
+    if p.device.name != "cpu":
+        raise ArgumentError(f"{NAME}: {path} lies on {p.device.name}, and parts on the CPU")
+    part = distribute_tensor(p.detach(), mesh, placements, src_data_rank=None)
+    array = part._a
+    array.local = array.local.copy()  # not a view, which would keep the whole
+    p.rebind(part)
+
+
+# around a forward pass ---------------------------------------------------------------------------
+
+
+def _before(module: Any, args: Any, kwargs: Any) -> Any:
+    if modes.stage is not None:
+        refuse_staging(modes.stage, NAME)
+    if module._reshards is None:
+        module._reshards = bool(_running)
+    _running.append(module)
+    module._unit.show()
+    for ahead in module._ahead:
+        ahead._unit.show()
+        ahead._unit.hide(release=False)
+    policy = module._policy
+    if policy.param_dtype is None or not policy.cast_forward_inputs:
+        return None
+    return _cast((args, kwargs), policy.param_dtype)
+
+
+def _behind(module: Any, args: Any, out: Any) -> Any:
+    if module in _running:
+        del _running[_running.index(module) :]
+    module._unit.hide(release=bool(module._reshards))
+    dtype = module._policy.output_dtype
+    return None if dtype is None else _cast(out, dtype)
+
+
+def _cast(values: Any, dtype: Any) -> Any:
+    floating = lambda x: isinstance(x, Tensor) and x.is_floating_point()
+    return tree.map(lambda x: x.astype(dtype) if floating(x) else x, values)
+
+
+def register_fsdp_forward_method(module: Any, method_name: str) -> None:
+    """Let another method of a unit's module run as ``forward`` does: with whole parameters.
+
+    Raises:
+        DistError: if ``fully_shard`` was not called on the module.
+        ArgumentError: if it has no such method.
+    """
+    if not isinstance(module, FSDPModule):
+        raise DistError(f"register_fsdp_forward_method: call {NAME}(module) first")
+    method = getattr(module, method_name, None)
+    if not callable(method):
+        raise ArgumentError(f"{type(module).__name__} does not have a method {method_name}")
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        changed = _before(module, args, kwargs)
+        out = None
+        try:
+            given, named = (args, kwargs) if changed is None else changed
+            out = method(*given, **named)
+        finally:
+            cast = _behind(module, args, out)
+        return out if cast is None else cast
+
+    module.__dict__[method_name] = called

@@ -1,0 +1,132 @@
+"""A unit: parameters that are gathered by one message, and whose gradients are sent by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fx.autograd.function import Function, once_differentiable
+from fx.config import is_grad_enabled
+from fx.nn.fully_sharded.gathering import Gathered
+from fx.nn.fully_sharded.reducing import means
+from fx.tensor import Tensor, new_tensor
+
+
+class Unit:
+    """The parameters of some modules, of which this rank has parts.
+
+    Args:
+        places: module and name of each place that a parameter has; tied ones have several.
+        axis: of the mesh, along which they are cut.
+        param_dtype: of the whole parameters; None: that of the parts.
+        reduce_dtype: in which gradients are sent; None: that of the whole parameters.
+    """
+
+    def __init__(
+        self, places: Sequence[tuple[Any, str]], axis: int, param_dtype: Any, reduce_dtype: Any
+    ) -> None:
+        self.axis, self.param_dtype = axis, param_dtype
+        self.reduce_dtype = param_dtype if reduce_dtype is None else reduce_dtype
+        self.cells: list[Any] = []
+        self.places: list[tuple[Any, str, int]] = []
+        known: dict[int, int] = {}
+        for module, name in places:
+            cell = module._parameters[name]
+            i = known.setdefault(id(cell), len(self.cells))
+            if i == len(self.cells):
+                self.cells.append(cell)
+            self.places.append((module, name, i))
+        self.syncs = True  # whether a backward pass sends the gradients
+        self.reshard_after_backward = True
+        self.divisor: float | None = None
+        self._now: Gathered | None = None
+        self._whole: tuple[Tensor, ...] = ()
+        self._records = False
+        self._shown = 0  # how many forward passes use the whole ones at this moment
+        self._waiting: list[Any] = []  # gradients of passes that did not send theirs
+
+    # forward ------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Let the modules have the whole parameters."""
+        if not self.cells:
+            return
+        self._shown += 1
+        if self._shown > 1:
+            return
+        parts = [cell.read() for cell in self.cells]
+        records = is_grad_enabled() and any(cell.requires_grad for cell in self.cells)
+        if self._now is None or records != self._records or not self._now.of(parts):
+            self._now, self._records = Gathered(parts, self.axis, self.param_dtype), records
+            found = _Gather.apply(self, self._now, *self.cells)
+            self._whole = found if isinstance(found, tuple) else (found,)
+            self._now.hand_out(self._whole)
+        for module, name, i in self.places:
+            module._parameters[name] = self._whole[i]
+
+    def hide(self, release: bool) -> None:
+        """Let the modules have the parameters of which this rank has parts."""
+        if not self._shown:
+            return
+        self._shown -= 1
+        if self._shown:
+            return
+        for module, name, i in self.places:
+            module._parameters[name] = self.cells[i]
+        if release:
+            self.release()
+
+    def release(self) -> None:
+        """Hold the parts alone; pullbacks of passes before gather again."""
+        if self._now is not None and not self._shown:
+            self._now.release()
+            self._now, self._whole = None, ()
+
+    # backward -----------------------------------------------------------------------------------
+
+    def pull(self, gathered: Gathered, cts: Sequence[Any]) -> list[Any]:
+        """The gradients of the parts, from those of the whole parameters."""
+        held = [None if ct is None else ct._a for ct in cts]
+        if self._waiting:
+            held = [_added(a, b) for a, b in zip(self._waiting, held)]
+        if self.reshard_after_backward and not self._shown:
+            gathered.release()
+            if gathered is self._now:
+                self._now, self._whole = None, ()
+        if not self.syncs:
+            self._waiting = held
+            return [None] * len(held)
+        self._waiting = []
+        trained = [i for i, cell in enumerate(self.cells) if cell.requires_grad]
+        found = means(
+            [gathered.parts[i] for i in trained], [held[i] for i in trained],
+            self.axis, self.reduce_dtype, self.divisor,
+        )  # fmt: skip
+        out: list[Any] = [None] * len(held)
+        for i, array in zip(trained, found):
+            out[i] = None if array is None else new_tensor(array)
+        return out
+
+
+def _added(a: Any, b: Any) -> Any:
+    if a is None or b is None:
+        return b if a is None else a
+    return (new_tensor(a) + new_tensor(b))._a
+
+
+class _Gather(Function):
+    """Parts of parameters to whole ones; back, whole gradients to parts of their means."""
+
+    @staticmethod
+    def forward(ctx: Any, unit: Unit, gathered: Gathered, *parts: Tensor) -> Any:
+        ctx.unit, ctx.gathered = unit, gathered
+        ctx.set_materialize_grads(False)
+        made = tuple([new_tensor(a) for a in gathered.arrays()])
+        frozen = [w for w, cell in zip(made, unit.cells) if not cell.requires_grad]
+        ctx.mark_non_differentiable(*frozen)
+        return made
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *cts: Any) -> Any:
+        return (None, None, *ctx.unit.pull(ctx.gathered, cts))

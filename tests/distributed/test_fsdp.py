@@ -1,0 +1,13 @@
+"""``fully_shard`` on ranks."""
+
+import pytest
+
+from tests.distributed.ranks import cases
+
+CASES = cases("cases_fsdp.py")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_of_ranks(outcomes, case, size):
+    assert not outcomes("cases_fsdp.py", size)[case]
