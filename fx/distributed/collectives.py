@@ -15,11 +15,12 @@ import numpy as np
 
 from fx.config import modes
 from fx.distributed import exchange, reductions, staged
-from fx.distributed.filling import Array, Place, array_of, arrays_of, fits, into, kept, stacked
+from fx.distributed.filling import Array, Place, array_of, each_of, fits, into, kept, stacked
 from fx.distributed.groups import ProcessGroup, meet, world
 from fx.distributed.reductions import ReduceOp
 from fx.distributed.work import Steps, Work
 from fx.errors import ArgumentError, ShapeError
+from fx.ops.shapes.joining import concat
 
 _gathering: list[list[Work]] = []  # the works of the coalescing blocks that are open
 
@@ -33,16 +34,37 @@ def _call(
     later: bool,
     timeout: timedelta | None = None,
 ) -> Any:
-    """Run a collective of ``x`` whose ``key`` must be the same in every rank."""
+    """Run a collective of ``x`` whose ``key`` must be the same in every rank.
+
+    Args:
+        steps: of ``exchange``; in a function that is being staged, what ``staged`` gave.
+    """
     later = later or bool(_gathering)
-    whole = exchange.checked(group, key, steps, later)
-    work = Work(group, key[0], whole, fill, 0 if x is None else x.nbytes).begin()
+    if modes.stage is None:
+        whole = exchange.checked(group, key, steps, later)
+        work = Work(group, key[0], whole, fill, 0 if x is None else x.nbytes).begin()
+    else:
+        work = Work.complete(group, key[0], fill(steps))
     if not later:
         work.wait(timeout)
         return work.value()
     if _gathering:
         _gathering[-1].append(work)
     return work
+
+
+def _engine() -> Any:
+    """What moves: by messages that are sent now, or by nodes of a function that is being staged."""
+    return exchange if modes.stage is None else staged
+
+
+def _value(x: Any, what: str) -> Any:
+    """The array of a tensor, or what stands for it in a function that is being staged."""
+    return array_of(x, what) if modes.stage is None else staged.value_of(x, what)
+
+
+def _values(listed: Any, what: str) -> list[Any]:
+    return each_of(listed, what, _value)
 
 
 def _spec(x: Array) -> tuple[Any, tuple[int, ...]]:
@@ -82,16 +104,12 @@ def all_reduce(
         tensor([1., 2.])
         >>> dist.destroy_process_group()
     """
-    g, inside = world(group), staged.serves(op)
-    x = staged.value_of(tensor, "all_reduce") if inside else array_of(tensor, "all_reduce")
+    g, x = world(group), _value(tensor, "all_reduce")
     reductions.check(op, x.dtype, "all_reduce")
     place = Place(tensor, "all_reduce")
     kept([place], "all_reduce", "x = all_reduce(x)")
-    if inside:
-        (out,) = staged.reduce_all(g, [x], op)
-        return staged.given(g, "all_reduce", place, out, async_op)
     key = ("all_reduce", _spec(x), str(op))
-    return _call(g, x, key, exchange.reduce_all(g, x, op), place.filled, async_op)
+    return _call(g, x, key, _engine().reduce_all(g, x, op), place.filled, async_op)
 
 
 def reduce(
@@ -103,13 +121,13 @@ def reduce(
     group_dst: int | None = None,
 ) -> Any:
     """The reduction in rank ``dst``; the others get their own tensor back."""
-    g, x = world(group), array_of(tensor, "reduce")
+    g, x = world(group), _value(tensor, "reduce")
     reductions.check(op, x.dtype, "reduce")
     root, place = _root(g, dst, group_dst, "reduce"), Place(tensor, "reduce")
     if g.rank() == root:
         kept([place], "reduce", "x = reduce(x, dst)")
     key = ("reduce", _spec(x), str(op), f"dst={g.ranks[root]}")
-    steps = exchange.reduce_to(g, x, op, root)
+    steps = _engine().reduce_to(g, x, op, root)
     return _call(
         g, x, key, steps, lambda out: tensor if out is None else place.filled(out), async_op
     )
@@ -123,30 +141,26 @@ def broadcast(
     group_src: int | None = None,
 ) -> Any:
     """The tensor of rank ``src``, in each."""
-    g, inside = world(group), modes.stage is not None
-    x = staged.value_of(tensor, "broadcast") if inside else array_of(tensor, "broadcast")
+    g, x = world(group), _value(tensor, "broadcast")
     root, place = _root(g, src, group_src, "broadcast"), Place(tensor, "broadcast")
     if g.rank() != root:
         kept([place], "broadcast", "x = broadcast(x, src)")
-    if inside:
-        (out,) = staged.broadcast(g, [x], root)
-        return staged.given(g, "broadcast", place, out, async_op)
     key = ("broadcast", _spec(x), f"src={g.ranks[root]}")
     fill = place.filled if g.rank() != root else lambda out: tensor
-    return _call(g, x, key, exchange.broadcast(g, x, root), fill, async_op)
+    return _call(g, x, key, _engine().broadcast(g, x, root), fill, async_op)
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
     """The tensors of all ranks, a list, in each; ``tensor_list`` is filled."""
-    g, x = world(group), array_of(tensor, "all_gather")
+    g, x = world(group), _value(tensor, "all_gather")
     _listed(tensor_list, g, x, "all_gather")
     key = ("all_gather", _spec(x))
-    return _call(g, x, key, exchange.gather_all(g, x), into(tensor_list, "all_gather"), async_op)
+    return _call(g, x, key, _engine().gather_all(g, x), into(tensor_list, "all_gather"), async_op)
 
 
 def _listed(listed: Any, group: ProcessGroup, x: Array, what: str) -> None:
     """Refuse a list that is not of one such tensor for each rank."""
-    arrays = arrays_of(listed, what)
+    arrays = _values(listed, what)
     if len(arrays) != group.size():
         raise ShapeError(
             f"{what}: a list of {len(arrays)} tensors, and the group has {group.size()} ranks"
@@ -160,8 +174,8 @@ def all_gather_into_tensor(
 ) -> Any:
     """The tensors of all ranks in a row, or along a new first axis, as ``output_tensor`` is."""
     what = "all_gather_into_tensor"
-    g, x = world(group), array_of(input_tensor, what)
-    out = array_of(output_tensor, what)
+    g, x = world(group), _value(input_tensor, what)
+    out = _value(output_tensor, what)
     if out.size != x.size * g.size():
         raise ShapeError(
             f"{what}: output has shape {out.shape}, and {g.size()} inputs of shape {x.shape} have "
@@ -171,7 +185,7 @@ def all_gather_into_tensor(
     place = Place(output_tensor, what)
     kept([place], what, f"out = {what}(out, x)")
     fill = lambda a: place.filled(a.reshape(out.shape))
-    return _call(g, x, (what, _spec(x)), exchange.gather_all(g, x), fill, async_op)
+    return _call(g, x, (what, _spec(x)), _engine().gather_all(g, x), fill, async_op)
 
 
 def gather(
@@ -183,7 +197,7 @@ def gather(
     group_dst: int | None = None,
 ) -> Any:
     """The tensors of all ranks in rank ``dst``, whose ``gather_list`` is filled; None elsewhere."""
-    g, x = world(group), array_of(tensor, "gather")
+    g, x = world(group), _value(tensor, "gather")
     root = _root(g, 0 if dst is None and group_dst is None else dst, group_dst, "gather")
     if g.rank() == root:
         if gather_list is None:
@@ -193,7 +207,7 @@ def gather(
         raise ArgumentError("gather: gather_list is of rank dst alone")
     fill = into(gather_list, "gather") if g.rank() == root else lambda out: None
     key = ("gather", _spec(x), f"dst={g.ranks[root]}")
-    return _call(g, x, key, exchange.gather_to(g, x, root), fill, async_op)
+    return _call(g, x, key, _engine().gather_to(g, x, root), fill, async_op)
 
 
 def scatter(
@@ -205,20 +219,20 @@ def scatter(
     group_src: int | None = None,
 ) -> Any:
     """Of the tensors that rank ``src`` lists, one for each rank, this rank's."""
-    g, x = world(group), array_of(tensor, "scatter")
+    g, x = world(group), _value(tensor, "scatter")
     root = _root(g, 0 if src is None and group_src is None else src, group_src, "scatter")
     parts = None
     if g.rank() == root:
         if scatter_list is None:
             raise ArgumentError("scatter: rank src gives scatter_list, a tensor for each rank")
-        parts = stacked(arrays_of(scatter_list, "scatter"), g.size(), "scatter")
+        parts = stacked(_values(scatter_list, "scatter"), g.size(), "scatter")
         fits(x, parts.shape[1:], parts.dtype, "scatter")
     elif scatter_list:
         raise ArgumentError("scatter: scatter_list is of rank src alone")
     place = Place(tensor, "scatter")
     kept([place], "scatter", "x = scatter(x, ...)")
     key = ("scatter", _spec(x), f"src={g.ranks[root]}")
-    return _call(g, x, key, exchange.scatter(g, parts, x, root), place.filled, async_op)
+    return _call(g, x, key, _engine().scatter(g, parts, x, root), place.filled, async_op)
 
 
 def reduce_scatter(
@@ -229,8 +243,8 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Any:
     """Of the tensors that each rank lists, one for each: the reduction of those for this rank."""
-    g, out = world(group), array_of(output, "reduce_scatter")
-    x = stacked(arrays_of(input_list, "reduce_scatter"), g.size(), "reduce_scatter")
+    g, out = world(group), _value(output, "reduce_scatter")
+    x = stacked(_values(input_list, "reduce_scatter"), g.size(), "reduce_scatter")
     fits(out, x.shape[1:], x.dtype, "reduce_scatter")
     return _reduce_scatter(g, output, x, op, async_op, "reduce_scatter")
 
@@ -240,7 +254,7 @@ def reduce_scatter_tensor(
 ) -> Any:
     """The same of one tensor, cut along its first axis into a part for each rank."""
     what = "reduce_scatter_tensor"
-    g, x, out = world(group), array_of(input, what), array_of(output, what)
+    g, x, out = world(group), _value(input, what), _value(output, what)
     if x.size != out.size * g.size():
         raise ShapeError(
             f"{what}: input has shape {x.shape}, and {g.size()} outputs of shape {out.shape} have "
@@ -257,7 +271,7 @@ def _reduce_scatter(
     place = Place(output, what)
     kept([place], what, f"out = {what}(out, x)")
     key = ("reduce_scatter", _spec(x), str(op))
-    return _call(g, x, key, exchange.reduce_scatter(g, x, op), place.filled, later)
+    return _call(g, x, key, _engine().reduce_scatter(g, x, op), place.filled, later)
 
 
 def all_to_all(
@@ -265,8 +279,8 @@ def all_to_all(
 ) -> Any:
     """A tensor to each rank, and one from each, of any sizes; ``output_tensor_list`` is filled."""
     g = world(group)
-    parts = arrays_of(input_tensor_list, "all_to_all")
-    outs = arrays_of(output_tensor_list, "all_to_all")
+    parts = _values(input_tensor_list, "all_to_all")
+    outs = _values(output_tensor_list, "all_to_all")
     for listed in (parts, outs):
         if len(listed) != g.size():
             raise ShapeError(
@@ -275,7 +289,7 @@ def all_to_all(
     for a in (*parts, *outs):
         fits(a, a.shape, parts[0].dtype, "all_to_all")
     key = ("all_to_all", parts[0].dtype.name)
-    steps = exchange.all_to_all_ragged(g, parts, [np.empty_like(o) for o in outs])
+    steps = _engine().all_to_all_ragged(g, parts, [_room(o) for o in outs])
     return _call(g, parts[g.rank()], key, steps, into(output_tensor_list, "all_to_all"), async_op)
 
 
@@ -293,16 +307,21 @@ def all_to_all_single(
         output_split_sizes, input_split_sizes: how long the parts are; None or []: all alike.
     """
     what = "all_to_all_single"
-    g, x, out = world(group), array_of(input, what), array_of(output, what)
+    g, x, out = world(group), _value(input, what), _value(output, what)
     fits(out, (out.shape[0], *x.shape[1:]) if x.ndim and out.ndim else x.shape, x.dtype, what)
     parts = _cut(x, input_split_sizes, g.size(), what)
-    room = np.empty_like(out)
+    room = _room(out)
     outs = _cut(room, output_split_sizes, g.size(), what)
     place = Place(output, what)
     kept([place], what, f"out = {what}(out, x)")
-    fill = lambda filled: place.filled(room)
+    fill = lambda filled: place.filled(room if modes.stage is None else concat(filled))
     key = ("all_to_all", x.dtype.name)
-    return _call(g, x, key, exchange.all_to_all_ragged(g, parts, outs), fill, async_op)
+    return _call(g, x, key, _engine().all_to_all_ragged(g, parts, outs), fill, async_op)
+
+
+def _room(x: Any) -> Any:
+    """Memory for what comes; nodes have their own."""
+    return np.empty_like(x) if modes.stage is None else x
 
 
 def _cut(x: Array, sizes: Sequence[int] | None, ranks: int, what: str) -> list[Array]:
@@ -327,7 +346,7 @@ def barrier(
 ) -> Any:
     """Wait until every rank is here."""
     g = world(group)
-    return _call(g, None, ("barrier",), exchange.barrier(g), lambda out: None, async_op, timeout)
+    return _call(g, None, ("barrier",), _engine().barrier(g), lambda out: None, async_op, timeout)
 
 
 def monitored_barrier(

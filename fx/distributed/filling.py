@@ -17,6 +17,7 @@ import numpy as np
 from fx.config import modes, no_grad
 from fx.errors import DeviceError, DTypeError, FxError, InPlaceError, ShapeError
 from fx.frames import user_frame
+from fx.ops.shapes.joining import stack
 from fx.state import Cell
 from fx.tape import CELL
 from fx.tensor import PLAIN, Tensor, new_tensor
@@ -55,11 +56,11 @@ def refuse_inside(what: str, x: Any, value: Any) -> None:
     )
 
 
-def arrays_of(listed: Any, what: str) -> list[Array]:
-    """The same of a list."""
+def each_of(listed: Any, what: str, each: Callable[[Any, str], Any]) -> list[Any]:
+    """What ``each`` gives of the tensors of a list."""
     if isinstance(listed, Tensor) or not isinstance(listed, Sequence):
         raise TypeError(f"{what}: expected a list of tensors, got {type(listed).__name__}")
-    return [array_of(x, what) for x in listed]
+    return [each(x, what) for x in listed]
 
 
 def refuse_staging(stage: Any, what: str) -> None:
@@ -70,8 +71,8 @@ def refuse_staging(stage: Any, what: str) -> None:
     give_up(f"it calls {what}, which talks to other processes")
 
 
-def stacked(arrays: Sequence[Array], size: int, what: str) -> Array:
-    """Arrays of one spec, one a rank, side by side.
+def stacked(arrays: Sequence[Any], size: int, what: str) -> Any:
+    """Arrays, or tensors, of one spec, one a rank, side by side.
 
     Raises:
         ShapeError, DTypeError: if they differ, or are not as many as there are ranks.
@@ -80,7 +81,7 @@ def stacked(arrays: Sequence[Array], size: int, what: str) -> Array:
         raise ShapeError(f"{what}: a list of {len(arrays)} tensors, and the group has {size} ranks")
     for a in arrays[1:]:
         fits(a, arrays[0].shape, arrays[0].dtype, what)
-    return np.stack(arrays)
+    return stack(arrays) if isinstance(arrays[0], Tensor) else np.stack(arrays)
 
 
 def fits(x: Any, shape: tuple[int, ...], dtype: Any, what: str) -> None:
@@ -108,12 +109,9 @@ class Place:
         self.tensor, self.name = tensor, name
         self.writes = isinstance(tensor, Cell) or tensor.written or user_writes()
 
-    def filled(self, array: Array) -> Tensor:
+    def filled(self, array: Array | Tensor) -> Tensor:
         """The tensor with these values, or one that has them."""
-        return self.given(new_tensor(array))
-
-    def given(self, value: Tensor) -> Tensor:
-        """The tensor with the value of another, or that one."""
+        value = array if isinstance(array, Tensor) else new_tensor(np.asarray(array, order="C"))
         if not self.writes:
             return value
         with no_grad():
@@ -152,7 +150,7 @@ def into(listed: Any, name: str) -> Callable[[Any], list[Tensor]]:
     places = [Place(x, name) for x in listed]
 
     def fill(arrays: Any) -> list[Tensor]:
-        out = [place.filled(np.asarray(a, order="C")) for place, a in zip(places, arrays)]
+        out = [place.filled(a) for place, a in zip(places, arrays)]
         if isinstance(listed, list):
             listed[:] = out
         return out

@@ -12,22 +12,16 @@ from typing import Any
 import fx.prims.collective as prims
 from fx.config import modes, no_grad
 from fx.distributed import mpi
-from fx.distributed.filling import Place, refuse_inside
+from fx.distributed.filling import refuse_inside, refuse_staging
 from fx.distributed.reductions import ReduceOp
-from fx.distributed.work import Work
 from fx.dtypes import float32, float64
-from fx.ops.shapes.joining import concat
+from fx.ops.shapes.joining import concat, stack
 from fx.prims.elementwise import add, astype, maximum, minimum
 from fx.prims.mesh import mesh_index
 from fx.tensor import PLAIN, Tensor
 
 _MESSAGES = {"sum": prims.psum, "max": prims.pmax, "min": prims.pmin}
 _PAIRS = {"sum": add, "max": maximum, "min": minimum}
-
-
-def serves(op: ReduceOp) -> bool:
-    """Whether a function is being staged, and a reduction can be a node of it."""
-    return modes.stage is not None and op.work in _PAIRS
 
 
 def value_of(x: Any, what: str) -> Tensor:
@@ -46,12 +40,6 @@ def value_of(x: Any, what: str) -> Tensor:
     return stage.tracer(stage.value_of(found))  # type: ignore[no-any-return]
 
 
-def given(group: Any, what: str, place: Place, out: Tensor, later: bool) -> Tensor | Work:
-    """The result where it goes; a ``Work`` that is complete where ``later``."""
-    filled = place.given(out)
-    return Work.complete(group, what, filled) if later else filled
-
-
 def _moves(group: Any) -> bool:
     return group.comm is not None and group.size() > 1
 
@@ -66,8 +54,10 @@ def _axis(group: Any) -> dict[str, Any]:
     return {"axis": group.axis.key, "size": group.size()}
 
 
-def reduce_all(group: Any, xs: Sequence[Tensor], op: ReduceOp) -> list[Tensor]:
+def reduce_each(group: Any, xs: Sequence[Tensor], op: ReduceOp) -> list[Tensor]:
     """The reductions of all ranks' ``xs``, in each: one message a dtype."""
+    if op.work not in _PAIRS:
+        refuse_staging(modes.stage, f"a reduction by {op}")
     with no_grad():
         if op.factor is not None:
             xs = [x * op.factor for x in xs]
@@ -119,9 +109,13 @@ def _reduced(group: Any, xs: list[Tensor], op: ReduceOp) -> Sequence[Tensor]:
 
 
 def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
-    """A reduction by pairs in the order of the ranks (``reductions.tree``)."""
-    n, dtype, by = group.size(), x.dtype, _PAIRS[op.work]
-    rows = prims.all_gather(x, _index(group), **_axis(group))
+    """A reduction by pairs in the order of the ranks."""
+    return _tree(group, prims.all_gather(x, _index(group), **_axis(group)), op)
+
+
+def _tree(group: Any, rows: Tensor, op: ReduceOp) -> Tensor:
+    """The same of what the ranks have, (ranks, *shape), as ``reductions.tree`` does it."""
+    n, dtype, by = group.size(), rows.dtype, _PAIRS[op.work]
     if mpi.datatype(dtype) is None:  # 16 bits count in 32
         rows = astype(rows, dtype=float32)
     level = [rows[i] for i in range(n)]
@@ -132,7 +126,7 @@ def _ordered(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
     return out if out.dtype == dtype else astype(out, dtype=dtype)  # type: ignore[no-any-return]
 
 
-def broadcast(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
+def broadcast_each(group: Any, xs: Sequence[Tensor], root: int) -> list[Tensor]:
     """What one rank has, in each: one message a dtype."""
     out = list(xs)
     if _moves(group):
@@ -161,3 +155,81 @@ def side_by_side(xs: list[Tensor], move: Callable[[Tensor], Tensor]) -> list[Ten
         out.append(whole[at : at + x.size].reshape(x.shape))
         at += x.size
     return out
+
+
+# the functions of ``exchange.py``, of tensors that are being staged -----------------------------
+
+
+def reduce_all(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
+    """The reduction of all ranks' ``x``, in each."""
+    return reduce_each(group, [x], op)[0]
+
+
+def reduce_to(group: Any, x: Tensor, op: ReduceOp, root: int) -> Tensor | None:
+    """The reduction in one rank; None in the others, which compute it too."""
+    out = reduce_all(group, x, op)
+    return out if group.rank() == root else None
+
+
+def reduce_scatter(group: Any, x: Tensor, op: ReduceOp) -> Tensor:
+    """Of ``x``, a part for each rank, (ranks, *shape): the reduction of this rank's part."""
+    if op.work not in _PAIRS:
+        refuse_staging(modes.stage, f"a reduction by {op}")
+    with no_grad():
+        if op.factor is not None:
+            x = x * op.factor
+        if not _moves(group):
+            return x[group.rank()]
+        if op.work != "sum" or group.ordered or mpi.operation(op.work, x.dtype) is None:
+            return _tree(group, _exchanged(group, x), op)
+        out = prims.psum_scatter(x, _index(group), **_axis(group))
+        return out / group.size() if op._name == "AVG" else out
+
+
+def gather_all(group: Any, x: Tensor) -> Tensor:
+    """All ranks' ``x``, in each: (ranks, *shape)."""
+    with no_grad():
+        if not _moves(group):
+            return stack([x] * group.size())
+        return prims.all_gather(x, _index(group), **_axis(group))  # type: ignore[no-any-return]
+
+
+def gather_to(group: Any, x: Tensor, root: int) -> Tensor | None:
+    """All ranks' ``x`` in one, (ranks, *shape); None in the others, which get it too."""
+    out = gather_all(group, x)
+    return out if group.rank() == root else None
+
+
+def scatter(group: Any, parts: Tensor | None, like: Tensor, root: int) -> Tensor:
+    """Of ``parts`` in one rank, (ranks, *shape), this rank's: all get all of them."""
+    if not _moves(group):
+        return like if parts is None else parts[group.rank()]
+    if parts is None:
+        parts = stack([like] * group.size())
+    return broadcast(group, parts, root)[group.rank()]
+
+
+def broadcast(group: Any, x: Tensor, root: int) -> Tensor:
+    """One rank's ``x``, in each."""
+    return broadcast_each(group, [x], root)[0]
+
+
+def all_to_all_ragged(group: Any, parts: Sequence[Tensor], out: Sequence[Tensor]) -> list[Tensor]:
+    """A part for each rank, all of one shape: nodes know their shapes before anything comes."""
+    shapes = {x.shape for x in (*parts, *out)}
+    if len(shapes) > 1:
+        refuse_staging(modes.stage, "all_to_all of parts of several shapes")
+    with no_grad():
+        if not _moves(group):
+            return list(parts)
+        rows = _exchanged(group, stack(parts))
+        return [rows[i] for i in range(group.size())]
+
+
+def _exchanged(group: Any, x: Tensor) -> Tensor:
+    return prims.all_to_all(x, _index(group), **_axis(group))  # type: ignore[no-any-return]
+
+
+def barrier(group: Any) -> None:
+    """There is none: messages are one."""
+    refuse_staging(modes.stage, "barrier")

@@ -26,7 +26,7 @@ def summed(group: Any, x: Tensor) -> Future:
     """The sum of all ranks' ``x``, begun now; under ``jit`` a node."""
     group = world(group)
     if modes.stage is not None:
-        return settled(group, staged.reduce_all(group, [x], ReduceOp.SUM)[0])
+        return settled(group, staged.reduce_all(group, x, ReduceOp.SUM))
     array = array_of(x, "a communication hook")
     key = ("gradients", (array.dtype, array.shape))
     steps = exchange.checked(group, key, exchange.reduce_all(group, array, ReduceOp.SUM), True)

@@ -194,7 +194,7 @@ class Reducer:
         held = [p.grad for p in self.params]
         values = [staged.value_of(g, NAME) for g in held]
         if self.hook is None:
-            means = staged.reduce_all(self.group, values, ReduceOp.AVG)
+            means = staged.reduce_each(self.group, values, ReduceOp.AVG)
         else:
             means = list(values)
             for bucket in self.buckets:

@@ -26,7 +26,7 @@ def take(group: Any, cells: list[Any], root: int) -> None:
     """Give parameters and buffers the values of one rank."""
     if modes.stage is not None:
         values = [staged.value_of(c, NAME) for c in cells]
-        for c, value in zip(cells, staged.broadcast(group, values, root)):
+        for c, value in zip(cells, staged.broadcast_each(group, values, root)):
             with no_grad():
                 c._renew("broadcast", value)
         return

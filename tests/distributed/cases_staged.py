@@ -46,6 +46,90 @@ def case_reductions_are_those_of_eager_calls():
                 assert same(g(x), f(x)), (op, dtype)
 
 
+def moves(dtype):
+    """Collectives of x (size, 3), each a function that gives what came here, or None."""
+    last = size - 1
+    rooms = lambda x: [fx.zeros_like(x[0])] * size
+    at = lambda here, root: here if rank == root else None
+    own = lambda out, root: out if rank == root else None
+    for op in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.AVG, ReduceOp.PREMUL_SUM(0.5)):
+        yield lambda x, op=op: own(dist.reduce(x, last, op), last)
+        yield lambda x, op=op: dist.reduce_scatter(x[0], list(x), op)
+        yield lambda x, op=op: dist.reduce_scatter_tensor(x[0], x, op)
+        yield lambda x, op=op: dist.reduce_scatter_tensor(x[0], x.reshape(-1), op)
+    yield lambda x: dist.all_gather(rooms(x), x[0])
+    yield lambda x: dist.all_gather_into_tensor(fx.zeros(size * 3, dtype=dtype), x[1])
+    yield lambda x: dist.all_gather_into_tensor(fx.zeros((size, 3), dtype=dtype), x[1])
+    yield lambda x: dist.gather(x[1], at(rooms(x), last), dst=last)
+    yield lambda x: dist.scatter(x[0], at(list(x), last), src=last)
+    yield lambda x: dist.all_to_all(rooms(x), list(x))
+    yield lambda x: dist.all_to_all_single(fx.zeros_like(x), x)
+    yield lambda x: dist.all_gather(rooms(x), x[0], async_op=True).value()
+
+
+def case_every_collective_is_that_of_eager_calls():
+    for dtype in ("float32", "bfloat16"):
+        met = 0
+        for f in moves(dtype):
+            jitted, met = fx.jit(f), met + 1
+            for k in range(2):
+                x = mine(n=3 * size) + 7 * k
+                x = x.reshape(size, 3).astype(dtype)
+                expected, out = f(x), jitted(x)
+                if expected is None or isinstance(expected, fx.Tensor):
+                    expected, out = [expected], [out]
+                for a, b in zip(out, expected, strict=True):
+                    assert (a is b is None) or same(a, b), (dtype, met)
+        assert met > 15
+
+
+def case_ordered_parts_have_the_bits_of_eager_ones():
+    dist.group.WORLD.ordered = True
+    try:
+        x = (mine(n=999 * size) + 0.1).reshape(size, 999)
+        f = lambda x: dist.reduce_scatter_tensor(x[0], x)
+        assert (fx.jit(f)(x).numpy() == f(x).numpy()).all()
+    finally:
+        dist.group.WORLD.ordered = False
+
+
+def case_moves_are_one_native_call_and_fill_places():
+    room, part = nn.Buffer(fx.zeros((size, 3))), nn.Buffer(fx.zeros(3))
+
+    @fx.jit
+    def step(x):
+        dist.all_gather_into_tensor(room, x * 2)
+        dist.reduce_scatter_tensor(part, room)
+        return x + part
+
+    for k in range(3):
+        x = mine(n=3) + k
+        out = step(x)
+        whole = dist.all_gather([fx.zeros(3)] * size, x * 2)
+        assert all(same(row, want) for row, want in zip(room, whole))
+        assert same(part.read(), whole[rank] * size) and same(out, x + whole[rank] * size)
+    lowered = step.lower(x)
+    assert [e.native for e in lowered.executables] == [True]
+
+
+def case_what_is_no_node_runs_uncompiled_by_name():
+    x = mine(n=size)
+    for f, words in (
+        (lambda x: dist.all_reduce(x, ReduceOp.PRODUCT), "a reduction by"),
+        (lambda x: dist.reduce_scatter(x[0], list(x), ReduceOp.PRODUCT), "a reduction by"),
+        (lambda x: dist.all_to_all([x[:1]] + [x[:2]] * (size - 1),
+                                   [x[: 1 + (rank != 0)]] * size), "parts of several shapes"),
+        (lambda x: (dist.barrier(), x)[1], "barrier"),
+    ):  # fmt: skip
+        expected = f(x)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            out = fx.jit(f)(x)
+        assert any(words in str(w.message) for w in told), words
+        pairs = [(out, expected)] if isinstance(out, fx.Tensor) else zip(out, expected)
+        assert all(same(a, b) for a, b in pairs)
+
+
 def case_ordered_sums_have_the_bits_of_eager_ones():
     dist.group.WORLD.ordered = True
     try:
