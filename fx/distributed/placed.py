@@ -22,10 +22,11 @@ from fx.distributed.placements import (
     Shard,
     local_shape,
 )
-from fx.distributed.redistribution import cost, redistributed
+from fx.distributed.redistribution import ARRAYS, cost, redistributed
 from fx.errors import DeviceError
 from fx.prims.collective import MESSAGES
 from fx.prims.factors import Factors, alike, factors_of
+from fx.prims.placing import redistribute
 from fx.spec import TensorSpec
 
 DEVICE = "mesh"
@@ -47,9 +48,10 @@ class Placed:
     """
 
     __slots__ = ("dtype", "local", "mesh", "ndim", "placements", "settled", "shape")
+    on: Any = ARRAYS  # works with parts
 
     def __init__(
-        self, local: np.ndarray, shape: Shape, mesh: Any = None, placements: Placements = ()
+        self, local: Any, shape: Shape, mesh: Any = None, placements: Placements = ()
     ) -> None:
         self.local, self.shape, self.mesh, self.placements = local, shape, mesh, placements
         self.dtype, self.ndim = local.dtype, len(shape)
@@ -74,16 +76,26 @@ class Placed:
             )
         if self.settled is not None and not any(p.is_partial() for p in placements):
             return self.settled.moved(mesh, placements)
-        local = redistributed(self.local, self.shape, mesh, source, placements)
-        out = Placed(local, self.shape, mesh, placements)
+        local = redistributed(self.local, self.shape, mesh, source, placements, self.on)
+        out = self.like(local, self.shape, mesh, placements)
         if any(p.is_partial() and not q.is_partial() for p, q in zip(source, placements)):
             self.settled = out
         return out
+
+    def like(self, local: Any, shape: Shape, mesh: Any, placements: Placements) -> Placed:
+        """Another one, whose parts are of the same kind."""
+        return Placed(local, shape, mesh, placements)
 
     def held_as(self, before: Any) -> Placed:
         """What a cell holds that held ``before``: its placements stay."""
         kept = type(before) is Placed and before.mesh is not None and before.shape == self.shape
         return self.moved(before.mesh, before.placements) if kept else self
+
+    def staged_as(self) -> Any:
+        """A primitive and its parameters that do the same to what a staged function rebinds."""
+        if self.mesh is None:
+            return None
+        return redistribute, {"mesh": self.mesh, "placements": self.placements}
 
     def shown(self) -> tuple[np.ndarray, list[str]]:
         """What is printed: the part of this rank, and what is to know besides."""
@@ -122,22 +134,39 @@ def kernel_for(primitive: Any) -> Any:
     """The kernel of the CPU on the parts."""
 
     def kernel(*arrays: Placed, **params: Any) -> Any:
-        return _run(primitive, arrays, params)
+        out = computed(primitive, arrays, params)
+        return tuple(out) if primitive.multiple else out[0]
 
     return kernel
 
 
-def _run(primitive: Any, arrays: Sequence[Placed], params: dict[str, Any]) -> Any:
+def compile(graph: Any) -> Any:
+    """What runs a graph on parts, compiled for the placements that they come by."""
+    from fx.distributed.propagation import Sharded
+
+    return Sharded(graph)
+
+
+_NUMBER = Placed(np.zeros(()), ())  # says what parts are where nothing is given
+
+
+def computed(
+    primitive: Any, arrays: Sequence[Placed], params: dict[str, Any], kind: Placed = _NUMBER
+) -> list[Placed]:
+    """The results of a primitive: placements are chosen, messages sent, parts computed.
+
+    ``kind`` is of the kind of the results: arrays now, or values of the graph of what is done.
+    """
     mesh = next((a.mesh for a in arrays if a.mesh is not None), None)
+    on = kind.on
     if "device" in params:
         params = {**params, "device": "cpu"}
     if primitive.effectful:
         _check_effect(primitive, params)
     if all(a.whole() for a in arrays):
-        out = primitive.cpu(*[a.local for a in arrays], **params)
         placed = () if mesh is None else (REPLICATE,) * len(mesh.axis_names)
-        made = [Placed(np.asarray(a), np.shape(a), mesh, placed) for a in _several(out)]
-        return tuple(made) if primitive.multiple else made[0]
+        out = on.call(primitive, [a.local for a in arrays], params)
+        return [kind.like(a, on.shape(a), mesh, placed) for a in out]
     arrays = [a.settled or a for a in arrays]
     specs = [TensorSpec(a.shape, a.dtype) for a in arrays]
     told = factors_of(primitive, specs, params)
@@ -149,9 +178,10 @@ def _run(primitive: Any, arrays: Sequence[Placed], params: dict[str, Any]) -> An
         local_shape(s.shape, p, mesh.sizes, mesh.place)
         for s, p in zip(wanted, placements, strict=True)
     ]
-    found = _computed(primitive, told, ways, moved, params, wanted, shapes)
-    made = [Placed(a, s.shape, mesh, p) for a, s, p in zip(found, wanted, placements, strict=True)]
-    return tuple(made) if primitive.multiple else made[0]
+    found = _computed(primitive, told, ways, moved, params, wanted, shapes, on)
+    return [
+        kind.like(a, s.shape, mesh, p) for a, s, p in zip(found, wanted, placements, strict=True)
+    ]
 
 
 def _several(out: Any) -> tuple[Any, ...]:
@@ -175,31 +205,35 @@ def _computed(
     params: dict[str, Any],
     wanted: Sequence[TensorSpec],
     shapes: Sequence[Shape],
-) -> list[np.ndarray]:
+    on: Any,
+) -> list[Any]:
     """The results of the kernel on the parts; of parts without an element what changes nothing."""
+    parts = [a.local for a in moved]
     summed = [w.letter for w in ways if w.letter and told.summed(w.letter)]
-    empty = [
-        c for a, n in zip(moved, told.operands) for c, size in zip(n, a.local.shape) if not size
-    ]
+    empty = [c for a, n in zip(parts, told.operands) for c, size in zip(n, on.shape(a)) if not size]
     cut = all(any(c in names for c in summed) for names in told.operands)
     if cut and any(c in summed for c in empty):  # where an operand is whole, it counts
-        return [_neutral(told.op, n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]
+        return [
+            on.full(n, _neutral(told.op, s.dtype), s.dtype, parts)
+            for n, s in zip(shapes, wanted, strict=True)
+        ]
     if all(0 in n for n in shapes):
-        return [np.empty(n, s.dtype) for n, s in zip(shapes, wanted, strict=True)]
+        return [on.full(n, 0, s.dtype, parts) for n, s in zip(shapes, wanted, strict=True)]
     if told.local is not None:
-        params = told.local(params, [a.local.shape for a in moved], list(shapes))
-    return [np.asarray(a) for a in _several(primitive.cpu(*[a.local for a in moved], **params))]
+        params = told.local(params, [on.shape(a) for a in parts], list(shapes))
+    return on.call(primitive, parts, params)  # type: ignore[no-any-return]
 
 
-def _neutral(op: str, shape: Shape, dtype: Any) -> np.ndarray:
+def _neutral(op: str, dtype: Any) -> Any:
+    """What changes no sum, product, minimum or maximum."""
     if op in ("sum", "product"):
-        return np.full(shape, op == "product", dtype)
+        return int(op == "product")
     if dtype.kind == "b":
-        return np.full(shape, op == "min", dtype)
+        return op == "min"
     if dtype.kind not in "iu":
-        return np.full(shape, -np.inf if op == "max" else np.inf, dtype)
+        return -np.inf if op == "max" else np.inf
     found = np.iinfo(dtype)
-    return np.full(shape, found.min if op == "max" else found.max, dtype)
+    return int(found.min if op == "max" else found.max)
 
 
 # the choice -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ of a cut that changes is gathered before, and cut again behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,15 @@ def cost(source: Placement, target: Placement, count: int, nbytes: float) -> flo
 
 
 def redistributed(
-    local: np.ndarray, shape: tuple[int, ...], mesh: Any, source: Placements, target: Placements
-) -> np.ndarray:
-    """The part of this rank by other placements."""
+    local: Any,
+    shape: tuple[int, ...],
+    mesh: Any,
+    source: Placements,
+    target: Placements,
+    on: Any = None,
+) -> Any:
+    """The part of this rank by other placements; ``on`` works with parts."""
+    on = on or ARRAYS
     if source == target:
         return local
     now = list(source)
@@ -55,26 +62,25 @@ def redistributed(
         ranks = mesh.ranks(m)
         if isinstance(p, Partial):
             if isinstance(wanted, Shard) and p.reduce_op == "sum" and wanted not in others:
-                local, now[m] = _reduce_scatter(local, ranks, wanted.dim), wanted
+                local, now[m] = _reduce_scatter(on, local, ranks, wanted.dim), wanted
             else:
-                local, now[m] = _all_reduce(local, ranks, p.reduce_op), REPLICATE
+                local, now[m] = _all_reduce(on, local, ranks, p.reduce_op), REPLICATE
         elif isinstance(p, Shard):
             size = _size_here(shape, mesh, now, m, p.dim)
             if isinstance(wanted, Shard) and not inside and not {p, wanted} & {*others}:
-                local, now[m] = _all_to_all(local, ranks, p.dim, wanted.dim, size), wanted
+                local, now[m] = _all_to_all(on, local, ranks, p.dim, wanted.dim, size), wanted
             else:
-                local, now[m] = _all_gather(local, ranks, p.dim, size), REPLICATE
+                local, now[m] = _all_gather(on, local, ranks, p.dim, size), REPLICATE
     for m in range(count):
         wanted = target[m]
         if now[m] == wanted:
             continue
         ranks = mesh.ranks(m)
         if isinstance(wanted, Shard):
-            local = _cut(
-                local, wanted.dim, *chunk(local.shape[wanted.dim], ranks.size, ranks.index)
-            )
+            n = on.shape(local)[wanted.dim]
+            local = on.cut(local, wanted.dim, *chunk(n, ranks.size, ranks.index))
         elif isinstance(wanted, Partial):
-            local = as_addend(local, wanted.reduce_op, ranks)
+            local = _as_addend(on, local, wanted.reduce_op, ranks)
         now[m] = wanted
     return local
 
@@ -90,65 +96,112 @@ def _size_here(shape: tuple[int, ...], mesh: Any, now: list[Any], m: int, dim: i
     return size
 
 
-def as_addend(whole: np.ndarray, op: str, ranks: Any) -> np.ndarray:
+def _as_addend(on: Any, whole: Any, op: str, ranks: Any) -> Any:
     """Of a whole that all have: the first rank has it, the others what changes nothing."""
     if op in ("avg", "max", "min") or not ranks.index:
         return whole
-    return np.full(whole.shape, op == "product", whole.dtype)
+    return on.full(on.shape(whole), int(op == "product"), on.dtype(whole), [whole])
 
 
 # messages -----------------------------------------------------------------------------------------
 
 
-def _all_reduce(local: np.ndarray, ranks: Any, op: str) -> np.ndarray:
-    if local.dtype == bool:
-        return _all_reduce(local.view(np.uint8), ranks, op).view(bool)  # type: ignore[no-any-return]
-    if op == "avg":
-        return (ranks.reduce(local, "sum") / ranks.size).astype(local.dtype)  # type: ignore[no-any-return]
+def _all_reduce(on: Any, local: Any, ranks: Any, op: str) -> Any:
     if op == "product":
-        return np.prod(ranks.gather(local), axis=0, dtype=local.dtype)  # type: ignore[no-any-return]
-    return ranks.reduce(local, op)  # type: ignore[no-any-return]
+        return on.product(on.gather(local, ranks))
+    return on.reduce(local, ranks, op)
 
 
-def _cut(x: np.ndarray, dim: int, start: int, stop: int) -> np.ndarray:
-    return x[(slice(None),) * dim + (slice(start, stop),)]
-
-
-def _padded(x: np.ndarray, dim: int, size: int) -> np.ndarray:
+def _padded(on: Any, x: Any, dim: int, size: int) -> Any:
     """With zeros behind, so that messages of all ranks are of one length."""
-    if x.shape[dim] == size:
-        return x
-    widths = [(0, size - x.shape[dim] if d == dim else 0) for d in range(x.ndim)]
-    return np.pad(x, widths)
+    return x if on.shape(x)[dim] == size else on.pad(x, dim, size)
 
 
-def _rows(x: np.ndarray, dim: int, count: int) -> np.ndarray:
+def _rows(on: Any, x: Any, dim: int, count: int) -> Any:
     """(*A, n, *B) -> (count, *A, length, *B), the parts of the ranks, of one length."""
-    length = -(-x.shape[dim] // count)
-    x = _padded(x, dim, length * count)
-    split = x.reshape(*x.shape[:dim], count, length, *x.shape[dim + 1 :])
-    return np.ascontiguousarray(np.moveaxis(split, dim, 0))
+    length = -(-on.shape(x)[dim] // count)
+    x = _padded(on, x, dim, length * count)
+    shape = on.shape(x)
+    return on.moved(on.reshape(x, (*shape[:dim], count, length, *shape[dim + 1 :])), dim, 0)
 
 
-def _joined(rows: np.ndarray, dim: int, size: int) -> np.ndarray:
+def _joined(on: Any, rows: Any, dim: int, size: int) -> Any:
     """(count, *A, length, *B) -> (*A, size, *B)."""
-    x = np.moveaxis(rows, 0, dim)
-    x = x.reshape(*x.shape[:dim], x.shape[dim] * x.shape[dim + 1], *x.shape[dim + 2 :])
-    return _cut(x, dim, 0, size)
+    x = on.moved(rows, 0, dim)
+    shape = on.shape(x)
+    x = on.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+    return on.cut(x, dim, 0, size)
 
 
-def _reduce_scatter(local: np.ndarray, ranks: Any, dim: int) -> np.ndarray:
-    size = local.shape[dim]
-    start, stop = chunk(size, ranks.size, ranks.index)
-    return _cut(ranks.reduce_scatter(_rows(local, dim, ranks.size)), dim, 0, stop - start)
+def _reduce_scatter(on: Any, local: Any, ranks: Any, dim: int) -> Any:
+    start, stop = chunk(on.shape(local)[dim], ranks.size, ranks.index)
+    rows = _rows(on, local, dim, ranks.size)
+    return on.cut(on.reduce_scatter(rows, ranks), dim, 0, stop - start)
 
 
-def _all_gather(local: np.ndarray, ranks: Any, dim: int, size: int) -> np.ndarray:
+def _all_gather(on: Any, local: Any, ranks: Any, dim: int, size: int) -> Any:
     length = -(-size // ranks.size)
-    return _joined(ranks.gather(_padded(local, dim, length)), dim, size)
+    return _joined(on, on.gather(_padded(on, local, dim, length), ranks), dim, size)
 
 
-def _all_to_all(local: np.ndarray, ranks: Any, dim: int, to: int, size: int) -> np.ndarray:
-    start, stop = chunk(local.shape[to], ranks.size, ranks.index)
-    rows = _rows(_padded(local, dim, -(-size // ranks.size)), to, ranks.size)
-    return _cut(_joined(ranks.exchange(rows), dim, size), to, 0, stop - start)
+def _all_to_all(on: Any, local: Any, ranks: Any, dim: int, to: int, size: int) -> Any:
+    start, stop = chunk(on.shape(local)[to], ranks.size, ranks.index)
+    rows = _rows(on, _padded(on, local, dim, -(-size // ranks.size)), to, ranks.size)
+    return on.cut(_joined(on, on.exchange(rows, ranks), dim, size), to, 0, stop - start)
+
+
+# what parts are -----------------------------------------------------------------------------------
+
+
+class Arrays:
+    """Parts as NumPy's arrays; ``propagation.Nodes`` has the same of values of a graph."""
+
+    def shape(self, x: Any) -> tuple[int, ...]:
+        return x.shape  # type: ignore[no-any-return]
+
+    def dtype(self, x: Any) -> Any:
+        return x.dtype
+
+    def call(self, primitive: Any, parts: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The results of a primitive on parts."""
+        out = primitive.cpu(*parts, **params)
+        return [np.asarray(a) for a in (out if isinstance(out, tuple) else (out,))]
+
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any, of: Sequence[Any]) -> Any:
+        """One number, in place of what would have been computed ``of`` parts."""
+        return np.full(shape, value, dtype)
+
+    def reduce(self, x: Any, ranks: Any, op: str) -> Any:
+        if x.dtype == bool:
+            return self.reduce(x.view(np.uint8), ranks, op).view(bool)
+        if op == "avg":
+            return (ranks.reduce(x, "sum") / ranks.size).astype(x.dtype)
+        return ranks.reduce(x, op)
+
+    def product(self, rows: Any) -> Any:
+        return np.prod(rows, axis=0, dtype=rows.dtype)
+
+    def gather(self, x: Any, ranks: Any) -> Any:
+        return ranks.gather(x)
+
+    def reduce_scatter(self, rows: Any, ranks: Any) -> Any:
+        return ranks.reduce_scatter(np.ascontiguousarray(rows))
+
+    def exchange(self, rows: Any, ranks: Any) -> Any:
+        return ranks.exchange(np.ascontiguousarray(rows))
+
+    def cut(self, x: Any, dim: int, start: int, stop: int) -> Any:
+        return x[(slice(None),) * dim + (slice(start, stop),)]
+
+    def pad(self, x: Any, dim: int, size: int) -> Any:
+        widths = [(0, size - x.shape[dim] if d == dim else 0) for d in range(x.ndim)]
+        return np.pad(x, widths)
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return x.reshape(shape)
+
+    def moved(self, x: Any, source: int, to: int) -> Any:
+        return np.moveaxis(x, source, to)
+
+
+ARRAYS = Arrays()

@@ -43,8 +43,11 @@ def executable_of(graph: Graph, donated: tuple[int, ...] = (), optimized: bool =
 
 def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
     results = [v for node in graph.nodes for v in node.outs]
-    if any(v.spec.device != "cpu" for v in (*graph.inputs, *graph.outputs, *results)):
-        return Interpreted(graph)
+    devices = {v.spec.device for v in (*graph.inputs, *graph.outputs, *results)} - {"cpu"}
+    if devices:
+        hooks = [getattr(backend(name), "compile", None) for name in devices]
+        found = hooks[0](graph) if len(hooks) == 1 and hooks[0] is not None else None
+        return Interpreted(graph) if found is None else found
     if has_effects(graph):
         if MESSAGES in effects_in(graph):
             backend("cpu").between_ranks().compiled(graph)

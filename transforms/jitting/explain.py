@@ -71,6 +71,7 @@ class Entry:
         parts: the tree of its parts; None for an entry that runs uncompiled.
         eager: why it runs uncompiled, or "".
         sizes: axes whose sizes are not fixed in the code, with their names and what they are here.
+        kernels: why parts that could be compiled run kernel by kernel.
     """
 
     arguments: tuple[tuple[str, str], ...]
@@ -84,6 +85,7 @@ class Entry:
     parts: Part | None = None
     eager: str = ""
     sizes: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
 
 @slotted(frozen=True, repr=False)
@@ -119,6 +121,7 @@ def _listing(number: int, entry: Entry) -> list[str]:
         ("assumes:", list(entry.assumes)),
         ("branch:", list(entry.branches)),
         ("sizes: ", [", ".join(entry.sizes)] if entry.sizes else []),
+        ("runs kernel by kernel:", list(entry.kernels)),
     ):
         lines += [f"    {title} {line}" for line in told_lines]
     if entry.parts is not None:
@@ -161,7 +164,22 @@ def _entry(jitted: Any, program: Program) -> Entry:
         tuple(program.history),
         None if program.root is None else _part(program.root),
         sizes=tuple(dict.fromkeys(_sizes(jitted, program))),
+        kernels=tuple(dict.fromkeys(_kernels(program))),
     )
+
+
+def _kernels(program: Program) -> Iterator[str]:
+    """Why executables of a program could not be compiled."""
+    segments = [] if program.root is None else [program.root]
+    graphs = list(program.graphs)
+    for segment in segments:
+        graphs.append(segment.graph)
+        if segment.question is not None:
+            segments += [b.follows for b in segment.question.branches.values() if b.follows]
+    for graph in graphs:
+        for key, executable in graph.cache.items():
+            if key[0] == "executable" and getattr(executable, "why", ""):
+                yield executable.why
 
 
 def _sizes(jitted: Any, program: Program) -> Iterator[str]:

@@ -281,6 +281,9 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             held = cell.read()
         if cell.leaf is None and type(held) is Tensor and held._node is not None:
             self.give_up(f"it writes into {held.spec!r}, whose history another one would replace")
+        kept = getattr(getattr(held, "_a", None), "staged_as", lambda: None)()
+        if kept is not None:  # the cell of a device that keeps where its values lie
+            value = self.emit(kept[0], [value], kept[1])
         self.rebound[id(cell)] = (cell, value)
         if before.level == self.number | 1:
             leaf = next(
