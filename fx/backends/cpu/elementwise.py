@@ -124,6 +124,8 @@ def part(x: np.ndarray, *, turn: int) -> np.ndarray:
 
 def complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x + i y."""
+    if x.dtype.itemsize < 4:
+        raise TypeError(f"there are no complex numbers of parts in {x.dtype.name}")
     shape = np.broadcast_shapes(x.shape, y.shape)
     out = np.empty(shape, np.complex128 if x.dtype == np.float64 else np.complex64)
     out.real, out.imag = x, y
