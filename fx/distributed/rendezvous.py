@@ -189,7 +189,7 @@ def opened(place: Any, rank: int, size: int, late: timedelta) -> Store:
     host, port = place.hostname, place.port
     if place.scheme == "env":
         host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
-    return TCPStore(host, port, None, rank == 0, late, wait_for_workers=False)
+    return TCPStore(host, port, None, rank == 0, late, wait_for_workers=False, multi_tenant=True)
 
 
 def _wire(store: Store, rank: int, size: int, late: timedelta) -> None:

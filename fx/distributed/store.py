@@ -190,6 +190,7 @@ class TCPStore(Store):
         is_master: whether this process holds the table.
         timeout: of connecting, and of ``get`` and ``wait``.
         wait_for_workers: whether the master waits.
+        multi_tenant: whether a master takes the table that this process serves there already.
 
     Raises:
         DistNetworkError: if the port is taken, or nobody answers there in time.
@@ -212,8 +213,10 @@ class TCPStore(Store):
             raise ArgumentError("TCPStore opens its own socket; leave out master_listen_fd")
         self.host, self.port = host_name, port
         if is_master:
-            table: Any = _Table()
-            self.port = _serve(table, host_name, port)
+            table: Any = _served.get((_bound(host_name), port)) if multi_tenant else None
+            if table is None:
+                table = _Table()
+                self.port = _serve(table, host_name, port)
         else:
             table = _reach(host_name, port, timeout)
         super().__init__(table, timeout)
@@ -322,7 +325,12 @@ def _serve(table: _Table, host: str, port: int) -> int:
             f"the port, choose another MASTER_PORT"
         ) from None
     threading.Thread(target=server.serve_forever, name="fx-store", daemon=True).start()
-    return int(server.address[1])
+    taken = int(server.address[1])
+    _served[_bound(host), taken] = table
+    return taken
+
+
+_served: dict[tuple[str, int], _Table] = {}  # by address: until the process ends
 
 
 def _reach(host: str, port: int, timeout: timedelta) -> Any:

@@ -154,6 +154,44 @@ assert list(sampler) == [0, 1, 2, 3]
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
+AGAIN = """
+import sys
+from datetime import timedelta
+import fx, fx.distributed as dist
+
+rank, how = int(sys.argv[1]), sys.argv[3]
+join = lambda place, rank, size: dist.init_process_group(
+    init_method=place, rank=rank, world_size=size, timeout=timedelta(seconds=5)
+)
+for turn in range(2):
+    join(sys.argv[2], rank, 2)
+    assert dist.all_reduce(fx.ones(3)).tolist() == [2] * 3
+    if how == "spoiled":  # a call of the first world that did not fit is not in the second
+        try:
+            x = dist.all_reduce(fx.ones(3 + rank))
+        except dist.DistError as error:
+            assert "do not call the same" in str(error)
+        else:
+            raise AssertionError("nothing was raised")
+    dist.destroy_process_group()
+if how == "other":
+    try:
+        join(sys.argv[2], 0, 1)
+    except dist.DistError as error:
+        assert f"is rank {rank} of 2 since MPI was started" in str(error), error
+        assert "start a new process" in str(error)
+    else:
+        raise AssertionError("nothing was raised")
+"""
+
+
+@pytest.mark.parametrize("how", ["spoiled", "other"])
+def test_a_second_world_at_the_same_address(how):
+    method = f"tcp://127.0.0.1:{free_port()}"
+    ends = run_ranks([["-c", AGAIN, str(r), method, how] for r in range(2)])
+    assert [e[0] for e in ends] == [0, 0], ends
+
+
 # what goes wrong ----------------------------------------------------------------------------------
 
 
@@ -272,6 +310,13 @@ def test_a_port_that_is_taken():
     first = TCPStore("127.0.0.1", 0, is_master=True)
     with pytest.raises(dist.DistNetworkError, match=f"cannot listen at 127.0.0.1:{first.port}"):
         TCPStore("127.0.0.1", first.port, is_master=True)
+
+
+def test_a_store_that_this_process_serves_is_shared_where_asked():
+    first = TCPStore("127.0.0.1", 0, is_master=True)
+    first.set("a", "b")
+    again = TCPStore("127.0.0.1", first.port, is_master=True, multi_tenant=True)
+    assert again.get("a") == b"b" and again.port == first.port
 
 
 def test_another_key(monkeypatch):
