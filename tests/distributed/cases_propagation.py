@@ -149,6 +149,34 @@ def case_a_step_is_one_native_call_and_sends_no_more_than_kernels():
                 close(p, expected, 1e-4)
 
 
+def case_what_a_cell_keeps_is_sent_in_the_same_call():
+    x, y = draws(2 * size, 4), draws(2 * size, 3, seed=1)
+    net = dist.distribute_module(model(), mesh)
+
+    @fx.jit
+    def step(x, y):
+        net.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        with fx.no_grad():
+            for p in net.parameters():
+                p -= 0.1 * p.grad  # addends, of which a cell that is replicated keeps the sum
+
+    step(on(x, S(0)), on(y, S(0)))
+    with eager_messages() as beside, programs() as ran:
+        step(on(x, S(0)), on(y, S(0)))
+    assert beside == [] and sent(ran[0]) == ["psum"], (beside, sent(ran[0]))
+    plain = model()
+    for _ in range(2):
+        plain.zero_grad()
+        F.mse_loss(plain(x), y).backward()
+        with fx.no_grad():
+            for p in plain.parameters():
+                p -= 0.1 * p.grad
+    for p, want in zip(net.parameters(), plain.parameters()):
+        assert p.placements == (R,)
+        close(p, want, 1e-4)
+
+
 # placements ---------------------------------------------------------------------------------------
 
 
