@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,17 @@ from fx.distributed.placements import (
     Placement,
     Placements,
     Shard,
+    local_range,
     local_shape,
 )
 from fx.distributed.redistribution import ARRAYS, cost, redistributed
 from fx.errors import DeviceError
 from fx.prims.collective import MESSAGES
-from fx.prims.factors import Factors, alike, factors_of
+from fx.prims.factors import WHOLE, Factors, alike, factors_of
+from fx.prims.places import looked_up
 from fx.prims.placing import redistribute
 from fx.spec import TensorSpec
+from fx.tensor import new_tensor
 
 DEVICE = "mesh"
 Shape = tuple[int, ...]
@@ -65,15 +70,9 @@ class Placed:
         """By other placements."""
         if self.mesh is None:
             source: Placements = (REPLICATE,) * len(placements)
-        elif self.mesh == mesh:
-            source = self.placements
-        elif self.whole():
-            source = (REPLICATE,) * len(placements)
         else:
-            raise DeviceError(
-                f"a tensor on {self.mesh!r} meets another on {mesh!r}; bring them to one mesh: "
-                f"x.full_tensor(), then distribute_tensor(x, mesh, placements)"
-            )
+            _check_one(mesh, self.mesh)
+            source = self.placements
         if self.settled is not None and not any(p.is_partial() for p in placements):
             return self.settled.moved(mesh, placements)
         local = redistributed(self.local, self.shape, mesh, source, placements, self.on)
@@ -103,6 +102,15 @@ class Placed:
             return self.local, []
         of = [] if self.local.shape == self.shape else [f"part of {self.shape}"]
         return self.local, [*of, f"placements={self.placements}", f"mesh={self.mesh!r}"]
+
+
+def _check_one(mesh: Any, other: Any) -> None:
+    if other is not mesh and other != mesh:
+        raise DeviceError(
+            f"a tensor on {other!r} of ranks {other.devices.tolist()} meets another on {mesh!r} of "
+            f"ranks {mesh.devices.tolist()}; bring them to one mesh: x.full_tensor(), then "
+            f"distribute_tensor(x, mesh, placements)"
+        )
 
 
 # the backend ------------------------------------------------------------------------------------
@@ -157,7 +165,10 @@ def computed(
 
     ``kind`` is of the kind of the results: arrays now, or values of the graph of what is done.
     """
-    mesh = next((a.mesh for a in arrays if a.mesh is not None), None)
+    meshes = [a.mesh for a in arrays if a.mesh is not None]
+    mesh = meshes[0] if meshes else None
+    for other in meshes[1:]:
+        _check_one(mesh, other)
     on = kind.on
     if "device" in params:
         params = {**params, "device": "cpu"}
@@ -171,7 +182,15 @@ def computed(
     specs = [TensorSpec(a.shape, a.dtype) for a in arrays]
     told = factors_of(primitive, specs, params)
     wanted = _several(primitive.spec(*specs, **params))
+    if on is not ARRAYS and told.places:  # what is looked up in parts is no primitive of a graph
+        told = replace(
+            told, operands=tuple([n.replace(told.places, WHOLE) for n in told.operands]), places=""
+        )
     ways = _chosen(told, arrays, wanted, mesh)
+    if on is ARRAYS and primitive.name in _IN_STEPS and _gathers(ways, arrays):
+        out = primitive.formula(*map(new_tensor, arrays), **params)
+        if out is not None:
+            return [out._a]
     moved = [a.moved(mesh, tuple([w.operands[i] for w in ways])) for i, a in enumerate(arrays)]
     placements = [tuple([w.results[i] for w in ways]) for i in range(len(wanted))]
     shapes = [
@@ -182,6 +201,20 @@ def computed(
     return [
         kind.like(a, s.shape, mesh, p) for a, s, p in zip(found, wanted, placements, strict=True)
     ]
+
+
+# along a cut their steps send a number a line, and the whole would be gathered
+_IN_STEPS = ("softmax", "log_softmax", "logsumexp")
+
+
+def _gathers(ways: Sequence[Way], arrays: Sequence[Placed]) -> bool:
+    """Whether a part is to be put together with the others of its axis of the mesh."""
+    return any(
+        a.placements[m].is_shard() and way.operands[i].is_replicate()
+        for m, way in enumerate(ways)
+        for i, a in enumerate(arrays)
+        if a.mesh is not None
+    )
 
 
 def _several(out: Any) -> tuple[Any, ...]:
@@ -219,6 +252,13 @@ def _computed(
         ]
     if all(0 in n for n in shapes):
         return [on.full(n, 0, s.dtype, parts) for n, s in zip(shapes, wanted, strict=True)]
+    if any(w.letter and w.letter == told.places for w in ways):
+        source, places = moved
+        axis = told.operands[0].index(told.places)
+        bounds = local_range(source.shape, source.placements, source.mesh.sizes, source.mesh.place)
+        kernel = partial(primitive.cpu, **params)
+        size, start = source.shape[axis], bounds[axis][0]
+        return [looked_up(kernel, told, source.local, places.local, size, start)]
     if told.local is not None:
         params = told.local(params, [on.shape(a) for a in parts], list(shapes))
     return on.call(primitive, parts, params)  # type: ignore[no-any-return]
@@ -306,6 +346,8 @@ def _ways(
     else:
         linear = told.linear
     for letter in told.letters():
+        if letter == told.places and not now[1].is_replicate():
+            continue  # to look up in parts all places are needed: whose own are cut keep the cut
         if _may_cut(told, letter, now, arrays, wanted, before, mesh, m):
             yield _by_factor(told, letter)
     for group in linear:

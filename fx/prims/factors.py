@@ -36,6 +36,8 @@ class Factors:
         added: operands that count once where such a factor is cut: addends of them are taken.
         local: ``(params, operand shapes, result shapes) -> params`` for the parts of those shapes;
             None: they are the same.
+        places: the factor of the first operand of which the second holds places: a place outside of
+            a part gives zeros (``places.py``).
     """
 
     operands: tuple[str, ...]
@@ -44,6 +46,7 @@ class Factors:
     linear: tuple[tuple[int, ...], ...] = ()
     added: tuple[int, ...] = ()
     local: Callable[[Params, list[Shape], list[Shape]], Params] | None = None
+    places: str = ""
 
     def letters(self) -> list[str]:
         """The factors, in the order in which operands have them."""
@@ -298,9 +301,10 @@ def _apart(x: Any, idx: Any, axis: int) -> tuple[str, str, str]:
 
 
 def take(x: Any, idx: Any, *, axis: int) -> Factors:
-    """The axes of the index and the other axes of x."""
+    """The axes of the index and the other axes of x; and that of x along which it looks."""
     old, places, slices = _apart(x, idx, axis)
-    return Factors((old, places), (slices,), linear=((0,),))
+    old = old[:axis] + "z" + old[axis + 1 :]
+    return Factors((old, places), (slices,), linear=((0,),), places="z")
 
 
 def scatter(x: Any, idx: Any, updates: Any, *, axis: int, mode: str) -> Factors:

@@ -215,7 +215,7 @@ take_along_axis = define(
     spec=_take_along_spec, torch_name="Gather",
     jvp=_take_along_jvp,
     vjp=_take_along_vjp,
-    sharding=factors.lines("_,J->J", (0,)),
+    sharding=factors.lines("z,J->J", (0,), places="z"),
     batch=_take_along_batch,
     sample=_take_along_sample,
 )  # fmt: skip

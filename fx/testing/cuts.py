@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from fx.dtypes import INEXACT
 from fx.primitive import Primitive
 from fx.prims.factors import WHOLE, Factors, alike, chunk, factors_of
+from fx.prims.places import looked_up
 from fx.prims.sampling import Sample
 from fx.spec import TensorSpec
 from fx.testing.case import Arrays, Mismatch, as_tuple, expect_all_close, expect_close
@@ -58,6 +59,11 @@ def parts(
             empty = [np.empty(s.shape, bool) for s in whole]
             shapes = [_part(e, n, letter, count, index) for e, n in zip(empty, told.results)]
             params = told.local(params, [a.shape for a in args], [e.shape for e in shapes])
+        if letter == told.places:
+            size = sample.args[0].shape[told.operands[0].index(letter)]
+            kernel = partial(primitive.cpu, **params)
+            yield [looked_up(kernel, told, *args, size, chunk(size, count, index)[0])]
+            continue
         yield _run(primitive, args, params)
 
 

@@ -344,3 +344,13 @@ def test_a_file_that_a_dead_process_left(tmp_path):
     other.write_text("somebody's")
     with pytest.raises(dist.DistStoreError, match="no store's file"):
         FileStore(other)
+
+
+@pytest.mark.peers
+def test_tensor_parallel_training_is_torchs(tmp_path):
+    """Losses, gradients, parameters and placements by tensor and by sequence parallel."""
+    theirs, ours = seen_by_both("tensor_parallel.py", tmp_path)
+    for rank in range(2):
+        assert len(theirs[rank]) == 18
+        wrong = [k for k in theirs[rank] if not near(theirs[rank][k], ours[rank].get(k))]
+        assert not wrong, [(theirs[rank][k], ours[rank].get(k)) for k in wrong]
