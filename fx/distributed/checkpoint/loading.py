@@ -157,7 +157,7 @@ class _Found:
             if placed is None:
                 return [self._filling(entry, part, put)]
             part_of = self._placed(entry, leaves_of({"": part})[0])
-            return [lambda: put(Place(part, "load").given(part_of))]
+            return [lambda: put(Place(part, "load").filled(part_of))]
         value = self._value(entry, part if isinstance(part, Shard) else None)
         return [lambda: put(value)]
 
