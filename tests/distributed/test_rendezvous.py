@@ -93,6 +93,15 @@ def test_data_parallel_training_is_torchs(tmp_path):
         assert not wrong, [(theirs[rank][k], ours[rank].get(k)) for k in wrong]
 
 
+@pytest.mark.peers
+def test_sharded_training_is_torchs(tmp_path):
+    """Units in a unit, parts, whole states, clipping, dtypes."""
+    theirs, ours = seen_by_both("fsdp.py", tmp_path)
+    for rank in range(2):
+        wrong = [k for k in theirs[rank] if not near(theirs[rank][k], ours[rank].get(k))]
+        assert not wrong, [(k, theirs[rank][k], ours[rank].get(k)) for k in wrong]
+
+
 RANK = """
 import sys
 from datetime import timedelta
