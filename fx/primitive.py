@@ -120,6 +120,7 @@ class Primitive:
     sharding: Rule | None = None
     formula: Rule | None = None
     dissolves: bool = False
+    is_applied: ClassVar[bool] = False  # whether it is a function with rules of its own
     is_view: ClassVar[bool] = False  # whether what it gives is noted as a view (fx.writing)
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class _Recorded:
     """What a node knows of its application: less than the arguments that it holds."""
 
     __slots__ = ("name", "saves", "torch_name")
+    is_applied = True
     multiple = True
     sparing = False
 

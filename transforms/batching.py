@@ -13,7 +13,6 @@ from fx.dtypes import int64
 from fx.errors import AxisError, BatchedValueError, ShapeError, TreeError
 from fx.levels import Level, Tracer, live
 from fx.ops.convert import as_tensor
-from fx.primitive import Primitive
 from fx.prims.creation import iota
 from fx.random.lanes import Turn
 from fx.tape import CELL
@@ -115,10 +114,10 @@ class BatchTracer(Tracer):
         level = live[number]
         values = tuple([x.value if x.level == number else x for x in args])
         dims = tuple([x.dim if x.level == number else None for x in args])
-        if type(primitive) is Primitive or getattr(primitive, "is_view", False):
-            out, dim = primitive.batch(level, values, dims, **params)
-        else:
+        if primitive.is_applied:
             out, dim = level.batch(primitive, values, dims)
+        else:
+            out, dim = primitive.batch(level, values, dims, **params)
         if primitive.multiple:
             return tuple([batch_tracer(number, o, d) for o, d in zip(out, dim, strict=True)])
         return batch_tracer(number, out, dim)
