@@ -33,7 +33,6 @@ class _Recorded:
     """What a node knows of its application: less than the arguments that it holds."""
 
     __slots__ = ("name", "saves", "torch_name")
-    is_applied = True
     multiple = True
     sparing = False
 
@@ -50,6 +49,7 @@ class Application(Primitive):
     (the same for a batch) follow from them unless it knows better.
     """
 
+    is_applied = True
     multiple = True
     sparing = False
     differentiable = True
