@@ -81,7 +81,18 @@ def _mpmaths():
     import mpmath as m
 
     kelvins = {n: getattr(m, n) for n in ("ber", "bei", "ker", "kei")}
-    invert = lambda f, low, high: m.findroot(f, (low, high), solver="ridder", tol=1e-20)
+
+    def invert(f, low, high):
+        low, high = m.mpf(low), m.mpf(high)
+        falls = f(low) > 0
+        for _ in range(90):  # halved until a double is exact, however flat f is elsewhere
+            middle = (low + high) / 2
+            if (f(middle) > 0) is falls:
+                low = middle
+            else:
+                high = middle
+        return high
+
     student = lambda v, t: 1 - m.betainc(v / 2, 0.5, 0, v / (v + t * t), regularized=True) / 2
     side = lambda v, t: student(v, t) if t >= 0 else 1 - student(v, t)
     spherical = lambda f, sign=1: lambda n, x: m.sqrt(m.pi / (2 * x)) * f(n + 0.5, x) * sign
