@@ -12,15 +12,18 @@ from fx.ops.indexing.views import along
 from fx.ops.operands import floating
 from fx.ops.shapes.padding import with_constant
 from fx.prims.complex import conj
+from fx.quick import quick
 from fx.tensor import Tensor
 
+_fft = quick(prims.fft, "axes", "inverse", "scale")
+_rfft, _irfft = quick(prims.rfft, "axes", "scale"), quick(prims.irfft, "axes", "n", "scale")
 _SCALES = {  # the power of the number of points that sums are multiplied by: forwards, back
     None: (0, -1), "backward": (0, -1), "ortho": (-0.5, -0.5), "forward": (-1, 0),
 }  # fmt: skip
 
 
 def _scale(name: str, norm: Any, inverse: bool) -> float:
-    if not (norm is None or isinstance(norm, str)) or norm not in _SCALES:
+    if norm is not None and not (isinstance(norm, str) and norm in _SCALES):
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return _SCALES[norm][inverse]
 
@@ -73,7 +76,7 @@ def _complexes(
     for axis, n in zip(axes, points):
         if x._shape[axis] != n:
             x = of_length(x, axis, n)
-    return prims.fft(x, axes=tuple(axes), inverse=inverse, scale=scale)  # type: ignore[no-any-return]
+    return _fft(x, tuple(axes), inverse, scale)  # type: ignore[no-any-return]
 
 
 def _to_half(
@@ -86,13 +89,10 @@ def _to_half(
     if x._dtype.kind == "c":
         raise DTypeError(f"{name} takes real numbers, got {x._dtype.name}; write x.real or fft")
     for axis, n in zip(axes, points, strict=True):
-        x = of_length(x, axis, n)
-    half = prims.rfft(x, axis=axes[-1], scale=scale)
-    if inverse:
-        half = conj(half)
-    if len(axes) > 1:
-        half = prims.fft(half, axes=tuple(axes[:-1]), inverse=inverse, scale=scale)
-    return half  # type: ignore[no-any-return]
+        if x._shape[axis] != n:
+            x = of_length(x, axis, n)
+    half = _rfft(x, tuple(axes), scale)
+    return conj(half) if inverse else half  # type: ignore[no-any-return]
 
 
 def _from_half(
@@ -104,12 +104,11 @@ def _from_half(
         raise AxisError(f"{name}: at least one axis has to be transformed")
     *first, last = points
     for axis, n in zip(axes, (*first, last // 2 + 1), strict=True):
-        x = of_length(x, axis, n)
-    if first:
-        x = prims.fft(x, axes=tuple(axes[:-1]), inverse=inverse, scale=scale)
+        if x._shape[axis] != n:
+            x = of_length(x, axis, n)
     if not inverse and x._dtype.kind == "c":
         x = conj(x)
-    return prims.irfft(x, axis=axes[-1], n=last, scale=scale)  # type: ignore[no-any-return]
+    return _irfft(x, tuple(axes), last, scale)  # type: ignore[no-any-return]
 
 
 # along one axis ---------------------------------------------------------------------------------
@@ -120,10 +119,10 @@ def _line(
 ) -> tuple[Tensor, tuple[int], tuple[int], float]:
     """What is transformed, its axis, how many points there are, and the scale."""
     x = floating(name, x)
-    at = normal_axis(name, axis, x._shape)
+    shape = x._shape
+    at = normal_axis(name, axis, shape)
     if n is None:
-        n = x._shape[at]
-        n = 2 * (n - 1) if halved else n
+        n = 2 * (shape[at] - 1) if halved else shape[at]
     return x, (at,), (_points(name, n),), _scale(name, norm, inverse)
 
 

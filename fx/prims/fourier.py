@@ -15,7 +15,7 @@ import fx.prims.factors as factors
 from fx.dtypes import COMPLEX, bfloat16, complex64, complex128, float16, float32, float64
 from fx.errors import DTypeError, ShapeError
 from fx.primitive import define
-from fx.prims.axes import along_batch, check_axes
+from fx.prims.axes import check_axes
 from fx.prims.compare import astype, equal, logical_or, where
 from fx.prims.complex import conj, part
 from fx.prims.creation import constant_like, iota
@@ -64,9 +64,12 @@ def _fft_vjp(needs, x, **params):
     return lambda ct: (part(fft(ct, **params), turn=0),)
 
 
-def _fft_batch(level, args, dims, *, axes, **params):
-    (d,) = dims
-    return fft(args[0], axes=tuple(a + (a >= d) for a in axes), **params), d
+def _batch(primitive):
+    def rule(level, args, dims, *, axes, **params):
+        (d,) = dims
+        return primitive()(args[0], axes=tuple(a + (a >= d) for a in axes), **params), d
+
+    return rule
 
 
 fft = define(  # sum over j of x[j] * exp(-2 pi i j k / n), with + for the inverse
@@ -74,7 +77,7 @@ fft = define(  # sum over j of x[j] * exp(-2 pi i j k / n), with + for the inver
     jvp=_fft_jvp,
     vjp=_fft_vjp,
     sharding=factors.lines("_->_", (0,)),
-    batch=_fft_batch,
+    batch=_batch(lambda: fft),
     sample=lambda d: Sample(
         [d.floats(s := d.shape(1, high=6))],
         {"axes": d.axes(len(s)), "inverse": d.flag(), "scale": d.choice(SCALES)},
@@ -98,17 +101,23 @@ def _times_count(x, axis, n, twice):
     return x * astype(where(single, constant_like(1, at), constant_like(twice, at)), dtype=x.dtype)
 
 
+def _some_axes(d, ndim):
+    """At least one, in some order."""
+    axes = d.axes(ndim) or (ndim - 1,)
+    return axes[::-1] if d.flag() else axes
+
+
 _REAL_OF = {complex64: float32, complex128: float64}
 
 
-def _rfft_spec(x, *, axis, scale):
-    check_axes("rfft", x, (axis,))
-    dtype = _complex_of("rfft", x)
+def _rfft_spec(x, *, axes, scale):
+    check_axes("rfft", x, axes)
+    dtype, last = _complex_of("rfft", x), axes[-1]
     if x.dtype == dtype:
         raise DTypeError(f"rfft takes real numbers, got {dtype.name}; write fx.fft.fft(x)")
-    _check_points("rfft", x, (axis,))
+    _check_points("rfft", x, axes)
     return x.with_(
-        shape=(*x.shape[:axis], x.shape[axis] // 2 + 1, *x.shape[axis + 1 :]), dtype=dtype
+        shape=(*x.shape[:last], x.shape[last] // 2 + 1, *x.shape[last + 1 :]), dtype=dtype
     )
 
 
@@ -116,44 +125,46 @@ def _rfft_jvp(primals, tangents, **params):
     return rfft(*primals, **params), rfft(*tangents, **params)
 
 
-def _rfft_vjp(needs, x, *, axis, scale):
-    n = x._shape[axis]
-    return lambda ct: (irfft(conj(_times_count(ct, axis, n, 0.5)), axis=axis, n=n, scale=scale),)
+def _rfft_vjp(needs, x, *, axes, scale):
+    last = axes[-1]
+    n = x._shape[last]
+    return lambda ct: (irfft(conj(_times_count(ct, last, n, 0.5)), axes=axes, n=n, scale=scale),)
 
 
-rfft = define(  # the first n // 2 + 1 points of the transform of n real numbers along an axis
+rfft = define(  # fft of real numbers: along the last of the axes only its first n // 2 + 1 points
     "rfft", spec=_rfft_spec, torch_name="FftR2C",
     jvp=_rfft_jvp,
     vjp=_rfft_vjp,
     sharding=factors.lines("_->_", (0,)),
-    batch=along_batch(lambda: rfft),
+    batch=_batch(lambda: rfft),
     sample=lambda d: Sample(
         [d.floats(s := d.shape(1, high=6))],
-        {"axis": d.axis(len(s)), "scale": d.choice(SCALES)},
+        {"axes": _some_axes(d, len(s)), "scale": d.choice(SCALES)},
     ),
 )  # fmt: skip
 
 
-def _irfft_spec(x, *, axis, n, scale):
-    check_axes("irfft", x, (axis,))
-    dtype = _REAL_OF[_complex_of("irfft", x)]
-    if n < 1 or x.shape[axis] != n // 2 + 1:
+def _irfft_spec(x, *, axes, n, scale):
+    check_axes("irfft", x, axes)
+    dtype, last = _REAL_OF[_complex_of("irfft", x)], axes[-1]
+    if n < 1 or x.shape[last] != n // 2 + 1:
         raise ShapeError(
-            f"irfft: {n} numbers have a half spectrum of {n // 2 + 1} points, and axis {axis} of "
-            f"shape {x.shape} has {x.shape[axis]}"
+            f"irfft: {n} numbers have a half spectrum of {n // 2 + 1} points, and axis {last} of "
+            f"shape {x.shape} has {x.shape[last]}"
         )
-    return x.with_(shape=(*x.shape[:axis], n, *x.shape[axis + 1 :]), dtype=dtype)
+    _check_points("irfft", x, axes)
+    return x.with_(shape=(*x.shape[:last], n, *x.shape[last + 1 :]), dtype=dtype)
 
 
 def _irfft_jvp(primals, tangents, **params):
     return irfft(*primals, **params), irfft(*tangents, **params)
 
 
-def _irfft_vjp(needs, x, *, axis, n, scale):
+def _irfft_vjp(needs, x, *, axes, n, scale):
     real = x._dtype not in COMPLEX
 
     def pullback(ct):
-        out = conj(_times_count(rfft(ct, axis=axis, scale=scale), axis, n, 2))
+        out = conj(_times_count(rfft(ct, axes=axes, scale=scale), axes[-1], n, 2))
         return (part(out, turn=0) if real else out,)
 
     return pullback
@@ -161,9 +172,9 @@ def _irfft_vjp(needs, x, *, axis, n, scale):
 
 def _irfft_sample(d):
     shape = d.shape(1, high=4)
-    axis = d.axis(len(shape))
-    n = max(1, 2 * shape[axis] - 2 + d.integer(0, 1))
-    return Sample([d.floats(shape)], {"axis": axis, "n": n, "scale": d.choice(SCALES)})
+    axes = _some_axes(d, len(shape))
+    n = max(1, 2 * shape[axes[-1]] - 2 + d.integer(0, 1))
+    return Sample([d.floats(shape)], {"axes": axes, "n": n, "scale": d.choice(SCALES)})
 
 
 irfft = define(  # n real numbers of half their spectrum; imaginary parts of lone points are nothing
@@ -171,6 +182,6 @@ irfft = define(  # n real numbers of half their spectrum; imaginary parts of lon
     jvp=_irfft_jvp,
     vjp=_irfft_vjp,
     sharding=factors.lines("_->_", (0,)),
-    batch=along_batch(lambda: irfft),
+    batch=_batch(lambda: irfft),
     sample=_irfft_sample,
 )  # fmt: skip

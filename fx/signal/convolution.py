@@ -69,20 +69,13 @@ def _circular(x: Tensor, y: Tensor, axes: tuple[int, ...], sizes: list[int]) -> 
             prims.fft(x, **there) * prims.fft(y, **there), axes=axes, inverse=True, scale=-1
         )
     elif axes:
-        product = _half(x, axes) * _half(y, axes)
-        if len(axes) > 1:
-            product = prims.fft(product, axes=axes[:-1], inverse=True, scale=-1)
-        out = prims.irfft(product, axis=axes[-1], n=points[-1], scale=-1)
+        product = prims.rfft(x, axes=axes, scale=0) * prims.rfft(y, axes=axes, scale=0)
+        out = prims.irfft(product, axes=axes, n=points[-1], scale=-1)
     else:
         out = x * y
     for axis, n in zip(axes, sizes, strict=True):
         out = along(out, axis, 0, n)
     return out
-
-
-def _half(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    half: Tensor = prims.rfft(x, axis=axes[-1], scale=0)
-    return prims.fft(half, axes=axes[:-1], inverse=False, scale=0) if axes[1:] else half
 
 
 def _fast(n: int) -> int:

@@ -117,7 +117,7 @@ def stft(
     scale = -0.5 if normalized else 0
     last = pieces.ndim - 1
     spectra = (
-        prims.rfft(pieces, axis=last, scale=scale)
+        prims.rfft(pieces, axes=(last,), scale=scale)
         if half
         else prims.fft(pieces, axes=(last,), inverse=False, scale=scale)
     )
@@ -188,7 +188,7 @@ def istft(
     spectra, last = x.swapaxes(-1, -2), x.ndim - 1  # (*batch, pieces, points)
     scale = -0.5 if normalized else -1
     if half:
-        pieces = prims.irfft(spectra, axis=last, n=points, scale=scale)
+        pieces = prims.irfft(spectra, axes=(last,), n=points, scale=scale)
     else:
         pieces = prims.fft(spectra, axes=(last,), inverse=True, scale=scale)
         pieces = pieces if return_complex else pieces.real

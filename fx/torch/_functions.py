@@ -139,8 +139,8 @@ def with_numpys_words(function: Any) -> Any:
 
     @wraps(function)
     def wrapped(*args: Any, **options: Any) -> Any:
-        unknown = {word: options.pop(word) for word in [*options] if word not in known}
-        if unknown:
+        if options and not options.keys() <= known.keys():
+            unknown = {word: options.pop(word) for word in [*options] if word not in known}
             given = dict(zip(known, args))
             options = {
                 word: value

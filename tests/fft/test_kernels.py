@@ -39,11 +39,11 @@ def check(shape, axis, dtype):
     agree(fourier.fft(z, **given), scipy.fft.ifft(exact, axis=axis), what)
     given = {"axes": (axis,), "inverse": False, "scale": -0.5}
     agree(fourier.fft(x, **given), scipy.fft.fft(real, axis=axis, norm="ortho"), what)
-    agree(fourier.rfft(x, axis=axis, scale=0), scipy.fft.rfft(real, axis=axis), what)
+    agree(fourier.rfft(x, axes=(axis,), scale=0), scipy.fft.rfft(real, axis=axis), what)
     m = n // 2 + 1
     half = z[tuple(slice(m) if i == axis else slice(None) for i in range(z.ndim))]
     want = scipy.fft.irfft(half.astype(exact.dtype), n, axis=axis)
-    agree(fourier.irfft(half, axis=axis, n=n, scale=-1), want, what)
+    agree(fourier.irfft(half, axes=(axis,), n=n, scale=-1), want, what)
 
 
 @pytest.mark.parametrize("dtype", sorted(WIDE))
@@ -120,3 +120,18 @@ def test_compiled_and_eager_have_the_same_bits(n):
 
     for got, want in zip(fx.jit(f)(x), f(x), strict=True):
         np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (0, 2, 1), (2, 0), (1, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(6, 5, 8), (32, 128, 130), (4, 11, 6), (2, 3, 1 << 15)], ids=str)
+def test_real_numbers_along_several_axes(shape, axes):
+    x = rng.standard_normal(shape).astype("float32")
+    half = scipy.fft.rfftn(x.astype("float64"), axes=axes)
+    agree(fourier.rfft(x, axes=axes, scale=0), half, (shape, axes))
+    n, given = shape[axes[-1]], half.astype("complex64")
+    sizes = [shape[a] for a in axes]
+    for z in (given, given.real.copy()):
+        wide = z.astype(np.result_type(z, "float64"))
+        for scale, norm in ((-1, "backward"), (-0.5, "ortho")):
+            want = scipy.fft.irfftn(wide, sizes, axes=axes, norm=norm)
+            agree(fourier.irfft(z, axes=axes, n=n, scale=scale), want, (shape, axes, z.dtype))

@@ -17,12 +17,14 @@ def fft(x, *, axes, inverse, scale):
     return x
 
 
-def rfft(x, *, axis, scale):
-    return np.take(along(x, axis, -1, scale), range(x.shape[axis] // 2 + 1), axis)
+def rfft(x, *, axes, scale):
+    whole = fft(x, axes=axes, inverse=False, scale=scale)
+    return np.take(whole, range(x.shape[axes[-1]] // 2 + 1), axes[-1])
 
 
-def irfft(x, *, axis, n, scale):
-    half = np.moveaxis(x.astype(complex), axis, 0)
+def irfft(x, *, axes, n, scale):
+    *others, axis = axes
+    half = np.moveaxis(fft(x, axes=others, inverse=True, scale=scale), axis, 0)
     half[0] = half[0].real
     if n % 2 == 0:
         half[-1] = half[-1].real

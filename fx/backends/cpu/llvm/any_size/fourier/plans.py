@@ -249,6 +249,26 @@ def _whole(shape: tuple[int, ...], kind: int) -> _Line:
     return _Line(1, prod(shape), 1, 1, kind, kernels.COMPLEX, 0, kernels.PLAIN, 1, 1, 1.0)
 
 
+def _along(
+    shape: tuple[int, ...], axes: Sequence[int], kind: int, inverse: bool, scale: float, planes: int
+) -> list[_Line]:
+    """Complex transforms along axes of a shape, the last one first; ``kind`` is what is read."""
+    lines = []
+    for axis in sorted(axes, reverse=True):
+        n, (before, after) = shape[axis], _around(shape, axis)
+        lines.append(_Line(
+            before, after, before // planes, n, kind, kernels.COMPLEX, int(inverse),
+            kernels.PLAIN, n, n, float(n) ** scale,
+        ))  # fmt: skip
+        kind = kernels.COMPLEX
+    return lines
+
+
+def _planes(shape: tuple[int, ...], axes: Sequence[int]) -> int:
+    """How many pieces of a shape are independent; those of one axis stay together."""
+    return prod(shape[: min(axes)]) if len(axes) > 1 else 1
+
+
 def fft(x: Any, *, axes: tuple[int, ...], inverse: bool, scale: float) -> Transform | None:
     """The calls of ``fft``."""
     char = _REAL.get(x.dtype.char)
@@ -257,42 +277,38 @@ def fft(x: Any, *, axes: tuple[int, ...], inverse: bool, scale: float) -> Transf
     kind = kernels.COMPLEX if x.dtype.kind == "c" else kernels.REALS
     if not axes:
         return _transform([_whole(x.shape, kind)], char, 1, 0)
-    planes = prod(x.shape[: min(axes)])
-    lines = []
-    for axis in sorted(axes, reverse=True):
-        n = x.shape[axis]
-        before, after = _around(x.shape, axis)
-        lines.append(_Line(
-            before, after, before // planes, n, kind, kernels.COMPLEX, int(inverse),
-            kernels.PLAIN, n, n, float(n) ** scale,
-        ))  # fmt: skip
-        kind = kernels.COMPLEX
-    if len(lines) == 1:
-        lines = [lines[0]._replace(lines=lines[0].before)]
-    size = prod(x.shape) // planes * 2 * np.dtype(char).itemsize
-    return _transform(lines, char, planes, size)
+    planes = _planes(x.shape, axes)
+    lines = _along(x.shape, axes, kind, inverse, scale, planes)
+    return _transform(lines, char, planes, prod(x.shape) // planes * 2 * np.dtype(char).itemsize)
 
 
-def rfft(x: Any, *, axis: int, scale: float) -> Transform | None:
-    """The calls of ``rfft``."""
+def rfft(x: Any, *, axes: tuple[int, ...], scale: float) -> Transform | None:
+    """The calls of ``rfft``: half the spectrum along the last axis, then the others of that."""
     if x.dtype.char not in "fd" or not prod(x.shape):
         return None
-    n, (before, after) = x.shape[axis], _around(x.shape, axis)
+    *others, last = axes
+    planes, n, (before, after) = _planes(x.shape, axes), x.shape[last], _around(x.shape, last)
     n_in, kind, form = (
         (n, kernels.REALS, kernels.PLAIN) if n % 2 else (n // 2, kernels.PAIRS, kernels.TO_HALF)
     )
-    line = _Line(
-        before, after, before, n_in, kind, kernels.COMPLEX, 0, form, n_in, n // 2 + 1,
+    half = n // 2 + 1
+    first = _Line(
+        before, after, before // planes, n_in, kind, kernels.COMPLEX, 0, form, n_in, half,
         float(n) ** scale,
     )  # fmt: skip
-    return _transform([line], x.dtype.char, 1, 0)
+    shape = (*x.shape[:last], half, *x.shape[last + 1 :])
+    lines = [first, *_along(shape, others, kernels.COMPLEX, False, scale, planes)]
+    size = prod(shape) // planes * 2 * x.dtype.itemsize
+    return _transform(lines, x.dtype.char, planes, size)
 
 
-def irfft(x: Any, *, axis: int, n: int, scale: float) -> Transform | None:
-    """The calls of ``irfft``."""
-    if x.dtype.char not in _REAL or not prod(x.shape):
+def irfft(x: Any, *, axes: tuple[int, ...], n: int, scale: float) -> Transform | None:
+    """The calls of ``irfft``: along all axes but the last, then real numbers along that."""
+    char = _REAL.get(x.dtype.char)
+    if char is None or not prod(x.shape):
         return None
-    before, after = _around(x.shape, axis)
+    *others, last = axes
+    before, after = _around(x.shape, last)
     n_out, kind, form = (
         (n, kernels.REALS, kernels.ODD_FROM_HALF) if n % 2
         else (n // 2, kernels.PAIRS, kernels.FROM_HALF)
@@ -301,15 +317,21 @@ def irfft(x: Any, *, axis: int, n: int, scale: float) -> Transform | None:
         before, after, before, n_out, kernels.COMPLEX, kind, 1, form, n // 2 + 1, n_out,
         float(n) ** scale,
     )  # fmt: skip
-    char = _REAL[x.dtype.char]
-    if x.dtype.kind == "c":
+    if x.dtype.kind == "c" and not others:
         return _transform([line], char, 1, 0)
-    found = _stages(line, char, BETWEEN)  # of real numbers that are made complex first
-    made = _stages(_whole(x.shape, kernels.REALS), char, READ)
-    if found is None or made is None:
+    # what is half a spectrum in the end, complex numbers, lies in memory of its own
+    given = kernels.COMPLEX if x.dtype.kind == "c" else kernels.REALS
+    lines = _along(x.shape, others, given, True, scale, 1) or [_whole(x.shape, given)]
+    stages: list[Stage] = []
+    for one in lines:
+        found = _stages(one, char, BETWEEN if stages else READ)
+        if found is None or found[1]:
+            return None
+        stages += [s._replace(target=BETWEEN) for s in found[0]]
+    found = _stages(line, char, BETWEEN)
+    if found is None:
         return None
-    first = made[0][0]._replace(target=BETWEEN)
-    calls = [Call(s.tasks, (s,)) for s in (first, *found[0])]
+    calls = [Call(s.tasks, (s,)) for s in (*stages, *found[0])]
     return Transform(tuple(calls), max(2 * prod(x.shape), found[1]))
 
 
