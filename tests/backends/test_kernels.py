@@ -5,12 +5,13 @@ from importlib import import_module
 from keyword import iskeyword
 from pkgutil import iter_modules
 
+import numpy as np
 import pytest
 
 import fx.prims
 from fx.backends import cpu
 from fx.errors import RegistrationError
-from fx.primitive import Primitive
+from fx.primitive import Primitive, registry
 from fx.prims.fused import fuse
 
 NAMES = {name: file for file, names in cpu.KERNELS.items() for name in names.split()}
@@ -39,3 +40,16 @@ def test_each_kernel_is_that_of_a_primitive():
 def test_what_nobody_has_a_kernel_for_is_refused():
     with pytest.raises(RegistrationError, match="primitive 'twisted' lacks its cpu rule"):
         fuse("twisted", reference=lambda x: x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "name, peer",
+    [("relu", lambda x: np.maximum(x, x.dtype.type(0))), ("reciprocal", np.reciprocal)],
+)
+def test_what_is_compiled_from_some_size_on_has_numpys_bits(name, peer, dtype):
+    x = np.random.default_rng(0).standard_normal(1 << 14) * 3
+    x[:7] = 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, -1e-40
+    x = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        assert registry[name].cpu(x).tobytes() == peer(x).tobytes()

@@ -96,7 +96,7 @@ sin, cos, tan, arcsin, arccos, arctan = np.sin, np.cos, np.tan, np.arcsin, np.ar
 sinh, cosh, tanh, arcsinh, arccosh, arctanh = (
     np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
 )  # fmt: skip
-reciprocal = np.reciprocal
+reciprocal = _or_compiled("reciprocal")
 equal, not_equal = np.equal, np.not_equal
 less, less_equal, greater, greater_equal = (
     _without("c", f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)
@@ -168,10 +168,14 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(np.sqrt(x)) if found is None else found
 
 
+_relu = of_formula("relu")
+
+
 @partial(_without, "bc")
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0); nan stays nan."""
-    return np.maximum(x, zero_of(x.dtype))
+    found = _relu(x) if x.size >= limits.WHERE_FROM else None
+    return np.maximum(x, zero_of(x.dtype)) if found is None else found
 
 
 def relu_into(x: np.ndarray, out: np.ndarray) -> None:
