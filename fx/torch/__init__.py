@@ -214,6 +214,8 @@ def __getattr__(name: str) -> _Any:
         return getattr(import_module(_LAZY[name]), name)
     if name in _OF_NN and hasattr(nn.functional, name):
         return getattr(nn.functional, name)
+    if name.startswith("_foreach_") and name in (room := import_module("fx.torch._foreach")).NAMES:
+        return room.function_of(name)
     if name.startswith("__"):
         raise AttributeError(f"module 'fx.torch' has no attribute {name!r}")
     advice = _absent.reason(name)

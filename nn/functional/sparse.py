@@ -18,6 +18,7 @@ from fx.ops.operands import argument, cast
 from fx.ops.reductions.norms import norm
 from fx.state import Cell
 from fx.tensor import Tensor, new_tensor
+from fx.writing.inplace import user_writes, written
 
 
 def embedding(
@@ -103,17 +104,22 @@ def _unsigned(idx: Tensor) -> Tensor:
 
 
 def _renormalise(weight: Any, idx: Tensor, max_norm: float, p: float) -> None:
-    if not isinstance(weight, Cell):
+    is_cell = isinstance(weight, Cell)
+    if not is_cell and not user_writes():
         raise InPlaceError(
             "embedding: max_norm scales rows of the weight, and a tensor cannot change; pass "
             "fx.nn.Parameter(weight)"
         )
     with no_grad():
-        held = weight.read()
+        held = weight.read() if is_cell else weight
         flat = shape_prims.reshaped(idx, (prod(idx._shape),))
         rows = indexing.take(held, flat, axis=0)  # (looked up, features)
         norms = norm(rows, p, axis=1, keepdims=True)
         scale = compare.where(
             norms > max_norm, max_norm / (norms + 1e-7), creation.constant_like(1.0, norms)
         )
-        weight.rebind(indexing.scatter(held, flat, rows * scale, axis=0, mode="set"))
+        new = indexing.scatter(held, flat, rows * scale, axis=0, mode="set")
+        if is_cell:
+            weight.rebind(new)
+        else:
+            written(weight, "embedding", new)

@@ -30,6 +30,7 @@ from fx.ops.operands import (
     truth,
 )  # fmt: skip
 from fx.ops.pointwise import complex_rows
+from fx.ops.reductions.found import shown
 from fx.primitive import Primitive, Rule
 from fx.quick import quick
 from fx.tensor import Tensor
@@ -178,6 +179,9 @@ class MinMax(NamedTuple):
 
     min: Tensor
     max: Tensor
+
+    def __repr__(self) -> str:
+        return shown(self, "aminmax", "MinMax")
 
 
 def aminmax(

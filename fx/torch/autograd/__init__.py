@@ -7,6 +7,7 @@ from typing import Any
 from fx.autograd import *
 from fx.autograd import anomalies, functional
 from fx.tensor import Tensor
+from fx.torch.autograd import graph
 
 
 class _Variables(type):

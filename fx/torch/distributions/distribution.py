@@ -10,6 +10,7 @@ import fx
 from fx import dtypes
 from fx.config import default_dtype
 from fx.ops.convert import as_tensor
+from fx.seen import Size
 from fx.tensor import Tensor
 from fx.torch.distributions import constraints
 
@@ -74,7 +75,7 @@ class Distribution:
     def __init__(
         self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
     ) -> None:
-        self.batch_shape, self.event_shape = tuple(batch_shape), tuple(event_shape)
+        self.batch_shape, self.event_shape = Size(batch_shape), Size(event_shape)
         self.validate = self._validate_default if validate_args is None else validate_args
         for name, constraint in self.arg_constraints.items() if self.validate else ():
             value = vars(self).get(name)
@@ -97,7 +98,7 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distributions, repeated to a larger batch."""
-        new, batch, cut = copy.copy(self), tuple(batch_shape), len(self.batch_shape)
+        new, batch, cut = copy.copy(self), Size(batch_shape), len(self.batch_shape)
         for name, held in vars(self).items():
             if name in self._shared:
                 continue
