@@ -37,7 +37,7 @@ def _moves(group: Any) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _print_of(key: Any) -> tuple[Array, bytes]:
+def print_of(key: Any) -> tuple[Array, bytes]:
     """A number of what a rank calls, and its complement: their least tell whether all agree."""
     digest = hashlib.blake2b(_text_of(key).encode(), digest_size=8).digest()
     number = np.frombuffer(digest, np.uint64)
@@ -64,7 +64,7 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
     """
     if not _moves(group):
         return (yield from steps)
-    mine, same = _print_of(key)
+    mine, same = print_of(key)
     line = user_line() if _debug() else ""
     least = np.empty(2, np.uint64)
     comm, number = group.comm, group.count()
@@ -73,7 +73,7 @@ def checked(group: Any, key: tuple[Any, ...], steps: Steps, later: bool = False)
     yield (asked,)
     fits = least.tobytes() == same
     if not fits and group.comm is comm:
-        yield from _differ(group, key, line, number, (steps, moving) if moving else ())
+        yield from differ(group, key, line, number, (steps, moving) if moving else ())
     out = None
     if fits:
         try:
@@ -94,7 +94,7 @@ def agreed(group: Any, key: tuple[Any, ...]) -> Steps:
     return checked(group, key, iter(()))  # type: ignore[arg-type]
 
 
-def _differ(
+def differ(
     group: Any, key: tuple[Any, ...], line: str, number: int, moving: tuple[Any, ...]
 ) -> Steps:
     """Raise what shows the calls of all ranks; where data moves already, the group leaves it."""

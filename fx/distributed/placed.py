@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fx.devices import backend, register_backend
+from fx.distributed.drawn import Key, keys_of, met
 from fx.distributed.placements import (
     REPLICATE,
     Partial,
@@ -50,9 +51,10 @@ class Placed:
 
     Attributes:
         settled: of addends the sum, from when it was first wanted: it is not sent twice.
+        keys: of draws that it depends on and that met no mesh yet (``drawn.py``).
     """
 
-    __slots__ = ("dtype", "local", "mesh", "ndim", "placements", "settled", "shape")
+    __slots__ = ("dtype", "keys", "local", "mesh", "ndim", "placements", "settled", "shape")
     on: Any = ARRAYS  # works with parts
 
     def __init__(
@@ -61,6 +63,7 @@ class Placed:
         self.local, self.shape, self.mesh, self.placements = local, shape, mesh, placements
         self.dtype, self.ndim = local.dtype, len(shape)
         self.settled: Placed | None = None
+        self.keys: tuple[Key, ...] = ()
 
     def whole(self) -> bool:
         """Whether this rank has all of it."""
@@ -69,6 +72,7 @@ class Placed:
     def moved(self, mesh: Any, placements: Placements) -> Placed:
         """By other placements."""
         if self.mesh is None:
+            met((self,), mesh, self.on)
             source: Placements = (REPLICATE,) * len(placements)
         else:
             _check_one(mesh, self.mesh)
@@ -174,10 +178,17 @@ def computed(
         params = {**params, "device": "cpu"}
     if primitive.effectful:
         _check_effect(primitive, params)
+    if mesh is not None:
+        met(arrays, mesh, on)
     if all(a.whole() for a in arrays):
         placed = () if mesh is None else (REPLICATE,) * len(mesh.axis_names)
         out = on.call(primitive, [a.local for a in arrays], params)
-        return [kind.like(a, on.shape(a), mesh, placed) for a in out]
+        found = [kind.like(a, on.shape(a), mesh, placed) for a in out]
+        if mesh is None:
+            keys = keys_of(primitive, arrays)
+            for x in found if keys else ():
+                x.keys = keys
+        return found
     arrays = [a.settled or a for a in arrays]
     specs = [TensorSpec(a.shape, a.dtype) for a in arrays]
     told = factors_of(primitive, specs, params)
@@ -197,9 +208,9 @@ def computed(
         local_shape(s.shape, p, mesh.sizes, mesh.place)
         for s, p in zip(wanted, placements, strict=True)
     ]
-    found = _computed(primitive, told, ways, moved, params, wanted, shapes, on)
+    parts = _computed(primitive, told, ways, moved, params, wanted, shapes, on)
     return [
-        kind.like(a, s.shape, mesh, p) for a, s, p in zip(found, wanted, placements, strict=True)
+        kind.like(a, s.shape, mesh, p) for a, s, p in zip(parts, wanted, placements, strict=True)
     ]
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fx.distributed.agreement import ranks_agree
+from fx.distributed.drawn import Key
 from fx.distributed.placed import DEVICE, Placed, computed
 from fx.distributed.placements import Placements
 from fx.distributed.redistribution import Arrays
@@ -23,6 +25,7 @@ from fx.prims.collective import MESSAGES
 from fx.prims.creation import constant, full
 from fx.prims.elementwise import astype, divide
 from fx.prims.mesh import mesh_index
+from fx.prims.placement import device_put
 from fx.prims.placing import from_local
 from fx.prims.reduction import prod
 from fx.prims.shape import pad, reshape, slice, transpose
@@ -118,10 +121,14 @@ class Local:
         nodes.walk(graph, env)
         found = [nodes.read(env, v) for v in graph.outputs]
         outputs = [x.local if isinstance(x, Part) else x for x in found]
+        keys = [k for x in found if isinstance(x, Part) for k in x.keys]
+        self.keys = {k: len(found) + i for i, k in enumerate(dict.fromkeys(keys))}
+        outputs += [k.key for k in self.keys]
         self.outputs = [
             (given.get(id(x)), (x.shape, x.mesh, x.placements) if isinstance(x, Part) else None)
             for x in found
         ]
+        self.drawn = [(i, x.keys) for i, x in enumerate(found) if isinstance(x, Part) and x.keys]
         ordered, made = nodes.ordered()
         self.graph = Graph(inputs, ordered, [made.get(v, v) for v in outputs], graph.name)
 
@@ -137,10 +144,13 @@ class Local:
         from fx.transforms.jitting.call import run_arrays
 
         found = run_arrays(self.graph, [a.local if type(a) is Placed else a for a in arrays])
-        return [
+        out = [
             x if where is None else arrays[same] if same is not None else Placed(x, *where)
-            for x, (same, where) in zip(found, self.outputs, strict=True)
+            for x, (same, where) in zip(found, self.outputs)
         ]
+        for i, keys in self.drawn:
+            out[i].keys = tuple([Key(found[self.keys[k]]) for k in keys])
+        return out
 
 
 # the graph of parts -------------------------------------------------------------------------------
@@ -157,6 +167,7 @@ class Part(Placed):
         self.local, self.shape, self.mesh, self.placements = local, shape, mesh, placements
         self.dtype, self.ndim = local.spec.dtype, len(shape)
         self.settled = None
+        self.keys = ()
         self.on = nodes
 
     def like(self, local: Value, shape: Shape, mesh: Any, placements: Placements) -> Part:
@@ -205,6 +216,8 @@ class Nodes(Arrays):
         if not on_mesh and all(v.spec.device != DEVICE for v in node.outs):
             return self.call(primitive, args, params)
         if primitive.anywhere:
+            if primitive is device_put and params["device"] == DEVICE and not on_mesh:
+                return [self._number(args[0])]  # as the kernel: the same on all ranks
             if not on_mesh or "mesh" not in params:
                 raise Unfit(f"{primitive.name} at {node.line}")
             return [primitive.cpu(*args, **params)]
@@ -230,6 +243,10 @@ class Nodes(Arrays):
         if effect_of(node) == MESSAGES:
             self.open = None
         return self._behind(node, parts)
+
+    def same_key(self, key: Value, ranks: Any) -> None:
+        params = {"axis": ranks.key, "size": ranks.size, "digest": 0, "of": "draw"}
+        self.call(ranks_agree, (key,), params)
 
     def _behind(self, node: Node, parts: Sequence[Value]) -> list[Value]:
         last = max([self.after.get(v, 0) for v in parts], default=0)

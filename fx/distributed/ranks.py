@@ -17,24 +17,19 @@ reads the *words* of an axis, whose address is the symbol ``fx.ranks.KEY``, when
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from hashlib import blake2b
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fx.devices import backend
-from fx.distributed import exchange, groups, mpi, recorder
+from fx.distributed import agreement, exchange, groups, mpi, recorder  # noqa: F401
 from fx.distributed.errors import DistError
 from fx.distributed.reductions import ReduceOp
-from fx.graph.passes.effects import effect_of
-from fx.graph.printing import subgraphs
-from fx.prims.collective import MESSAGES
 
 collective: Any = backend("cpu").between_ranks()
 collective.engine = mpi
 known: dict[str, Any] = collective.axes
-_compiled: set[str] = set()  # digests of programs
 _TAG = 1 << 16  # of what goes from one rank to another in a mesh; groups have lower ones
 
 
@@ -51,7 +46,6 @@ class Ranks:
     def __init__(self, key: str, members: Sequence[int], index: int, group: Any = None) -> None:
         self.key, self.size, self.index = key, len(members), index
         self.ranks, self.group = tuple(members), group
-        self.met: set[tuple[str, ...]] = set()  # messages of programs that all of them have run
         self.words = np.zeros(collective.WORDS, np.uint64)
         self.words[collective.INDEX] = index
         self.comm: Any = None if group is None else group.comm
@@ -123,24 +117,15 @@ class Ranks:
         return collective.narrowed(out, dtype)
 
     def _pieces(self, x: np.ndarray) -> Any:
-        return self._through(exchange.pieces(self.apart, _TAG, x, ReduceOp.SUM))
+        return self.through(exchange.pieces(self.apart, _TAG, x, ReduceOp.SUM))
 
-    def _through(self, steps: Any) -> Any:
+    def through(self, steps: Any) -> Any:
+        """What steps of ``exchange.py`` come to."""
         try:
             while True:
                 self._done(*next(steps))
         except StopIteration as stop:
             return stop.value
-
-    def agree(self, messages: tuple[str, ...]) -> None:
-        """See that all ranks send these messages, where they have not been compared before.
-
-        Raises:
-            DistError: showing those of all ranks.
-        """
-        if self.size > 1 and not _of_known(messages, self.met):
-            self._through(exchange.agreed(self.group or self, ("compiled code", *messages)))
-            self.met.add(messages)
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """The parts of all, (*S) -> (size, *S)."""
@@ -222,56 +207,3 @@ def _check_rows(name: str, x: np.ndarray, size: int) -> None:
         raise ShapeError(
             f"{name}: axis 0 of shape {x.shape} must have a row for each of {size} ranks"
         )
-
-
-# what ranks compile -------------------------------------------------------------------------------
-
-
-def _messages(graph: Any, sure: bool = True) -> Iterator[tuple[Any, bool]]:
-    """The nodes of a graph that send messages, in their order; whether they surely run."""
-    for node in graph.nodes:
-        if effect_of(node) == MESSAGES:
-            yield node, sure
-        for _, inner in subgraphs(node.params):
-            yield from _messages(inner, sure and node.primitive.name not in ("cond", "while"))
-
-
-def _compare(graph: Any) -> None:
-    """Compare the messages of a program, which is about to run, with those of the other ranks.
-
-    The rest of a program may differ: a rank's last batch may be shorter. Messages that were
-    compared are not compared again, for the same reason, nor are programs that need not come to
-    any: a rank may not run them. The flight recorder is told of those that all ranks must send.
-
-    Raises:
-        DistError: showing what each rank's program sends, if they differ.
-    """
-    sent: dict[str, list[str]] = {}
-    surely, everyone = set(), True
-    for node, sure in _messages(graph):
-        params = dict(node.params)
-        axis, size = params.pop("axis"), params.pop("size")
-        everyone &= size == mpi.start().COMM_WORLD.size
-        what = ", ".join(
-            [repr(v.spec) for v in node.outs] + [f"{k}={v}" for k, v in params.items()]
-        )
-        sent.setdefault(axis, []).append(f"{node.primitive.name}({what})")
-        surely |= {axis} if sure else set()
-    digest = blake2b(repr(sent).encode(), digest_size=8).hexdigest()
-    if digest not in _compiled and everyone:
-        _compiled.add(digest)
-        recorder.compiled(digest)
-    for axis in sorted(surely):
-        collective.ranks_of(axis).agree(tuple(sent[axis]))
-
-
-def _of_known(messages: tuple[str, ...], known: set[tuple[str, ...]]) -> bool:
-    """Whether programs that are known, one behind the other, send just these."""
-    ends = {0}
-    for end in range(1, len(messages) + 1):
-        if any(k and messages[:end][-len(k) :] == k and end - len(k) in ends for k in known):
-            ends.add(end)
-    return len(messages) in ends
-
-
-collective.compiled = _compare

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.distributed.agreement import same_key
 from fx.distributed.placements import REPLICATE, Partial, Placement, Placements, Shard
 from fx.prims.factors import chunk
 
@@ -170,6 +171,10 @@ class Arrays:
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any, of: Sequence[Any]) -> Any:
         """One number, in place of what would have been computed ``of`` parts."""
         return np.full(shape, value, dtype)
+
+    def same_key(self, key: Any, ranks: Any) -> None:
+        """See that all ranks draw by the same key."""
+        same_key(ranks, key)
 
     def reduce(self, x: Any, ranks: Any, op: str) -> Any:
         if x.dtype == bool:

@@ -306,3 +306,23 @@ def case_what_goes_in_and_out_is_prepared():
         nn.Identity(), mesh, PrepareModuleOutput(output_layouts=S(0), desired_output_layouts=R)
     )
     close(last(on(x, S(0)).to_local()), x, 0)
+
+
+def case_what_comes_by_name_is_brought_too():
+    x = draws(2 * size, 4 * size)
+    for style in (
+        ColwiseParallel(output_layouts=Replicate()),
+        RowwiseParallel(input_layouts=Replicate()),
+    ):
+        fx.manual_seed(0)
+        layer = nn.Linear(4 * size, 2 * size)
+        want = layer(x)
+        layer = parallelize_module(layer, mesh, style)
+        for found in (layer(x), layer(input=x)):
+            np.testing.assert_allclose(found.detach().numpy(), want.detach().numpy(), 1e-5, 1e-5)
+        try:
+            layer()
+        except TypeError as error:
+            assert "input" in str(error)
+        else:
+            raise AssertionError("nothing was raised")

@@ -251,6 +251,58 @@ def case_on_a_mesh_of_two_axes():
         close(g, want)
 
 
+# draws --------------------------------------------------------------------------------------------
+
+
+def masked(x):
+    return F.dropout(x, 0.5) + fx.nn.functional.dropout1d(x[None], 0.5)[0] + fx.rand_like(x)
+
+
+def case_draws_have_the_bits_of_one_process():
+    x = draws(2 * size + 1, 2 * size)
+    for p in (S(0), S(1), R):
+        for f in (masked, fx.jit(masked)):
+            fx.manual_seed(5)
+            want = [masked(x) for _ in range(3)]
+            fx.manual_seed(5)
+            given = on(x, p)
+            for w in want:
+                np.testing.assert_array_equal(whole(f(given)), w.numpy())
+        slope = lambda x: fx.grad(lambda x: (masked(x) * x).sum())(x)
+        fx.manual_seed(6)
+        want = slope(x)
+        for f in (slope, fx.jit(slope)):
+            fx.manual_seed(6)
+            close(f(on(x, p)), want)
+    with programs() as ran:
+        fx.jit(masked)(on(x, S(0)))
+    assert is_native(ran[0]), sent(ran[0])
+
+
+def case_generators_that_differ_are_named():
+    given, late = on(draws(2 * size, 3), S(0)), fx.jit(lambda: fx.rand(2 * size, 3, device="mesh"))
+    fx.manual_seed(0)
+    late()
+    compiled = fx.jit(masked)
+    compiled(given)
+    for f in (masked, compiled, lambda x: x + late()):
+        fx.manual_seed(0)
+        if rank == size - 1:
+            fx.rand(1)  # one draw more
+        for seeded in (False, True):
+            if seeded:
+                fx.manual_seed(rank)
+            try:
+                f(given)
+            except dist.DistError as error:
+                assert f"rank {rank}: draw of" in str(error), error
+                assert not seeded or f"(seed {size - 1}" in str(error), error
+            else:
+                raise AssertionError("nothing was raised")
+        fx.manual_seed(0)
+        f(given)
+
+
 # what else a function does ------------------------------------------------------------------------
 
 

@@ -360,18 +360,48 @@ def case_programs_that_differ_are_shown_before_anything_moves():
         assert same(fx.jit(reduce)(x), reduce(x))
 
 
-def case_the_same_messages_are_compared_once():
+def case_other_programs_with_the_same_messages_meet():
     f = lambda x: dist.all_reduce(x.sum(0)) + dist.all_reduce(x[0] * 2)
     g = fx.jit(f)
     g(mine(n=6).reshape(2, 3))
-    met = len(dist.group.WORLD.axis.met)
     rows = 2 + 3 * rank  # only some ranks compile again, and stage what is known otherwise
     h = fx.jit(lambda x: dist.all_reduce(x.sum(0)) + fx.jit(dist.all_reduce)(x[0] * 2))
     for way in (g, h, fx.jit(lambda x: f(x) + f(x + 1))):
         x = mine(n=3 * rows).reshape(rows, 3)
         out = way(x)
         assert way is not g or same(out, f(x))
-    assert len(dist.group.WORLD.axis.met) == met > 0
+
+
+def case_a_known_program_that_meets_another_moves_nothing():
+    apart = dist.new_group()
+    reduce = lambda x: dist.all_reduce(x, group=apart)
+    twice = lambda x: reduce(x[:4]) + reduce(x[4:])
+    f, g = fx.jit(reduce), fx.jit(twice)
+    x = mine(n=8)
+    for _ in range(2):  # both are known to all ranks
+        whole, halves = f(x), g(x)
+    shown = [
+        "rank 0: compiled code(psum(float32[8]))",
+        "rank 1: compiled code(psum(float32[4]), psum(float32[4]))",
+    ]
+    for _ in range(2):
+        for words in shown:
+            refused(words, g if rank else f, x)
+        refused(shown[1], twice if rank == 0 else g, x)  # nothing of this rank is compiled
+        refused("rank 0: compiled code(psum(float32[9]))", f, mine(n=8 if rank else 9))
+        assert same(f(x), whole) and same(g(x), halves) and same(reduce(x), whole)
+
+
+def case_on_a_mesh_too_programs_are_compared():
+    mesh = fx.Mesh((size,), ("data",))
+    out = fx.P()
+    f = fx.jit(fx.shard_map(lambda x: fx.psum(x, "data"), mesh, out, out))
+    g = fx.jit(fx.shard_map(lambda x: fx.psum(x[:2], "data"), mesh, out, out))
+    x = mine(n=4)
+    want = f(x), g(x)
+    refused("compiled code(psum(float32[2])", f if rank else g, x)
+    refused("compiled code(psum(float32[4])", f if rank else g, x)
+    assert same(f(x), want[0]) and same(g(x), want[1])
 
 
 def case_branches_that_some_ranks_take():
@@ -395,7 +425,7 @@ def case_waits_end():
         # what waits is told to the launcher, and what is through too
     told = {r.group: r for r in recorder.mine().records if r.op == "a message of compiled code"}
     known = told[late.axis.key]
-    expected = (2, 20, "begun") if rank == 0 else (1, 20, "done")
+    expected = (3, 0, "begun") if rank == 0 else (2, 20, "done")  # a comparison, then data
     assert (known.sequence, known.bytes, known.state) == expected
     assert 0 <= time.monotonic() - known.begun < 60 and known.ended >= known.begun
     dist.barrier()

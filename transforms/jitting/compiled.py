@@ -50,7 +50,7 @@ def _compile(graph: Graph, donated: tuple[int, ...]) -> Any:
         return Interpreted(graph) if found is None else found
     if has_effects(graph):
         if MESSAGES in effects_in(graph):
-            backend("cpu").between_ranks().compiled(graph)
+            graph = backend("cpu").between_ranks().compiled(graph)
         chained = ordered(graph)
         return Interpreted(graph) if chained is None else _compile_pure(chained, donated)
     return _compile_pure(graph, donated)

@@ -15,7 +15,8 @@ from fx.dtypes import COMPLEX, INTEGRAL, bool_, complex64, complex128, float32, 
 from fx.errors import DistError
 
 engine: Any = None  # ``address(name)`` of MPI's functions (``fx.distributed.mpi``)
-compiled: Any = None  # is told of each graph with messages that is compiled
+compiled: Any = None  # graph with messages -> the one that is compiled for it
+told: Any = None  # what a kernel says of ranks that differ -> what all of them do
 axes: dict[str, Any] = {}  # by key: ``fx.distributed.ranks.Ranks``
 
 # the words of an axis, which compiled code reads: what MPI calls its ranks, datatypes, operations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from fx.distributed.mesh import Mesh
@@ -76,6 +78,20 @@ def _cut(module: Any, mesh: Mesh, layouts: Layouts, source: int | None) -> None:
             module.register_parameter(key, Parameter(value, requires_grad=p.requires_grad))
 
 
+def _before(module: Any, bring: Callable[[Any], Any]) -> None:
+    """Let a module take its first argument as ``bring`` gives it, whether by place or by name."""
+    first = next(iter(signature(module.forward).parameters), "")
+
+    def prepare(_: Any, args: Any, kwargs: Any) -> Any:
+        if args:
+            args = (bring(args[0]), *args[1:])
+        elif first in kwargs:
+            kwargs = {**kwargs, first: bring(kwargs[first])}
+        return args, kwargs
+
+    module.register_forward_pre_hook(prepare, with_kwargs=True)
+
+
 # of layers --------------------------------------------------------------------------------------
 
 
@@ -97,13 +113,14 @@ class _Layer(ParallelStyle):
             kinds = " and ".join([f"nn.{kind}" for kind, *_ in self._cuts])
             raise NotImplementedError(f"{name} is of {kinds}, got {type(module).__name__}")
         _, layouts, wanted = fitting[0]
+        _before(module, lambda x: _brought(name, x, device_mesh, taken, wanted))
         _check_axes(name, device_mesh, self.use_local_output)
         (taken,), (given,) = self.input_layouts, self.output_layouts
         return distribute_module(
             module,
             device_mesh,
             lambda _, part, mesh: _cut(part, mesh, layouts, self.src_data_rank),
-            lambda _, inputs, mesh: (_brought(name, inputs[0], mesh, taken, wanted), *inputs[1:]),
+            None,
             lambda _, out, mesh: _given(name, out, given, self.use_local_output),
         )
 
@@ -188,15 +205,14 @@ class SequenceParallel(ParallelStyle):
     def _apply(self, module: Any, device_mesh: Mesh) -> Any:
         cut = Shard(self.sequence_dim)
         _check_axes("SequenceParallel", device_mesh, self.use_local_output)
+        _before(module, lambda x: _brought("SequenceParallel", x, device_mesh, cut, cut))
         return distribute_module(
             module,
             device_mesh,
             lambda _, part, mesh: _cut(part, mesh, {}, self.src_data_rank),
-            lambda _, inputs, mesh: (
-                _brought("SequenceParallel", inputs[0], mesh, cut, cut), *inputs[1:]
-            ),
+            None,
             lambda _, out, mesh: out.to_local() if self.use_local_output else out,
-        )  # fmt: skip
+        )
 
 
 # of what goes in and out ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from fx import limits
-from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED, LOST, UNSOLVED
+from fx.backends.cpu.llvm.failures import BAD_INDEX, DIVIDED, LOST, UNLIKE, UNSOLVED
 from fx.compiler.memory import ALIGN, Planner
 from fx.compiler.step import PythonStep, Step
 from fx.errors import DIVIDED_BY_0
@@ -177,6 +177,7 @@ _IN_BODY = {  # what may go wrong in a loop or branch in which several steps may
     BAD_INDEX: "an index is out of range",
     DIVIDED: DIVIDED_BY_0,
     LOST: "a message between ranks was lost",
+    UNLIKE: "ranks do not do the same",
     UNSOLVED: "a matrix is singular or not positive definite",
 }
 

@@ -149,8 +149,8 @@ class Messages:
         b, double = self.b, ir.DoubleType()
         return b.fmul(b.sitofp(b.call(_now(b.module), []), double), double(1e-9))
 
-    def finish(self, status: Any) -> None:
-        """Wait for what was begun, and tell what MPI reports."""
+    def finish(self, status: Any) -> Any:
+        """Wait for what was begun, and tell what MPI reports; whether that went wrong."""
         b = self.b
         found = i32(0) if self._found is None else self.wait()
         bad = b.icmp_signed("!=", found, i32(0))
@@ -158,6 +158,7 @@ class Messages:
             self._record_end(found, bad)
         store_item(b, b.select(bad, i64(LOST), i64(0)), status, i64(0), int64)
         store_item(b, b.sext(found, i64), status, i64(1), int64)
+        return bad
 
 
 def _function(module: ir.Module, name: str, result: Any, args: list[Any]) -> tuple[Any, bool]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from llvmlite import ir
+
 from fx.backends.cpu import collective
 from fx.backends.cpu.collective import INDEX, OPERATIONS
 from fx.backends.cpu.llvm import externals
-from fx.backends.cpu.llvm.failures import LOST
+from fx.backends.cpu.llvm.failures import LOST, UNLIKE
 from fx.backends.cpu.llvm.ir import Frame, at, clear, copy, i8, i32, i64, store_item
 from fx.backends.cpu.llvm.node_steps.checked import CheckedStep
 from fx.backends.cpu.llvm.node_steps.kernel import SpecialStep, has_elements
 from fx.backends.cpu.llvm.node_steps.messages import LATE, Messages
 from fx.backends.cpu.llvm.node_steps.rank_sums import by_pieces, pieces_room, sum_by_pieces
 from fx.compiler.step import Step
-from fx.dtypes import int64
+from fx.dtypes import bool_, int64, uint64
 from fx.graph.ir import Node
 
 _TAG = 1 << 15  # eager messages have lower ones
@@ -29,6 +31,10 @@ _LATENCY, _BYTE = 30_000.0, 0.2  # nanoseconds
 
 class _MessageStep(CheckedStep):
     words = (LOST,)
+
+
+class _AgreementStep(CheckedStep):
+    words = (LOST, UNLIKE)
 
 
 Post = Callable[[Messages, Sequence[Any], Sequence[Any], Any], None]
@@ -50,10 +56,57 @@ def _message(node: Node, post: Post, scratch: int = 0) -> Step | None:
             end()
         b.ret_void()
 
-    name, nbytes = node.primitive.name.removesuffix("_after"), sum(v.spec.nbytes for v in node.outs)
-    failure = f"{name} along axis {node.params['axis']}: MPI gave up with its code %lld"
-    failure += f" ({LATE}: not every rank came to it within the timeout of the group)"
-    return _MessageStep(node, body, failure, cost=_LATENCY + _BYTE * nbytes, scratch=scratch)
+    cost = _LATENCY + _BYTE * sum(v.spec.nbytes for v in node.outs)
+    return _MessageStep(node, body, _failure(node), cost=cost, scratch=scratch)
+
+
+def _failure(node: Node) -> str:
+    name = node.params.get("of") or node.primitive.name.removesuffix("_after")
+    return (
+        f"{name} along axis {node.params['axis']}: MPI gave up with its code %lld "
+        f"({LATE}: not every rank came to it within the timeout of the group)"
+    )
+
+
+def _agreement(node: Node) -> Step | None:
+    """Whether ranks do the same: the least of words and of their complements (``agreement.py``)."""
+    keys = node.inputs[:-1]
+    if keys and keys[0].spec.shape != (_KEY,):
+        return None
+    count = _KEY // 2 if keys else 1
+    nbytes = 8 * count
+
+    def body(frame: Frame) -> None:
+        b = frame.b
+        out, token, status = frame.writes
+        mine, least = frame.scratch, at(b, frame.scratch, i64(2 * nbytes), i8)
+        words = [
+            b.load(at(b, frame.reads[0], i, i64), align=4, typ=i64)
+            for i in range(count if keys else 0)
+        ]
+        words = words or [i64(node.params["digest"])]
+        for i, word in enumerate(words):
+            store_item(b, word, mine, i64(i), int64)
+            store_item(b, b.not_(word), mine, i64(count + i), int64)
+        messages = Messages(frame, node)
+        kind, op = messages.datatype(uint64), messages.word(OPERATIONS["min", uint64])
+        messages.post("Iallreduce", mine, least, i64(2 * count), kind, op)
+        store_item(b, i8(0), out, i64(0), bool_)
+        store_item(b, i8(0), token, i64(0), bool_)
+        bad = messages.finish(status)
+        unlike = ir.Constant(ir.IntType(1), 0)
+        for i, word in enumerate([*words, *[b.not_(w) for w in words]]):
+            found = b.load(at(b, least, i, i64), typ=i64)
+            unlike = b.or_(unlike, b.icmp_signed("!=", found, word))
+        with b.if_then(b.and_(unlike, b.not_(bad)), likely=False):
+            store_item(b, i64(UNLIKE), status, i64(0), int64)
+            store_item(b, words[0], status, i64(1), int64)
+        b.ret_void()
+
+    return _AgreementStep(node, body, _failure(node), cost=_LATENCY, scratch=4 * nbytes)
+
+
+_KEY = 6  # words of a key (``fx/random/README.md``)
 
 
 # one a primitive ----------------------------------------------------------------------------------
@@ -233,6 +286,7 @@ def _as_it_is(node: Node) -> Step | None:
 
 
 STEPS: dict[str, Callable[[Node], Step | None]] = {
+    "ranks_agree_after": _agreement,
     "psum_after": _reduction("sum"),
     "pmax_after": _reduction("max"),
     "pmin_after": _reduction("min"),
