@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fx.backends.cpu import collective
+from fx.devices import backend
 from fx.distributed import exchange, mpi, recorder
+from fx.distributed.errors import DistError
 from fx.dtypes import bool_
 from fx.graph.ir import Graph, Node
 from fx.graph.passes.effects import effect_of
@@ -26,6 +27,7 @@ from fx.primitive import NOT_DIFFERENTIABLE, Primitive
 from fx.prims.collective import MESSAGES
 from fx.spec import TensorSpec
 
+collective: Any = backend("cpu").between_ranks()
 _compiled: set[str] = set()  # digests of programs
 _sent: dict[int, tuple[str, ...]] = {}  # by the number of a program: its name and messages
 DRAW = "draw of a tensor on a mesh [on all ranks write fx.manual_seed(n) of one n] "
@@ -139,7 +141,7 @@ def _told(text: str) -> str:
     group = ranks.group or ranks
     try:
         ranks.through(exchange.differ(group, said, "", group.count(), ()))
-    except collective.DistError as error:
+    except DistError as error:
         return str(error)
     return text
 
