@@ -10,11 +10,12 @@ from fx import dtypes
 from fx.errors import DTypeError, ShapeError
 from fx.fft.transforms import of_length
 from fx.ops.axes import integer
-from fx.ops.indexing.selecting import index_add
 from fx.ops.indexing.views import along
-from fx.ops.making.creation import ones, zeros
-from fx.ops.operands import argument, iota
+from fx.ops.making.creation import ones
+from fx.ops.operands import argument
 from fx.ops.pointwise.complex_numbers import view_as_real
+from fx.ops.reductions.reduction import sum as total_of
+from fx.ops.shapes.joining import concat
 from fx.ops.shapes.manipulation import reshape
 from fx.ops.shapes.padding import pad, unfold, with_constant
 from fx.tensor import Tensor
@@ -195,7 +196,7 @@ def istft(
     count = x._shape[-1]
     total = points + hop * (count - 1)
     signal = _overlapped(pieces * shaped, hop, total)
-    squares = _overlapped((shaped * shaped).expand((count, points)), hop, total)
+    squares = _overlapped_alike(shaped * shaped, count, hop, total)
     start = points // 2 if center else 0
     stop = total - points // 2 if center else total
     if length is not None:
@@ -213,13 +214,39 @@ def istft(
 
 
 def _overlapped(pieces: Tensor, hop: int, total: int) -> Tensor:
-    """(*batch, pieces, points) added up, each ``hop`` after the one before: (*batch, total)."""
+    """(*batch, pieces, points) added up, each ``hop`` after the one before: (*batch, total).
+
+    Pieces are parts of ``hop`` points, of which part k of piece i adds to part i + k of the sum.
+    With as many zeros behind the pieces as there are parts, and parts before pieces, these lie
+    below each other where rows are taken one part shorter:
+
+        a0 a1 a2 0 0              a0 a1 a2 0
+        b0 b1 b2 0 0     ->       0  b0 b1 b2     (two parts, a and b, of three pieces)
+    """
     *batch, count, points = pieces._shape
-    starts = iota(count, pieces, step=hop).reshape((count, 1))
-    places = starts + iota(points, pieces)
-    flat = reshape(pieces, (*batch, count * points))
-    empty = zeros((*batch, total), dtype=pieces.dtype, device=pieces.device)
-    return index_add(empty, len(batch), places.reshape((-1,)), flat)
+    last, parts = len(batch), -(-points // hop)
+    pieces = of_length(pieces, last + 1, parts * hop)
+    apart = reshape(pieces, (*batch, count, parts, hop)).swapaxes(last, last + 1)
+    rows = reshape(of_length(apart, last + 1, count + parts), (*batch, -1, hop))
+    rows = along(rows, last, 0, parts * (count + parts - 1))
+    sums = total_of(reshape(rows, (*batch, parts, count + parts - 1, hop)), axis=last)
+    return along(reshape(sums, (*batch, -1)), last, 0, total)
+
+
+def _overlapped_alike(piece: Tensor, count: int, hop: int, total: int) -> Tensor:
+    """``count`` times the same (points,) added up so: (total,). All parts in the middle are one."""
+    (points,) = piece._shape
+    parts = -(-points // hop)
+    few = min(count, parts)
+    ends = (few + parts - 1) * hop
+    sums = _overlapped(piece.expand((few, points)), hop, ends)
+    between = along(sums, 0, (parts - 1) * hop, parts * hop).expand((count - few, hop))
+    pieces = [
+        along(sums, 0, 0, parts * hop),
+        reshape(between, (-1,)),
+        along(sums, 0, parts * hop, ends),
+    ]
+    return along(concat(pieces), 0, 0, total)
 
 
 def _check_reached(squares: Tensor) -> None:

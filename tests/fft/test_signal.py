@@ -119,6 +119,27 @@ REFUSED = """
 """.strip().split("\n")
 
 
+@pytest.mark.parametrize("hop", [1, 2, 3, 5, 8, 11])
+@pytest.mark.parametrize("pieces", [1, 2, 3, 4, 9])
+def test_pieces_overlap_at_any_hop(hop, pieces):
+    """Parts of a piece of 12 points, whole ones and a rest, more and fewer of them than pieces."""
+    shape, window = (2, 7, pieces), rng.uniform(0.5, 1.0, 12)
+    z = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    got, want = (
+        m.istft(m.tensor(z), 12, hop, window=m.tensor(window), center=False)
+        for m in (fx.torch, torch)
+    )
+    np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-12)
+    f = lambda z, w: fx.signal.istft(z, 12, hop, window=w, center=False)
+    z, w = fx.asarray(z), fx.asarray(window)
+    np.testing.assert_allclose(fx.jit(f)(z, w).numpy(), want.numpy(), atol=1e-12)
+    g = lambda w: (f(z, w) ** 2).sum()
+    theirs = torch.tensor(window, requires_grad=True)
+    out = torch.istft(torch.tensor(z.numpy()), 12, hop, window=theirs, center=False)
+    (out**2).sum().backward()
+    np.testing.assert_allclose(fx.grad(g)(w).numpy(), theirs.grad.numpy(), atol=1e-10)
+
+
 @pytest.mark.parametrize("line", [line.strip() for line in REFUSED])
 def test_what_pytorch_refuses_is_refused(line):
     def run(library):
