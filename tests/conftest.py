@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 
 # The workers already fill the cores. BLAS and OpenMP read these once, when NumPy loads them.
@@ -14,6 +15,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 if "FX_CACHE_DIR" not in os.environ:
     os.environ["FX_CACHE_DIR"] = tempfile.mkdtemp(prefix="fx-tests-")
     atexit.register(shutil.rmtree, os.environ["FX_CACHE_DIR"], ignore_errors=True)
+
+# Hundreds of interpreters start in a run: the first that reads a module writes its bytecode for
+# the others, whatever this environment wants elsewhere (half a second for each that imports fx).
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import functools
 import gc
