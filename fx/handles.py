@@ -260,9 +260,13 @@ def _leave(cell: Cell) -> None:
 def _get_grad(cell: Cell) -> Tensor | None:
     """The gradient that ``.backward()`` accumulated, as a handle; None before."""
     held = getattr(cell, "value", None)  # `p.data` has none of its own
-    staged = modes.stage is not None
-    node = held._node if type(held) is Tensor and not staged else cell._node
-    grad = node.grad if type(node) is Leaf and not staged else None
+    grad = None
+    if modes.stage is None:
+        node = held._node if type(held) is Tensor else cell._node
+        if type(node) is Leaf:
+            grad = node.grad
+    else:
+        node = cell._node
     if type(grad) is not Tensor:
         grad = cell.read_grad()
         if grad is None:

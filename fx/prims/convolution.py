@@ -18,8 +18,12 @@ import fx.prims.factors as factors
 from fx.errors import ShapeError
 from fx.primitive import define
 from fx.prims.creation import full
+from fx.prims.elementwise import add
 from fx.prims.families import same_dtype, to_front
+from fx.prims.fused import fuse
+from fx.prims.reduction import sum
 from fx.prims.sampling import Sample
+from fx.prims.shape import reshape
 from fx.prims.windows import (
     check_fits,
     check_rank,
@@ -31,6 +35,7 @@ from fx.prims.windows import (
     output_sizes,
     split_samples,
 )  # fmt: skip
+from fx.quick import quick
 
 
 def _bilinear(get, da, db):
@@ -231,4 +236,32 @@ conv_weight_grad = define(
     sharding=factors.windowed("NC*,NO*->OC*", "N_*,N_*->__*"),
     batch=_weight_grad_batch,
     sample=_weight_grad_sample,
+)  # fmt: skip
+
+
+# a bias -----------------------------------------------------------------------------------------
+
+
+def _biased(x, bias):
+    return add(x, reshape(bias, shape=(x._shape[1], *[1] * (x.ndim - 2))))
+
+
+def _biased_arrays(x, bias):
+    return add.cpu(x, bias.reshape(-1, *[1] * (x.ndim - 2)))
+
+
+def _biased_vjp(needs, x, bias):
+    others = (0, *range(2, x.ndim))
+
+    def pullback(ct):
+        for_bias = None if needs[1] is None else sum(ct, axes=others, keepdims=False)
+        return (None if needs[0] is None else ct), for_bias
+
+    return pullback
+
+
+biased = quick(  # x (N, O, ...) and bias (O,), of one dtype
+    fuse(
+        "biased", cpu=_biased_arrays, reference=_biased, vjp=_biased_vjp, torch_name="Convolution",
+    ), tensors=2,
 )  # fmt: skip

@@ -8,6 +8,7 @@ from fx.prims.creation import constant_like
 from fx.prims.fused import along, fuse
 from fx.prims.reduction import sum
 from fx.prims.shape import reshape
+from fx.quick import quick
 
 
 def _count(shape):
@@ -142,7 +143,26 @@ def _normalised(x, weight, bias, mean, variance, *, eps):
     return (x - mean) * (elementwise.rsqrt(variance + eps) * weight) + bias
 
 
+def _followed(held, new, *, keep, share):
+    """A running statistic after a batch of which it takes a share."""
+    return held * keep + new * share
+
+
+def _followed_arrays(held, new, *, keep, share):
+    dtype = held.dtype
+    if type(keep) is not float or type(share) is not float or dtype is not new.dtype:
+        return None
+    if dtype.kind != "f":
+        return None
+    found = held * keep
+    found += new * share
+    return found
+
+
 moments = fuse("moments", reference=_moments, multiple=True)
+followed = quick(
+    fuse("followed", cpu=_followed_arrays, reference=_followed), "keep", "share", tensors=2
+)
 batch_norm_grad = fuse(
     "batch_norm_grad", reference=_batch_norm_grad, formula=_given_grad, multiple=True
 )

@@ -120,7 +120,10 @@ def _size(self: Any, dim: int | None = None) -> Any:
     """``x.size()`` and ``x.size(0)``."""
     if dim is not None:
         return self.shape[dim]
-    return Size(self.shape) if _sees(_getframe(1)) else self.shape
+    module = id(_getframe(1).f_globals)
+    if module in _theirs or (module not in _own and _sees(_getframe(1))):
+        return _sized(Size, self.shape)
+    return self.shape
 
 
 def install() -> None:

@@ -27,6 +27,8 @@ _PRIMITIVES = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide",
     "truediv": "divide", "neg": "negative",
 }  # fmt: skip
+_SCALED = frozenset(("add", "sub"))  # those that take ``alpha``
+_NOT_GIVEN: Any = object()
 # those that round once: their bits do not depend on how elements lie
 _ANYWHERE = frozenset(("add", "subtract", "multiply", "divide"))
 
@@ -39,6 +41,7 @@ def computing(name: str) -> Callable[..., bool] | None:
         return None
     kernel, count = found
     parts = primitive.name in _ANYWHERE
+    scaled = registry["multiply"].cpu if name in _SCALED else None
 
     def one(x: Any, *args: Any, **options: Any) -> bool:
         place = None if args or options else own_memory(x)
@@ -48,6 +51,7 @@ def computing(name: str) -> Callable[..., bool] | None:
         return True
 
     def two(x: Any, *args: Any, **options: Any) -> bool:
+        factor = options.pop("alpha", _NOT_GIVEN) if options and scaled else _NOT_GIVEN
         if len(args) != 1 or options:
             return False
         place = own_memory(x, parts)
@@ -63,6 +67,12 @@ def computing(name: str) -> Callable[..., bool] | None:
         given = other._a
         if type(given) is not ndarray or given.dtype is not place.dtype:
             return False
+        if factor is not _NOT_GIVEN:
+            weak = in_floats.get(type(factor))
+            by = None if weak is None else weak[place.dtype].get(factor or repr(factor))
+            if by is None or not given.ndim:
+                return False
+            given = scaled(given, by._a)
         try:
             kernel(place, given, place)
         except ValueError:  # of another shape, or read-only

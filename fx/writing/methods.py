@@ -290,9 +290,12 @@ def _put_copy(x: Any, source: Any, non_blocking: bool = False) -> bool:
 
 def _put_zeros(x: Any) -> bool:
     place = own_memory(x)
-    if place is None or not place.flags.writeable:
+    if place is None:
         return put_all(x, 0)
-    place.fill(0)
+    try:
+        place.fill(0)
+    except ValueError:  # it is read-only
+        return put_all(x, 0)
     return True
 
 

@@ -106,7 +106,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
     if type(out) is Tensor:
         if type(x) is Tensor:
-            if _of_plain(x, out, primitive, params):
+            if of_plain(x, out, primitive, params):
                 return out
         elif x.written:
             made = _of_written(x, out, primitive, params)
@@ -191,13 +191,14 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     return out
 
 
-def _of_plain(x: Tensor, out: Tensor, primitive: Any, params: dict[str, Any]) -> bool:
+def of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
     """Note a view of a tensor without history that was not written; False where more is to be
     looked at."""
-    record: View | None = getattr(x, "_view", None)
-    if record is None or record is CUT or record.leaf is not None:
+    try:
+        record: View = x._view
+    except AttributeError:
         return False
-    if x._node is not None or host.memories:
+    if record is CUT or record.leaf is not None or x._node is not None or host.memories:
         return False
     family = record.family
     if family.cell is not None or family.of_user:

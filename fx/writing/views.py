@@ -36,7 +36,7 @@ from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.writing.host import is_hosted, memories
 from fx.writing.layouts import layout, lies_as_told, strides_of
-from fx.writing.noting import SURELY, Selection, link, start
+from fx.writing.noting import SURELY, Selection, link, of_plain, start
 from fx.writing.paths import selections
 from fx.writing.records import CUT
 
@@ -180,7 +180,7 @@ def _rows(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def contiguous(self: Any, memory_format: Any = None) -> Any:
     """The same values in the order of the axes; itself if they are."""
-    if is_contiguous(self):
+    if (type(self) is Tensor and _lies_in_order(self)) or is_contiguous(self):
         return self
     before, modes.views = modes.views, False
     try:
@@ -191,6 +191,14 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
         return in_order(clone(held))  # in memory of its own
     finally:
         modes.views = before
+
+
+def _lies_in_order(x: Any) -> bool:
+    """Whether a plain tensor of which nothing was noted surely does, at one look."""
+    array = x._a
+    if type(array) is not ndarray or getattr(x, "_view", CUT) is not CUT:
+        return False
+    return array.flags.c_contiguous and array.size > 0
 
 
 def ravel(self: Any) -> Any:
@@ -278,7 +286,10 @@ SELECTIONS = {"diagonal": _diagonal_of, "unfold": _windows_of, "as_strided": _st
 def _note(x: Any, out: Any, index: Any) -> Any:
     if out is x:
         return out
-    return link(x, out, index_of, {"index": index if type(index) is int else fixed(index)})
+    params = {"index": index if type(index) is int else fixed(index)}
+    if type(x) is Tensor and type(out) is Tensor and of_plain(x, out, index_of, params):
+        return out
+    return link(x, out, index_of, params)
 
 
 def attach() -> None:

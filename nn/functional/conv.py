@@ -200,6 +200,8 @@ def _biased(name: str, out: Tensor, bias: Any, rank: int) -> Tensor:
         raise ShapeError(
             f"{name}: the bias must have shape ({out.shape[1]},), one a channel, got {b.shape}"
         )
+    if b._dtype is out._dtype:
+        return conv_prims.biased(out, b)  # type: ignore[no-any-return]
     return out + shape_prims.reshaped(b, (out._shape[1], *[1] * rank))
 
 

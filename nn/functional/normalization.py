@@ -10,7 +10,7 @@ import fx.prims.elementwise as elementwise
 import fx.prims.lengths as lengths
 import fx.prims.norms as norms
 import fx.prims.shape as shape_prims
-from fx.config import modes, no_grad
+from fx.config import modes
 from fx.dtypes import float32
 from fx.errors import InPlaceError, ShapeError
 from fx.levels import Tracer
@@ -19,7 +19,7 @@ from fx.ops.operands import argument, cast, floating, of_scalar
 from fx.ops.reductions.norms import norm
 from fx.prims.creation import constant_like, filled
 from fx.quick import quick
-from fx.state import Cell, rebind_all
+from fx.state import Cell, free_value, rebind_all
 from fx.tensor import Tensor
 from fx.writing.inplace import user_writes, written
 
@@ -90,9 +90,14 @@ def batch_norm_counting(
     if x.ndim < 2:
         raise ShapeError(f"batch_norm takes an input (batch, channels, ...), got shape {x.shape}")
     channels = x._shape[1]
-    vectors = {"running_mean": running_mean, "running_var": running_var, "weight": weight}
-    for name, v in {**vectors, "bias": bias}.items():
-        if v is not None and getattr(v, "shape", None) != (channels,):
+    of_channels = (channels,)
+    for name, v in (
+        ("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
+        ("bias", bias),
+    ):  # fmt: skip
+        if v is None or getattr(v, "_shape", None) == of_channels:
+            continue
+        if getattr(v, "shape", None) != of_channels:
             raise ShapeError(
                 f"batch_norm: {name} must have shape ({channels},), one entry for each channel of "
                 f"the input {x.shape}, got {getattr(v, 'shape', v)}"
@@ -113,8 +118,7 @@ def batch_norm_counting(
         if over_all is None and not (weight is None or bias is None) and type(eps) is float:
             w, b = argument("batch_norm", weight), argument("batch_norm", bias)
             if _plain(x, w, b) and x._dtype == w._dtype == b._dtype:
-                with no_grad():
-                    mean, variance = norms.moments(x)
+                mean, variance = norms.moments(free_value(x))
                 rebind_all(
                     [
                         *_followed("running_mean", running_mean, mean, momentum),
@@ -176,10 +180,10 @@ def _followed(
             f"batch_norm: in training {name} is given a new value, and a tensor cannot change; "
             f"pass fx.nn.Buffer({name}), or None to leave it"
         )
-    with no_grad():
-        new = shape_prims.reshaped(value.detach(), cell.shape)
-        held = cell.read()
-        return [(cell, cast(held * (1 - momentum) + new * (momentum * factor), held.dtype))]
+    held = free_value(cell.read())
+    new = shape_prims.reshaped(free_value(value), cell._shape)
+    now = norms.followed(held, new, 1 - momentum, momentum * factor)
+    return [(cell, cast(now, held._dtype))]
 
 
 def layer_norm(

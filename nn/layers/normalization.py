@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from fx.config import no_grad
 from fx.errors import ShapeError
 from fx.nn import functional as F
 from fx.nn import init
@@ -98,11 +97,11 @@ class _BatchNorm(_NormBase):
         momentum: Any = self.momentum
         counts = []
         if follows:
-            with no_grad():
-                seen = self.num_batches_tracked.read() + 1
-                counts.append((self.num_batches_tracked, seen))
-                if momentum is None:  # the mean over all batches so far
-                    momentum = 1.0 / seen.astype(mean.dtype)
+            tracked = self.num_batches_tracked
+            seen = tracked.read() + 1
+            counts.append((tracked, seen))
+            if momentum is None:  # the mean over all batches so far
+                momentum = 1.0 / seen.astype(mean._dtype)
         elif training:
             mean = var = None
         return batch_norm_counting(

@@ -34,14 +34,17 @@ def test_bits_are_those_of_the_function(name, dtype):
         x = torch.randn(*shape).to(dtype)
         x[...] = x * 2
         y = torch.randn(*shape).to(dtype)
-        for others in ((), (y,), (y[:1],) if shape else (), (0.5,)):
+        calls = [((), {}), ((y,), {}), ((y[:1],) if shape else (), {}), ((0.5,), {})]
+        for factor in (0.1, -3, 1, y.sum()):  # a number that was met before, and one that was not
+            calls += [((y,), {"alpha": factor}), ((x,), {"alpha": factor})]
+        for others, options in calls:
             try:
-                want = getattr(x, name[:-1])(*others)
+                want = getattr(x, name[:-1])(*others, **options)
             except (TypeError, ValueError, RuntimeError):
                 continue
             if want.dtype == dtype:
                 before = x.clone()
-                assert getattr(x, name)(*others) is x
+                assert getattr(x, name)(*others, **options) is x
                 np.testing.assert_array_equal(x.numpy(), want.numpy())
                 x.copy_(before)
 
@@ -49,7 +52,7 @@ def test_bits_are_those_of_the_function(name, dtype):
 @pytest.mark.parametrize("write", [
     lambda x, y: x.relu_(), lambda x, y: x.add_(y), lambda x, y: x.normal_(),
     lambda x, y: x.zero_(), lambda x, y: x.copy_(y), lambda x, y: x.__imul__(y),
-    lambda x, y: x.__iadd__(1.0),
+    lambda x, y: x.__iadd__(1.0), lambda x, y: x.sub_(y, alpha=0.5),
 ])  # fmt: skip
 def test_it_is_done_in_memory_that_nobody_else_has(write):
     torch.randn(5000)  # kernels are loaded
@@ -147,3 +150,12 @@ def test_what_a_pullback_keeps_of_a_parameter_stays():
     with pytest.raises(fx.errors.InPlaceError, match="requires grad"):
         p.mul_(2.0)
     assert p.tolist() == [16.0] * 4
+
+
+@pytest.mark.parametrize("alpha", [None, "2", [1.0]])
+def test_what_is_no_factor_is_refused(alpha):
+    x, y = written(3), torch.ones(3)
+    before = x.tolist()
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        x.add_(y, alpha=alpha)
+    assert x.tolist() == before

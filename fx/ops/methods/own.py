@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -208,7 +209,7 @@ def dim(self: Tensor) -> int:
 
 def numel(self: Tensor) -> int:
     """The number of elements."""
-    return int(self.size)
+    return prod(self._shape)
 
 
 def element_size(self: Tensor) -> int:
