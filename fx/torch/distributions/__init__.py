@@ -30,6 +30,7 @@ from fx.torch.distributions.gammas import (
     StudentT,
 )
 from fx.torch.distributions.kl import kl_divergence, register_kl
+from fx.torch.distributions.matrices import LKJCholesky, Wishart
 from fx.torch.distributions.mixture import MixtureSameFamily
 from fx.torch.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
 from fx.torch.distributions.positive import (
@@ -71,6 +72,7 @@ from fx.torch.distributions.transforms import (
     Transform,
     identity_transform,
 )
+from fx.torch.distributions.von_mises import VonMises
 
 __all__ = _offered(
     globals(), "biject_to", "constraints", "identity_transform", "transform_to", "transforms"

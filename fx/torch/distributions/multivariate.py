@@ -27,7 +27,52 @@ def half_log_det(tril: Tensor) -> Tensor:
     return fx.linalg.diagonal(tril).log().sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class Factored(Distribution):
+    """What is given a covariance, its inverse or its lower triangular factor, by these names.
+
+    ``_given`` is the name; what broadcasts with the batch stands in ``_unbroadcasted_scale_tril``.
+    """
+
+    _shared = ("_unbroadcasted_scale_tril",)
+    _given: str
+
+    @staticmethod
+    def _one_of(covariance_matrix: Any, precision_matrix: Any, scale_tril: Any) -> tuple[str, Any]:
+        given = {
+            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }  # fmt: skip
+        given = {name: value for name, value in given.items() if value is not None}
+        if len(given) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
+                f"specified, got {' and '.join(given) or 'none'}"
+            )
+        ((name, value),) = given.items()
+        return name, value
+
+    def _tril_of(self, matrix: Tensor) -> Tensor:
+        if self._given == "scale_tril":
+            return matrix
+        if self._given == "covariance_matrix":
+            return fx.linalg.cholesky(matrix)
+        # P = M M^T gives the covariance M^-T M^-1; turned around twice, M^-T is a lower triangle
+        flipped = fx.linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
+        eye = fx.broadcast_to(fx.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
+        return fx.linalg.solve_triangular(flipped, eye, upper=False)
+
+    def __getattr__(self, name: str) -> Any:
+        tril = vars(self).get("_unbroadcasted_scale_tril")
+        if tril is None or name not in self.arg_constraints:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        if name == "covariance_matrix":
+            tril = tril @ tril.mT
+        elif name == "precision_matrix":
+            tril = fx.linalg.cholesky_inverse(tril)
+        return fx.broadcast_to(tril, (*self.batch_shape, *tril.shape[-2:]))
+
+
+class MultivariateNormal(Factored):
     """The normal distribution of vectors.
 
     Args:
@@ -53,23 +98,12 @@ class MultivariateNormal(Distribution):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    _shared = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None,
         scale_tril: Any = None, validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }  # fmt: skip
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                f"specified, got {' and '.join(given) or 'none'}"
-            )
-        ((self._given, matrix),) = given.items()
+        self._given, matrix = self._one_of(covariance_matrix, precision_matrix, scale_tril)
         loc, matrix = of_dtype(loc, matrix)
         if loc.ndim < 1 or matrix.ndim < 2:
             raise ValueError(
@@ -81,26 +115,6 @@ class MultivariateNormal(Distribution):
         setattr(self, self._given, fx.broadcast_to(matrix, (*batch, *matrix.shape[-2:])))
         super().__init__(batch, (n,), validate_args)
         self._unbroadcasted_scale_tril = self._tril_of(matrix)
-
-    def _tril_of(self, matrix: Tensor) -> Tensor:
-        if self._given == "scale_tril":
-            return matrix
-        if self._given == "covariance_matrix":
-            return fx.linalg.cholesky(matrix)
-        # P = M M^T gives the covariance M^-T M^-1; turned around twice, M^-T is a lower triangle
-        flipped = fx.linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
-        eye = fx.broadcast_to(fx.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
-        return fx.linalg.solve_triangular(flipped, eye, upper=False)
-
-    def __getattr__(self, name: str) -> Any:
-        tril = vars(self).get("_unbroadcasted_scale_tril")
-        if tril is None or name not in self.arg_constraints:
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-        if name == "covariance_matrix":
-            tril = tril @ tril.mT
-        elif name == "precision_matrix":
-            tril = fx.linalg.cholesky_inverse(tril)
-        return fx.broadcast_to(tril, (*self.batch_shape, *tril.shape[-2:]))
 
     mean = mode = property(lambda self: self.loc, doc="The means.")
 
