@@ -350,3 +350,35 @@ def test_a_first_write_beside_arrays_that_run_backwards():
         single=True,
     )
     assert held[1][0].tolist() == [[2, 1, 0]]
+
+
+@pytest.mark.parametrize("recorded", ["m3(m3.bias)", "m3.bias * m3.bias", "m3.bias.exp().cos()"])
+@pytest.mark.parametrize("array", ["m3.state_dict()['bias']", "m3.bias.detach()", "m3.bias.data"])
+@pytest.mark.parametrize("early", [False, True])
+def test_writes_2404_1830(recorded, array, early):
+    """NumPy says nothing of what it writes: pullbacks see it, as torch's do."""
+    lend = f"n8 = {array}.numpy()"
+    twins.agree(
+        f"""
+        m3 = torch.nn.Linear(2, 2); _ = [torch.nn.init.constant_(p, 0.5) for p in m3.parameters()]
+        {lend if early else ""}
+        y5 = {recorded}
+        {"" if early else lend}
+        n8[0] = -0.25
+        (y5.sin().mean() + (m3.bias * 0.5).sum()).backward()
+        """
+    )
+
+
+def test_jitwrites_402_3687():
+    """torch gives ``out`` another shape before it refuses the operands."""
+    text = """
+    x0 = torch.arange(12.0).view(3, 4)
+    @jit
+    def f5(p6):
+        return x0[::2]
+    y8 = f5(x0)
+    torch.gather(y8.clone(), 1, torch.tensor([[0, 2, 1, 3]] * 3), out=y8)
+    """
+    with pytest.raises(compare.Invalid):
+        twins.agree(text)

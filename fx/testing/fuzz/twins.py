@@ -6,7 +6,8 @@ names of the module lead to (through lists, tuples, dicts and attributes of its 
 the same shapes, dtypes, values, ``requires_grad``, ``is_leaf`` and ``grad``.
 
 What torch saves for its gradients is copied at once, so that each gradient of torch's is the one of
-the values that were used, also where it would say "modified by an inplace operation".
+the values that were used, also where it would say "modified by an inplace operation". What NumPy
+writes is there at once in both, also for a pullback, and the copies follow it (``saved.py``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import fx
 from fx.errors import WriteError
 from fx.testing.fuzz import rounding
 from fx.testing.fuzz.compare import Found, Invalid
+from fx.testing.fuzz.saved import Saved, values_of
 from fx.testing.fuzz.single_views import single_views
 
 # of the largest value of the program, in float64 and where float32 takes part; what is wrong is
@@ -55,7 +57,9 @@ LATE = (
 # a statement that may have done a part of what it does
 PARTS = re.compile(r"(?<![.\w])f\d+\(|\.backward\(|(uniform|normal|bernoulli)_\(")
 # what torch refuses when it has done a part
-HALF = re.compile(r"out of (bounds|range)|not resizable|same number of dimensions")
+HALF = re.compile(
+    r"out of (bounds|range)|not resizable|same number of dimensions|Size does not match at dim"
+)
 _relative = RELATIVE  # of the program that runs
 refusals: Counter[str] = Counter()  # what fx refused and torch did not, by message
 
@@ -90,10 +94,11 @@ def agree(text: str, every: int = 1, first: bool | None = None, single: bool = F
 
         forget()
     scale, draws = 1.0, "random." in text
-    with _both(single, single or ".float()" in text):
+    with _both(single, single or ".float()" in text) as saved:
         for n, (code, line, plain) in enumerate(statements):
             before = dict(pair[0])
-            outcomes = [_run(code, names, n if draws else None) for names in pair]
+            with saved.following(_source(text, statements, n)):
+                outcomes = [_run(code, names, n if draws else None) for names in pair]
             _part(pair[0])
             where = f"line {line}, {_shown(text, line)}"
             if outcomes[1] is None and LEAF in str(outcomes[0]):
@@ -120,6 +125,11 @@ def agree(text: str, every: int = 1, first: bool | None = None, single: bool = F
 
 def _shown(text: str, line: int) -> str:
     return repr(text.split("\n")[line - 1].strip())
+
+
+def _source(text: str, statements: list[Any], n: int) -> str:
+    last = statements[n + 1][1] - 1 if n + 1 < len(statements) else None
+    return "\n".join(text.split("\n")[statements[n][1] - 1 : last])
 
 
 def _compiled(text: str) -> list[tuple[types.CodeType, int, bool]]:
@@ -202,16 +212,8 @@ def _line(error: Exception | None) -> int | None:
 # the two libraries ------------------------------------------------------------------------------
 
 
-def _copied(x: Any) -> Any:
-    return x.detach().clone()
-
-
-def _kept(x: Any) -> Any:
-    return x
-
-
 @contextlib.contextmanager
-def _both(single: bool = False, rough: bool = False) -> Iterator[None]:
+def _both(single: bool = False, rough: bool = False) -> Iterator[Saved]:
     """Both libraries compute in one dtype, and torch's gradients are those of the values of then.
 
     Args:
@@ -231,10 +233,11 @@ def _both(single: bool = False, rough: bool = False) -> Iterator[None]:
         warnings.filterwarnings("error", ".* keeps the values and not their history")  # of a buffer
         torch.set_default_dtype(getattr(torch, dtype))
         fx.torch.set_default_dtype(getattr(fx.torch, dtype))
-        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(_copied, _kept))
+        saved = Saved()
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(saved.copied, values_of))
         stack.enter_context(single_views())
         try:
-            yield
+            yield saved
         finally:
             torch.set_grad_enabled(True)
             fx.torch.set_grad_enabled(True)

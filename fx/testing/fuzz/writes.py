@@ -156,18 +156,19 @@ class Maker(State):
             text = Text()
             returned = [self.thing(lambda t: t.kind == "f") for _ in range(rng.choice((1, 1, 2)))]
             results = [t for t in returned if t is not None]
-            paths = [self.path(text, t) for t in results]
+            paths, shapes_back = [self.path(text, t) for t in results], [t.shape for t in results]
             if quiet:  # torch's views of leaves that are made so say that they require grad
                 paths = [f"({path} * 1).contiguous()" for path in paths]
             elif self.jit:  # mostly what a compiled call returns is new, and dense
-                paths = [self.returned(path, t) for path, t in zip(paths, results)]
+                given_back = [self.returned(path, t) for path, t in zip(paths, results)]
+                paths, shapes_back = map(list, zip(*given_back))
             else:  # of a result nobody remembers which of its elements are one
                 paths = [p if t.writable() else f"({p} * 1)" for p, t in zip(paths, results)]
             out = ", ".join(paths)
             body.append(Op("", f"return {out}", tuple(text.args)))
         taken = [*params, self.number] if self.number else params
         counts, self.first_local, self.number = bool(self.number), 0, ""
-        made = [(t.shape, t.grad) for t in results]
+        made = [(shape, t.grad) for shape, t in zip(shapes_back, results)]
         shapes = [(t.shape, t.leaf) for t in things]
         self.functions.append(Function(name, shapes, made, _names(body), counts))
         head = "@jit\n" if self.jit else ""
@@ -175,18 +176,19 @@ class Maker(State):
         lines = f"{head}def {name}({', '.join(taken)}):\n    {{body}}"
         return Op("", lines, (), (), tuple(body))
 
-    def returned(self, path: str, thing: Thing) -> str:
-        """What a jitted function returns: sometimes the tensor itself, or a view of it."""
+    def returned(self, path: str, thing: Thing) -> tuple[str, tuple[int, ...]]:
+        """What a jitted function returns, the tensor or sometimes a view of it, and its shape."""
         draw = self.rng.random()
         if thing.parameter or thing.kept:  # what is written into `p.data` has no history here
             draw = 1.0
         if draw < 0.15 and thing.writable():
-            return path
+            return path, thing.shape
         made = self.viewed(thing) if draw < 0.3 else None
         if made is not None and Thing(made[1], []).writable():
             own = not np.may_share_memory(made[1], thing.array)  # a copy, which lies densely here
-            return forms.behind(path, f"{made[0]}.contiguous()" if own else made[0])
-        return f"({path} * 1).contiguous()"
+            view = f"{made[0]}.contiguous()" if own else made[0]
+            return forms.behind(path, view), made[1].shape
+        return f"({path} * 1).contiguous()", thing.shape
 
     def call(self) -> Op | None:
         """A call of a function, with tensors of the shapes that it was made for."""
