@@ -119,7 +119,8 @@ def test_a_frozen_tensor_with_a_gradient_moves(optimizer):
             out.append(w.detach().numpy().copy())
         return out
 
-    np.testing.assert_allclose(values(fxt), values(torch), rtol=1e-5)
+    # steps of the size of the first weights take them near zero: their rounding stays
+    np.testing.assert_allclose(values(fxt), values(torch), rtol=1e-5, atol=2.0**-22)
 
 
 def test_an_optimizer_of_a_tensor_without_a_flag_leaves_its_views_alone():

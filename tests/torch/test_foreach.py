@@ -92,3 +92,6 @@ def test_graph_says_what_it_lacks():
     hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
     with pytest.raises(NotImplementedError, match="checkpoint"), hooks:
         pass
+    graph = torch.autograd.graph
+    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not he"):
+        hooks.__enter__()

@@ -87,7 +87,10 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
         if dtype not in HALVES:
             return None
         out = _of_halves(flat, weight.T, None if bias is None else dense(bias))
-        return out if out is None or x.ndim == 2 else out.reshape(*x.shape[:-1], n)
+        if out is None:  # no tiles: rounded once, after the bias
+            wide = linear(widen(flat), widen(weight), None if bias is None else widen(bias))
+            out = wide.astype(dtype)
+        return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
     if work >= limits.EAGER_GEMM_FROM:  # the weight has to be turned
         out = _compiled(flat, weight.T, None if bias is None else dense(bias))
     if out is None:

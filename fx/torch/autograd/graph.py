@@ -14,17 +14,23 @@ __all__ = [
 ]
 
 
+_disabled: str | None = None
+
+
 class saved_tensors_hooks:
     """Refused: what a pullback keeps is its own.
 
     Raises:
         NotImplementedError: when it is entered, with what to write.
+        RuntimeError: inside ``disable_saved_tensors_hooks``, with its message.
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
+        if _disabled is not None:
+            raise RuntimeError(_disabled)
         raise NotImplementedError(
             "fx has no saved_tensors_hooks: what a pullback keeps is not handed out; to keep less "
             "write torch.utils.checkpoint.checkpoint(function, x), and fx.ledger(function)(x) "
@@ -43,8 +49,13 @@ def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside ``with``: no hooks on saved tensors, of which there are none."""
-    yield
+    """Inside ``with``: no hooks on saved tensors; who enters some gets this message."""
+    global _disabled
+    before, _disabled = _disabled, error_message
+    try:
+        yield
+    finally:
+        _disabled = before
 
 
 @contextmanager
