@@ -1,5 +1,7 @@
 """Discrete Fourier transforms: the Array API's extension ``fft``, and PyTorch's names beside it.
 
+``dct``, ``dst`` and their kin are SciPy's cosine and sine transforms.
+
 ``fft`` and its kin work along one axis, ``fft2`` along two, ``fftn`` along several. ``rfft`` gives
 the half of a spectrum that says all about real numbers, ``irfft`` takes it back; ``hfft`` is the
 transform of half a signal whose spectrum is real. ``norm`` says which direction is divided by the
@@ -7,6 +9,7 @@ number of points: ``"backward"`` the inverse one, ``"forward"`` the other, ``"or
 root.
 """
 
+from fx.fft.cosines import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from fx.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from fx.fft.transforms import (
     fft,
@@ -30,6 +33,7 @@ from fx.fft.transforms import (
 )
 
 __all__ = [
+    "dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn",
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
     "rfftfreq", "rfftn",

@@ -235,6 +235,20 @@ def ihfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = "back
 # along several ----------------------------------------------------------------------------------
 
 
+def one_line(
+    name: str, x: Any, n: Any, axis: Any
+) -> tuple[Tensor, tuple[int, ...], tuple[int, ...]]:
+    """What is transformed, its axis, and how many points there are."""
+    return _line(name, x, n, axis, None, False)[:3]
+
+
+def several_lines(
+    name: str, x: Any, s: Any, axes: Any
+) -> tuple[Tensor, tuple[int, ...], list[int]]:
+    """What is transformed, its axes, and how many points they have."""
+    return _plane(name, x, s, axes, None, False)[:3]
+
+
 def _plane(
     name: str, x: Any, s: Any, axes: Any, norm: Any, inverse: bool, halved: bool = False
 ) -> tuple[Tensor, tuple[int, ...], list[int], float]:
