@@ -106,7 +106,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     """Note that ``out``, just made, is a view of ``x``; ``out``, or another object for it."""
     if type(out) is Tensor:
         if type(x) is Tensor:
-            if of_plain(x, out, primitive, params):
+            if _of_plain(x, out, primitive, params):
                 return out
         elif x.written:
             made = _of_written(x, out, primitive, params)
@@ -191,7 +191,7 @@ def link(x: Any, out: Any, primitive: Any, params: dict[str, Any]) -> Any:
     return out
 
 
-def of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
+def _of_plain(x: Tensor, out: Any, primitive: Any, params: dict[str, Any]) -> bool:
     """Note a view of a tensor without history that was not written; False where more is to be
     looked at."""
     try:

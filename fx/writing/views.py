@@ -36,7 +36,7 @@ from fx.tape import CELL, Leaf
 from fx.tensor import Tensor, new_tensor
 from fx.writing.host import is_hosted, memories
 from fx.writing.layouts import layout, lies_as_told, strides_of
-from fx.writing.noting import SURELY, Selection, link, of_plain, start
+from fx.writing.noting import SURELY, Selection, link, start
 from fx.writing.paths import selections
 from fx.writing.records import CUT
 
@@ -286,10 +286,7 @@ SELECTIONS = {"diagonal": _diagonal_of, "unfold": _windows_of, "as_strided": _st
 def _note(x: Any, out: Any, index: Any) -> Any:
     if out is x:
         return out
-    params = {"index": index if type(index) is int else fixed(index)}
-    if type(x) is Tensor and type(out) is Tensor and of_plain(x, out, index_of, params):
-        return out
-    return link(x, out, index_of, params)
+    return link(x, out, index_of, {"index": index if type(index) is int else fixed(index)})
 
 
 def attach() -> None:

@@ -149,8 +149,8 @@ def test_refusals():
         d.Categorical()
     with pytest.raises(NotImplementedError, match="No KL"):
         d.kl_divergence(d.Normal(0.0, 1.0), d.Bernoulli(0.5))
-    with pytest.raises(AttributeError, match=r"no torch\.distributions\.VonMises"):
-        d.VonMises
+    with pytest.raises(AttributeError, match=r"no torch\.distributions\.VonNeumann"):
+        d.VonNeumann
 
 
 def test_policy_gradient_under_jit():
