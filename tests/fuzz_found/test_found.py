@@ -382,3 +382,45 @@ def test_jitwrites_402_3687():
     """
     with pytest.raises(compare.Invalid):
         twins.agree(text)
+
+
+_OF_A_SUM = {
+    "cubed": lambda s: s**3,
+    "sign": lambda s: fx.copysign(fx.abs(s) + 1, s),
+    "rounded": lambda s: fx.trunc(s),
+    **{
+        name: getattr(fx, name)
+        for name in ("sin", "tan", "tanh", "sinh", "arctan", "arcsinh", "erf", "expm1")
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("layout", ["dense", "every second", "backwards", "transposed"])
+def test_graphs_2501_2814(dtype, source, layout):
+    """What takes its sign from a sum that was rounded twice, one number at a time."""
+    x0 = values.tensor((5, 31), source, 69)
+    cut = {
+        "dense": lambda v: v,
+        "every second": lambda v: v[..., ::2],
+        "backwards": lambda v: v[..., ::-1],
+        "transposed": lambda v: v.mT[::3],
+    }[layout]
+
+    def f(x0):
+        s = fx.sum(cut(fx.astype(x0, getattr(fx, dtype))))
+        return [g(s) for g in _OF_A_SUM.values()]
+
+    with limits.tiny():
+        compare.batched(f, x0)
+
+
+def test_the_sign_of_a_number_that_is_rounded_twice():
+    @fx.jit
+    def f(x, y):
+        sign = fx.sum(x).astype(fx.float32)
+        return fx.copysign(fx.sum(y), sign).astype(fx.float16)
+
+    x = fx.asarray(np.array([-1.0, -1e-60], np.float64))
+    assert f(x, fx.ones(3)).tolist() == -3.0

@@ -14,7 +14,7 @@ is written for. An emitter imports it as ``v``:
 """
 
 from fx.backends.cpu.llvm.ir.functions import Frame, internal, kernel, table
-from fx.backends.cpu.llvm.ir.halves import narrow, widen
+from fx.backends.cpu.llvm.ir.halves import narrow, to_half, widen
 from fx.backends.cpu.llvm.ir.loops import Turns, in_vectors, loop, part, turns
 from fx.backends.cpu.llvm.ir.masks import (
     both,

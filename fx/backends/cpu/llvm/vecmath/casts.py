@@ -20,6 +20,7 @@ from fx.backends.cpu.llvm.ir import (
     llvm_type,
     storage_type,
     target,
+    to_half,
     widen,
 )
 from fx.backends.cpu.llvm.vecmath.algebra import Int, Mask, Num, Term
@@ -69,7 +70,7 @@ def rounded(x: Num, dtype: Any) -> Num:
 def _to_half(x: Num) -> Int:
     b = x.b
     if target().half:
-        return Int(b, b.bitcast(b.fptrunc(x.v, like(x.type, ir.HalfType())), like(x.type, i16)))
+        return Int(b, b.bitcast(to_half(b, x.v), like(x.type, i16)))
     bits = x.bits()
     sign = bits.lshr(16) & 0x8000
     magnitude = bits & 0x7FFFFFFF
