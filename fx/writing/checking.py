@@ -12,7 +12,7 @@ from fx.tape import GradTracer, Leaf
 from fx.tensor import Tensor
 from fx.writing.layouts import first_expanded, overlaps
 from fx.writing.noting import start
-from fx.writing.records import Storage, View, record_of
+from fx.writing.records import View, record_of
 from fx.writing.written import begin
 
 
@@ -99,9 +99,6 @@ def _check_staged(x: Any, stage: Any, operation: str) -> None:
     """While a function is staged: what lives outside is state, once that is known."""
     family = record_of(x).family
     if family.cell is not None:
-        call = getattr(stage, "call", None)
-        if call is not None and type(family.cell) is Storage and stage.lasts(family.cell):
-            call.jitted.writes.stores(stage, family.cell)
         return
     root = family.root()
     inner = x if root is None else root

@@ -8,6 +8,7 @@ which keep what they show until the next write.
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 from fx.config import modes, writing
@@ -18,7 +19,7 @@ from fx.tensor import Tensor
 from fx.writing import host
 from fx.writing.inplace import user_writes
 from fx.writing.noting import behind, link, start
-from fx.writing.records import view_of
+from fx.writing.records import Family, origins, record_of, view_of
 from fx.writing.storing import left, refresh
 from fx.writing.written import begin, keep_histories
 
@@ -43,7 +44,9 @@ def seen(rebinding: Callable[..., Any]) -> Callable[..., Any]:
         else:
             out = rebinding(self, operation, value)
         if family is not None and family.cell is not None and modes.stage is None:
-            refresh(family)  # what is staged looks at the cell itself
+            refresh(family)
+        elif staged and modes.stage.lasts(self):  # what is staged looks at the cell itself
+            record_of(behind(self)[0]).family.follows = True
         return out
 
     return _renew
@@ -100,10 +103,14 @@ def share(cell: Any, value: Any) -> Any:
     return value
 
 
-def follow_steps() -> None:
+def follow_steps(called: bool = False) -> None:
     """After an optimizer's step: let the views of parameters be read through these.
 
     What was detached keeps the values that it has.
+
+    Args:
+        called: whether a compiled function is about to be called, which may write and may be given
+            any of them: then those are read through the parameters too.
     """
     if modes.stage is not None or not user_writes():
         return
@@ -111,6 +118,22 @@ def follow_steps() -> None:
     writing.watched.clear()
     for family in families:
         family.watched = False
-        if family.cell is None and not all(view_of(x).kept for x in family.alive()):
+        if family.cell is not None:
+            continue
+        members = family.alive()
+        if _is_lent(family) if not members else called or not all(view_of(x).kept for x in members):
             start()
-            begin(family)
+            if family.cell is None and family.alive():
+                begin(family)
+
+
+def _is_lent(family: Family) -> bool:
+    """Whether views of views of a parameter, which are not noted, may hold its memory."""
+    root = family.root()
+    held = getattr(getattr(root, "value", None), "_a", None)
+    for found, known in origins.values():
+        owner = found() if known is family or known is False else None
+        # `owner` and the call hold it; and so do `held` and the parameter's tensor, if it is that
+        if owner is not None and getrefcount(owner) > (4 if owner is held else 2):
+            return True
+    return False

@@ -72,6 +72,7 @@ class Family:
             order of the axes.
         members: weak references to the views.
         watched: whether the next step of an optimizer looks at it.
+        follows: whether a compiled function writes into it, so that all members look at the cell.
         inner: whether there is more of that memory, of which nothing is known since it was written.
         repeated: whether the first shows elements several times.
         found: whether members were found by their memory, which does not tell what was detached.
@@ -79,7 +80,7 @@ class Family:
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "found", "inner", "limit", "members", "of_user",
+        "__weakref__", "array", "cell", "follows", "found", "inner", "limit", "members", "of_user",
         "repeated", "root", "shape", "strides", "unclear", "watched",
     )  # fmt: skip
     strides: tuple[int, ...] | None
@@ -89,6 +90,7 @@ class Family:
         self.members: list[Any] = []
         self.limit = _MOST
         self.of_user = self.found = self.watched = self.inner = self.repeated = False
+        self.follows = False
         self.unclear: Any = ()
         if type(root) is Tensor or type(root) is Named:
             self.root = ref(root)

@@ -278,7 +278,10 @@ def _put(family: Any, base: Any) -> None:
         host.renewed(cell, family, lambda: cell.rebind(base))
     else:
         cell.rebind(base)
-    refresh(family)
+    if modes.stage is None:
+        refresh(family)
+    else:  # what is staged looks at the cell itself; later calls write, and tell nobody
+        family.follows = True
 
 
 def _order(x: Tensor) -> None:

@@ -324,7 +324,7 @@ def _of_parameter(record: View, cell: Any) -> Any:
         return record.value
     if modes.stage is not None:
         return looked(record, cell.read())
-    if not record.kept or record.value is None:
+    if not record.kept or record.value is None or record.family.follows:
         base = cell.read()
         if record.source is not base and type(base) is Tensor:
             record.source, record.value = base, looked(record, base)

@@ -424,3 +424,20 @@ def test_the_sign_of_a_number_that_is_rounded_twice():
 
     x = fx.asarray(np.array([-1.0, -1e-60], np.float64))
     assert f(x, fx.ones(3)).tolist() == -3.0
+
+
+def test_jitwrites_2501_897():
+    """An argument that is a view of a parameter that the function writes."""
+    text = """
+    x0 = torch.nn.Parameter(torch.ones(2))
+    v4 = x0.view(2, 1)
+    @jit
+    @torch.no_grad()
+    def f5(p6, k7):
+        x0.add_(0.25)
+        return (p6 * 1).contiguous()
+    y9 = f5(v4, 2)
+    y9 = f5(v4, 2)
+    y9 = f5(v4, 2)
+    """
+    twins.agree(text)

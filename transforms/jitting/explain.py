@@ -269,6 +269,8 @@ def _kind(kind: Any) -> str:
         return kind.__name__
     if isinstance(kind, tuple) and len(kind) == 4:
         shape, dtype, device, needs = kind
+        if isinstance(needs, tuple):  # a gradient, and whose
+            needs = needs[0]
         history = "" if not needs else " that requires grad" if needs > 0 else " that was computed"
         return f"{TensorSpec(shape, dtype, device)!r}{history}"
     if isinstance(kind, tuple):

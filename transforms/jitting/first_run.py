@@ -37,6 +37,7 @@ from fx.transforms.jitting.recording.reach import Reach
 from fx.transforms.jitting.recording.recording import Recording
 from fx.transforms.jitting.recording.results import Results, called_argument, containers_of
 from fx.transforms.jitting.signature import Signature
+from fx.transforms.jitting.writes import is_given
 
 
 class Stages:
@@ -280,6 +281,8 @@ class Stages:
                             f"which was computed outside of it"
                         )
                 grads.append((lifted.owner, None if now is None else value_of(now)))
+                if is_given(lifted.owner, self.signature):
+                    recording.give_up("it changes a gradient that is one of its arguments")
             if lifted.needed or (now is not lifted.before and not lifted.dropped):
                 program.gathered.append((lifted.owner, lifted.before is not None))
         numbers = []

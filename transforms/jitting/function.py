@@ -115,12 +115,12 @@ class Jitted(Programs):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         handled, failed = False, None
+        if self.rebinds and writing.watched:  # views that scripts took of what it rebinds
+            writing.stepped(True)
         try:
             for plan in self.plans:
                 out = plan(args, kwargs)
                 if out is not MISS:
-                    if self.rebinds and writing.watched:  # views that scripts took of these
-                        writing.stepped()
                     return out
         except Exception as error:
             programs = [p for known in list(self.programs.values()) for p in known]
@@ -132,7 +132,9 @@ class Jitted(Programs):
         if handled or modes.axes:  # collectives name a vmap around this call
             return self.function(*args, **kwargs)
         signature = Signature(self, args, kwargs)
-        if signature.key in self.eager:
+        if signature.key in self.eager or (
+            modes.stage is not None and self.writes.concerns(signature)
+        ):
             return self.function(*args, **kwargs)
         try:
             program = self._find(signature, args)

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from fx import limits
 from fx.transforms.jitting.guards.reads import origin
 from fx.transforms.jitting.program import Argument, Captured, Counted, Held, Program
+from fx.transforms.jitting.writes import shown
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _store: WeakKeyDictionary[CodeType, dict[Any, list[Program]]] = WeakKeyDictionary()
@@ -57,8 +58,12 @@ def adopt(jitted: Any, signature: Any) -> Program | None:
     if not known:
         return None
     for program in known.get(_key(jitted, signature.key), ()):
+        rebinds = program.root.finish.rebinds  # type: ignore[union-attr]
+        if any(shown(cell(), signature) for cell, _ in rebinds):
+            continue  # an argument shows what it holds
         if not program.guards.death.dead and jitted._serves(program, signature):
-            jitted.rebinds |= bool(program.root.finish.rebinds)  # type: ignore[union-attr]
+            jitted.rebinds |= bool(rebinds)
+            jitted.writes.knows(cell() for cell, _ in rebinds)
             return _copy(program)
     return None
 

@@ -11,7 +11,7 @@ import numpy as np
 from fx import config, limits, tree
 from fx.config import modes
 from fx.graph.named import Named
-from fx.handles import Handle
+from fx.handles import Gradient, Handle
 from fx.ops.convert import as_tensor
 from fx.seen import TorchDType
 from fx.staged_number import StagedNumber, is_dynamic_argument
@@ -24,7 +24,6 @@ class Signature:
     """The arguments of a call: what varies from call to call, and the key of what does not."""
 
     __slots__ = (
-        "cells",
         "donated",
         "drawn",
         "given",
@@ -47,16 +46,15 @@ class Signature:
         kinds: list[Any] = [self.treedef, jitted.static(args, kwargs)]
         records = modes.record0
         firsts: dict[int, int] = {}  # the first argument that is a leaf of the tape
-        self.cells: set[int] = set()  # the ids of what holds those that are written, but not here
         shared = jitted.writes.families(leaves)
         for leaf in leaves:
             given = leaf
-            if type(leaf) is Named or isinstance(leaf, Handle):
+            if type(leaf) is Named:
                 leaf = leaf.read()
-            elif isinstance(leaf, Tensor) and leaf.written:
-                known, leaf = leaf, jitted.writes.argument(leaf, shared)
-                if leaf is not known:
-                    self.cells.add(id(known._view.family.cell))
+            elif isinstance(leaf, Tensor) and (
+                leaf.written or isinstance(leaf, Handle) or _is_cut_of_cell(leaf)
+            ):
+                leaf = jitted.writes.argument(leaf, shared)
             if isinstance(leaf, Tensor) and leaf.level != CELL:
                 needs: Any = records and type(leaf) is Tensor and leaf._node is not None
                 if needs:
@@ -65,6 +63,8 @@ class Signature:
                 self.parts.append(("tensor", len(self.tensors)))
                 self.tensors.append(leaf)
                 self.given.append(given)
+                if type(given) is Gradient:  # a program that changes it is for no other tensor
+                    needs = needs, Identity(given.place)
                 kinds.append((leaf.shape, leaf.dtype, leaf.device.name, needs))
             elif is_dynamic_argument(leaf):
                 self.parts.append(("number", len(self.numbers)))
@@ -93,6 +93,12 @@ class Signature:
 def holds_state(x: Any) -> bool:
     """Whether an argument is passed as the object that it is, because it holds cells."""
     return getattr(type(x), "__jit_object__", False) and x.__jit_object__()
+
+
+def _is_cut_of_cell(x: Tensor) -> bool:
+    """Whether a plain tensor is a view of a cell that nobody has written into yet."""
+    record = getattr(x, "_view", None)
+    return record is not None and record.family is not None and record.family.of_user
 
 
 _PLAIN = (str, bytes, bool, int, float, complex, np.dtype, TorchDType, type(None))

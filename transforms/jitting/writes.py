@@ -2,15 +2,20 @@
 
 A tensor that is an argument is an input, whatever its name held before. One that the function
 writes into is passed as the object that it is: what is stored in it after a call is seen outside.
+So is what shows the elements of a parameter, or of another cell, that the function rebinds: a view
+of it, ``p.data``, a value of a state dict.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
 from fx import tree
 from fx.config import modes
+from fx.handles import Data, Gradient
+from fx.state import Cell
 from fx.tensor import Tensor
 from fx.transforms.jitting.signature import holds_state
 
@@ -23,7 +28,7 @@ class Writes:
     __slots__ = ("_cells", "_met", "asked")
 
     def __init__(self) -> None:
-        self._cells: dict[int, Any] = {}  # weakly, by id, what it writes of what lives outside
+        self._cells: dict[int, Any] = {}  # weakly, by id, what it rebinds of what lives outside
         self._met: dict[int, set[int]] = {}  # the ids of the tensors at each place
         self.asked = False  # whether the call in progress runs as it is to find more of them
 
@@ -47,23 +52,40 @@ class Writes:
         return found
 
     def argument(self, x: Tensor, shared: Any) -> Any:
-        """What is passed for a written tensor: itself if it is written into, else its value."""
-        family = x._view.family
-        if modes.stage is None and (id(family) in shared or self._stores(family.cell)):
+        """What is passed for a tensor: itself if it shows what is written into, else its value.
+
+        Args:
+            x: a tensor that was written, a handle, or a view of a cell.
+            shared: the families of which all members are passed as such.
+        """
+        cell, family = _held_by(x)
+        if modes.stage is None and (id(family) in shared or self._stores(cell)):
+            if type(x) is Tensor:
+                from fx.writing.checking import begun
+
+                begun(x)
             return x
-        return x.read()
+        return x if type(x) is Tensor else x.read()
 
     def _stores(self, cell: Any) -> bool:
         known = self._cells.get(id(cell))
         return known is not None and known() is cell
 
+    def concerns(self, signature: Any) -> bool:
+        """Whether it rebinds a cell of which an argument is passed as a value."""
+        return any(self._stores(_held_by(x)[0]) for x in signature.given)
+
+    def knows(self, cells: Iterable[Any]) -> None:
+        """The function rebinds these cells."""
+        for cell in cells:
+            if not self._stores(cell):
+                self._cells[id(cell)] = ref(cell)
+
     def stores(self, stage: Any, cell: Any) -> None:
-        """The function that is being staged writes into a tensor that lives outside."""
-        if not self._stores(cell):
-            self._cells[id(cell)] = ref(cell)
-            if id(cell) in stage.call.signature.cells:
-                self.asked = True
-                stage.postpone()  # an argument is the same tensor, and must be passed as such
+        """The function that is being staged rebinds a cell that lives outside."""
+        self.knows((cell,))
+        if shown(cell, stage.call.signature):
+            stage.postpone()  # the argument must be passed as such
 
     def note(self, stage: Any, value: Any) -> None:
         """The function that is being staged writes into the argument that ``value`` stands for."""
@@ -90,6 +112,28 @@ class Writes:
             for place, (x, value) in enumerate(zip(leaves, before)):
                 if isinstance(x, Tensor) and x.written and _value_of(x) is not value:
                     self._met.setdefault(place, set())
+
+
+def shown(cell: Any, signature: Any) -> bool:
+    """Whether an argument that is passed as a value shows what a cell holds."""
+    return any(_held_by(x)[0] is cell for x in signature.given)
+
+
+def is_given(owner: Any, signature: Any) -> bool:
+    """Whether an argument is the gradient of a cell, ``p.grad``, or of a tensor."""
+    return any(type(x) is Gradient and x.place.owner is owner for x in signature.given)
+
+
+def _held_by(x: Any) -> tuple[Any, Any]:
+    """The cell that holds the values of a tensor, if there is one, and its family."""
+    cell = x if isinstance(x, Cell) else None
+    while isinstance(cell, Data) and cell.owner is not None:
+        cell = cell.owner
+    record = getattr(x if cell is None else cell, "_view", None)
+    family = None if record is None else record.family
+    if cell is None and family is not None:
+        cell = family.root() if family.cell is None else family.cell
+    return cell, family
 
 
 def _value_of(x: Any) -> Any:

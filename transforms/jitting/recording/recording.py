@@ -273,6 +273,7 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
         return known[1]
 
     def rebind(self, cell: Any, value: Tensor) -> None:
+        self.call.jitted.writes.stores(self, cell)
         before = self.read(cell)
         value = self.lower(value)
         if (value.shape, value.dtype) != (before.shape, before.dtype):
