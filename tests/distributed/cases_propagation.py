@@ -177,6 +177,51 @@ def case_what_a_cell_keeps_is_sent_in_the_same_call():
         close(p, want, 1e-4)
 
 
+def case_known_steps_go_the_short_way():
+    x, y = draws(2 * size, 4), draws(2 * size, 3, seed=1)
+    for make in MAKERS.values():
+        plain, by_one = trainer(None, make)
+        net, step = trainer("replicated", make)
+        step = fx.jit(step)
+        for _ in range(5):
+            want, found = by_one(x, y), step(on(x, S(0)), on(y, S(0)))
+            close(found, want, 1e-4)
+        ((program,),) = step.programs.values()
+        assert len(step.plans) == 1 and program.tally[0] >= 3, program.tally
+        for p, expected in zip(net.parameters(), plain.parameters(), strict=True):
+            assert p.placements == (R,) and isinstance(p.grad, DTensor)
+            close(p, expected, 1e-4)
+            close(p.grad, expected.grad, 1e-4)
+
+
+def case_a_function_of_tensors_of_either_device():
+    here = draws(2 * size, 3)
+    there = on(here, S(0))
+    for order in ((here, here, here, there, there, here, there), (there, there, there, here, here)):
+        kept = [order[0]]
+        f, g = fx.jit(lambda x: x * 2 + 1), fx.jit(lambda y: kept[0] * 2 + y)  # noqa: B023
+        for x in order:
+            kept[0] = x
+            for found in (f(x), g(1.0)):
+                assert found.device == x.device
+                close(found, here * 2 + 1)
+
+
+def case_what_is_asked_of_the_device_alone():
+    here, y = draws(2 * size, 3), fx.ones(2)
+    there = on(here, S(0))
+    for order in ((here, here, here, there, there, here, there), (there, there, there, here, here)):
+        p = fx.nn.Parameter(order[0])
+        f = fx.jit(lambda x, y: y * (2 if x.device.type == "mesh" else 1))
+        g = fx.jit(lambda y: (y * p).sum())  # noqa: B023
+        for x in order:
+            assert f(x, y).tolist() == [2.0 if x is there else 1.0] * 2, x.device
+            p.data = x
+            found = g(3.0)
+            assert found.device == x.device
+            close(found, here.sum() * 3, 1e-4)
+
+
 # placements ---------------------------------------------------------------------------------------
 
 

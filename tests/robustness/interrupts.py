@@ -14,6 +14,7 @@ from time import sleep
 import numpy as np
 
 import fx
+import fx.distributed as dist
 from fx import optim
 from fx.config import modes
 from fx.optim import lr_scheduler
@@ -64,12 +65,13 @@ class Program:
 
     def __init__(self, name: str, way: str, size: int = 5) -> None:
         rng = np.random.default_rng(0)
-        self.ps = [
-            fx.nn.Parameter(fx.tensor(rng.standard_normal(s)))
-            for s in ((size, size), (size, 3), (3, 2))
-        ]
+        draws = [fx.tensor(rng.standard_normal(s)) for s in ((size, size), (size, 3), (3, 2))]
+        if way == "mesh":
+            mesh = dist.init_device_mesh("cpu", (1,))
+            draws = [dist.distribute_tensor(x, mesh, src_data_rank=None) for x in draws]
+        self.ps = [fx.nn.Parameter(x) for x in draws]
         self.norm = fx.nn.BatchNorm1d(3, affine=False, dtype=fx.float64)
-        self.jitted = way in ("jit", "closure") and name != "LBFGS"
+        self.jitted = way in ("jit", "closure", "mesh") and name != "LBFGS"
         groups = self.ps
         if way == "two groups":
             groups = [{"params": self.ps[:1]}, {"params": self.ps[1:], "lr": 0.02}]
@@ -80,7 +82,7 @@ class Program:
         if name == "LBFGS":
             loss = fx.jit(self.loss) if way == "jit" else self.loss
             self.phases = [lambda: self.optimizer.step(loss), self.scheduler.step]
-        elif way == "jit":
+        elif way in ("jit", "mesh"):
             self.phases = [fx.jit(self.whole)]
         elif way == "closure":
             self.phases = [fx.jit(self.with_closure)]

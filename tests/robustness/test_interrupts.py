@@ -68,6 +68,20 @@ def test_random_byte_codes(name, way):
     hunt(name, way, OPCODES, at_opcode(lambda count: chance.randrange(1, count + 1)))
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_the_short_way_of_tensors_on_a_mesh(name, interrupting):
+    program = Program(name, "mesh")
+    program.warm(5)
+    (step,) = program.phases
+    ((known,),) = step.programs.values()
+    assert known.tally[0] >= 2 and program.ps[0].device.type == "mesh"
+    chance, seconds = random.Random(name), _seconds(name, "mesh")
+    hunt(name, "mesh", SIGNALS, by_signal(lambda: chance.uniform(1e-6, 2.5 * seconds)))
+    within = lambda code: code.co_name in ("plan", "step", "commit")
+    turn = cycle(range(1, opcodes(step, None, within), 7))
+    hunt(name, "mesh", 40, at_opcode(lambda count: next(turn), within))
+
+
 @pytest.mark.parametrize("name", ["SGD", "NAdam"])
 def test_every_byte_code_of_a_compiled_step(name):
     program = Program(name, "jit")

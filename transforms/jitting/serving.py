@@ -103,6 +103,8 @@ class Programs:
                 cell = source.cell()
                 if cell is None or (cell.shape, cell.dtype) != (value.spec.shape, value.spec.dtype):
                     return False
+                if cell.device.name != value.spec.device:
+                    return False
             elif type(source) is Captured:
                 x = source.find(self.function, signature.objects)
                 if not isinstance(x, Tensor) or x.spec != value.spec:

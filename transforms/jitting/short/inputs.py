@@ -8,6 +8,7 @@ from weakref import ref
 
 from fx import limits, tree
 from fx.config import modes
+from fx.devices import backend
 from fx.graph.ir import Value
 from fx.modes import Defaults
 from fx.transforms.jitting.handled import was_sent
@@ -59,8 +60,12 @@ def settings(code: Code, program: Program) -> None:
         code.require("not now['lanes'] and now['turn'] is None")
 
 
-def arguments(code: Code, jitted: Any, signature: Any) -> None:
-    """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …"""
+def arguments(code: Code, jitted: Any, signature: Any, refused: set[int]) -> None:
+    """Check the arguments; the arrays of tensors become ``x0``, ``x1`` …
+
+    ``refused`` are the tensors whose arrays the code that runs refuses itself if they are not of
+    the CPU: these are not asked, which takes time.
+    """
     treedef, parts = signature.treedef, signature.parts
     plain = tree.flatten_in_order((tuple([0] * len(parts)), {}))[1]
     if treedef == plain:  # every argument is a leaf, none has a keyword
@@ -81,6 +86,8 @@ def arguments(code: Code, jitted: Any, signature: Any) -> None:
             code.add(f"x{place} = l{i}._a")
             dtype = code.name("dtype", spec.dtype)
             code.require(f"x{place}.dtype is {dtype} and x{place}.shape == {spec.shape!r}")
+            if spec.device != "cpu" or place not in refused:
+                _of_device(code, f"x{place}", spec)
         elif kind == "number":
             kind = code.name("kind", type(signature.numbers[place]))
             code.require(f"type(l{i}) is {kind}")
@@ -92,6 +99,10 @@ def arguments(code: Code, jitted: Any, signature: Any) -> None:
             else:
                 code.names[held] = _weakly(signature.objects[place])
                 code.require(f"l{i} is {held}()")
+
+
+def _of_device(code: Code, name: str, spec: Any) -> None:
+    code.require(f"type({name}) is {code.name('kind', backend(spec.device).ARRAY)}")
 
 
 def _weakly(x: Any) -> Any:
@@ -215,4 +226,5 @@ def fetch_input(code: Code, value: Value, source: Any) -> str:
     code.require(f"type(t{i}) is Tensor and t{i}._node is None")
     code.add(f"b{i} = t{i}._a")
     code.require(f"b{i}.dtype is {dtype} and b{i}.shape == {spec.shape!r}")
+    _of_device(code, f"b{i}", spec)
     return f"b{i}"

@@ -27,6 +27,8 @@ from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.donation import Gone, give_away
 from fx.transforms.jitting.handled import PLAN
 from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
+from fx.transforms.jitting.short.alone import shared_outputs
+from fx.transforms.jitting.short.elsewhere import is_elsewhere, step_of
 from fx.transforms.jitting.short.inputs import (
     MISS,
     Code,
@@ -62,7 +64,7 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
         return None
     if modes.record0 and any(x._node is not None for x in signature.tensors):
         return None  # it may look at that, and two of them may be one leaf
-    if any(x.level >= 0 or x.device.name != "cpu" for x in signature.tensors):
+    if any(x.level >= 0 or x.device.name not in _SHORT for x in signature.tensors):
         return None
     if modes.journal is not None or modes.stage is not None:
         return None
@@ -78,6 +80,9 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     graph, sources = _graph_of(program)
     replaced = [id(owner()) for owner, v in finish.grads if v is not None]  # type: ignore[operator]
     inputs = list(graph.inputs)
+    results = [v for node in graph.nodes for v in node.outs]
+    if any(v.spec.device != "cpu" for v in (*inputs, *graph.outputs, *results)):
+        return _elsewhere(jitted, program, signature, graph, sources)
     lent = [input_value(v.spec) for _, v in finish.grads if v is not None]
     donated = []
     for i, v in enumerate(inputs):
@@ -97,6 +102,24 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
         donated = []
         executable = executable_of(whole, (), optimized=True)
     return _write(jitted, program, signature, whole, sources, executable, set(donated))
+
+
+_SHORT = ("cpu", "mesh")
+
+
+def _elsewhere(
+    jitted: Any, program: Program, signature: Any, graph: Graph, sources: dict[Value, Any]
+) -> Any:
+    """The short way of a program of another device; with shared results it goes the long way."""
+    values = [leaf.value for leaf in program.root.finish.leaves if leaf.value is not None]  # type: ignore[union-attr]
+    if any(v.spec.device not in _SHORT for v in (*graph.inputs, *graph.outputs)):
+        return None
+    if shared_outputs(values, graph.outputs) or signature.donated:
+        return None
+    graph.cache["dynamic"] = jitted.sizes_vary
+    program.graphs.append(graph)
+    executable = executable_of(graph, (), optimized=True)
+    return _write(jitted, program, signature, graph, sources, executable, set(), step_of)
 
 
 def _graph_of(program: Program) -> tuple[Graph, dict[Value, Any]]:
@@ -123,6 +146,7 @@ def _write(
     sources: dict[Value, Any],
     executable: Any,
     donated: set[int],
+    apart: Any = None,
 ) -> Any:
     from fx.backends.cpu.llvm.commit import stepper
 
@@ -135,7 +159,8 @@ def _write(
         pause=pause, float=float, type=type, int=int, len=len, id=id,
     )  # fmt: skip
     settings(code, program)
-    arguments(code, jitted, signature)
+    read = {s.number for v in graph.inputs if type(s := sources.get(v)) is Argument}
+    arguments(code, jitted, signature, read if getattr(executable, "native", False) else set())
     if program.guards is not None:
         code.names["F"] = jitted.function
         objects = "".join(
@@ -163,13 +188,16 @@ def _write(
     lines = [*computed, *lines]
     own = None if program.guards is None else program.guards.settings
     stores = stores_of(code, finish.stores, results, own)
-    items = items_of(program, graph, sources, donated, count)
+    items = items_of(program, graph, sources, donated, count) if apart is None else []
     numbers = numbers_of(finish, count)
     gone = Gone(program.name, "a call of it")
     native = executable.native if donated else False
     effects = program.root.effects
-    if items or numbers or effects:
-        step = stepper(items, numbers, executable.run, native, gone, bool(stores))
+    if items or numbers or effects or apart is not None:
+        if apart is None:
+            step = stepper(items, numbers, executable.run, native, gone, bool(stores))
+        else:
+            step = apart(program, graph, sources, executable.run, count, bool(stores))
         constants = [leaf.held for _, _, leaf in finish.numbers if leaf.value is None]
         if step is None or (effects and not listed) or None in constants:
             return None
@@ -177,14 +205,16 @@ def _write(
         code.add(*forget, f"list = [{', '.join(listed)}]")
         again = ["    drawn.put_back()"] if program.table.draws else []
         tried = [
-            *effects_of(code, effects, "out = step(list)"),
+            *_refused(code, effects_of(code, effects, "out = step(list)")),
             f"if out is False: return {code.miss}",
             *["if out is None:", *again, "    pause()", "    continue"],
         ]
         code.add(*kept_whole(code, tried, [*lines, *stores]) if stores else [*tried, *lines])
     else:
         code.names["run"] = executable.run
-        code.add("list = []" if stores else "", f"out = run([{', '.join(listed)}])")
+        code.add(
+            "list = []" if stores else "", *_refused(code, [f"out = run([{', '.join(listed)}])"])
+        )
         code.add(*lines, *stores)
     code.names["tally"] = program.tally
     code.add("tally[0] += 1")
@@ -197,3 +227,15 @@ def _write(
     scope: dict[str, Any] = names
     exec(compile(body, f"{PLAN}{program.name}>", "exec"), scope)
     return scope["plan"]
+
+
+def _refused(code: Code, lines: list[str]) -> list[str]:
+    """What runs compiled code, which refuses arrays of another device before it does anything."""
+    code.names["elsewhere"] = is_elsewhere
+    return [
+        "try:",
+        *[f"    {line}" for line in lines],
+        "except TypeError:",
+        "    if not elsewhere(args, kwargs): raise",
+        f"    return {code.miss}",
+    ]
