@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import CO_OPTIMIZED
 from os.path import dirname, sep
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 HOME = dirname(__file__) + sep
@@ -125,3 +126,23 @@ def install(advise: Callable[[Any, Any], None]) -> None:
         before_thread(args)
 
     sys.excepthook, threading.excepthook = hook, thread_hook
+
+
+def is_of_handler(error: BaseException) -> bool:
+    """Whether an error was raised by the handler of a signal, and is about no code that ran."""
+    trace, codes = error.__traceback__, set()
+    while trace is not None:
+        codes.add(trace.tb_frame.f_code)
+        trace = trace.tb_next
+    return not codes.isdisjoint(_codes_of_handlers())
+
+
+def _codes_of_handlers() -> set[CodeType]:
+    found = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for f in (handler, vars(type(handler)).get("__call__")):
+            code = getattr(getattr(f, "__func__", f), "__code__", None)
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found

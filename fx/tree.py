@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import optree
 
@@ -18,6 +19,7 @@ from fx.tensor import Tensor
 NAMESPACE = "fx"
 ORDERED = "fx.ordered"  # where a dict's structure is the order of its keys, too
 _LEAF_TYPES: set[type] = {Tensor, int, float, complex, bool, str, bytes}
+_LEAF_CLASSES: WeakSet[type] = WeakSet()  # those of users, which may die
 _NODES: set[type] = set()  # classes that were made nodes here
 Treedef = optree.PyTreeSpec
 
@@ -151,6 +153,8 @@ def register_node(
 
 def _register_class(cls: type) -> bool:
     """Register a dataclass or attrs class; False, and a note of it, for any other type."""
+    if cls in _LEAF_CLASSES:
+        return False
     if cls in _NODES:  # an instance that is told to be a leaf
         return False
     if dataclasses.is_dataclass(cls):
@@ -158,7 +162,8 @@ def _register_class(cls: type) -> bool:
     elif hasattr(cls, "__attrs_attrs__"):
         names = tuple(f.name for f in cls.__attrs_attrs__)
     else:
-        _LEAF_TYPES.add(cls)
+        own = cls.__module__.partition(".")[0] in ("builtins", "fx", "numpy")
+        (_LEAF_TYPES if own else _LEAF_CLASSES).add(cls)
         return False
 
     def flatten_node(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:

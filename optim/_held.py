@@ -122,7 +122,7 @@ class States(_WatchedDefaults):
 class Group(Numbers):
     """A group of parameters with its options."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)  # guards refer to it weakly, for it holds the parameters
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)

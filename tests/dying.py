@@ -1,41 +1,55 @@
-"""For tests of what dies: a collection that is waited for, and what still holds what lives."""
+"""For tests of what dies: collections that are waited for, and all that still holds what lives."""
 
 import gc
 import time
 import types
 
 PATIENCE = 2.0  # seconds; another thread may be collecting, or hold what it is about to drop
-DEPTH = 6
+COLLECTIONS = 6  # at least: what dies may drop what only the next one finds, and one may take long
+DEPTH, WIDTH = 12, 60  # steps away from what lives, and holders that are told of
 
 
 def assert_dead(references):
     """Fail where one of these weak references still leads to an object, and say what holds it."""
-    until = time.monotonic() + PATIENCE
+    until, rounds = time.monotonic() + PATIENCE, 0
     while True:
         gc.collect()  # where another thread collects just now, it returns at once
+        rounds += 1
         alive = [x for x in [reference() for reference in references] if x is not None]
         if not alive:
             return
-        if time.monotonic() > until:
-            chains = [_chain(x, alive) for x in alive]
-            raise AssertionError("\n".join("\n".join(lines) for lines in chains))
+        if time.monotonic() > until and rounds >= COLLECTIONS:
+            told = [line for x in alive for line in _holders(x, alive)]
+            raise AssertionError("\n".join(told))
         del alive
         time.sleep(0.01)
 
 
-def _chain(x, own):
-    """Lines that lead from an object to what holds it, and on, up to a frame or a module."""
-    lines, seen, path = [f"alive: {_told(x)}"], {id(own)}, [x]
-    seen |= {id(seen), id(path), id(lines)}
+def _holders(x, own):
+    """Lines that tell what holds an object, and what holds that: all of it, the nearest first."""
+    numbers, lines, level = {id(x): 0}, [f"0 alive: {_told(x)}"], [x]
+    kept = [own, numbers, lines]  # and what this function makes to find it out
     for _ in range(DEPTH):
-        holders = [h for h in gc.get_referrers(path[-1]) if id(h) not in seen and not _is_ours(h)]
-        seen |= {id(holders), *map(id, holders)}
-        if not holders:
-            lines.append("  held by nothing that the collector knows: a thread, or code in C")
-            break
-        lines += [f"  held by {_told(h)}" for h in holders]
-        path.append(holders[0])
-        if isinstance(holders[0], types.FrameType | types.ModuleType):
+        above = []
+        kept += [level, above]
+        for held in level:
+            holders = gc.get_referrers(held)
+            kept.append(holders)
+            ours = {id(y) for y in kept} | {id(kept)}
+            for holder in holders:
+                if id(holder) in ours or _is_ours(holder):
+                    continue
+                if len(numbers) > WIDTH:
+                    return [*lines, "and more"]
+                number = numbers.get(id(holder))
+                if number is None:
+                    number = numbers[id(holder)] = len(numbers)
+                    above.append(holder)
+                    lines.append(f"{number} holds {numbers[id(held)]}: {_told(holder)}")
+                else:
+                    lines.append(f"{number} holds {numbers[id(held)]} too")
+        level = [y for y in above if not isinstance(y, types.FrameType | types.ModuleType)]
+        if not level:
             break
     return lines
 
@@ -52,4 +66,4 @@ def _told(x):
     return f"{type(x).__module__}.{type(x).__qualname__} {repr(x)[:120]}"
 
 
-_OWN = frozenset((assert_dead.__code__, _chain.__code__))
+_OWN = frozenset((assert_dead.__code__, _holders.__code__))

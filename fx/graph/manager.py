@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fx.errors import FxError, GraphError, RegistrationError
+from fx.frames import is_of_handler
 from fx.graph import passes
 from fx.graph.ir import Graph
 from fx.graph.passes.rewriting import map_nested, own_inputs
@@ -234,6 +235,8 @@ def _run(entry: Entry, graph: Graph, checked: bool) -> Graph:
     except FxError as error:
         raise GraphError(f"pass {entry.name!r} on {graph.name}: {error}") from error
     except Exception as error:
+        if is_of_handler(error):  # it is for who called
+            raise
         kind = type(error).__name__
         raise GraphError(f"pass {entry.name!r} on {graph.name}: {kind}: {error}") from error
     if not isinstance(new, Graph):

@@ -1,5 +1,7 @@
 """The pass manager: order, fixpoints, users' passes, and who is blamed when one fails."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from fx.graph import (
     validate,
 )
 from fx.graph.passes import dce
+from fx.graph.passes.rewriting import run_primitive
 from fx.ops.convert import from_array
 from fx.primitive import registry
 from tests.graph.test_passes import Call, Effect
@@ -219,3 +222,35 @@ def test_validation_looks_into_nested_graphs():
     wrong = Graph([x], [], [argument((3,))])
     with pytest.raises(GraphError, match="output 0 is"):
         validate(Graph([x], [Node(Effect(), [x], {"body": wrong})], [x]))
+
+
+class Rung(ValueError):
+    pass
+
+
+def test_what_a_signal_handler_raises_in_a_pass_is_no_error_of_the_pass(registered):
+    def rung(number, frame):
+        raise Rung("it is for who called")
+
+    def slow(graph):
+        signal.raise_signal(signal.SIGUSR1)
+        return graph
+
+    registered("slow", slow)
+    before = signal.signal(signal.SIGUSR1, rung)
+    try:
+        with pytest.raises(Rung):
+            optimize(small())
+        with pytest.raises(Rung):
+            run_primitive(_Rings, [np.ones(2)], {})
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+class _Rings:
+    multiple = False
+
+    @staticmethod
+    def cpu(x):
+        signal.raise_signal(signal.SIGUSR1)
+        return x

@@ -8,12 +8,10 @@ the exception is for whoever called it.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
-from types import CodeType
 from typing import Any
 
-from fx.frames import is_internal
+from fx.frames import is_internal, is_of_handler
 
 PLAN, GUARDS = "<plan of ", "<guards>"  # how the file names of generated code begin
 _OF_CODE = ("builtins", "fx", "numpy")  # whose errors fx and generated code raise
@@ -38,29 +36,17 @@ def was_sent(error: Exception) -> bool:
     A signal handler has raised it, or it is of a class of the user's and no line of the user's has
     raised it, as one that another thread sends; or it came when a step had stored its results.
     """
-    trace, last, codes = error.__traceback__, "", []
+    if is_of_handler(error):
+        return True
+    trace, last = error.__traceback__, ""
     while trace is not None:
         frame = trace.tb_frame
         last = frame.f_code.co_filename
         if last.startswith(PLAN) and frame.f_locals.get("list", True) == []:
             return True  # the builtin empties the list when it has stored what came out
-        codes.append(frame.f_code)
         trace = trace.tb_next
-    if not _codes_of_handlers().isdisjoint(codes):
-        return True
     return _is_ours(last) and type(error).__module__.partition(".")[0] not in _OF_CODE
 
 
 def _is_ours(filename: str) -> bool:
     return is_internal(filename) or filename.startswith((PLAN, GUARDS))
-
-
-def _codes_of_handlers() -> set[CodeType]:
-    found = set()
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
-        for f in (handler, vars(type(handler)).get("__call__")):
-            code = getattr(getattr(f, "__func__", f), "__code__", None)
-            if isinstance(code, CodeType):
-                found.add(code)
-    return found

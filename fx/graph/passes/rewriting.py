@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fx.frames import is_of_handler
 from fx.graph.ir import Graph, Node, Rewriter, Value, input_value
 from fx.graph.printing import subgraphs
 from fx.tensor import Tensor, new_tensor
@@ -49,7 +50,9 @@ def run_primitive(primitive: Any, arrays: Sequence[Any], params: dict[str, Any])
     try:
         with np.errstate(all="ignore"):
             found = primitive.cpu(*arrays, **params)
-    except Exception:  # it is raised when the program runs, if it gets there
+    except Exception as error:  # it is raised when the program runs, if it gets there
+        if is_of_handler(error):
+            raise
         return None
     return [np.asarray(a) for a in (found if primitive.multiple else (found,))]
 

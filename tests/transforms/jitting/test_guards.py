@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import functools
 import itertools
+import textwrap
 import types
 import weakref
 
@@ -554,11 +555,6 @@ def test_a_jitted_method_reads_its_object():
     assert a.step(X).tolist() == [4.0, 8.0]
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    strict=False,
-    reason="after thousands of other tests something in C keeps the short plan; the cause is open",
-)
 def test_objects_of_jitted_methods_die():
     class Holder:
         def __init__(self):
@@ -580,6 +576,58 @@ def test_objects_of_jitted_methods_die():
     del holder
     assert_dead(dead)
     assert Holder.step.cache_size() == 0
+
+
+WAYS = {
+    "an attribute that it stores": """
+        def __init__(self): self.last = None
+        @fx.jit
+        def step(self, x):
+            self.last = model(x).sum()
+            return self.last
+        """,
+    "a counter": """
+        def __init__(self): self.count = 0
+        @fx.jit
+        def step(self, x):
+            self.count += 1
+            optimizer.zero_grad(); model(x).sum().backward(); optimizer.step()
+            return model(x).sum() * self.count
+        """,
+    "an optimizer": """
+        @fx.jit
+        def step(self, x):
+            optimizer.zero_grad(); model(x).sum().backward(); optimizer.step()
+            return model(x).sum()
+        """,
+    "a class that it makes": """
+        @fx.jit
+        def step(self, x):
+            class Pair:
+                def __init__(self, a): self.a = a
+            return model(Pair(x).a).sum()
+        """,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_classes_of_jitted_methods_die(way):
+    """What is found out about classes keeps none of them, nor what their methods close over."""
+    text = textwrap.indent(textwrap.dedent(WAYS[way]), "        ")
+    space = {"fx": fx, "nn": nn, "__name__": "users"}
+    exec(
+        "def make():\n    model = nn.Linear(2, 2)\n"
+        "    optimizer = fx.optim.AdamW(model.parameters())\n    class Holder:\n"
+        f"{text}\n    return Holder(), model, optimizer",
+        space,
+    )
+    holder, model, optimizer = space["make"]()
+    for _ in range(3):
+        holder.step(fx.ones((3, 2)))
+    held = type(holder), model, model.weight, optimizer, optimizer.param_groups[0]
+    dead = [weakref.ref(x) for x in held]
+    del holder, model, optimizer, held
+    assert_dead(dead)
 
 
 def test_a_global_model_dies_with_its_name():

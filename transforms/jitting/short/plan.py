@@ -216,6 +216,7 @@ def _write(
             "list = []" if stores else "", *_refused(code, [f"out = run([{', '.join(listed)}])"])
         )
         code.add(*lines, *stores)
+    code.names["program"] = program  # what is told to drop the program finds it while this serves
     code.names["tally"] = program.tally
     code.add("tally[0] += 1")
     tensors = [f"l{i}" for i in sorted(signature.donated) if signature.parts[i][0] == "tensor"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import OrderedDict, defaultdict, deque
 from enum import Enum
-from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType, SimpleNamespace
 
 import numpy as np
@@ -76,7 +75,6 @@ def slots_of(cls: type) -> tuple[str, ...]:
     return tuple([n for n in found if n not in ("__dict__", "__weakref__")])
 
 
-@lru_cache(maxsize=4096)
 def is_mark(cls: type, name: str) -> bool:
     """Whether an attribute of tensors of a class is none of fx's own."""
     found = next((base for base in cls.__mro__ if name in vars(base)), None)

@@ -298,7 +298,6 @@ def _known_by(x: Any) -> Any:
     return repr(x) if type(x) in PLAIN else id(x)
 
 
-@lru_cache(maxsize=4096)
 def _keeps(cls: type, name: str) -> bool:
     """Whether objects of a class keep what is stored as an attribute in their ``__dict__``."""
     plain = cls.__setattr__ is (base_of(cls) or object).__setattr__

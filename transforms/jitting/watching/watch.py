@@ -20,6 +20,7 @@ from types import FrameType, FunctionType
 from typing import Any
 from weakref import ref
 
+from fx.frames import is_of_handler
 from fx.transforms.jitting.guards.touched import Touched
 from fx.transforms.jitting.program import GiveUp
 from fx.transforms.jitting.watching.calls import Calling
@@ -127,6 +128,8 @@ class Watching(Calling):
                 try:
                     getattr(self, look)(frame, what, count)
                 except Exception as error:  # of what an object does when it is asked for its class
+                    if is_of_handler(error):
+                        raise
                     self.give_up(frame, f"what it does cannot be watched, for {error!r} is raised")
         return self._step
 
