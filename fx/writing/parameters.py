@@ -114,7 +114,7 @@ def follow_steps(called: bool = False) -> None:
     """
     if modes.stage is not None or not user_writes():
         return
-    families = [*writing.watched.values()]
+    families = [f for r in writing.watched.valuerefs() if (f := r()) is not None]  # at one instant
     writing.watched.clear()
     for family in families:
         family.watched = False
