@@ -185,14 +185,20 @@ class Cell(Held, Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        if modes.stage is not None:
+            modes.stage.asked(self)
         return self.value._shape
 
     @property
     def dtype(self) -> DType[Any]:
+        if modes.stage is not None:
+            modes.stage.asked(self)
         return self.value._dtype
 
     @property
     def device(self) -> Device:
+        if modes.stage is not None:
+            modes.stage.asked(self)
         return self.value.device
 
     # a copy is another cell; gradients stay behind, as in PyTorch --------------------------------

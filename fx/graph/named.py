@@ -59,15 +59,22 @@ class Named(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return array_of(self).shape  # type: ignore[no-any-return]
+        return self._asked().shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> Any:
-        return array_of(self).dtype
+        return self._asked().dtype
 
     @property
     def device(self) -> Device:
-        return Device(name_of(array_of(self)))
+        return Device(name_of(self._asked()))
+
+    def _asked(self) -> Any:
+        """The array, of which a function that is being staged is told how it is made."""
+        stage = modes.stage
+        if stage is not None:
+            stage.asked(self)
+        return array_of(self)
 
 
 class naming:

@@ -156,6 +156,9 @@ class Stage:
             value = x if self.outer is None else x.read()
         return self.tracer(self.capture(value))
 
+    def asked(self, x: Any) -> None:
+        """The function asks how a named tensor or a cell is made: its shape, dtype or device."""
+
     def capture(self, x: Tensor) -> Value:
         """The input that stands for a tensor from outside."""
         found = self.captured.get(id(x))

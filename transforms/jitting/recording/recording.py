@@ -14,9 +14,10 @@ from weakref import ref
 
 from fx import limits
 from fx.config import modes
+from fx.devices import name_of
 from fx.frames import user_line
 from fx.graph.ir import Node, Value, constant_value, input_value
-from fx.graph.named import node_of
+from fx.graph.named import Named, array_of, node_of
 from fx.graph.passes.effects import is_effectful
 from fx.graph.staging import Stage, StageTracer, _Outside
 from fx.levels import Level
@@ -124,6 +125,14 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             return self.with_leaf(x)  # type: ignore[no-any-return]
         return self.tracer(self.capture(x))
 
+    def asked(self, x: Any) -> None:
+        """An input, though nothing computes with it: another call compares how it is made."""
+        if type(x) is Named:
+            if id(x) not in self.captured and self.call.finder(x) is not None:
+                self.capture(x)
+        elif x.born < self.number and id(x) not in self.cells and type(x.value) is Tensor:
+            self.input(Held(ref(x), x.name), x.value.spec)
+
     def capture(self, x: Tensor) -> Value:
         found = self.captured.get(id(x))
         if found is None:
@@ -131,7 +140,8 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             if finder is None and type(x) is Tensor and x._node is None:
                 value = constant_value(new_tensor(x._a.copy()) if x.device.name == "cpu" else x)
             else:
-                value = input_value(TensorSpec(x.shape, x.dtype, x.device.name))
+                array = array_of(x)
+                value = input_value(TensorSpec(array.shape, array.dtype, name_of(array)))
                 source = Captured(finder or (lambda F, O: x), getattr(finder, "name", "a constant"))
                 self.program.sources[value] = source
                 self.call.holds(value, x)  # which the function may replace before it is asked for

@@ -26,7 +26,7 @@ from fx.tensor import Tensor, _new
 from fx.transforms.jitting.compiled import executable_of
 from fx.transforms.jitting.donation import Gone, give_away
 from fx.transforms.jitting.handled import PLAN
-from fx.transforms.jitting.program import Argument, Counted, Gathered, Held, Program
+from fx.transforms.jitting.program import Argument, Captured, Counted, Gathered, Held, Program
 from fx.transforms.jitting.short.alone import shared_outputs
 from fx.transforms.jitting.short.elsewhere import is_elsewhere, step_of
 from fx.transforms.jitting.short.inputs import (
@@ -80,6 +80,8 @@ def make_plan(jitted: Any, program: Program, signature: Any) -> Any:
     graph, sources = _graph_of(program)
     replaced = [id(owner()) for owner, v in finish.grads if v is not None]  # type: ignore[operator]
     inputs = list(graph.inputs)
+    if any(type(s) is Captured and v not in inputs for v, s in sources.items()):
+        return None  # a tensor that the function asks for its shape alone
     results = [v for node in graph.nodes for v in node.outs]
     if any(v.spec.device != "cpu" for v in (*inputs, *graph.outputs, *results)):
         return _elsewhere(jitted, program, signature, graph, sources)
