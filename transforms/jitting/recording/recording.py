@@ -140,8 +140,7 @@ class Recording(NumberRecording, ElementRecording, GradientRecording, Stage):
             if finder is None and type(x) is Tensor and x._node is None:
                 value = constant_value(new_tensor(x._a.copy()) if x.device.name == "cpu" else x)
             else:
-                array = array_of(x)
-                value = input_value(TensorSpec(array.shape, array.dtype, name_of(array)))
+                value = input_value(_spec_of(x))
                 source = Captured(finder or (lambda F, O: x), getattr(finder, "name", "a constant"))
                 self.program.sources[value] = source
                 self.call.holds(value, x)  # which the function may replace before it is asked for
@@ -397,3 +396,11 @@ def _identity(source: Source) -> Any:
     if kind is Captured:
         return kind, getattr(source.find, "key", id(source))
     return (kind, source.host.place, source.dtype) if kind is Counted else (kind, source.number)
+
+
+def _spec_of(x: Tensor) -> TensorSpec:
+    """How a tensor from outside is made; of a named one without asking it."""
+    if type(x) is not Named:
+        return TensorSpec(x.shape, x.dtype, x.device.name)
+    array = array_of(x)
+    return TensorSpec(array.shape, array.dtype, name_of(array))
