@@ -441,3 +441,14 @@ def test_jitwrites_2501_897():
     y9 = f5(v4, 2)
     """
     twins.agree(text)
+
+
+@pytest.mark.parametrize("name", ["remainder", "floor_divide"])
+def test_graphs_2601_1062(name):
+    x0 = values.tensor((3, 0), "float32", 60)
+
+    def f(x0):
+        v10 = fx.astype(fx.zeros_like(x0), fx.int32)
+        return [getattr(fx, name)(v10, v10)]
+
+    compare.compiled(f, x0)

@@ -176,9 +176,14 @@ def _stripped(s: Simplifier, x: Value) -> Value:
 
 
 def _broadcast_late(name: str) -> Rule:
-    """f(broadcast(x), y) is f(x, y), broadcast if y is too: less is computed, or less is read."""
+    """f(broadcast(x), y) is f(x, y), broadcast if y is too: less is computed, or less is read.
+
+    What has no elements stays: its number would be computed for nobody, and might divide by 0.
+    """
 
     def rule(s: Simplifier, inputs: Any, params: Any, spec: TensorSpec) -> Value | None:
+        if not spec.size:
+            return None
         sources = [_stripped(s, x) for x in inputs]
         if all(a is b for a, b in zip(sources, inputs)):
             return None

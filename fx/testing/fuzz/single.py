@@ -23,6 +23,7 @@ BEFORE: dict[str, Callable[[Tensor], Tensor]] = {
     "halves": lambda x: fx.concat([x, x], axis=0)[x.shape[0] :] if x.ndim else x,
     "repeated": lambda x: fx.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else x,
 }
+ORDERED = {"searchsorted"}  # take an ordered sequence, and promise nothing for another
 AFTER: dict[str, Callable[[Tensor], Tensor]] = {
     "": lambda x: x,
     "sum": lambda x: fx.sum(x) if x.dtype.kind != "b" else fx.any(x),
@@ -52,6 +53,8 @@ def primitive(
     sample = cast(sample, kind) if kind in FLOATING else sample
     args = [fx.from_numpy(strided(np.asarray(a), layout)) for a in sample.args]
     first, then = BEFORE[before], AFTER[after]
+    if name in ORDERED and before == "flip":
+        raise Invalid("a flipped sequence is not ordered")
 
     def function(*xs: Tensor) -> list[Any]:
         return [then(out) for out in as_tuple(chosen(*map(first, xs), **sample.params))]
