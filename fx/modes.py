@@ -20,6 +20,7 @@ class _Modes(threading.local):
     inference: bool = False
     autocast: Any = None  # the half-precision dtype of the innermost region (fx.amp)
     device: str | None = None
+    joined: str | None = None  # the device to which whole tensors of the CPU follow others
     axes: tuple[Any, ...] = ()  # the running vmap levels that have a name, outermost first
     lanes: tuple[Any, ...] = ()  # what gives draws a lane: vmap levels, lane blocks (fx.random)
     turn: Any = None  # the innermost of several runs of a program that share draws (fx.random)

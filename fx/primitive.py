@@ -235,11 +235,14 @@ class Primitive:
     ) -> Any:
         """The call with numbers of the CPU on the only other device that there is.
 
+        Whole tensors follow too where it is the thread's ``modes.joined``.
+
         Raises:
             DeviceError: if they lie on several, or what lies on the CPU is more than a number.
         """
         others = names - {"cpu"}
-        if len(others) == 1 and all(not x.ndim for x in args if name_of(x._a) == "cpu"):
+        numbers = all(not x.ndim for x in args if name_of(x._a) == "cpu")
+        if len(others) == 1 and (numbers or modes.joined in others):
             put, (there,) = registry["device_put"], others
             return self(*[put(x, device=there) for x in args], **params)
         listed = ", ".join([f"{TensorSpec(x.shape, x.dtype)!r} on {name_of(x._a)}" for x in args])

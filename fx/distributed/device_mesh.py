@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from fx.distributed import mpi
 from fx.distributed.mesh import Mesh, MeshAxis, world
 from fx.errors import ArgumentError, AxisError, DeviceError
 
 
 class DeviceMesh(Mesh):
     """Ranks as an array, whose axes may have names.
+
+    In a process that a launcher started it calls ``init_process_group()`` if nobody has.
 
     Args:
         device_type: where parts lie, ``"cpu"``.
@@ -37,6 +41,7 @@ class DeviceMesh(Mesh):
             raise DeviceError(
                 f"DeviceMesh: parts of tensors lie on the CPU, got {device_type!r}; write 'cpu'"
             )
+        _join()
         ranks = np.asarray(mesh.numpy() if hasattr(mesh, "numpy") else mesh)
         names = range(ranks.ndim) if mesh_dim_names is None else mesh_dim_names
         super().__init__(ranks, tuple(names))
@@ -148,6 +153,14 @@ class DeviceMesh(Mesh):
             else ", ".join(map(str, self._sizes))
         )
         return f"DeviceMesh(({told}), 'cpu')"
+
+
+def _join() -> None:
+    """Join the world as ``init_process_group()`` does, if a launcher said who this process is."""
+    from fx.distributed import groups, rendezvous
+
+    if not groups.is_initialized() and (mpi.is_launched() or "WORLD_SIZE" in os.environ):
+        rendezvous.init_process_group()
 
 
 _groups: dict[Any, Any] = {}

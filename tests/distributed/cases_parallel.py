@@ -227,6 +227,10 @@ def case_the_loss_of_cut_classes_gathers_no_logits():
         assert grad.placements == (S(1),)
         close(found, want)
         close(grad, slope)
+        for run in (loss, fx.jit(loss)):  # the plain target and weights are the same on all ranks
+            with loss_parallel():
+                close(run(on(logits, S(1)), y, params), want)
+        refused(RuntimeError, "different devices", loss, on(logits, S(1)), y, params)
     for f in (F.softmax, F.log_softmax, fx.logsumexp):
         for x in (logits, logits[:, : size + 1], logits[:3]):
             close(f(on(x, S(1)), 1), f(x, 1))

@@ -452,3 +452,8 @@ def test_graphs_2601_1062(name):
         return [getattr(fx, name)(v10, v10)]
 
     compare.compiled(f, x0)
+
+
+def test_graphs_2601_3380():
+    x0 = values.tensor((3, 3), "complex128", 14, "transposed", "infinite")
+    compare.compiled(lambda x: [x @ x.T], x0)

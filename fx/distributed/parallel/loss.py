@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fx.distributed.implicit import implicit_replication
+
 
 @contextmanager
 def loss_parallel() -> Iterator[None]:
     """Where PyTorch's scripts compute the cross-entropy of logits that are cut along classes.
 
     Outside of it the loss is the same: softmax along an axis that is cut sends, for each target, a
-    maximum and a sum, and the place of its class a number. Logits are never gathered. The target
-    lies on the mesh too.
+    maximum and a sum, and the place of its class a number. Logits are never gathered. Inside, a
+    plain target is the same on all ranks, as with ``implicit_replication``.
 
     Example:
         >>> import fx
@@ -20,10 +22,10 @@ def loss_parallel() -> Iterator[None]:
         >>> from fx.torch.distributed.tensor.parallel import loss_parallel
         >>> mesh = dist.init_device_mesh("cpu", (1,))
         >>> logits = dist.distribute_tensor(fx.zeros((2, 4)), mesh, [dist.Shard(1)])
-        >>> target = dist.distribute_tensor(fx.tensor([1, 3]), mesh, [dist.Replicate()])
         >>> with loss_parallel():
-        ...     loss = fx.nn.functional.cross_entropy(logits, target)
+        ...     loss = fx.nn.functional.cross_entropy(logits, fx.tensor([1, 3]))
         >>> round(loss.full_tensor().item(), 4)
         1.3863
     """
-    yield
+    with implicit_replication():
+        yield

@@ -257,6 +257,8 @@ def _wrong(g: np.ndarray, w: np.ndarray, dtype: Any, measure: Outcome | None) ->
         finite = np.isfinite(g) & np.isfinite(w)
         if measure is not None and measure.loose:
             wrong &= finite  # near the end of the range the order of a sum decides
+        if dtype in dtypes.COMPLEX:  # infinity times infinity: which of inf and nan, the order says
+            wrong &= np.isfinite(g) | np.isfinite(w)
         eps = max(float(fx.finfo(dtypes.real_of(dtype)).eps), measure.coarsest if measure else 0)
         largest = np.abs(w[np.isfinite(w)]).max(initial=0.0)
         allowed = UNITS * eps * max(float(largest), measure.scale if measure else 0.0)

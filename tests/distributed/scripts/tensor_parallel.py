@@ -10,7 +10,7 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -64,7 +64,6 @@ def train(mesh, plan, seen, name):
     model = parallelize_module(Model(), mesh, plan)
     x = torch.tensor([[(3 * i + 5 * j) % 12 for j in range(6)] for i in range(4)])
     y = torch.tensor([(7 * i) % 12 for i in range(24)])
-    y = distribute_tensor(y, mesh, [Replicate()])
     parameters = list(model.parameters())
     optimizers = [
         torch.optim.AdamW([p for p in parameters if isinstance(p, DTensor) is kind], lr=0.01)
@@ -91,8 +90,7 @@ def train(mesh, plan, seen, name):
 
 
 def main():
-    dist.init_process_group("gloo")
-    seen, mesh = {}, init_device_mesh("cpu", (dist.get_world_size(),))
+    seen, mesh = {}, init_device_mesh("cpu", (int(os.environ["WORLD_SIZE"]),))
     plan = {
         "table": RowwiseParallel(input_layouts=Replicate()),
         "layers.*.up": ColwiseParallel(),
